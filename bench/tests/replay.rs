@@ -25,6 +25,8 @@ fn a_quantity_that_is_moved_has_the_value_without_noise() {
                 Some(published) if id.starts_with("cat.knee") && published > 2.0 => &[published],
                 _ if id.contains(".zero") || id.contains("fast-fs") => &[20_000.0],
                 _ if id == "write.fs-order.corrected" => &[2.5],
+                // The best over the worst is never below 1.
+                _ if id.starts_with("cat.knee.plateau") => &[1.2],
                 _ => values,
             };
             for value in values {
@@ -70,9 +72,12 @@ fn a_border_lies_between_two_verdicts() {
 fn the_worlds_published_values_are_what_was_published() {
     let setup = setup("cat", "standard");
     for studied in &setup.claims {
+        let Some(published) = studied.claim.published else {
+            continue;
+        };
         assert!(studied.is_published_in_world, "{}", studied.claim.id);
         let (_, found) = setup.truth(studied, &setup.world);
-        let error = found.unwrap() / studied.claim.published.unwrap() - 1.0;
+        let error = found.unwrap() / published - 1.0;
         assert!(error.abs() < 1e-9, "{}: {found:?}", studied.claim.id);
     }
 }

@@ -140,8 +140,8 @@ impl Setup {
         let trials = blocks.flat_map(|block| self.block(block, world, &deviations));
         let involved = self.involved(studied);
         let trials = trials.filter(|trial| involved.contains(&trial.treatment));
-        let verdicts = analyse(&self.alone(studied, trials.collect())).verdicts;
-        let verdict = verdicts.first();
+        let analysis = analyse(&self.alone(studied, trials.collect()));
+        let verdict = analysis.verdicts.first().or(analysis.checks.first());
         let measured = verdict.and_then(|one| Some(one.measured?.value));
         (
             verdict.map_or(Outcome::NotTestable, |one| one.outcome),

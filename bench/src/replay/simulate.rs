@@ -162,9 +162,10 @@ fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
         blocks.push(f64::from(
             stored.trials.last().map_or(0, |last| last.block + 1),
         ));
-        let verdicts = analyse(&stored).verdicts;
+        let analysis = analyse(&stored);
         for (studied, case) in setup.claims.iter().zip(&mut cases) {
-            let verdict = verdicts.iter().find(|one| one.id == studied.claim.id);
+            let mut judged = analysis.verdicts.iter().chain(&analysis.checks);
+            let verdict = judged.find(|one| one.id == studied.claim.id);
             if let (Some(verdict), Some(case)) = (verdict, case) {
                 case.count(verdict.outcome);
             }
@@ -297,9 +298,12 @@ fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effor
 }
 
 fn outcome(run: &StoredRun, studied: &Studied) -> Outcome {
-    let verdicts = analyse(run).verdicts;
-    let verdict = verdicts.iter().find(|one| one.id == studied.claim.id);
-    verdict.expect("every claim has a verdict").outcome
+    let analysis = analyse(run);
+    let mut judged = analysis.verdicts.iter().chain(&analysis.checks);
+    let verdict = judged.find(|one| one.id == studied.claim.id);
+    verdict
+        .expect("every claim and check has a verdict")
+        .outcome
 }
 
 /// Equal for all truths, so that these differ by the truth alone.

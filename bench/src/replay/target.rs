@@ -208,9 +208,9 @@ impl Target {
                 value: level,
             } => {
                 for (number, of, to) in curve {
-                    let fall = FALL_PER_DOUBLING * (number / value).log2();
-                    let acceleration = (level - fall).min(ACCELERATION_MAX);
-                    world[*of] = world[*to] + (1.0 - acceleration).ln();
+                    let rise = FALL_PER_DOUBLING * (number / value).log2();
+                    let log_ratio = (1.0 - level).ln() + rise;
+                    world[*of] = world[*to] + log_ratio.max((1.0 - ACCELERATION_MAX).ln());
                 }
             }
             Self::CallShare { curve, place } => {
