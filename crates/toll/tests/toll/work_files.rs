@@ -58,7 +58,8 @@ fn check(needle: &str, harm: impl FnOnce(&Bench, &std::path::Path)) {
     let is_completed = |trial: &toll::store::TrialRecord| trial.state == TrialState::Completed;
     assert!(whole.trials.iter().all(is_completed));
     assert_eq!(whole.trials[..then.trials.len()], then.trials);
-    assert!(whole.trials.len() >= 30 * 3, "{}", whole.trials.len());
+    // Both treatments in each block, and their twin in some.
+    assert!(whole.trials.len() > 30 * 2, "{}", whole.trials.len());
     before.are_back();
 }
 
