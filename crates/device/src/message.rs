@@ -1,30 +1,29 @@
-//! What the two programs tell each other over the connection that the file takes:
-//! JSON, with spaces behind it, so that every message has the same length.
+//! What the two programs tell each other over the connection that the file takes.
 
-use serde::{Deserialize, Serialize};
 use toll_probe::copy::mover::CallError;
 use toll_probe::device::{Device, write_all};
 
-const VERSION: u32 = 1;
+/// First bytes of every message; the last of them is the version.
+const MAGIC: [u8; 8] = *b"tolldev\x01";
 
-const MESSAGE_BYTES: usize = 160;
+/// Bytes of a message: magic, kind and three words, little-endian.
+const MESSAGE_BYTES: usize = 40;
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Envelope {
-    tolldev: u32,
-    message: Message,
-}
+const OFFER: u64 = 1;
+const ANSWER: u64 = 2;
+const RECEIPT: u64 = 3;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// In the third word of an offer: its second one holds a hash.
+const HAS_HASH: u64 = 1 << 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
     Offer(Offer),
     Answer(Answer),
     Receipt(Receipt),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
     pub size_bytes: u64,
     /// XXH3-64 of them, if the master was asked to verify.
@@ -33,7 +32,7 @@ pub struct Offer {
     pub files_left: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Ready,
     FilesDiffer {
@@ -43,7 +42,7 @@ pub enum Answer {
     NoFile,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receipt {
     Kept,
     /// Its content has another hash than the offer.
@@ -53,20 +52,61 @@ pub enum Receipt {
 }
 
 impl Message {
+    fn words(self) -> [u64; 4] {
+        match self {
+            Self::Offer(offer) => {
+                let flag = offer.xxh3.map_or(0, |_| HAS_HASH);
+                [
+                    OFFER,
+                    offer.size_bytes,
+                    offer.xxh3.unwrap_or(0),
+                    u64::from(offer.files_left) | flag,
+                ]
+            }
+            Self::Answer(Answer::Ready) => [ANSWER, 0, 0, 0],
+            Self::Answer(Answer::FilesDiffer { files_left }) => {
+                [ANSWER, 1, u64::from(files_left), 0]
+            }
+            Self::Answer(Answer::NoFile) => [ANSWER, 2, 0, 0],
+            Self::Receipt(receipt) => [RECEIPT, receipt as u64, 0, 0],
+        }
+    }
+
     fn encode(self) -> [u8; MESSAGE_BYTES] {
-        let text = toll_wire::encode(&Envelope {
-            tolldev: VERSION,
-            message: self,
-        });
-        let mut bytes = [b' '; MESSAGE_BYTES];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        let mut bytes = [0; MESSAGE_BYTES];
+        let (magic, words) = bytes.split_at_mut(MAGIC.len());
+        magic.copy_from_slice(&MAGIC);
+        for (place, word) in words.chunks_exact_mut(8).zip(self.words()) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
         bytes
     }
 
     /// `None` if it is none of this version.
     fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
-        let envelope: Envelope = serde_json::from_slice(bytes).ok()?;
-        (envelope.tolldev == VERSION).then_some(envelope.message)
+        let words = bytes.strip_prefix(&MAGIC)?;
+        let mut words = words
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("it has eight bytes")));
+        let mut next = || words.next().expect("a message has four words");
+        let message = match [next(), next(), next(), next()] {
+            [OFFER, size_bytes, hash, rest] => Self::Offer(Offer {
+                size_bytes,
+                xxh3: (rest & HAS_HASH != 0).then_some(hash),
+                files_left: (rest & u64::from(u32::MAX)) as u32,
+            }),
+            [ANSWER, 0, ..] => Self::Answer(Answer::Ready),
+            [ANSWER, 1, files_left, _] => Self::Answer(Answer::FilesDiffer {
+                files_left: u32::try_from(files_left).ok()?,
+            }),
+            [ANSWER, 2, ..] => Self::Answer(Answer::NoFile),
+            [RECEIPT, 0, ..] => Self::Receipt(Receipt::Kept),
+            [RECEIPT, 1, ..] => Self::Receipt(Receipt::Differs),
+            [RECEIPT, 2, ..] => Self::Receipt(Receipt::Lost),
+            _ => return None,
+        };
+        // Whatever is not used must be 0, so that it can get a meaning.
+        (message.encode() == *bytes).then_some(message)
     }
 
     pub fn say(self, device: &Device) -> Result<(), CallError> {
@@ -91,7 +131,7 @@ mod tests {
     #[test]
     fn what_is_said_is_what_is_heard() {
         let offer = |xxh3| Offer {
-            size_bytes: u64::MAX,
+            size_bytes: (1 << 40) + 3,
             xxh3,
             files_left: u32::MAX,
         };
