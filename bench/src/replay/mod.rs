@@ -56,7 +56,7 @@ pub struct Planned {
 pub struct Claimed {
     pub id: String,
     pub origin: Origin,
-    /// Why its plan cannot have the power that is asked of it, by its experiment's file.
+    /// Why its plan has too little power, from the experiment file.
     pub underpowered: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub struct Choice<'a> {
     pub effort: Effort,
 }
 
-/// Simulates what was chosen; `tell` is told of each experiment and profile.
+/// Simulates the chosen experiments and profiles; `tell` gets a line for each.
 ///
 /// # Errors
 /// If an experiment cannot be planned.

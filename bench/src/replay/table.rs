@@ -9,7 +9,7 @@ use super::nodes::Origin;
 use super::simulate::{Case, Truth};
 use super::{Claimed, Document, Planned};
 
-/// What a claim's plan is asked to reach at the published value.
+/// Least power of a claim's plan at the published value.
 pub const POWER_MIN: f64 = 0.8;
 /// Share of wrong verdicts that may be on a border.
 pub const WRONG_MAX: f64 = 0.05;

@@ -67,7 +67,7 @@ impl Looks {
         (tail + further * (tail - passed_twice)).min(1.0)
     }
 
-    /// The tail at each look that makes [`Looks::error`] what is asked for.
+    /// The tail at each look at which [`Looks::error`] has this value.
     pub fn tail(&self, error: f64) -> f64 {
         let (mut low, mut high) = (0.0, error);
         if self.error(high) <= error {

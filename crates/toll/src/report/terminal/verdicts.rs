@@ -43,8 +43,8 @@ pub fn checks(checks: &[Verdict], style: Style) -> Text {
     text + paragraph(&words::check_counts(checks), 0, Paint::Bold, style)
 }
 
-/// A table of claims or of checks, with the text of each and what else its two sides
-/// differ in, as far as they are told.
+/// A table of claims or of checks. `told` returns a row's text and its explanatory
+/// metrics.
 fn judged(
     verdicts: &[Verdict],
     what: &str,
