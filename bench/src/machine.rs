@@ -27,7 +27,7 @@ impl Machine {
     /// The lines of a table's head about when and where.
     pub(crate) fn head(&self, date: &str) -> String {
         format!(
-            "- Date: {date}\n- Machine: {}, {} CPUs, virtualisation {}, Linux {}, load before the run {:.2}\n",
+            "- Date: {date}\n- Machine: {}, {} CPUs, virtualisation {}, Linux {}, load average before the run {:.2}\n",
             self.cpu_model, self.cpus, self.virtualization, self.kernel, self.load_before
         )
     }

@@ -55,7 +55,7 @@ fn head(document: &Document) -> String {
         ),
     );
     if machine.was_busy() {
-        text += "- **The machine was not quiet before the run: nothing here is a result.**\n";
+        text += "- **The load average says that other programs ran in the last minute before: if they went on, nothing here is a result.**\n";
     }
     text
 }
