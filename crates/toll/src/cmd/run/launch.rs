@@ -57,12 +57,10 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
         command_line,
         purpose,
     } = launch;
-    let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
     require_some_guest(&plan)?;
-    let interrupt = listen()?;
-    let laid = lay_out(&experiment, &plan, &directories, &interrupt);
-    let (workspace, disk_bytes) = laid?;
+    let prepared = Prepared::new(experiment, plan, &directories, purpose)?;
+    let experiment = &prepared.experiment;
     let now = jiff::Timestamp::now();
     let record = RunRecord {
         id: 0,
@@ -78,23 +76,11 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
         stop_reason: None,
         toll_version: env!("CARGO_PKG_VERSION").into(),
         command_line,
-        machine: inspect(workspace.root()),
+        machine: inspect(prepared.workspace.root()),
         imported: false,
     };
-    let run_id = store.add_run(&record, &experiment, &plan.treatments)?;
-    let parts = SessionParts {
-        run_id,
-        experiment,
-        plan,
-        workspace,
-        disk_bytes,
-        probe,
-        purpose,
-        interrupt,
-        trials: Vec::new(),
-        boots: Vec::new(),
-    };
-    parts.run(store)
+    let run_id = store.add_run(&record, experiment, &prepared.plan.treatments)?;
+    prepared.run(store, run_id, Vec::new(), Vec::new())
 }
 
 /// Goes on with a run where it was left.
@@ -104,7 +90,6 @@ pub(super) fn resume(
     directories: &WorkDirectories,
     purpose: Purpose,
 ) -> anyhow::Result<Launched> {
-    let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
     let bare = |treatments: &[Treatment]| -> Vec<Treatment> {
         let clear = |treatment: &Treatment| Treatment {
@@ -121,21 +106,8 @@ pub(super) fn resume(
         );
     }
     plan.treatments = stored.treatments;
-    let interrupt = listen()?;
-    let (workspace, disk_bytes) = lay_out(&stored.experiment, &plan, directories, &interrupt)?;
-    let parts = SessionParts {
-        run_id: stored.run.id,
-        experiment: stored.experiment,
-        plan,
-        workspace,
-        disk_bytes,
-        probe,
-        purpose,
-        interrupt,
-        trials: stored.trials,
-        boots: stored.boots,
-    };
-    parts.run(store)
+    let prepared = Prepared::new(stored.experiment, plan, directories, purpose)?;
+    prepared.run(store, stored.run.id, stored.trials, stored.boots)
 }
 
 /// Refuses an experiment of which nothing runs without guests, where none can be
@@ -218,8 +190,8 @@ fn is_plain(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.chars().all(is_plain))
 }
 
-struct SessionParts {
-    run_id: i64,
+/// All that a session of a run needs beside the store.
+struct Prepared {
     experiment: Experiment,
     plan: Plan,
     workspace: Workspace,
@@ -228,16 +200,41 @@ struct SessionParts {
     probe: Probe,
     purpose: Purpose,
     interrupt: Interrupt,
-    trials: Vec<TrialRecord>,
-    boots: Vec<BootRecord>,
 }
 
-impl SessionParts {
-    fn run(mut self, store: &mut Store) -> anyhow::Result<Launched> {
-        let mut progress = Progress::new(&self.experiment, self.run_id, self.purpose);
+impl Prepared {
+    fn new(
+        experiment: Experiment,
+        plan: Plan,
+        directories: &WorkDirectories,
+        purpose: Purpose,
+    ) -> anyhow::Result<Self> {
+        let probe = Probe::find().map_err(Failure::Prerequisite)?;
+        let interrupt = listen()?;
+        let (workspace, disk_bytes) = lay_out(&experiment, &plan, directories, &interrupt)?;
+        Ok(Self {
+            experiment,
+            plan,
+            workspace,
+            disk_bytes,
+            probe,
+            purpose,
+            interrupt,
+        })
+    }
+
+    /// Goes on after some trials and boots.
+    fn run(
+        mut self,
+        store: &mut Store,
+        run_id: i64,
+        trials: Vec<TrialRecord>,
+        boots: Vec<BootRecord>,
+    ) -> anyhow::Result<Launched> {
+        let mut progress = Progress::new(&self.experiment, run_id, self.purpose);
         let mut session = Session {
             store,
-            run_id: self.run_id,
+            run_id,
             experiment: &self.experiment,
             plan: &mut self.plan,
             workspace: &self.workspace,
@@ -250,8 +247,8 @@ impl SessionParts {
                 self.disk_bytes,
             ),
             interrupt: &self.interrupt,
-            trials: self.trials,
-            boots: self.boots,
+            trials,
+            boots,
             paused: Duration::ZERO,
             servers: BTreeSet::new(),
             prestarted: None,
@@ -261,7 +258,7 @@ impl SessionParts {
         let end = session.run(&mut progress);
         progress.finish();
         Ok(Launched {
-            run_id: self.run_id,
+            run_id,
             end: end.map_err(anyhow::Error::from),
         })
     }
