@@ -24,7 +24,6 @@ help: ## Print this help
 run: ## Build toll, list what this machine charges, and judge all claims in the quick profile
 	@tools/install-prerequisites run
 	$(CARGO) build --release -p toll -p toll-probe
-	$(RELEASE)/toll prices
 	@# Guests come last: until then no kernel is needed.
 	$(RELEASE)/toll run --profile quick --build-kernels
 

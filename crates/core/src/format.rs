@@ -189,9 +189,10 @@ fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
 /// A derived value, whose parts may lie beyond the largest level.
 pub fn derived(derived: &DerivedValue, unit: &str) -> String {
     let (value, ends) = derived_parts(derived, unit);
-    format!("{value} {ends}")
+    format!("{value} {ends}").trim_end().to_owned()
 }
 
+/// The value and its interval, which is empty where all of it lies beyond.
 fn derived_parts(derived: &DerivedValue, unit: &str) -> (String, String) {
     if let (Some(value), Some(low), Some(high)) = (derived.value, derived.low, derived.high) {
         let confidence = derived.confidence;
@@ -202,6 +203,9 @@ fn derived_parts(derived: &DerivedValue, unit: &str) -> (String, String) {
             confidence,
         };
         return interval_parts(&estimate, unit);
+    }
+    if let (None, None, None) = (derived.value, derived.low, derived.high) {
+        return (BEYOND.to_owned(), String::new());
     }
     let part = |part: Option<f64>| part.map_or_else(|| BEYOND.to_owned(), |v| value(v, unit));
     let ends = format!("[{}, {}]", part(derived.low), part(derived.high));

@@ -145,7 +145,8 @@ impl Topic<'_> {
             }
         }
         let text = match rivals.as_slice() {
-            [] => format!("use {}", best.label),
+            // A bare level may read as a command: "use none".
+            [] => format!("use {}={}", self.spec.factor, best.label),
             rivals => {
                 evidence.extend(rivals.iter().map(|rival| self.value(rival)));
                 let names: Vec<_> = std::iter::once(best)
@@ -153,7 +154,8 @@ impl Topic<'_> {
                     .map(|c| c.label.as_str())
                     .collect();
                 format!(
-                    "any of {}: the data do not tell them apart",
+                    "any {} of {}: the data do not tell them apart",
+                    self.spec.factor,
                     names.join(", ")
                 )
             }

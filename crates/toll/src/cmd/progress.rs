@@ -124,16 +124,16 @@ impl Progress {
         if let Some(width) = &self.slowest
             && self.blocks >= self.min_blocks
         {
-            let percent = |log: f64| match log.exp_m1() {
-                share if share < 10.0 => format!("±{:.1} %", share * 100.0),
-                _ => "wide open".into(),
-            };
-            status.push_str(&format!(
-                ", {} {} (wants {})",
-                width.id,
-                percent(width.half_width),
-                percent(width.target)
-            ));
+            let percent = |log: f64| format!("±{:.1} %", log.exp_m1() * 100.0);
+            status.push_str(&match width.half_width.exp_m1() {
+                share if share < 10.0 => format!(
+                    ", {} {} (to be {})",
+                    width.id,
+                    percent(width.half_width),
+                    percent(width.target)
+                ),
+                _ => format!(", {} needs more blocks", width.id),
+            });
         }
         if !trial.is_empty() {
             status.push_str(&format!(" · {trial}"));

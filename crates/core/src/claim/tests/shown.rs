@@ -53,7 +53,11 @@ over = 'buffer'
         !best.decided && best.text.contains("none") && best.text.contains("fsync"),
         "{best:?}"
     );
-    assert!(find("without {durability}").text.starts_with("use fsync"));
+    assert!(
+        find("without {durability}")
+            .text
+            .starts_with("use durability=fsync")
+    );
     assert!(
         find("buffer with o-sync")
             .text

@@ -109,7 +109,10 @@ fn advice(lines: &mut Lines, runs: &[Run]) {
     lines.begin_section("What to do");
     for (experiment, advice) in all.iter().take(ADVICE_MAX) {
         let gain = advice.gain.map_or_else(String::new, |gain| {
-            format!(", {} times better than the median", format::ratio(gain))
+            format!(
+                ", {} times better than the median of the others",
+                format::ratio(gain)
+            )
         });
         let topic = format!("{} ({experiment}{gain})", advice.topic);
         lines.add(&topic, Paint::Dim);

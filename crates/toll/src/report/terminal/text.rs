@@ -129,6 +129,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     // Spaces that do not break keep a number with its unit.
+    let text = text.replace(" %", "\u{a0}%");
     let words = text.split([' ', '\n', '\r', '\t']);
     for word in words.filter(|word| !word.is_empty()) {
         let gap = usize::from(!line.is_empty());
@@ -390,6 +391,10 @@ mod tests {
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
         assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("cat.cold-cache", 12), ["cat.cold-", "cache"]);
+        assert_eq!(
+            wrap("saves 17 %, or so", 10),
+            ["saves", "17\u{a0}%, or", "so"]
+        );
         assert_eq!(wrap("", 4), [""]);
         assert_eq!(wrap("漢字漢字", 4), ["漢字", "漢字"]);
         assert_eq!(wrap("3\u{a0}ms is long", 6), ["3\u{a0}ms", "is", "long"]);
