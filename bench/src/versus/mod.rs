@@ -8,7 +8,6 @@ mod load;
 pub mod measure;
 pub mod table;
 mod tool;
-pub mod welch;
 
 use std::path::Path;
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::Value;
+use toll_stats::Welch;
 
-use super::welch::welch_p;
 use super::{Answer, LEVEL, Tool};
 use crate::process::{command, output};
 use crate::toll::{Toll, parse, remove_store};
@@ -91,7 +91,8 @@ impl Tools {
             })
         };
         let (first, second) = (times_of(0)?, times_of(1)?);
-        let p = welch_p(&first, &second);
+        // As hyperfine's script `welch_ttest.py` compares what hyperfine exported.
+        let p = Welch::new(&first, &second).p(0.0);
         let ratio = toll_stats::mean(&second) / toll_stats::mean(&first);
         Ok(Told {
             answer: answer_of(p, ratio),

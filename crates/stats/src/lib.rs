@@ -6,7 +6,7 @@
 //! gives the same decision as a p-value so that [`holm()`] can guard a family of
 //! claims. [`Looks`] says when a run may end; [`stopped_interval`] and
 //! [`stopped_decision_p`] are for a run that did. [`shift`] is for two samples that
-//! were not drawn together.
+//! were not drawn together, [`Welch`] for those of few values.
 //!
 //! Architecture invariant: every function here depends on its arguments alone.
 //! The crate reads no file, no clock and no environment, and has no
@@ -30,6 +30,7 @@ mod order;
 mod proportion;
 mod quantile;
 mod rng;
+mod session_shift;
 mod signed_rank;
 mod spread;
 mod staircase;
@@ -37,6 +38,7 @@ mod stopped;
 mod student;
 mod two_sample;
 mod walsh;
+mod welch;
 
 pub use cost_model::{CostModel, fit_cost_model};
 pub use crossing::zero_crossing;
@@ -50,9 +52,10 @@ pub use order::median_interval;
 pub use proportion::clopper_pearson;
 pub use quantile::{mean, median, outliers, quantile, standard_deviation};
 pub use rng::Rng;
+pub use session_shift::session_shift;
 pub use signed_rank::hodges_lehmann;
 pub use spread::spread;
 pub use staircase::{Staircase, step};
 pub use stopped::{stopped_decision_p, stopped_interval, values_needed};
-pub use student::student_quantile;
 pub use two_sample::shift;
+pub use welch::Welch;

@@ -1,31 +1,28 @@
-//! A run against an earlier one.
+//! Runs against earlier ones.
 //!
-//! The two share no block, so nothing can be paired: each treatment gives two
-//! series of trials, and the interval is that of the shift between them. What
-//! changed on the machine from one run to the other is in the ratio, too. How much
-//! that is, other runs of the same thing tell (`sessions.rs`).
+//! The two sides share no block, so nothing can be paired. From three runs a side on,
+//! the run is what is replicated: each treatment has one value a run, and the interval
+//! is that of the difference of their means, which holds what changes between runs.
+//! Fewer runs give two series of trials, whose shift holds nothing of that; how much it
+//! may be, other runs of the same thing tell (`sessions.rs`).
 
-use std::collections::BTreeSet;
+use toll_stats::{Interval, Welch, holm, shift};
 
-use toll_stats::shift;
-
-use super::comparison::{confidence, relation, resources};
-use super::model::{Metric, Relation, RunComparison, RunRatio, TreatmentSummary};
+use super::comparison::{relation, resources};
+use super::model::{
+    Better, Metric, Relation, Replicates, RunComparison, RunRatio, Sessions, TreatmentSummary,
+};
 use super::summary::estimate;
-use super::{CONFIDENCE, MARGIN_MIN, Run, emulation, metric, sessions};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Run, SESSIONS_MIN, emulation, metric, sessions};
+
+pub use super::sessions::{Side, mean_of_medians};
 
 impl Run {
-    pub(super) fn own(&self) -> impl Iterator<Item = &TreatmentSummary> {
-        let all = self.analysis.treatments.iter();
-        all.filter(|treatment| treatment.twin_of.is_none())
-    }
-
-    /// Treatments whose values in the metric are no measure of this machine.
-    fn emulated(&self, metric: &str) -> BTreeSet<usize> {
-        match emulation::is_time(&self.stored.experiment, metric) {
-            true => emulation::emulated(&self.stored.treatments, &self.stored.boots),
-            false => BTreeSet::new(),
-        }
+    /// Whether a treatment's values in the metric are no measure of this machine.
+    fn is_emulated(&self, metric: &str, treatment: &TreatmentSummary) -> bool {
+        let stored = &self.stored;
+        emulation::is_time(&stored.experiment, metric)
+            && emulation::emulated(&stored.treatments, &stored.boots).contains(&treatment.index)
     }
 
     /// How far two runs of the same treatment lay apart within this run.
@@ -36,143 +33,258 @@ impl Run {
             .map(super::model::TwinSummary::reach);
         bands.fold(0.0, f64::max)
     }
-}
 
-/// Compares a run with an earlier one in each metric that the new run compares,
-/// treatment by treatment: those of the same levels of all factors. The intervals
-/// hold together: each is at confidence 1 - alpha/k for k ratios (Bonferroni). Of
-/// `others`, runs at other times, those count that did the same as the old run.
-/// What commands used is compared too, each at 95 % for itself.
-pub fn compare_runs(new: &Run, old: &Run, others: &[Run]) -> Vec<RunComparison> {
-    let experiment = &new.stored.experiment;
-    let named: Vec<&str> = experiment.compared_metrics().collect();
-    let judged = named.iter().map(|metric| (*metric, Some(named.len())));
-    let shown = resources(experiment)
-        .into_iter()
-        .map(|metric| (metric, None));
-    let all = judged.chain(shown);
-    all.map(|(metric, judged)| compare_in(metric, judged, [new, old], others))
-        .collect()
-}
-
-/// Compares in one metric: one of so many that are judged, or one that is not.
-fn compare_in(
-    name: &str,
-    judged: Option<usize>,
-    [new, old]: [&Run; 2],
-    others: &[Run],
-) -> RunComparison {
-    let described = metric::describe(&new.stored.experiment, name);
-    let sessions = sessions::of(old, others, name);
-    let of_twins = new.noise_band(name).max(old.noise_band(name));
-    let margin = sessions.shift.unwrap_or(of_twins).max(MARGIN_MIN);
-    let pairs: Vec<(&TreatmentSummary, &TreatmentSummary)> = new
-        .own()
-        .filter_map(|treatment| {
-            let same = old.own().find(|other| other.levels == treatment.levels)?;
-            Some((treatment, same))
-        })
-        .collect();
-    let is_measured = |(a, b): &&(&TreatmentSummary, &TreatmentSummary)| {
-        [a, b].iter().all(|one| one.estimates.contains_key(name))
-    };
-    let measured = pairs.iter().filter(is_measured).count();
-    let judge = Judge {
-        metric: name,
-        described: &described,
-        margin: margin.ln_1p(),
-        confidence: judged.map_or(CONFIDENCE, |metrics| confidence(metrics * measured)),
-        emulated: [new.emulated(name), old.emulated(name)],
-        is_same_unit: unit(new, name) == unit(old, name),
-    };
-    let alone = |one: &Run, other: &Run| {
-        let is_missing =
-            |treatment: &&TreatmentSummary| other.own().all(|o| o.levels != treatment.levels);
-        let missing = one.own().filter(is_missing);
-        missing.map(|treatment| treatment.label.clone()).collect()
-    };
-    RunComparison {
-        new_run: new.stored.run.id,
-        old_run: old.stored.run.id,
-        is_judged: judged.is_some(),
-        margin,
-        sessions,
-        ratios: pairs.iter().map(|(a, b)| judge.ratio(a, b)).collect(),
-        only_new: alone(new, old),
-        only_old: alone(old, new),
-        metric: name.to_owned(),
-        described,
+    fn unit(&self, metric: &str) -> Option<&str> {
+        let metric = self.analysis.metrics.get(metric)?;
+        Some(metric.unit.as_str())
     }
 }
 
-fn unit<'a>(run: &'a Run, metric: &str) -> Option<&'a str> {
-    let metric = run.analysis.metrics.get(metric)?;
-    Some(metric.unit.as_str())
+/// Compares runs with earlier ones in each metric that the new ones compare, treatment
+/// by treatment: those of the same levels of all factors. The intervals of all metrics
+/// hold together. Of `others`, runs at other times, those count that did the same as
+/// the old ones. What commands used is compared too, each at 95 % for itself.
+pub fn compare_sides(new: &Side, old: &Side, others: &[Run]) -> Vec<RunComparison> {
+    let pairing = Pairing::new(new, old);
+    let experiment = &new.first().stored.experiment;
+    let named = experiment.compared_metrics().map(|metric| (metric, true));
+    let shown = resources(experiment)
+        .into_iter()
+        .map(|metric| (metric, false));
+    let measured = named
+        .chain(shown)
+        .map(|(metric, is_judged)| pairing.measure(metric, is_judged, others));
+    let mut measured: Vec<Measured> = measured.collect();
+    pairing.set_levels(&mut measured);
+    let compared = measured.into_iter().map(|one| pairing.conclude(one));
+    compared.collect()
 }
 
-/// What is the same for all treatments of two runs.
-struct Judge<'a> {
+/// What each run of a side made of one treatment.
+type OfRuns<'a> = Vec<(&'a Run, &'a TreatmentSummary)>;
+
+/// The treatments that both sides have.
+struct Pairing<'a> {
+    new: &'a Side<'a>,
+    old: &'a Side<'a>,
+    /// Label on the new side, and what the runs of the new and the old side made of it.
+    rows: Vec<(&'a str, [OfRuns<'a>; 2])>,
+    replicates: Replicates,
+}
+
+/// All treatments in one metric.
+struct Measured<'a> {
     metric: &'a str,
-    described: &'a Metric,
+    described: Metric,
+    is_judged: bool,
     margin: f64,
-    confidence: f64,
-    emulated: [BTreeSet<usize>; 2],
-    is_same_unit: bool,
+    sessions: Sessions,
+    rows: Vec<MeasuredRow>,
 }
 
-impl Judge<'_> {
-    fn ratio(&self, new: &TreatmentSummary, old: &TreatmentSummary) -> RunRatio {
-        let values = |side: &TreatmentSummary| {
-            let estimate = side.estimates.get(self.metric);
-            estimate.map_or_else(Vec::new, |one| one.trial_values.clone())
+struct MeasuredRow {
+    /// Values of the new and the old side, as logarithms; or why there is no ratio.
+    logs: Result<[Vec<f64>; 2], String>,
+    is_emulated: bool,
+    /// Error of its interval.
+    level: f64,
+}
+
+impl<'a> Pairing<'a> {
+    fn new(new: &'a Side<'a>, old: &'a Side<'a>) -> Self {
+        let rows = new.treatments().into_iter().filter_map(|treatment| {
+            let of_old = old.of(&treatment.levels);
+            let is_shared = !of_old.is_empty();
+            is_shared.then(|| {
+                let label = treatment.label.as_str();
+                (label, [new.of(&treatment.levels), of_old])
+            })
+        });
+        let has_enough = |side: &Side| side.runs().len() >= SESSIONS_MIN;
+        Self {
+            rows: rows.collect(),
+            replicates: match has_enough(new) && has_enough(old) {
+                true => Replicates::Sessions,
+                false => Replicates::Trials,
+            },
+            new,
+            old,
+        }
+    }
+
+    fn measure(&self, name: &'a str, is_judged: bool, others: &[Run]) -> Measured<'a> {
+        let sessions = sessions::of(self.old, others, name);
+        let runs = || self.new.runs().iter().chain(self.old.runs());
+        let of_twins = || runs().map(|run| run.noise_band(name)).fold(0.0, f64::max);
+        let margin = match self.replicates {
+            Replicates::Sessions => MARGIN_MIN,
+            Replicates::Trials => sessions.shift.unwrap_or_else(of_twins).max(MARGIN_MIN),
         };
-        let (of, to) = (values(new), values(old));
-        let mut ratio = RunRatio {
-            label: new.label.clone(),
-            trials: [of.len(), to.len()],
+        let rows = self.rows.iter().map(|(_, sides)| {
+            let mut all = sides.iter().flatten();
+            MeasuredRow {
+                logs: self.logs(name, sides),
+                is_emulated: all.any(|(run, treatment)| run.is_emulated(name, treatment)),
+                level: 1.0 - CONFIDENCE,
+            }
+        });
+        Measured {
+            rows: rows.collect(),
+            described: metric::describe(&self.new.first().stored.experiment, name),
+            metric: name,
+            is_judged,
+            margin,
+            sessions,
+        }
+    }
+
+    /// One value of each replicate of the new and the old side.
+    fn logs(&self, metric: &str, sides: &[OfRuns<'a>; 2]) -> Result<[Vec<f64>; 2], String> {
+        let mut units = sides.iter().flatten().map(|(run, _)| run.unit(metric));
+        let first = units.next().flatten();
+        if units.any(|unit| unit != first) {
+            return Err(format!("{metric} has another unit there"));
+        }
+        let [new, old] = [(&sides[0], "new", self.new), (&sides[1], "old", self.old)];
+        let values = |(of_runs, name, side): (&OfRuns<'a>, &str, &Side)| {
+            let estimates = of_runs
+                .iter()
+                .filter_map(|(_, one)| one.estimates.get(metric));
+            let values: Vec<f64> = match self.replicates {
+                Replicates::Trials => estimates.flat_map(|one| one.trial_values.clone()).collect(),
+                Replicates::Sessions => estimates.map(|one| one.median.value).collect(),
+            };
+            match self.why_too_few(values.len(), of_runs, name, side) {
+                Some(reason) => Err(reason),
+                None => Ok(values),
+            }
+        };
+        logs(&values(new)?, &values(old)?)
+    }
+
+    fn why_too_few(
+        &self,
+        count: usize,
+        of_runs: &[(&Run, &TreatmentSummary)],
+        name: &str,
+        side: &Side,
+    ) -> Option<String> {
+        let mut skipped = of_runs.iter().filter_map(|(_, one)| one.skipped.as_ref());
+        let skipped = skipped.next();
+        let is_enough = match self.replicates {
+            Replicates::Trials => count > 0 && skipped.is_none(),
+            Replicates::Sessions => count >= SESSIONS_MIN,
+        };
+        let runs = side.runs().len();
+        match (is_enough, skipped) {
+            (true, _) => None,
+            (false, Some(reason)) if runs == 1 => {
+                Some(format!("skipped in the {name} run: {reason}"))
+            }
+            (false, Some(reason)) => Some(format!("skipped in some {name} runs: {reason}")),
+            (false, None) if runs == 1 => Some(format!("the {name} run has no trial of it")),
+            (false, None) => Some(format!("measured in {count} of {runs} {name} runs")),
+        }
+    }
+
+    /// Divides the error among all ratios that are judged: equally (Bonferroni) among
+    /// those of trials, by Holm's procedure among those of sessions.
+    fn set_levels(&self, measured: &mut [Measured]) {
+        let judged = measured.iter_mut().filter(|one| one.is_judged);
+        let rows = judged.flat_map(|one| {
+            let margin = one.margin.ln_1p();
+            let rows = one.rows.iter_mut();
+            let rows = rows.filter(|row| row.logs.is_ok() && !row.is_emulated);
+            rows.map(move |row| (row, margin))
+        });
+        let rows: Vec<(&mut MeasuredRow, f64)> = rows.collect();
+        let levels: Vec<f64> = match self.replicates {
+            Replicates::Trials => vec![ALPHA / rows.len().max(1) as f64; rows.len()],
+            Replicates::Sessions => {
+                let p = rows.iter().filter_map(|(row, margin)| {
+                    let [new, old] = row.logs.as_ref().ok()?;
+                    Some(Welch::of_few(old, new).decision_p(*margin))
+                });
+                let steps = holm(&p.collect::<Vec<f64>>(), ALPHA).into_iter();
+                steps.map(|step| step.level).collect()
+            }
+        };
+        for ((row, _), level) in rows.into_iter().zip(levels) {
+            row.level = level;
+        }
+    }
+
+    fn conclude(&self, measured: Measured) -> RunComparison {
+        let rows = measured.rows.iter().zip(&self.rows);
+        let better = measured.described.better;
+        let ratios = rows
+            .map(|(row, (label, _))| self.ratio(row, label, measured.margin.ln_1p(), better))
+            .collect();
+        RunComparison {
+            new_runs: self.new.ids(),
+            old_runs: self.old.ids(),
+            metric: measured.metric.to_owned(),
+            described: measured.described,
+            is_judged: measured.is_judged,
+            replicates: self.replicates,
+            margin: measured.margin,
+            sessions: measured.sessions,
+            ratios,
+            only_new: alone(self.new, self.old),
+            only_old: alone(self.old, self.new),
+        }
+    }
+
+    fn ratio(&self, row: &MeasuredRow, label: &str, margin: f64, better: Better) -> RunRatio {
+        let ratio = RunRatio {
+            label: label.to_owned(),
+            counts: [0, 0],
             ratio: None,
             relation: Relation::Undecided,
             reason: None,
         };
-        if !self.is_same_unit {
-            ratio.reason = Some(format!("{} has another unit there", self.metric));
-            return ratio;
-        }
-        let logs = match (logs(&of, &to), skipped(new, old)) {
-            (_, Some(reason)) | (Err(reason), None) => {
-                ratio.reason = Some(reason);
-                return ratio;
+        let [new, old] = match &row.logs {
+            Ok(logs) => logs,
+            Err(reason) => {
+                return RunRatio {
+                    reason: Some(reason.clone()),
+                    ..ratio
+                };
             }
-            (Ok(logs), None) => logs,
         };
-        let interval = shift(&logs[1], &logs[0], self.confidence);
-        ratio.ratio = Some(estimate(&interval.map(f64::exp)));
-        if self.emulated[0].contains(&new.index) || self.emulated[1].contains(&old.index) {
-            ratio.reason = Some(emulation::NOTE.to_owned());
-        } else if interval.reaches(self.confidence) {
-            ratio.relation = relation(&interval, self.margin, self.described.better);
-        } else {
-            ratio.reason = Some("too few trials for an interval of this confidence".into());
+        let confidence = 1.0 - row.level;
+        let interval: Interval = match self.replicates {
+            Replicates::Trials => shift(old, new, confidence),
+            Replicates::Sessions => Welch::of_few(old, new).interval(confidence),
+        };
+        let (relation, reason) = match interval.reaches(confidence) {
+            _ if row.is_emulated => (Relation::Undecided, Some(emulation::NOTE.to_owned())),
+            true => (relation(&interval, margin, better), None),
+            false => {
+                let reason = "too few trials for an interval of this confidence";
+                (Relation::Undecided, Some(reason.to_owned()))
+            }
+        };
+        RunRatio {
+            counts: [new.len(), old.len()],
+            ratio: Some(estimate(&interval.map(f64::exp))),
+            relation,
+            reason,
+            ..ratio
         }
-        ratio
     }
 }
 
-fn skipped(new: &TreatmentSummary, old: &TreatmentSummary) -> Option<String> {
-    let told = |side: &TreatmentSummary, where_: &str| {
-        let reason = side.skipped.as_ref()?;
-        Some(format!("skipped in the {where_} run: {reason}"))
-    };
-    told(new, "new").or_else(|| told(old, "old"))
+/// Labels of the treatments that one side has alone.
+fn alone(one: &Side, other: &Side) -> Vec<String> {
+    let is_missing = |treatment: &&TreatmentSummary| other.of(&treatment.levels).is_empty();
+    let missing = one.treatments().into_iter().filter(is_missing);
+    missing.map(|treatment| treatment.label.clone()).collect()
 }
 
 /// Both series as logarithms. Where all values are zero, as counts often are,
 /// both are the same.
 fn logs(new: &[f64], old: &[f64]) -> Result<[Vec<f64>; 2], String> {
-    if new.is_empty() || old.is_empty() {
-        let side = if new.is_empty() { "new" } else { "old" };
-        return Err(format!("the {side} run has no trial of it"));
-    }
     let mut all = new.iter().chain(old);
     if all.clone().all(|value| *value == 0.0) {
         return Ok([vec![0.0; new.len()], vec![0.0; old.len()]]);

@@ -393,14 +393,14 @@ pub struct DisturbanceSummary {
     pub maximum: f64,
 }
 
-/// A run against an earlier one, treatment by treatment.
+/// Runs against earlier ones, treatment by treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunComparison {
-    /// Number of the run that is judged.
-    pub new_run: i64,
-    /// Number of the run that it is compared with.
-    pub old_run: i64,
-    /// Metric compared: one that the new run compares, or what its commands used.
+    /// Numbers of the runs that are judged: one, or several sessions of the same thing.
+    pub new_runs: Vec<i64>,
+    /// Numbers of the runs that they are compared with.
+    pub old_runs: Vec<i64>,
+    /// Metric compared: one that the new runs compare, or what their commands used.
     pub metric: String,
     /// Its unit and its better side.
     #[serde(flatten)]
@@ -408,18 +408,30 @@ pub struct RunComparison {
     /// Whether it was named as a metric to compare in; the others tell what
     /// commands used beside it.
     pub is_judged: bool,
-    /// A difference within this is none, relative: the least of any comparison, or how
-    /// far sessions lie apart; where that is not known, the largest departure from 1
-    /// inside the intervals of the A/A twins of both runs.
+    /// What the intervals rest on.
+    pub replicates: Replicates,
+    /// A difference within this is none, relative: the least of any comparison; where
+    /// trials are the replicates, how far sessions lie apart, or, if that is not known,
+    /// the largest departure from 1 inside the intervals of the runs' A/A twins.
     pub margin: f64,
-    /// What is known of sessions of the old run.
+    /// What the store shows of sessions of the old side.
     pub sessions: Sessions,
-    /// Treatments that both runs have, in the new run's order.
+    /// Treatments that both sides have, in the new side's order.
     pub ratios: Vec<RunRatio>,
-    /// Labels of treatments that the new run has alone.
+    /// Labels of treatments that the new side has alone.
     pub only_new: Vec<String>,
-    /// Labels of treatments that the old run has alone.
+    /// Labels of treatments that the old side has alone.
     pub only_old: Vec<String>,
+}
+
+/// Of what a comparison between runs has several, independent of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replicates {
+    /// Trials of single runs: the intervals hold nothing of what changes between runs.
+    Trials,
+    /// Runs: the intervals hold what changes between them.
+    Sessions,
 }
 
 /// Runs of the same work on the same system, at different times.
@@ -427,17 +439,18 @@ pub struct RunComparison {
 pub struct Sessions {
     /// How many there are.
     pub runs: usize,
-    /// How far 95 % of two of them lie apart at most, relative; absent with too few.
+    /// How far any treatment of two of them lies apart at most, at 95 %, relative; absent
+    /// with too few.
     pub shift: Option<f64>,
 }
 
-/// One treatment of a run over the same of an earlier one.
+/// One treatment of some runs over the same of earlier ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRatio {
-    /// Label of the treatment in the new run.
+    /// Label of the treatment on the new side.
     pub label: String,
-    /// Trials of the new run and of the old one that entered.
-    pub trials: [usize; 2],
+    /// Replicates of the new side and of the old one that entered.
+    pub counts: [usize; 2],
     /// New over old; its interval holds together with those of all others.
     pub ratio: Option<Estimate>,
     /// What the interval says.

@@ -1,13 +1,15 @@
-//! How far runs of the same thing lie apart.
+//! Runs as sessions: which of them are of the same thing, and how far these lie apart.
 //!
 //! What changes between two runs as wholes (memory layout, neighbours, temperature) is
 //! the same in all trials of each, so no interval of one run or of two shows it
 //! (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM (2013)). Runs
 //! of the same thing at different times do.
 
-use toll_stats::{mean, standard_deviation, student_quantile};
+use std::collections::BTreeMap;
 
-use super::model::Sessions;
+use toll_stats::{mean, session_shift};
+
+use super::model::{Estimate, Sessions, TreatmentSummary};
 use super::work::different_work;
 use super::{CONFIDENCE, Run};
 use crate::run::RunStatus;
@@ -15,49 +17,146 @@ use crate::run::RunStatus;
 /// Fewest runs whose differences are taken for those of sessions.
 pub const SESSIONS_MIN: usize = 3;
 
-impl Run {
-    /// Whether another run did the same work on the same system, to its end.
-    fn is_session_of(&self, other: &Run) -> bool {
-        let machines = [self, other].map(|run| &run.stored.run.machine);
-        let systems = machines.map(|it| (&it.hostname, &it.cpu_model, &it.kernel_version));
-        let names = [self, other].map(|run| &run.stored.run.experiment);
-        let is_complete = |run: &Run| run.stored.run.status == RunStatus::Complete;
-        systems[0] == systems[1]
-            && names[0] == names[1]
-            && is_complete(self)
-            && is_complete(other)
-            && different_work(&[&self.stored.experiment, &other.stored.experiment]).is_empty()
+/// One side of a comparison: a run, or several sessions of the same work on the same
+/// system.
+#[derive(Debug, Clone)]
+pub struct Side<'a>(Vec<&'a Run>);
+
+impl<'a> From<&'a Run> for Side<'a> {
+    fn from(run: &'a Run) -> Self {
+        Self(vec![run])
     }
 }
 
-/// What a store's other runs show of how far sessions of an old run lie apart, in a
-/// metric. A new run beside it is one more session, so 95 % of two of them differ by
-/// less than t·√2 standard deviations of their medians, which all treatments share.
-pub(super) fn of(old: &Run, others: &[Run], metric: &str) -> Sessions {
-    let further = others.iter().filter(|run| run.is_session_of(old));
-    let runs: Vec<&Run> = std::iter::once(old).chain(further).collect();
-    let medians_of = |levels| {
-        let treatments = runs.iter().filter_map(|run| {
+impl<'a> Side<'a> {
+    /// Takes runs for sessions of one thing.
+    ///
+    /// # Errors
+    /// If two of them are not.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn new(runs: &'a [Run]) -> Result<Self, String> {
+        let first = &runs[0];
+        for run in &runs[1..] {
+            if let Some(why) = run.why_no_session_of(first) {
+                return Err(format!(
+                    "cannot take runs {} and {} for sessions of the same thing: {why}; name them on \
+                     different sides",
+                    first.stored.run.id, run.stored.run.id
+                ));
+            }
+        }
+        Ok(Self(runs.iter().collect()))
+    }
+
+    pub fn runs(&self) -> &[&'a Run] {
+        &self.0
+    }
+
+    /// Numbers of the runs.
+    pub fn ids(&self) -> Vec<i64> {
+        self.0.iter().map(|run| run.stored.run.id).collect()
+    }
+
+    /// The run that stands for what all of them did.
+    pub fn first(&self) -> &'a Run {
+        self.0[0]
+    }
+
+    /// One summary of each treatment that any of the runs has, but no twins.
+    pub(super) fn treatments(&self) -> Vec<&'a TreatmentSummary> {
+        let mut all: Vec<&TreatmentSummary> = Vec::new();
+        for treatment in self.0.iter().flat_map(|run| run.own()) {
+            if all.iter().all(|other| other.levels != treatment.levels) {
+                all.push(treatment);
+            }
+        }
+        all
+    }
+
+    /// What the runs made of the treatment of some levels, each with its run.
+    pub(super) fn of(
+        &self,
+        levels: &BTreeMap<String, String>,
+    ) -> Vec<(&'a Run, &'a TreatmentSummary)> {
+        let found = self.0.iter().filter_map(|run| {
             let mut own = run.own();
-            own.find(|treatment| treatment.levels == levels)
+            Some((*run, own.find(|treatment| treatment.levels == *levels)?))
         });
-        let estimates = treatments.filter_map(|one| one.estimates.get(metric));
+        found.collect()
+    }
+}
+
+/// The geometric mean of the medians that several runs have of a treatment, with their
+/// range in the place of an interval; `None` where no run has one.
+pub fn mean_of_medians(treatments: &[&TreatmentSummary], metric: &str) -> Option<Estimate> {
+    let estimates = treatments
+        .iter()
+        .filter_map(|one| one.estimates.get(metric));
+    let medians: Vec<f64> = estimates.map(|one| one.median.value).collect();
+    let logs: Vec<f64> = medians.iter().map(|median| median.ln()).collect();
+    Some(Estimate {
+        low: medians.iter().copied().reduce(f64::min)?,
+        high: medians.iter().copied().reduce(f64::max)?,
+        value: mean(&logs).exp(),
+        confidence: 1.0,
+    })
+}
+
+impl Run {
+    pub(super) fn own(&self) -> impl Iterator<Item = &TreatmentSummary> {
+        let all = self.analysis.treatments.iter();
+        all.filter(|treatment| treatment.twin_of.is_none())
+    }
+
+    /// Why another run did not do the same work on the same system to its end, if so.
+    fn why_no_session_of(&self, other: &Run) -> Option<String> {
+        let records = [&other.stored.run, &self.stored.run];
+        let system = |what, [one, other]: [&String; 2]| {
+            (one != other).then(|| format!("{what} differs (`{one}` against `{other}`)"))
+        };
+        let machines = records.map(|run| &run.machine);
+        let unfinished = records
+            .iter()
+            .find(|run| run.status != RunStatus::Complete)
+            .map(|run| {
+                let id = run.id;
+                format!("run {id} is unfinished (`toll run --resume {id}` goes on with it)")
+            });
+        unfinished
+            .or_else(|| system("the experiment", records.map(|run| &run.experiment)))
+            .or_else(|| system("the machine", machines.map(|it| &it.hostname)))
+            .or_else(|| system("the CPU", machines.map(|it| &it.cpu_model)))
+            .or_else(|| system("the kernel", machines.map(|it| &it.kernel_version)))
+            .or_else(|| {
+                let work = different_work(&[&other.stored.experiment, &self.stored.experiment]);
+                let one = work.first()?;
+                let [was, is] = [&one.values[0], &one.values[1]];
+                Some(format!("{} differs (`{was}` against `{is}`)", one.what))
+            })
+    }
+}
+
+/// What a store's other runs show of how far sessions of an old side lie apart, in a
+/// metric. A new run beside them is one more session.
+pub(super) fn of(old: &Side, others: &[Run], metric: &str) -> Sessions {
+    let first = old.first();
+    let is_session = |run: &&Run| run.why_no_session_of(first).is_none();
+    let further = others.iter().filter(is_session);
+    let all = Side(old.0.iter().copied().chain(further).collect());
+    let treatments = all.treatments();
+    let medians = treatments.iter().map(|treatment| {
+        let of_runs = all.of(&treatment.levels).into_iter();
+        let estimates = of_runs.filter_map(|(_, one)| one.estimates.get(metric));
         let logs = estimates.map(|one| one.median.value.ln());
         logs.filter(|log| log.is_finite()).collect::<Vec<f64>>()
-    };
-    let of_treatments = old
-        .own()
-        .map(|treatment| medians_of(treatment.levels.clone()));
-    let known = of_treatments.filter(|logs| logs.len() == runs.len());
-    let variances: Vec<f64> = known
-        .map(|logs| standard_deviation(&logs).powi(2))
-        .collect();
-    let is_enough = runs.len() >= SESSIONS_MIN && !variances.is_empty();
+    });
+    let runs = all.0.len();
+    let known: Vec<Vec<f64>> = medians.filter(|logs| logs.len() == runs).collect();
+    let is_enough = runs >= SESSIONS_MIN && !known.is_empty();
     Sessions {
-        runs: runs.len(),
-        shift: is_enough.then(|| {
-            let deviation = (2.0 * mean(&variances)).sqrt();
-            (student_quantile(CONFIDENCE, runs.len() - 1) * deviation).exp_m1()
-        }),
+        runs,
+        shift: is_enough.then(|| session_shift(&known, CONFIDENCE).exp_m1()),
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::compare::{confounders, other_runs, work_differences};
 use super::gate::{GateArguments, JudgedRatio, ratios_between, ratios_within, why_no_ratio};
 use super::{Failure, output};
-use crate::claim::between::compare_runs;
+use crate::claim::between::{Side, compare_sides};
 use crate::claim::model::RunComparison;
 use crate::claim::work::different_work;
 use crate::claim::{Run, has_worse_side};
@@ -19,7 +19,7 @@ use crate::plan::{Plan, Treatment};
 use crate::report::compare::over_baseline;
 use crate::report::terminal::text::Text;
 use crate::spec::Experiment;
-use crate::store::{Baseline, RunStatus, Store};
+use crate::store::{Baseline, RunRecord, RunStatus, Store};
 
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -282,6 +282,16 @@ impl Against {
         Ok(())
     }
 
+    /// Refuses to compare a run with itself.
+    pub fn check_other(&self, run: &RunRecord) -> anyhow::Result<()> {
+        match (&self.name, self.run_ids.get(&run.experiment)) {
+            (Some(name), Some(id)) if *id == run.id => bail!(Failure::Usage(format!(
+                "cannot compare run {id} with baseline {name}: it is that run; name another one"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Compares the runs that have something to be compared with.
     pub fn compare(&self, store: &Path, runs: &[Run]) -> anyhow::Result<Compared> {
         let mut compared = Compared::default();
@@ -296,10 +306,11 @@ impl Against {
                 continue;
             };
             let old = output::load_run(&store, &id.to_string())?;
-            let both = [&old, run];
-            let comparisons = compare_runs(run, &old, &other_runs(&store, &both)?);
-            let work = work_differences(&both);
-            let mut others = confounders(&both);
+            let sides = [&old, run].map(Side::from);
+            let others = other_runs(&store, &sides)?;
+            let comparisons = compare_sides(&sides[1], &sides[0], &others);
+            let work = work_differences(&sides);
+            let mut others = confounders(&sides);
             others.retain(|difference| !["date", "blocks"].contains(&difference.what.as_str()));
             let text = over_baseline(name, &comparisons, &work, &others, output::style());
             compared.texts.push(text);

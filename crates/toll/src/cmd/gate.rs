@@ -5,7 +5,9 @@ use clap::Args;
 
 use super::{Failure, output};
 use crate::claim::can_regress;
-use crate::claim::model::{Analysis, Estimate, Metric, Outcome, Relation, RunComparison};
+use crate::claim::model::{
+    Analysis, Estimate, Metric, Outcome, Relation, Replicates, RunComparison, Sessions,
+};
 use crate::claim::regression::is_regression;
 use crate::claim::work::Difference;
 use crate::format;
@@ -55,6 +57,8 @@ pub(super) struct JudgedRatio {
     pub ratio: Option<Estimate>,
     /// What its interval says.
     pub relation: Relation,
+    /// What is known of shifts between sessions, where the interval holds none of them.
+    pub sessions: Option<Sessions>,
 }
 
 impl GateArguments {
@@ -160,19 +164,20 @@ pub(super) fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
             ),
             ratio: Some(comparison.ratio),
             relation: comparison.relation,
+            sessions: None,
         })
         .collect()
 }
 
-/// The ratios of a run to an earlier one, as the gate takes them.
+/// The ratios of runs to earlier ones, as the gate takes them.
 pub(super) fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
+    let [new, old] = [&comparison.new_runs, &comparison.old_runs].map(|ids| words::runs(ids));
+    let is_of_trials = comparison.replicates == Replicates::Trials;
     let ratios = comparison.ratios.iter().filter(|_| comparison.is_judged);
     ratios
         .map(|one| JudgedRatio {
-            what: format!(
-                "{} in run {} over run {}",
-                one.label, comparison.new_run, comparison.old_run
-            ),
+            what: format!("{} in {new} over {old}", one.label),
+            sessions: is_of_trials.then_some(comparison.sessions),
             metric: (comparison.metric.clone(), comparison.described.clone()),
             ratio: one.ratio,
             relation: one.relation,
@@ -236,18 +241,28 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
         }
     }
     let limit = format::percent(limit);
+    let blind = ratios.iter().filter_map(|one| one.sessions);
+    let blind = blind.max_by(|a, b| reach(a).total_cmp(&reach(b)));
+    let blind = blind.map_or_else(String::new, |sessions| {
+        format!("; {}", words::unexcluded_shift(sessions))
+    });
     if worse == 0 {
         output::note(&format!(
-            "--fail-on regression: none of {} lies wholly past {limit}; {undecided} undecided",
+            "--fail-on regression: none of {} lies wholly past {limit}; {undecided} undecided{blind}",
             words::plural(ratios.len(), "ratio")
         ));
         return None;
     }
     let lie = if worse == 1 { "lies" } else { "lie" };
     Some(format!(
-        "{} {lie} wholly past {limit} on the worse side",
+        "{} {lie} wholly past {limit} on the worse side{blind}",
         words::plural(worse, "ratio")
     ))
+}
+
+/// How large a shift between sessions may be.
+fn reach(sessions: &Sessions) -> f64 {
+    sessions.shift.unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<Exi
     let experiment = &run.stored.experiment;
     let baseline = arguments.against.baseline.as_ref();
     let against = Against::find(baseline, path, &[experiment])?;
+    against.check_other(&run.stored.run)?;
     let gate = &arguments.gate;
     gate.check(&[experiment], &[against.why_no_ratio(experiment)])?;
     against.check_work(gate, path, &[experiment])?;

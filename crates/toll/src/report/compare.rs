@@ -7,43 +7,57 @@ use super::comparison::MEMORY;
 use super::terminal::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use super::terminal::{Style, paint};
 use super::words;
-use crate::claim::model::{Better, Relation, RunComparison, RunRatio, TreatmentSummary};
+use crate::claim::between::{Side, mean_of_medians};
+use crate::claim::model::{
+    Better, Relation, Replicates, RunComparison, RunRatio, TreatmentSummary, Verdict,
+};
 use crate::claim::work::Difference;
 use crate::claim::{Run, metric_words};
 use crate::format;
 
-/// Compares runs: first what they did differently and in what their machines
+/// Compares sides: first what they did differently and in what their machines
 /// differ, since a difference in the results may be due to any of it, then
-/// verdicts, then medians, then each later run over the first.
+/// verdicts, then medians, then each later side over the first.
 pub fn compare(
-    runs: &[Run],
+    sides: &[Side],
     work: &[Difference],
     differences: &[Difference],
     pairs: &[Vec<RunComparison>],
     style: Style,
 ) -> Text {
-    let names = names(runs);
-    let lines = runs.iter().zip(&names).map(|(run, name)| {
+    let names = names(sides);
+    let mut sections = vec![
+        heading("Runs", style) + sides.iter().map(|side| runs(side, style)).collect(),
+        different_work(&names, work, style),
+        machines(&names, work, differences, style),
+        verdicts(sides, style),
+        medians(sides, style),
+    ];
+    sections.extend(pairs.iter().map(|pair| {
+        let [new, old] = [&pair[0].new_runs, &pair[0].old_runs].map(|ids| words::runs(ids));
+        changes(pair, &capitalised(&format!("{new} over {old}")), style)
+    }));
+    Text::sections(sections)
+}
+
+/// The runs of a side, each in a line.
+fn runs(side: &Side, style: Style) -> Text {
+    let lines = side.runs().iter().map(|run| {
         let line = format!(
-            "{name}: {}, {}, {}",
+            "run {}: {}, {}, {}",
+            run.stored.run.id,
             run.stored.run.title,
             words::minute(&run.stored.run.created_at),
             words::counts(&run.analysis.verdicts)
         );
         paragraph(&line, 0, Paint::Plain, style)
     });
-    let mut sections = vec![
-        heading("Runs", style) + lines.collect(),
-        different_work(&names, work, style),
-        machines(&names, work, differences, style),
-        verdicts(runs, style),
-        medians(runs, style),
-    ];
-    sections.extend(pairs.iter().map(|pair| {
-        let title = format!("Run {} over run {}", pair[0].new_run, pair[0].old_run);
-        changes(pair, &title, style)
-    }));
-    Text::sections(sections)
+    lines.collect()
+}
+
+fn capitalised(words: &str) -> String {
+    let rest = words.strip_prefix('r').unwrap_or(words);
+    format!("R{rest}")
 }
 
 /// A run over the baseline that it is compared with: first what the two did
@@ -58,15 +72,15 @@ pub fn over_baseline(
     let Some(first) = comparisons.first() else {
         return Text::default();
     };
-    let (new, old) = (first.new_run, first.old_run);
-    let names = [old, new].map(|run| format!("run {run}"));
-    let title = format!("Run {new} over baseline {baseline}, run {old}");
+    let [new, old] = [&first.new_runs, &first.old_runs].map(|ids| words::runs(ids));
+    let title = capitalised(&format!("{new} over baseline {baseline}, {old}"));
     let mut text = Text::sections([
-        different_work(&names, work, style),
+        different_work(&[old, new], work, style),
         changes(comparisons, &title, style),
     ]);
     if !differences.is_empty() {
         let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
+        let [new, old] = [&first.new_runs, &first.old_runs].map(|ids| words::run_numbers(ids));
         let told = format!(
             "The runs differ in {}; each may be the cause (toll compare {old} {new}).",
             names.join(", ")
@@ -76,7 +90,7 @@ pub fn over_baseline(
     text
 }
 
-/// How the treatments of two runs changed by the metrics that are compared, and
+/// How the treatments of two sides changed by the metrics that are compared, and
 /// beside those by the memory of commands.
 fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     let is_shown = |one: &&RunComparison| {
@@ -149,7 +163,15 @@ fn notes(shown: &[&RunComparison]) -> Vec<String> {
     }
     for (which, labels) in [("new", &shown[0].only_new), ("old", &shown[0].only_old)] {
         if !labels.is_empty() {
-            notes.push(format!("in the {which} run alone: {}", labels.join(", ")));
+            let runs = match which {
+                "new" => &shown[0].new_runs,
+                _ => &shown[0].old_runs,
+            };
+            let runs = if runs.len() == 1 { "run" } else { "runs" };
+            notes.push(format!(
+                "in the {which} {runs} alone: {}",
+                labels.join(", ")
+            ));
         }
     }
     notes
@@ -164,21 +186,23 @@ fn sentence(comparison: &RunComparison) -> Option<String> {
         !is_open || comparison.ratios.len() == 1
     });
     let largest = decided.max_by(|a, b| size(a).total_cmp(&size(b)))?;
-    let [new, old] = largest.trials;
+    let [new, old] = largest.counts;
+    let replicates = match comparison.replicates {
+        Replicates::Trials => "trials",
+        Replicates::Sessions => "runs",
+    };
+    let [new_runs, old_runs] =
+        [&comparison.new_runs, &comparison.old_runs].map(|ids| words::runs(ids));
     Some(words::sentence(
-        [
-            &format!("{} in run {}", largest.label, comparison.new_run),
-            &format!("run {}", comparison.old_run),
-        ],
+        [&format!("{} in {new_runs}", largest.label), &old_runs],
         (&comparison.metric, &comparison.described),
         (largest.relation, largest.ratio.as_ref()?),
-        &format!("{new} and {old} trials"),
+        &format!("{new} and {old} {replicates}"),
     ))
 }
 
-fn names(runs: &[Run]) -> Vec<String> {
-    let name = |run: &Run| format!("run {}", run.stored.run.id);
-    runs.iter().map(name).collect()
+fn names(sides: &[Side]) -> Vec<String> {
+    sides.iter().map(|side| words::runs(&side.ids())).collect()
 }
 
 fn columns(first: &str, names: &[String], column: fn(&str) -> Column) -> Vec<Column> {
@@ -228,40 +252,24 @@ fn facts(names: &[String], differences: &[Difference], style: Style) -> Text {
     table(&columns("", names, Column::words), &rows, style)
 }
 
-fn verdicts(runs: &[Run], style: Style) -> Text {
-    let ids = in_order(runs, |run| {
-        run.analysis
-            .verdicts
-            .iter()
-            .map(|verdict| verdict.id.clone())
-            .collect()
+fn verdicts(sides: &[Side], style: Style) -> Text {
+    let ids = in_order(sides, |run| {
+        let verdicts = run.analysis.verdicts.iter();
+        verdicts.map(|verdict| verdict.id.clone()).collect()
     });
     let rows: Vec<Row> = ids
         .into_iter()
         .map(|id| {
-            let cells = runs.iter().map(|run| {
-                let mut verdicts = run.analysis.verdicts.iter();
-                let verdict = verdicts.find(|verdict| verdict.id == id);
-                verdict.map_or_else(
-                    || format::NOTHING.to_owned(),
-                    |verdict| {
-                        let sign = words::symbol(verdict.outcome);
-                        match verdict.measured {
-                            Some(_) => format!("{sign} {}", format::measured(verdict)),
-                            None => format!("{sign} {}", words::outcome(verdict.outcome)),
-                        }
-                    },
-                )
-            });
+            let cells = sides.iter().map(|side| verdict_cell(side, &id));
             let mut row = Row::new(std::iter::once(id.clone()).chain(cells).collect());
-            if outcomes_differ(runs, &id) {
+            if outcomes_differ(sides, &id) {
                 row.paint = Paint::Yellow;
                 row.below.push("the verdicts differ".to_owned());
             }
             row
         })
         .collect();
-    let columns = columns("claim", &names(runs), Column::words);
+    let columns = columns("claim", &names(sides), Column::words);
     let body = match rows.is_empty() {
         true => paragraph("No claims to compare.", 0, Paint::Plain, style),
         false => table(&columns, &rows, style),
@@ -269,19 +277,38 @@ fn verdicts(runs: &[Run], style: Style) -> Text {
     heading("Verdicts", style) + body
 }
 
-fn outcomes_differ(runs: &[Run], id: &str) -> bool {
-    let mut outcomes = runs.iter().flat_map(|run| {
-        let verdicts = run.analysis.verdicts.iter();
-        verdicts
-            .filter(|verdict| verdict.id == id)
-            .map(|verdict| verdict.outcome)
-    });
+fn verdict<'a>(run: &'a Run, id: &str) -> Option<&'a Verdict> {
+    let mut verdicts = run.analysis.verdicts.iter();
+    verdicts.find(|verdict| verdict.id == id)
+}
+
+/// What a side says of a claim: of several runs a sign each.
+fn verdict_cell(side: &Side, id: &str) -> String {
+    let [only] = side.runs() else {
+        let verdicts = side.runs().iter().map(|run| verdict(run, id));
+        let signs =
+            verdicts.map(|one| one.map_or(format::NOTHING, |one| words::symbol(one.outcome)));
+        return signs.collect::<Vec<_>>().join(" ");
+    };
+    let Some(verdict) = verdict(only, id) else {
+        return format::NOTHING.to_owned();
+    };
+    let sign = words::symbol(verdict.outcome);
+    match verdict.measured {
+        Some(_) => format!("{sign} {}", format::measured(verdict)),
+        None => format!("{sign} {}", words::outcome(verdict.outcome)),
+    }
+}
+
+fn outcomes_differ(sides: &[Side], id: &str) -> bool {
+    let runs = sides.iter().flat_map(Side::runs);
+    let mut outcomes = runs.filter_map(|run| Some(verdict(run, id)?.outcome));
     let first = outcomes.next();
     outcomes.any(|outcome| Some(outcome) != first)
 }
 
-fn medians(runs: &[Run], style: Style) -> Text {
-    let labels = in_order(runs, |run| {
+fn medians(sides: &[Side], style: Style) -> Text {
+    let labels = in_order(sides, |run| {
         let treatments = run.analysis.treatments.iter();
         treatments
             .filter(|treatment| treatment.twin_of.is_none())
@@ -291,16 +318,22 @@ fn medians(runs: &[Run], style: Style) -> Text {
     let rows: Vec<Row> = labels
         .into_iter()
         .map(|wanted| {
-            let cells = runs.iter().map(|run| median(run, &wanted));
+            let cells = sides.iter().map(|side| median(side, &wanted));
             Row::new(std::iter::once(wanted.clone()).chain(cells).collect())
         })
         .collect();
-    let metrics = in_order(runs, |run| vec![metric_words(&run.analysis.primary_metric)]);
-    let columns = columns("treatment", &names(runs), Column::numbers);
-    let body = match rows.is_empty() {
+    let metrics = in_order(sides, |run| {
+        vec![metric_words(&run.analysis.primary_metric)]
+    });
+    let columns = columns("treatment", &names(sides), Column::numbers);
+    let mut body = match rows.is_empty() {
         true => paragraph("No treatments to compare.", 0, Paint::Plain, style),
         false => table(&columns, &rows, style),
     };
+    if sides.iter().any(|side| side.runs().len() > 1) {
+        let note = "of several runs: the geometric mean of their medians, and their range";
+        body += paragraph(note, 0, Paint::Dim, style);
+    }
     heading(&format!("Medians, {}", metrics.join(" and ")), style) + body
 }
 
@@ -317,18 +350,42 @@ fn label(treatment: &TreatmentSummary) -> String {
     levels.join(" ")
 }
 
-fn median(run: &Run, wanted: &str) -> String {
-    let mut treatments = run.analysis.treatments.iter();
-    match treatments.find(|one| one.twin_of.is_none() && label(one) == wanted) {
-        Some(treatment) if treatment.skipped.is_some() => "skipped".to_owned(),
-        Some(treatment) => words::median(treatment, &run.analysis.primary_metric, &run.analysis),
-        None => format::NOTHING.to_owned(),
+fn median(side: &Side, wanted: &str) -> String {
+    let found = side.runs().iter().filter_map(|run| {
+        let mut treatments = run.analysis.treatments.iter();
+        let is_wanted = |one: &&TreatmentSummary| one.twin_of.is_none() && label(one) == wanted;
+        Some((*run, treatments.find(is_wanted)?))
+    });
+    let found: Vec<(&Run, &TreatmentSummary)> = found.collect();
+    let is_skipped = |(_, treatment): &(&Run, &TreatmentSummary)| treatment.skipped.is_some();
+    match found.as_slice() {
+        [] => format::NOTHING.to_owned(),
+        all if all.iter().all(is_skipped) => "skipped".to_owned(),
+        [(run, treatment)] if side.runs().len() == 1 => {
+            words::median(treatment, &run.analysis.primary_metric, &run.analysis)
+        }
+        all => {
+            let (run, _) = all[0];
+            let metric = &run.analysis.primary_metric;
+            let unit = words::unit(&run.analysis.metrics, metric);
+            let treatments: Vec<_> = all.iter().map(|(_, treatment)| *treatment).collect();
+            mean_of_medians(&treatments, metric).map_or_else(
+                || format::NOTHING.to_owned(),
+                // Brackets would say that it is an interval.
+                |mean| {
+                    format::interval(&mean, unit)
+                        .replace('[', "(")
+                        .replace(']', ")")
+                },
+            )
+        }
     }
 }
 
 /// What the runs name, each once, in the order of its first appearance.
-fn in_order(runs: &[Run], names: impl Fn(&Run) -> Vec<String>) -> Vec<String> {
+fn in_order(sides: &[Side], names: impl Fn(&Run) -> Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let named = runs.iter().flat_map(names);
+    let runs = sides.iter().flat_map(Side::runs);
+    let named = runs.flat_map(|run| names(run));
     named.filter(|name| seen.insert(name.clone())).collect()
 }

@@ -6,8 +6,9 @@ use super::terminal::Style;
 use super::terminal::text::Text;
 use super::{compare, document, html, junit, plots, terminal};
 use crate::claim::Run;
+use crate::claim::between::Side;
 use crate::claim::model::{
-    Better, Estimate, Metric, Outcome, Relation, RunComparison, RunRatio, Sessions,
+    Better, Estimate, Metric, Outcome, Relation, Replicates, RunComparison, RunRatio, Sessions,
 };
 use crate::claim::work::Difference;
 
@@ -24,6 +25,7 @@ fn plain(text: impl Fn(Style) -> Text, width: usize) -> String {
 fn everything(runs: &[Run], style: Style) -> Text {
     let not_run = [(HOSTILE.to_owned(), HOSTILE.to_owned())];
     let pairs = [comparisons()];
+    let sides: Vec<Side> = runs.iter().map(Side::from).collect();
     let of_each = runs.iter().flat_map(|run| {
         [
             terminal::summary(run, style),
@@ -32,7 +34,7 @@ fn everything(runs: &[Run], style: Style) -> Text {
         ]
     });
     let of_all = [
-        compare::compare(runs, &work(), &differences(), &pairs, style),
+        compare::compare(&sides, &work(), &differences(), &pairs, style),
         compare::over_baseline("main", &pairs[0], &work(), &differences(), style),
         terminal::overview(runs, &not_run, style),
     ];
@@ -250,7 +252,7 @@ fn plots_are_written_as_pairs_of_files() {
 fn comparisons() -> Vec<RunComparison> {
     let ratio = |label: &str, low: f64, high: f64, relation| RunRatio {
         label: label.into(),
-        trials: [24, 20],
+        counts: [24, 20],
         ratio: Some(Estimate {
             value: low.midpoint(high),
             low,
@@ -261,14 +263,15 @@ fn comparisons() -> Vec<RunComparison> {
         reason: None,
     };
     let time = RunComparison {
-        new_run: 8,
-        old_run: 7,
+        new_runs: vec![8],
+        old_runs: vec![7],
         metric: "duration_ns".into(),
         described: Metric {
             unit: "ns".into(),
             better: Better::Lower,
         },
         is_judged: true,
+        replicates: Replicates::Trials,
         margin: 0.034,
         sessions: Sessions {
             runs: 1,
@@ -353,8 +356,31 @@ fn the_summary_and_the_comparison_look_right() {
     let runs = [sample::copying(), sample::small()];
     insta::assert_snapshot!(plain(|style| terminal::summary(&runs[0], style), 100));
     let pairs = [comparisons()];
-    let text = |style| compare::compare(&runs, &work()[..1], &differences()[..1], &pairs, style);
+    let sides = [Side::from(&runs[0]), Side::from(&runs[1])];
+    let text = |style| compare::compare(&sides, &work()[..1], &differences()[..1], &pairs, style);
     insta::assert_snapshot!(plain(text, 100));
+}
+
+#[test]
+fn several_runs_a_side_look_right() {
+    let several = |ids: [i64; 3]| {
+        ids.map(|id| {
+            let mut run = sample::small();
+            run.stored.run.id = id;
+            run
+        })
+    };
+    let (old, new) = (several([3, 4, 5]), several([6, 8, 10]));
+    let mut compared = comparisons();
+    for one in &mut compared {
+        (one.old_runs, one.new_runs) = (vec![3, 4, 5], vec![6, 8, 10]);
+        one.replicates = Replicates::Sessions;
+        one.margin = 0.01;
+    }
+    let sides = [&old, &new].map(|runs| Side::new(runs).unwrap());
+    let pairs = [compared];
+    let text = |style| compare::compare(&sides, &[], &differences()[..1], &pairs, style);
+    insta::assert_snapshot!(plain(text, 80));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::claim::model::{
     Analysis, Better, ClaimDirection, Estimate, ExplanatoryMetrics, GuestSummary, Metric,
-    NearestCache, Outcome, Relation, RunComparison, RunRatio, Sessions, SideBySide, Staircase,
-    TreatmentSummary, Verdict,
+    NearestCache, Outcome, Relation, Replicates, RunComparison, RunRatio, Sessions, SideBySide,
+    Staircase, TreatmentSummary, Verdict,
 };
 use crate::claim::{SESSIONS_MIN, metric_words};
 use crate::format;
@@ -60,7 +60,7 @@ pub fn change(relation: Relation, ratio: &Estimate, metric: &Metric) -> String {
     }
 }
 
-/// The same of a treatment over that of an earlier run, where it has a ratio.
+/// The same of a treatment over that of earlier runs, where it has a ratio.
 pub fn change_between_runs(one: &RunRatio, metric: &Metric) -> String {
     let change = one.ratio.map(|ratio| change(one.relation, &ratio, metric));
     change.unwrap_or_else(|| format::NOTHING.to_owned())
@@ -352,20 +352,53 @@ pub fn disturbance_unit(name: &str) -> &'static str {
     }
 }
 
-/// Within what two runs are the same, and from what that is known.
+/// Runs by their numbers: `run 7`, `runs 3, 5`, `runs 4-6`.
+pub fn runs(ids: &[i64]) -> String {
+    let runs = if ids.len() == 1 { "run" } else { "runs" };
+    format!("{runs} {}", run_numbers(ids))
+}
+
+/// Numbers of runs, as `toll compare` reads them but for the spaces.
+pub fn run_numbers(ids: &[i64]) -> String {
+    let is_range = ids.len() > 2 && ids.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let numbers: Vec<String> = ids.iter().map(i64::to_string).collect();
+    match is_range {
+        true => format!("{}-{}", ids[0], ids[ids.len() - 1]),
+        false => numbers.join(", "),
+    }
+}
+
+/// Within what two sides are the same, and from what that is known.
 pub(super) fn margin_between_runs(comparison: &RunComparison) -> String {
     let margin = format::percent(comparison.margin);
-    match comparison.sessions {
-        Sessions {
-            runs,
-            shift: Some(_),
-        } => format!(
-            "a difference within {margin} is none: {runs} runs of the older kind lie so far apart"
+    let sessions = comparison.sessions;
+    match (comparison.replicates, sessions.shift) {
+        (Replicates::Sessions, _) => format!(
+            "compared by run, so the intervals hold what changes between runs; a difference within \
+             {margin} is none"
         ),
-        Sessions { runs, shift: None } => format!(
-            "a difference within {margin}, as between the A/A twins, is none; how far runs at \
-             different times lie apart takes {SESSIONS_MIN} of the older kind to tell, and there \
-             {}",
+        (Replicates::Trials, Some(_)) => format!(
+            "a difference within {margin} is none; {}",
+            unexcluded_shift(sessions)
+        ),
+        (Replicates::Trials, None) => format!(
+            "a difference within {margin}, as between the A/A twins, is none; {}",
+            unexcluded_shift(sessions)
+        ),
+    }
+}
+
+/// Which shift between sessions a comparison of single runs cannot exclude.
+pub fn unexcluded_shift(Sessions { runs, shift }: Sessions) -> String {
+    match shift {
+        Some(shift) => format!(
+            "with fewer than {SESSIONS_MIN} runs a side, a shift between sessions of up to {} is not \
+             excluded ({runs} runs like the older one lie so far apart)",
+            format::percent(shift)
+        ),
+        None => format!(
+            "with fewer than {SESSIONS_MIN} runs a side, no shift between sessions is excluded: how \
+             large it may be takes {SESSIONS_MIN} runs like the older one to tell, and there {}",
             match runs {
                 1 => "is 1".to_owned(),
                 more => format!("are {more}"),

@@ -1,7 +1,7 @@
 //! Everything that shows or writes a run.
 
 use toll::claim::Run;
-use toll::claim::between::compare_runs;
+use toll::claim::between::{Side, compare_sides};
 use toll::report::markup::Markup;
 use toll::report::terminal::{self, Style};
 use toll::report::{benchstat, csv, document, html, hyperfine, junit, plots};
@@ -34,5 +34,6 @@ pub fn everywhere(stored: &StoredRun, rng: &mut Rng) {
     if rng.below(200) == 0 {
         let _ = plots::files(&run);
     }
-    let _ = compare_runs(&run, &run, std::slice::from_ref(&run));
+    let side = Side::from(&run);
+    let _ = compare_sides(&side, &side, std::slice::from_ref(&run));
 }

@@ -59,7 +59,56 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     let document = bench.json("compare 1 3 --json");
     assert_eq!(document["comparisons"][0]["ratios"][0]["relation"], "worse");
     let both = measure(&bench, [100, 200], "--baseline main --json").json();
-    assert_eq!(both["comparisons"][0]["old_run"], 1);
+    assert_eq!(both["comparisons"][0]["old_runs"], json!([1]));
+}
+
+#[test]
+fn several_runs_a_side_are_compared_by_run() {
+    let bench = bench();
+    for [a, b] in [[100, 200], [103, 200], [97, 200]] {
+        measure(&bench, [a, b], "");
+    }
+    // One run a side: the shift of the sessions is in no interval.
+    measure(&bench, [108, 260], "");
+    let gate = "--fail-on regression=2%";
+    let one = bench.run(&format!("compare 1 4 {gate}"));
+    assert_eq!(one.code, Some(3), "{one:#?}");
+    has(
+        &one.stderr,
+        &[
+            "regression: b in run 4 over run 1",
+            "a shift between sessions of up to",
+        ],
+    );
+    lacks(&one.stderr, &["regression: a in"]);
+    for [a, b] in [[105, 260], [102, 260]] {
+        measure(&bench, [a, b], "");
+    }
+    let several = bench.run(&format!("compare 1-3 4,5,6 {gate}"));
+    assert_eq!(several.code, Some(3), "{several:#?}");
+    has(
+        &several.stdout,
+        &["Runs 4-6 over runs 1-3", "compared by run", "(97, 103)"],
+    );
+    has(
+        &several.stderr,
+        &["regression: b in runs 4-6 over runs 1-3: told_ns: 1.30 times slower"],
+    );
+    lacks(&several.stderr, &["regression: a in", "not excluded"]);
+    let document = bench.json("compare 1-3 4-6 --json");
+    assert_eq!(document["sides"], json!([[1, 2, 3], [4, 5, 6]]));
+    let compared = &document["comparisons"][0];
+    assert_eq!(compared["new_runs"], json!([4, 5, 6]));
+    assert_eq!(compared["replicates"], "sessions");
+    assert_eq!(compared["ratios"][0]["counts"], json!([3, 3]));
+    assert_eq!(compared["ratios"][0]["relation"], "undecided");
+    // Runs of something else are no sessions of it.
+    bench.ok("run -q --no-html -r 2 true");
+    let errors = bench.fails(2, "compare 1,2,7 4,5,6");
+    has(
+        &errors,
+        &["cannot take runs 1 and 7 for sessions of the same thing: the experiment differs"],
+    );
 }
 
 #[test]
@@ -135,6 +184,14 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
             "no treatment is both",
         ),
         ("compare 1 --baseline nope", "cannot find baseline nope"),
+        ("compare 1 --baseline main", "it is on two sides"),
+        ("show 1 --baseline main", "it is that run"),
+        ("compare 1,1 2", "named twice on one side"),
+        ("compare 1 2,1", "it is on two sides"),
+        ("compare 1, 2", "a run is missing beside a comma"),
+        ("compare 2-1 1", "from a smaller number to a larger one"),
+        ("compare 1-999999 1", "at most 100 runs"),
+        ("compare 1-2 1", "it is on two sides"),
         ("baseline save -x", "-x"),
     ] {
         has(&bench.fails(2, line), &[needle]);

@@ -118,13 +118,14 @@ fn no_shell_means_that_nothing_is_expanded() {
 #[test]
 fn json_is_one_document_on_stdout_and_remarks_go_to_stderr() {
     let bench = Bench::new();
+    bench.ok("run -q --no-html -r 2 true");
     let ran = bench.ok("run --json -r 2 true");
     assert_eq!(ran.json()["runs"][0]["format"], "toll-run");
     assert!(ran.stderr.contains("report:"), "{ran:#?}");
     for arguments in [
         &["list", "--json"][..],
         &["show", "--json"],
-        &["compare", "1", "1", "--json"],
+        &["compare", "1", "2", "--json"],
         &["doctor", "--json", "--no-noise"],
         &["doctor", "--json", "--restore"],
     ] {

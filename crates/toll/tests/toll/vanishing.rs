@@ -87,6 +87,7 @@ fn a_full_or_closed_standard_error_keeps_nothing_from_being_measured() {
 #[test]
 fn a_result_that_cannot_be_written_is_an_error_and_kept() {
     let bench = Bench::new();
+    bench.ok("run -q -r 2 --no-html true");
     let ran = shell(&bench, "toll run -q -r 2 --no-html true >/dev/full");
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     assert!(ran.stderr.contains("cannot write the result"), "{ran:#?}");
@@ -95,7 +96,7 @@ fn a_result_that_cannot_be_written_is_an_error_and_kept() {
         "list",
         "show",
         "show --json",
-        "compare last last",
+        "compare 1 last",
         "export last --json -",
         "export last --csv -",
         "report last --output -",

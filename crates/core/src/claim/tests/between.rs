@@ -1,13 +1,16 @@
-//! Two runs.
+//! Runs of different times.
 
 use super::*;
-use crate::claim::between::compare_runs;
-use crate::claim::model::RunComparison;
+use crate::claim::between::{Side, compare_sides};
+use crate::claim::model::{Replicates, RunComparison, RunRatio};
 use crate::claim::regression::is_regression;
 
 fn compared(new: &StoredRun, old: &StoredRun) -> RunComparison {
-    let mut compared = compare_runs(&new.clone().into(), &old.clone().into(), &[]);
-    compared.remove(0)
+    between(&new.clone().into(), &old.clone().into(), &[])
+}
+
+fn between(new: &Run, old: &Run, others: &[Run]) -> RunComparison {
+    compare_sides(&new.into(), &old.into(), others).remove(0)
 }
 
 /// What one treatment takes in a block, in nanoseconds, with some noise.
@@ -36,7 +39,7 @@ fn each_treatment_is_compared_with_itself_in_the_earlier_run() {
     });
     let comparison = compared(&new, &old);
     assert_eq!(comparison.ratios.len(), 12, "twins are left out");
-    assert_eq!(comparison.ratios[0].trials, [30, 40]);
+    assert_eq!(comparison.ratios[0].counts, [30, 40]);
     let worse = "durability=fsync buffer=4KiB";
     assert_eq!(relation_of(&comparison, worse), Relation::Worse);
     assert_eq!(
@@ -45,7 +48,7 @@ fn each_treatment_is_compared_with_itself_in_the_earlier_run() {
     );
     let regressed = |limit: f64| {
         let ratios = comparison.ratios.iter();
-        let is_one = |ratio: &&crate::claim::model::RunRatio| {
+        let is_one = |ratio: &&RunRatio| {
             let estimate = ratio.ratio.as_ref().unwrap();
             is_regression(estimate, ratio.relation, comparison.described.better, limit)
         };
@@ -150,25 +153,127 @@ fn sessions(shares: &[f64]) -> Vec<Run> {
     shares.map(session).collect()
 }
 
+const LONGER: &str = "durability=none buffer=4KiB";
+
 #[test]
 fn runs_of_the_same_thing_tell_how_far_sessions_lie_apart() {
     let all = sessions(&[1.0, 1.03, 0.98, 1.01, 0.99]);
     let [old, new] = [&all[0], &sessions(&[1.04])[0]];
-    let alone = compare_runs(new, old, &all[1..2]).remove(0);
+    let alone = between(new, old, &all[1..2]);
     assert_eq!((alone.sessions.runs, alone.sessions.shift), (2, None));
-    let longer = "durability=none buffer=4KiB";
-    assert_eq!(relation_of(&alone, longer), Relation::Worse);
-    let known = compare_runs(new, old, &all[1..]).remove(0);
+    assert_eq!(relation_of(&alone, LONGER), Relation::Worse);
+    let known = between(new, old, &all[1..]);
     assert_eq!(known.sessions.runs, 5);
-    // Of 5 values with a standard deviation of 1.9 %: 2.776 · √2 · 0.019.
+    // All treatments move together, by a standard deviation of 1.9 %, so there is no
+    // part of their own: 3.495 · √2 · 0.019, at half of the error.
     let shift = known.sessions.shift.unwrap();
-    assert!((0.074..0.080).contains(&shift), "{shift}");
+    assert!((0.092..0.102).contains(&shift), "{shift}");
     assert_eq!(known.margin, shift);
-    assert_ne!(relation_of(&known, longer), Relation::Worse);
+    assert_eq!(known.replicates, Replicates::Trials);
+    assert_ne!(relation_of(&known, LONGER), Relation::Worse);
     // A run of something else is no session.
     let mut other: Vec<Run> = all[1..].to_vec();
     for run in &mut other {
         run.stored.run.machine.kernel_version = "another".into();
     }
-    assert_eq!(compare_runs(new, old, &other)[0].sessions.runs, 1);
+    assert_eq!(between(new, old, &other).sessions.runs, 1);
+}
+
+#[test]
+fn three_runs_a_side_are_compared_by_run() {
+    let (old, new) = (
+        sessions(&[1.0, 1.03, 0.98]),
+        sessions(&[1.02, 0.99, 1.01, 1.0]),
+    );
+    let sides = [&new, &old].map(|runs| Side::new(runs).unwrap());
+    let same = compare_sides(&sides[0], &sides[1], &[]).remove(0);
+    assert_eq!(same.replicates, Replicates::Sessions);
+    assert_eq!(same.margin, MARGIN_MIN);
+    assert_eq!(same.ratios[0].counts, [4, 3]);
+    for ratio in &same.ratios {
+        assert_eq!(ratio.relation, Relation::Undecided, "{ratio:?}");
+        let ratio = ratio.ratio.unwrap();
+        assert!(ratio.low < 0.97 && ratio.high > 1.03, "{ratio:?}");
+    }
+    let twice = sessions(&[2.04, 1.98, 2.02]);
+    let twice = compare_sides(&Side::new(&twice).unwrap(), &sides[1], &[]).remove(0);
+    let ratios = twice.ratios.iter();
+    let levels: Vec<f64> = ratios.map(|one| one.ratio.unwrap().confidence).collect();
+    assert!(
+        twice
+            .ratios
+            .iter()
+            .all(|one| one.relation == Relation::Worse),
+        "{twice:#?}"
+    );
+    // Holm's levels, from 0.05/12 to 0.05.
+    assert!(
+        levels
+            .iter()
+            .any(|level| (level - (1.0 - 0.05 / 12.0)).abs() < 1e-9)
+    );
+    assert!(levels.iter().any(|level| (level - 0.95).abs() < 1e-9));
+}
+
+#[test]
+fn fewer_runs_a_side_pool_their_trials_and_keep_the_margin() {
+    let (old, new) = (sessions(&[1.0, 1.03]), sessions(&[1.02, 0.99, 1.01]));
+    let sides = [&new, &old].map(|runs| Side::new(runs).unwrap());
+    let compared = compare_sides(&sides[0], &sides[1], &[]).remove(0);
+    assert_eq!(compared.replicates, Replicates::Trials);
+    assert_eq!(compared.ratios[0].counts, [60, 40]);
+    assert_eq!((compared.sessions.runs, compared.sessions.shift), (2, None));
+    let known = compare_sides(&sides[0], &sides[1], &sessions(&[0.98])).remove(0);
+    assert_eq!(known.sessions.runs, 3);
+    assert!(known.margin > 0.05, "{}", known.margin);
+}
+
+#[test]
+fn a_treatment_that_too_few_runs_of_a_side_have_measured_is_not_judged() {
+    let (old, mut new) = (sessions(&[1.0, 1.03, 0.98]), sessions(&[1.02, 0.99]));
+    let gap = run("", 20, |durability, buffer, block| {
+        (durability != "fsync").then(|| noisy(buffer * 100.0, block))?
+    });
+    new.push(gap.into());
+    let sides = [&new, &old].map(|runs| Side::new(runs).unwrap());
+    let compared = compare_sides(&sides[0], &sides[1], &[]).remove(0);
+    let reason = "measured in 2 of 3 new runs";
+    let told = |ratio: &&RunRatio| ratio.reason.as_deref() == Some(reason);
+    assert_eq!(
+        compared.ratios.iter().filter(told).count(),
+        4,
+        "{compared:#?}"
+    );
+}
+
+#[test]
+fn runs_of_different_things_make_no_side() {
+    let check = |change: fn(&mut Run), why: &str| {
+        let mut runs = sessions(&[1.0, 1.01]);
+        runs[1].stored.run.id = 2;
+        change(&mut runs[1]);
+        let refused = Side::new(&runs).unwrap_err();
+        let begin = "cannot take runs 1 and 2 for sessions of the same thing: ";
+        assert!(
+            refused.starts_with(begin) && refused.contains(why),
+            "{refused}"
+        );
+    };
+    check(
+        |run| run.stored.run.experiment = "u".into(),
+        "`t` against `u`",
+    );
+    check(
+        |run| run.stored.run.machine.hostname = "b".into(),
+        "the machine",
+    );
+    check(
+        |run| run.stored.run.machine.kernel_version = "b".into(),
+        "the kernel",
+    );
+    check(
+        |run| run.stored.run.status = RunStatus::Unfinished,
+        "--resume 2",
+    );
+    check(|run| run.stored.experiment.run.iterations = 9, "iterations");
 }

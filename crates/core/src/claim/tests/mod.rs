@@ -5,6 +5,7 @@ mod derived;
 mod explanatory_metrics;
 mod price_list;
 mod questions;
+mod sessions;
 mod shown;
 #[path = "../../../../stats/tests/simulation/mod.rs"]
 mod simulation;

@@ -11,7 +11,7 @@ use clap::Args;
 use super::run::{Launched, Purpose, command_line, exit_code_of};
 use super::{Failure, compare, output};
 use crate::claim::Run;
-use crate::claim::between::compare_runs;
+use crate::claim::between::{Side, compare_sides};
 use crate::claim::model::Price;
 use crate::report::{csv, html, terminal};
 use crate::spec::{Experiment, ROW, Row};
@@ -228,9 +228,10 @@ fn show(arguments: &PricesArguments, run: &Run, other: Option<&Run>) -> anyhow::
     }
     let is_document = |path: &Option<PathBuf>| path.as_ref().is_some_and(|p| p.as_os_str() == "-");
     let compared = other.map(|other| {
-        let mut differences = compare::confounders(&[run, other]);
+        let sides = [run, other].map(Side::from);
+        let mut differences = compare::confounders(&sides);
         differences.retain(|difference| difference.what != "date");
-        let comparison = compare_runs(run, other, &[]).swap_remove(0);
+        let comparison = compare_sides(&sides[0], &sides[1], &[]).swap_remove(0);
         (other, differences, comparison)
     });
     if arguments.json {

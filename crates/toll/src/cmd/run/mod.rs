@@ -214,6 +214,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     }
     arguments.check_files(1, &stored.experiment)?;
     let against = against(arguments, store_path, &[&stored.experiment])?;
+    against.check_other(&stored.run)?;
     if arguments.sets_limits() {
         arguments.apply_limits(&mut stored.experiment);
         stored.experiment.check().map_err(Failure::Usage)?;
@@ -242,7 +243,7 @@ fn resumed(stored: &StoredRun) -> String {
     )
 }
 
-/// Tells before any time is spent if a run is too short to decide a comparison.
+/// Tells before any time is spent if a run is too short to decide its questions.
 fn warn_of_few_blocks(experiment: &Experiment, seed: u64) {
     let blocks = experiment.run.max_blocks as usize;
     let plan = Plan::new(experiment, seed);
@@ -250,7 +251,10 @@ fn warn_of_few_blocks(experiment: &Experiment, seed: u64) {
         .ok()
         .and_then(|plan| blocks_needed(experiment, &plan.treatments));
     if let Some(needed) = needed.filter(|needed| blocks < *needed) {
-        let few = too_few_blocks(blocks, needed);
+        let few = match experiment.claim_family().next() {
+            Some(_) => format!("{blocks} blocks cannot decide every claim; {needed} can"),
+            None => too_few_blocks(blocks, needed),
+        };
         output::note(&format!(
             "note: {}: {few} (--runs {needed}, or --min-runs)",
             experiment.name
