@@ -20,6 +20,9 @@ pub struct Welch {
     freedom: f64,
 }
 
+/// So many units in the last place a mean of equal values may be off.
+const ROUNDING: f64 = 16.0 * f64::EPSILON;
+
 impl Welch {
     /// # Panics
     /// If a sample has fewer than 2 values: a mean of one has no error.
@@ -30,9 +33,13 @@ impl Welch {
         let (a, b) = (variance_of_mean(old), variance_of_mean(new));
         let share = |part: f64, count: usize| part.powi(2) / (count as f64 - 1.0);
         let shares = share(a, old.len()) + share(b, new.len());
+        let means = [old, new].map(mean);
+        let error = (a + b).sqrt();
+        // Equal values differ from their mean by what it was rounded.
+        let rounding = ROUNDING * means[0].abs().max(means[1].abs());
         Self {
-            difference: mean(new) - mean(old),
-            error: (a + b).sqrt(),
+            difference: means[1] - means[0],
+            error: if error > rounding { error } else { 0.0 },
             freedom: match shares > 0.0 {
                 true => (a + b).powi(2) / shares,
                 false => (old.len() + new.len() - 2) as f64,
@@ -129,6 +136,9 @@ mod tests {
         assert_eq!((same.p(0.0), same.decision_p(0.1)), (1.0, 0.0));
         assert_eq!(same.interval(0.95).half_width(), 0.0);
         assert_eq!(Welch::new(&[1.0, 1.0], &[2.0, 2.0]).p(0.0), 0.0);
+        // The mean of three such values is rounded.
+        let logs = [0.7_f64.ln(); 3];
+        assert_eq!(Welch::of_few(&logs, &logs).interval(0.95).half_width(), 0.0);
     }
 
     #[test]

@@ -259,7 +259,7 @@ impl<'a> Pairing<'a> {
         };
         let (relation, reason) = match interval.reaches(confidence) {
             _ if row.is_emulated => (Relation::Undecided, Some(emulation::NOTE.to_owned())),
-            true => (relation(&interval, margin, better), None),
+            true => (judged(&interval, margin, better), None),
             false => {
                 let reason = "too few trials for an interval of this confidence";
                 (Relation::Undecided, Some(reason.to_owned()))
@@ -272,6 +272,16 @@ impl<'a> Pairing<'a> {
             reason,
             ..ratio
         }
+    }
+}
+
+/// What an interval says. A wide margin hides a difference, but makes nothing the same.
+fn judged(interval: &Interval, margin: f64, better: Better) -> Relation {
+    match relation(interval, margin, better) {
+        Relation::Same if relation(interval, MARGIN_MIN.ln_1p(), better) != Relation::Same => {
+            Relation::Undecided
+        }
+        other => other,
     }
 }
 

@@ -410,7 +410,7 @@ pub struct RunComparison {
     pub is_judged: bool,
     /// What the intervals rest on.
     pub replicates: Replicates,
-    /// A difference within this is none, relative: the least of any comparison; where
+    /// No smaller difference is called one, relative: the least of any comparison; where
     /// trials are the replicates, how far sessions lie apart, or, if that is not known,
     /// the largest departure from 1 inside the intervals of the runs' A/A twins.
     pub margin: f64,

@@ -368,21 +368,21 @@ pub fn run_numbers(ids: &[i64]) -> String {
     }
 }
 
-/// Within what two sides are the same, and from what that is known.
+/// Which differences between two sides are told, and from what that is known.
 pub(super) fn margin_between_runs(comparison: &RunComparison) -> String {
     let margin = format::percent(comparison.margin);
     let sessions = comparison.sessions;
     match (comparison.replicates, sessions.shift) {
         (Replicates::Sessions, _) => format!(
-            "compared by run, so the intervals hold what changes between runs; a difference within \
-             {margin} is none"
+            "compared by run, so the intervals hold what changes between runs; no difference under \
+             {margin} is called one"
         ),
         (Replicates::Trials, Some(_)) => format!(
-            "a difference within {margin} is none; {}",
+            "no difference under {margin} is called one; {}",
             unexcluded_shift(sessions)
         ),
         (Replicates::Trials, None) => format!(
-            "a difference within {margin}, as between the A/A twins, is none; {}",
+            "no difference under {margin} is called one, as the A/A twins may lie so far apart; {}",
             unexcluded_shift(sessions)
         ),
     }
@@ -397,8 +397,8 @@ pub fn unexcluded_shift(Sessions { runs, shift }: Sessions) -> String {
             format::percent(shift)
         ),
         None => format!(
-            "with fewer than {SESSIONS_MIN} runs a side, no shift between sessions is excluded: how \
-             large it may be takes {SESSIONS_MIN} runs like the older one to tell, and there {}",
+            "with fewer than {SESSIONS_MIN} runs a side, no shift between sessions is excluded (its size \
+             takes {SESSIONS_MIN} runs like the older one to tell; there {})",
             match runs {
                 1 => "is 1".to_owned(),
                 more => format!("are {more}"),
