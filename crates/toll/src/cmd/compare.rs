@@ -22,13 +22,13 @@ use crate::store::{RunRecord, RunStatus, Store};
 const NOTES: &str = "\
 Examples:
   toll compare 1 2                run 2 over run 1
-  toll compare 1,3,5 2,4,6        runs of the old program over those of the new one
+  toll compare 1,3,5 2,4,6        runs 2, 4 and 6 over runs 1, 3 and 5
   toll compare 1-3 4-6 --fail-on regression=5%
 
 From three runs a side on, what changes between runs (memory layout, neighbours, heat) is in the
-intervals. With fewer, a shift that it may explain counts as none, if the store has three runs of
-the same work; else the output says that no such shift is excluded. Best alternate the sides while
-you measure: old, new, old, new, old, new.";
+intervals. With fewer, three runs of the same work in the store tell how large that may be, and no
+smaller difference is called one; without them the output says that no such shift is excluded.
+Best alternate the sides while you measure: old, new, old, new, old, new.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]

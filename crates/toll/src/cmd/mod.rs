@@ -93,7 +93,7 @@ enum Verb {
     Export(WithStore<export::ExportArguments>),
     /// Take in a run exported on another machine
     Import(WithStore<import::ImportArguments>),
-    /// Put runs side by side: machines, kernels, dates
+    /// Compare runs of different times or machines, one or several a side
     Compare(WithStore<compare::CompareArguments>),
     /// Save, list and forget runs that others are compared with
     Baseline(WithStore<baseline::BaselineVerb>),
