@@ -126,6 +126,7 @@ fn simulated(claims: &[(&str, &str)]) -> Vec<(Setup, Vec<Case>)> {
         runs: runs.unwrap_or(20),
         seed: 1,
         threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        only_published: false,
     };
     let each = claims.iter().map(|(experiment, start)| {
         let mut setup = setup(experiment, "standard");

@@ -1,12 +1,14 @@
 //! `bench-replay`: what the plans of the built-in claims can decide, by simulation.
 
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use clap::Parser;
-use toll_bench::replay::{Choice, Document, Effort, Noise, RECORDED_NOISE, render, replay};
+use toll_bench::replay::{
+    Choice, Document, Effort, Noise, RECORDED_NOISE, render, render_against, replay,
+};
 use toll_core::spec::builtin::BUILTINS;
 
 /// Simulates runs of the built-in experiments, with recorded noise, and tells how often each
@@ -29,6 +31,9 @@ struct Arguments {
     /// Only move claims whose id begins so
     #[arg(long, value_name = "ID")]
     claim: Option<String>,
+    /// Give claims their published, else their recorded values, and no others
+    #[arg(long)]
+    only_published: bool,
     /// Take the noise from a store, or from a run exported as JSON; may be repeated
     /// [default: what bench/replay-noise.json holds]
     #[arg(long, value_name = "PATH")]
@@ -45,7 +50,11 @@ struct Arguments {
     /// Simulate nothing: make the table of earlier replay.json files anew; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     from: Vec<PathBuf>,
-    /// Write replay.md and replay.json into this directory
+    /// Compare right verdicts a minute with those of an earlier replay.json; may be repeated
+    #[arg(long, value_name = "FILE")]
+    against: Vec<PathBuf>,
+    /// Write replay.md and replay.json into this directory; with --against
+    /// verdicts-per-minute.md alone
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -79,15 +88,31 @@ fn conclude(arguments: &Arguments) -> Result<(), String> {
 
 /// The files come before standard output, whose reader may leave early.
 fn show(document: &Document, arguments: &Arguments) -> Result<(), String> {
+    let (name, text) = match arguments.against.as_slice() {
+        [] => ("replay.md", render(document)),
+        old => {
+            let text = render_against(&Document::read(old)?, document)?;
+            ("verdicts-per-minute.md", text)
+        }
+    };
     if let Some(directory) = &arguments.out {
-        document.write(directory)?;
+        write(directory, name, &text)?;
+        if arguments.against.is_empty() {
+            write(directory, "replay.json", &document.to_json())?;
+        }
     }
-    match std::io::stdout().write_all(render(document).as_bytes()) {
+    match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(format!("cannot write the table: {error}"))
         }
         _ => Ok(()),
     }
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> Result<(), String> {
+    let written = std::fs::create_dir_all(directory)
+        .and_then(|()| std::fs::write(directory.join(name), text));
+    written.map_err(|error| format!("cannot write into {}: {error}", directory.display()))
 }
 
 fn noise(arguments: &Arguments) -> Result<Noise, String> {
@@ -116,6 +141,7 @@ fn simulated(arguments: &Arguments, noise: &Noise) -> Result<Document, String> {
             runs: arguments.runs as usize,
             seed: arguments.seed,
             threads: arguments.threads.unwrap_or(cpus),
+            only_published: arguments.only_published,
         },
     };
     replay(&choice, noise, &mut tell)

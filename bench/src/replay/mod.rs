@@ -3,17 +3,20 @@
 
 mod nodes;
 mod noise;
+mod pace;
 mod setup;
 mod simulate;
 mod table;
 mod target;
+mod times;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 pub use nodes::Origin;
 pub use noise::Noise;
+pub use pace::{Pace, render_against};
 pub use setup::{Setup, Studied};
 pub use simulate::{Case, Effort, Truth, simulate};
 pub use table::render;
@@ -49,6 +52,8 @@ pub struct Planned {
     pub claims: Vec<Claimed>,
     /// What is not simulated: claim and reason.
     pub left_out: Vec<(String, String)>,
+    /// Right verdicts a minute.
+    pub pace: Option<Pace>,
 }
 
 /// A claim that is simulated.
@@ -56,6 +61,8 @@ pub struct Planned {
 pub struct Claimed {
     pub id: String,
     pub origin: Origin,
+    #[serde(default)]
+    pub is_check: bool,
     /// Why its plan has too little power, from the experiment file.
     pub underpowered: Option<String>,
 }
@@ -100,7 +107,7 @@ pub fn replay(
             ));
         }
     }
-    Ok(Document {
+    let mut document = Document {
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
         command_line: std::env::args().collect::<Vec<_>>().join(" "),
         machine: noise.machine.clone(),
@@ -109,7 +116,16 @@ pub fn replay(
         seconds: begin.elapsed().as_secs_f64().round(),
         plans,
         cases,
-    })
+    };
+    let paces: Vec<Pace> = document
+        .plans
+        .iter()
+        .map(|plan| Pace::of(&document, plan))
+        .collect();
+    for (plan, pace) in document.plans.iter_mut().zip(paces) {
+        plan.pace = Some(pace);
+    }
+    Ok(document)
 }
 
 impl Planned {
@@ -118,6 +134,7 @@ impl Planned {
         let claims = setup.claims.iter().map(|studied| Claimed {
             id: studied.claim.id.clone(),
             origin: studied.origin,
+            is_check: studied.claim.is_check,
             underpowered: studied.claim.underpowered.clone(),
         });
         Self {
@@ -129,13 +146,14 @@ impl Planned {
             block_s: setup.block_s,
             claims: claims.collect(),
             left_out: setup.left_out.iter().cloned().chain(obstacles).collect(),
+            pace: None,
         }
     }
 }
 
 impl Document {
-    /// Reads what [`Document::write`] wrote; of several, all that they hold, under the
-    /// head of the first.
+    /// Reads what [`Document::to_json`] wrote; of several, all that they hold, under the
+    /// head of the first. Of a claim that several hold, the first counts.
     ///
     /// # Errors
     /// If one cannot be read, or is none.
@@ -150,6 +168,7 @@ impl Document {
             .ok_or("cannot read results: none is named")??;
         for document in documents {
             let document = document?;
+            all.command_line += &format!("; {}", document.command_line);
             all.seconds += document.seconds;
             all.plans.extend(document.plans);
             all.cases.extend(document.cases);
@@ -157,19 +176,10 @@ impl Document {
         Ok(all)
     }
 
-    /// Writes the table and all cases into a directory.
-    ///
-    /// # Errors
-    /// If they cannot be written.
-    pub fn write(&self, directory: &Path) -> Result<(), String> {
-        let cannot =
-            |error: &std::io::Error| format!("cannot write into {}: {error}", directory.display());
-        std::fs::create_dir_all(directory).map_err(|error| cannot(&error))?;
+    /// All of it, a plan or a case a line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
         let json = serde_json::to_string(self).expect("it is plain data");
-        let json = json.replace("{\"experiment\"", "\n{\"experiment\"") + "\n";
-        for (name, text) in [("replay.md", render(self)), ("replay.json", json)] {
-            std::fs::write(directory.join(name), text).map_err(|error| cannot(&error))?;
-        }
-        Ok(())
+        json.replace("{\"experiment\"", "\n{\"experiment\"") + "\n"
     }
 }

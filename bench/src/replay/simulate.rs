@@ -13,6 +13,7 @@ use toll_stats::Rng;
 
 use super::nodes::World;
 use super::setup::{Setup, Studied};
+use super::times;
 
 /// What is true of a claim in simulated runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,6 +51,8 @@ pub struct Case {
     pub not_testable: usize,
     /// Blocks that a run took, the median.
     pub blocks: f64,
+    /// Time that a run took, the median; absent where the time of a block is not known.
+    pub run_s: Option<f64>,
 }
 
 impl Case {
@@ -90,6 +93,36 @@ pub struct Effort {
     pub runs: usize,
     pub seed: u64,
     pub threads: usize,
+    /// Whether claims have their published, else their recorded values alone.
+    pub only_published: bool,
+}
+
+/// A simulated run.
+struct Run {
+    trials: Vec<TrialRecord>,
+    seconds: f64,
+}
+
+/// How long simulated runs were.
+#[derive(Default)]
+struct Lengths {
+    blocks: Vec<f64>,
+    seconds: Vec<f64>,
+}
+
+impl Lengths {
+    fn add(&mut self, run: &Run) {
+        let blocks = run.trials.last().map_or(0, |last| last.block + 1);
+        self.blocks.push(f64::from(blocks));
+        self.seconds.push(run.seconds);
+    }
+
+    fn put(&self, setup: &Setup, case: &mut Case) {
+        case.runs = self.blocks.len();
+        case.blocks = toll_stats::median(&self.blocks);
+        let run_s = toll_stats::median(&self.seconds);
+        case.run_s = setup.block_s.map(|_| (1e3 * run_s).round() / 1e3);
+    }
 }
 
 /// What is simulated in one go.
@@ -155,13 +188,12 @@ fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
             case(setup, studied, truth, measured, Some(right))
         }));
     }
-    let mut blocks = Vec::new();
+    let mut lengths = Lengths::default();
     let mut stored = setup.run.clone();
     for run in 0..effort.runs {
-        stored.trials = trials(setup, &setup.run, &setup.world, None, seed_of(effort, run));
-        blocks.push(f64::from(
-            stored.trials.last().map_or(0, |last| last.block + 1),
-        ));
+        let drawn = draw(setup, &setup.run, &setup.world, None, seed_of(effort, run));
+        lengths.add(&drawn);
+        stored.trials = drawn.trials;
         let analysis = analyse(&stored);
         for (studied, case) in setup.claims.iter().zip(&mut cases) {
             let mut judged = analysis.verdicts.iter().chain(&analysis.checks);
@@ -173,8 +205,7 @@ fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
     }
     let mut cases: Vec<Case> = cases.into_iter().flatten().collect();
     for case in &mut cases {
-        case.runs = effort.runs;
-        case.blocks = toll_stats::median(&blocks);
+        lengths.put(setup, case);
     }
     cases
 }
@@ -192,18 +223,14 @@ fn moved(setup: &Setup, studied: &Studied, effort: Effort) -> (Vec<Case>, Vec<(S
     {
         truths.push((Truth::Published, published));
     }
-    if matches!(studied.claim.test(), Test::Ratio(_)) {
-        truths.push((Truth::NoEffect, 1.0));
-    }
-    match setup
-        .require_noise(studied)
-        .and_then(|()| setup.borders(studied))
-    {
-        Ok(borders) => truths.extend(borders.iter().map(|border| match border.begins {
-            Outcome::Supported => (Truth::SupportedBorder, border.value),
-            _ => (Truth::RefutedBorder, border.value),
-        })),
-        Err(why) => obstacle("borders", why),
+    if !effort.only_published {
+        if matches!(studied.claim.test(), Test::Ratio(_)) {
+            truths.push((Truth::NoEffect, 1.0));
+        }
+        match borders(setup, studied) {
+            Ok(borders) => truths.extend(borders),
+            Err(why) => obstacle("borders", why),
+        }
     }
     let mut cases: Vec<Case> = Vec::new();
     for (truth, value) in truths {
@@ -229,6 +256,17 @@ fn moved(setup: &Setup, studied: &Studied, effort: Effort) -> (Vec<Case>, Vec<(S
         }
     }
     (cases, obstacles)
+}
+
+/// Where each verdict begins.
+fn borders(setup: &Setup, studied: &Studied) -> Result<Vec<(Truth, f64)>, String> {
+    setup.require_noise(studied)?;
+    let borders = setup.borders(studied)?.into_iter();
+    let truths = borders.map(|border| match border.begins {
+        Outcome::Supported => (Truth::SupportedBorder, border.value),
+        _ => (Truth::RefutedBorder, border.value),
+    });
+    Ok(truths.collect())
 }
 
 fn is_border(truth: Truth) -> bool {
@@ -265,6 +303,7 @@ fn case(
         inconclusive: 0,
         not_testable: 0,
         blocks: 0.0,
+        run_s: None,
     }
 }
 
@@ -276,11 +315,11 @@ fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effor
         false => setup.run.clone(),
     };
     let needed = case.is_alone.then(|| setup.involved(studied));
-    let mut blocks = Vec::new();
+    let mut lengths = Lengths::default();
     for run in 0..effort.runs {
-        let trials = trials(setup, &all, world, needed.as_ref(), seed_of(effort, run));
-        blocks.push(f64::from(trials.last().map_or(0, |last| last.block + 1)));
-        alone.trials = trials;
+        let drawn = draw(setup, &all, world, needed.as_ref(), seed_of(effort, run));
+        lengths.add(&drawn);
+        alone.trials = drawn.trials;
         case.count(match outcome(&alone, studied) {
             // One that is not decided at the level of a single claim is decided at no
             // level of Holm's procedure, so the others need not be judged.
@@ -292,8 +331,7 @@ fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effor
             }
         });
     }
-    case.blocks = toll_stats::median(&blocks);
-    case.runs = effort.runs;
+    lengths.put(setup, &mut case);
     case
 }
 
@@ -311,17 +349,18 @@ fn seed_of(effort: Effort, run: usize) -> Rng {
     Rng::new(effort.seed).fork(run as u64)
 }
 
-/// The trials of a run, until it ends as `toll run` would end it. If some treatments are
-/// named, only their trials are drawn, and only they are needed.
-fn trials(
+/// Draws a run, until it ends as `toll run` would end it. If some treatments are named,
+/// only their trials are drawn, and only they are needed.
+fn draw(
     setup: &Setup,
     run: &StoredRun,
     world: &World,
     needed: Option<&BTreeSet<usize>>,
     mut rng: Rng,
-) -> Vec<TrialRecord> {
+) -> Run {
     let mut trials = Vec::new();
     let mut open = needed.map(|needed| vec![needed.iter().copied().collect()]);
+    let shares = times::shares(&setup.name, &setup.profile, &setup.plan.treatments);
     let mut elapsed_s = 0.0;
     for block in 0.. {
         let order = setup.plan.block_order(block, open.as_deref());
@@ -332,7 +371,7 @@ fn trials(
         let deviations = setup.nodes.draw(&mut rng);
         let all = setup.block(block, world, &deviations);
         trials.extend(all.into_iter().filter(is_drawn));
-        let share = order.len() as f64 / setup.plan.treatments.len() as f64;
+        let share: f64 = order.iter().map(|treatment| shares[*treatment]).sum();
         elapsed_s += setup.block_s.unwrap_or(0.0) * share;
         let blocks = block as usize + 1;
         if run.experiment.run.looks().is_look(blocks) {
@@ -348,7 +387,10 @@ fn trials(
             break;
         }
     }
-    trials
+    Run {
+        trials,
+        seconds: elapsed_s,
+    }
 }
 
 /// The treatments that each open question of a run needs.

@@ -6,6 +6,7 @@ use toll_core::claim::model::Outcome;
 use toll_stats::clopper_pearson;
 
 use super::nodes::Origin;
+use super::pace;
 use super::simulate::{Case, Truth};
 use super::{Claimed, Document, Planned};
 
@@ -18,8 +19,8 @@ const CONFIDENCE: f64 = 0.99;
 
 const METHOD: &str = "\
 1. Each run is planned, stopped and judged by the code of `toll run`: its experiment file and profile, looks, blocks and time
-   budget, and Holm's procedure over all of its claims. Only the trials are drawn. A block that runs a part of the treatments takes
-   that part of a block's recorded time.
+   budget, and Holm's procedure over all of its claims. Only the trials are drawn. A block that runs some of the treatments takes
+   the time that their recorded trials had of a block.
 2. A block's values are the levels of its treatments times deviations of one recorded block, all treatments together, so that what
    a block's trials have in common stays. Deviations are those from the median, made wider by √(n/(n − 1)), and normal noise of a
    tenth of their scatter is added, since few blocks would repeat themselves.
@@ -57,6 +58,7 @@ pub fn render(document: &Document) -> String {
     text += "\nShares are in percent: supported / refuted / inconclusive. **Bold**: a power under 80 %, or more than 5 % \
              wrong beyond chance (99 %).\n";
     text += &summary(document);
+    text += &pace::section(document);
     text += &weak(document);
     for plan in &document.plans {
         text += &section(plan, document);
@@ -262,14 +264,14 @@ fn shares(case: &Case) -> String {
     parts.join(" / ") + &rest
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     match share.is_nan() {
         true => "–".into(),
         false => format!("{:.0}", 100.0 * share),
     }
 }
 
-fn number(value: Option<f64>) -> String {
+pub fn number(value: Option<f64>) -> String {
     match value {
         None => "∞".into(),
         Some(0.0) => "0".into(),

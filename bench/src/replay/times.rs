@@ -1,0 +1,35 @@
+//! How the time of a block divides among its trials.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use toll_core::plan::Treatment;
+
+/// Seconds of a trial by `EXPERIMENT PROFILE` and label of the treatment; 0 for one that
+/// was skipped.
+type Times = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// What `tools/trial-times.py` found.
+static RECORDED: LazyLock<Times> = LazyLock::new(|| {
+    let text = include_str!("../../replay-times.json");
+    serde_json::from_str(text).expect("the tree's file of times is JSON")
+});
+
+/// Share of a whole block's time that the trial of each treatment takes. One that is not
+/// recorded takes the mean.
+pub fn shares(experiment: &str, profile: &str, treatments: &[Treatment]) -> Vec<f64> {
+    let recorded = RECORDED.get(&format!("{experiment} {profile}"));
+    let seconds = |one: &Treatment| {
+        let original = one.twin_of.map_or(one, |of| &treatments[of]);
+        recorded?.get(&original.label).copied()
+    };
+    let known: Vec<Option<f64>> = treatments.iter().map(seconds).collect();
+    let found: Vec<f64> = known.iter().flatten().copied().collect();
+    let mean = match found.is_empty() {
+        true => 1.0,
+        false => toll_stats::mean(&found),
+    };
+    let seconds = known.into_iter().map(|one| one.unwrap_or(mean));
+    let block_s: f64 = seconds.clone().sum();
+    seconds.map(|one| one / block_s).collect()
+}
