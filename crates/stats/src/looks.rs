@@ -40,12 +40,6 @@ impl Looks {
         blocks >= self.last || self.before_last().any(|look| look == blocks)
     }
 
-    /// The latest look after at most this many blocks.
-    pub fn latest(&self, blocks: usize) -> Option<usize> {
-        let looks = self.before_last().chain([self.last]);
-        looks.take_while(|look| *look <= blocks).last()
-    }
-
     fn before_last(&self) -> impl Iterator<Item = usize> {
         let following = |look: &usize| Some(look + (look / 4).max(1));
         let last = self.last;
@@ -118,18 +112,6 @@ mod tests {
     fn looks_are_a_quarter_of_the_blocks_apart_and_one_is_at_the_last() {
         let looks: Vec<usize> = (0..43).filter(|&blocks| LOOKS.is_look(blocks)).collect();
         assert_eq!(looks, [10, 12, 15, 18, 22, 27, 33, 40, 41, 42]);
-        assert_eq!(
-            [9, 10, 11, 12, 39, 40, 50].map(|blocks| LOOKS.latest(blocks)),
-            [
-                None,
-                Some(10),
-                Some(10),
-                Some(12),
-                Some(33),
-                Some(40),
-                Some(40)
-            ]
-        );
         let few: Vec<usize> = (0..6)
             .filter(|&blocks| Looks { first: 1, last: 4 }.is_look(blocks))
             .collect();

@@ -41,20 +41,22 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
     let testable = cases.filter_map(|(claim, case)| Some((claim, case.ok()?)));
     testable
         .map(|(claim, (case, step))| {
-            let confidence = case.confidence(step.level);
-            let interval = match &case.evidence {
-                Evidence::Logs(logs) => stopped_interval(logs, confidence, case.looks),
+            let (interval, decision) = case.judge(&step);
+            let narrowing = match &case.evidence {
+                Evidence::Logs(_) => interval,
                 // Between which levels it lies, no number of blocks tells.
                 Evidence::Derived(quantity) => {
                     let at_look = case.confidence_at_look(step.level);
-                    logarithmic(&case.of_all_looks(quantity.unwidened_interval(at_look)))
+                    case.of_all_looks(quantity.unwidened_interval(at_look))
                 }
             };
-            let enough = Some(interval).filter(|interval| interval.reaches(confidence));
-            let decision = case.decision(&step);
+            let is_enough = narrowing.reaches(case.confidence(step.level));
             Question {
                 id: claim.id.clone(),
-                half_width: enough.map_or(f64::INFINITY, |one| one.half_width()),
+                half_width: match is_enough {
+                    true => logarithmic(&narrowing).half_width(),
+                    false => f64::INFINITY,
+                },
                 target: target_width(claim, context.experiment.run.target_ci),
                 is_decided: decision != Decision::Inconclusive,
                 outcome: Some(outcome(decision)),
@@ -207,21 +209,25 @@ impl Case {
         }
     }
 
-    /// The interval at a level.
-    fn interval(&self, level: f64) -> Interval {
+    /// The interval of all looks at a step's level, and what it decides.
+    fn judge(&self, step: &HolmStep) -> (Interval, Decision) {
         match &self.evidence {
             Evidence::Logs(logs) => {
-                stopped_interval(logs, self.confidence(level), self.looks).map(f64::exp)
+                let interval = stopped_interval(logs, self.confidence(step.level), self.looks);
+                (interval.map(f64::exp), self.decide(&interval, step))
             }
             Evidence::Derived(quantity) => {
-                self.of_all_looks(quantity.interval(self.confidence_at_look(level)))
+                let at_look = self.confidence_at_look(step.level);
+                let interval = self.of_all_looks(quantity.interval(at_look));
+                (interval, self.decide(&logarithmic(&interval), step))
             }
         }
     }
 
-    fn decision(&self, step: &HolmStep) -> Decision {
+    /// What a logarithmic interval at a step's level decides.
+    fn decide(&self, interval: &Interval, step: &HolmStep) -> Decision {
         match step.rejected {
-            true => decide(&logarithmic(&self.interval(step.level)), self.region),
+            true => decide(interval, self.region),
             false => Decision::Inconclusive,
         }
     }
@@ -279,9 +285,9 @@ fn outcome(decision: Decision) -> Outcome {
 }
 
 fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, step: &HolmStep) -> Verdict {
-    let interval = case.interval(step.level);
+    let (interval, decision) = case.judge(step);
     let mut verdict = blank(claim, context);
-    verdict.outcome = outcome(case.decision(step));
+    verdict.outcome = outcome(decision);
     verdict.blocks = case.blocks;
     verdict.p_adjusted = Some(step.adjusted_p);
     verdict.reason = reason(claim, &interval, &verdict, case, step);
