@@ -6,7 +6,8 @@ mod simulation;
 
 use simulation::{Disturbances, WORLDS, World};
 use toll_stats::{
-    Decision, Interval, Looks, Region, Rng, decide, hodges_lehmann, stopped_interval,
+    Decision, Interval, Looks, Region, Rng, decide, hodges_lehmann, stopped_decision_p,
+    stopped_interval,
 };
 
 const LOOKS: Looks = Looks {
@@ -112,6 +113,102 @@ fn check(world: World) {
         mean_blocks.iter().filter(|b| midway(b)).count() >= 3,
         "{world:?}: {mean_blocks:?}"
     );
+}
+
+/// Treatments of a wide block; some are in no pair.
+const WIDE: usize = 65;
+const PAIRS: usize = 30;
+/// The looks of runs of wide blocks.
+const FEW: Looks = Looks { first: 8, last: 20 };
+/// Claims in a family of which no other is decided: what Holm's procedure tests each at
+/// is 5 % divided by so many.
+const FAMILIES: [usize; 3] = [1, 10, PAIRS];
+const RUNS_WIDE: u64 = 1000;
+
+/// Log-ratios by pair and block of one run in which no pair differs. The two of a pair
+/// are neighbours, as the treatments of a claim are in the plan of a run.
+fn wide_run(world: World, seed: u64) -> Vec<Vec<f64>> {
+    let mut disturbances = Disturbances::new(world, seed);
+    let mut orders = Rng::new(seed).fork(1);
+    let mut logs = vec![Vec::new(); PAIRS];
+    for _ in 0..FEW.last {
+        let mut groups: Vec<Vec<usize>> = (0..PAIRS).map(|i| vec![2 * i, 2 * i + 1]).collect();
+        groups.extend((2 * PAIRS..WIDE).map(|single| vec![single]));
+        orders.shuffle(&mut groups);
+        groups.iter_mut().for_each(|group| orders.shuffle(group));
+        let mut order = groups.concat();
+        if orders.below(2) == 1 {
+            order.reverse();
+        }
+        let mut durations = [0.0; WIDE];
+        for treatment in order {
+            durations[treatment] = disturbances.draw();
+        }
+        for (pair, logs) in logs.iter_mut().enumerate() {
+            logs.push(durations[2 * pair + 1] - durations[2 * pair]);
+        }
+    }
+    logs
+}
+
+/// Intervals of a fixed number of blocks cover as often as they say, at every level that
+/// Holm's procedure may use.
+fn check_levels(world: World, runs: &[Vec<Vec<f64>>]) {
+    for (blocks, family) in [8, 12, 20].iter().flat_map(|b| FAMILIES.map(|f| (*b, f))) {
+        let confidence = 1.0 - 0.05 / family as f64;
+        let achieved = hodges_lehmann(&vec![0.0; blocks], confidence).confidence;
+        let intervals = runs.iter().flatten();
+        let intervals = intervals.map(|logs| hodges_lehmann(&logs[..blocks], confidence));
+        let count = (runs.len() * PAIRS) as f64;
+        let covered = intervals.filter(|one| one.contains(0.0)).count() as f64 / count;
+        let standard_error = (achieved * (1.0 - achieved) / count).sqrt();
+        let told = format!("{world:?}, {blocks} blocks, {family}: {covered} for {achieved}");
+        assert!((covered - achieved).abs() < 4.0 * standard_error, "{told}");
+        if family == 1 {
+            assert!((0.94..=0.97).contains(&covered), "{told}");
+        }
+    }
+}
+
+/// No look of a run errs more often than Holm's level says, nor in a family any look of
+/// any pair.
+fn check_families(world: World, runs: &[Vec<Vec<f64>>]) {
+    let looks: Vec<usize> = (1..=FEW.last).filter(|n| FEW.is_look(*n)).collect();
+    let smallest_p = |logs: &Vec<f64>| {
+        let at = |blocks: &usize| stopped_decision_p(&logs[..*blocks], Region::Below(0.0), FEW);
+        looks.iter().map(at).fold(1.0, f64::min)
+    };
+    let ps: Vec<Vec<f64>> = runs
+        .iter()
+        .map(|run| run.iter().map(smallest_p).collect())
+        .collect();
+    for family in FAMILIES {
+        let level = 0.05 / family as f64;
+        let errs = |p: &f64| *p <= level;
+        let count = (runs.len() * PAIRS) as f64;
+        let alone = ps.iter().flatten().filter(|p| errs(p)).count() as f64 / count;
+        let any = ps.iter().filter(|ps| ps[..family].iter().any(errs));
+        let any = any.count() as f64 / runs.len() as f64;
+        let told = format!("{world:?}, {family}: {alone} for {level}, any {any}");
+        let standard_error = (level / count).sqrt();
+        assert!(alone < level + 3.0 * standard_error, "{told}");
+        assert!(alone > 0.3 * level, "{told}");
+        // The standard error is 0.7 %.
+        assert!(any <= 0.06, "{told}");
+    }
+}
+
+#[test]
+fn in_wide_blocks_intervals_cover_at_holms_levels_and_families_err_as_rarely_as_one_claim() {
+    std::thread::scope(|scope| {
+        for world in WORLDS {
+            scope.spawn(move || {
+                let runs: Vec<_> = (0..RUNS_WIDE).map(|seed| wide_run(world, seed)).collect();
+                check_levels(world, &runs);
+                check_families(world, &runs);
+            });
+        }
+    });
 }
 
 #[test]

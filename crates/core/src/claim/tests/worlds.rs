@@ -214,22 +214,25 @@ fn true_differences_are_found_where_noise_allows_it() {
     }
 }
 
-/// Claims on so many treatments beside the first, in turn less, greater and equal.
+/// Treatments of a wide block.
+const WIDE: usize = 65;
+
+/// Claims on a pair of treatments each, in turn less, greater and equal, in blocks of
+/// [`WIDE`] treatments of which some may be in no claim.
 fn borders(claims: usize) -> String {
     let directions = ["'less'", "'greater'", "'equal'\nmargin = '3%'"];
-    let levels: Vec<String> = (1..=claims + 1)
-        .map(|pages| (4096 * pages).to_string())
-        .collect();
+    let levels: Vec<String> = (1..=WIDE).map(|pages| (4096 * pages).to_string()).collect();
     let mut toml = format!(
         "format = 1\nname = 'borders'\n[workload]\nkind = 'write'\ninput = '1MiB'\n\
          [[factor]]\nname = 'buffer'\nlevels = [{}]\n[run]\nmin_blocks = 8\nmax_blocks = 20\n",
         levels.join(", ")
     );
-    for (place, level) in levels[1..].iter().enumerate() {
+    for (place, pair) in levels.chunks_exact(2).take(claims).enumerate() {
         toml += &format!(
-            "[[claim]]\nid = 'c{place}'\ntext = 'x'\nof = {{ buffer = {level} }}\n\
-             to = {{ buffer = {} }}\ndirection = {}\n",
-            levels[0],
+            "[[claim]]\nid = 'c{place}'\ntext = 'x'\nto = {{ buffer = {} }}\n\
+             of = {{ buffer = {} }}\ndirection = {}\n",
+            pair[0],
+            pair[1],
             directions[place % 3]
         );
     }
@@ -244,10 +247,9 @@ fn errs_on_a_border(world: World, claims: usize, seed: u64) -> bool {
     let truths = [-1.01_f64.ln(), 1.01_f64.ln(), 1.03_f64.ln()];
     let analysis = run_to_the_end(&borders(claims), seed, |treatment| {
         let index = treatment.twin_of.unwrap_or(treatment.index);
-        let truth = if index == 0 {
-            0.0
-        } else {
-            truths[(index - 1) % 3]
+        let truth = match index % 2 {
+            0 => 0.0,
+            _ => truths[index / 2 % 3],
         };
         let is_symmetric = matches!(world, World::Plain | World::HeavyTails);
         let scale = if is_symmetric && index % 4 == 3 {
@@ -266,8 +268,8 @@ fn errs_on_a_border(world: World, claims: usize, seed: u64) -> bool {
 
 #[test]
 fn on_the_borders_a_report_of_many_claims_errs_as_rarely_as_one_of_a_single_claim() {
-    const RUNS: u64 = 120;
-    for claims in [1, 30] {
+    const RUNS: u64 = 60;
+    for claims in [1, 10, 30] {
         let errors: u64 = std::thread::scope(|scope| {
             let count = |world| {
                 (0..RUNS)
@@ -276,16 +278,16 @@ fn on_the_borders_a_report_of_many_claims_errs_as_rarely_as_one_of_a_single_clai
             };
             let running = WORLDS.map(|world| scope.spawn(move || count(world) as u64));
             let joined = running.map(|thread| thread.join().expect("a world ends"));
-            // Of 120 runs at 5 %, more than 12 err by chance in 1 of 100 worlds.
+            // Of 60 runs at 5 %, more than 9 err by chance in 1 of 900 worlds.
             assert!(
-                joined.iter().all(|wrong| *wrong <= 13),
+                joined.iter().all(|wrong| *wrong <= 9),
                 "{claims} claims: {joined:?}"
             );
             joined.iter().sum()
         });
-        // Over all worlds the standard error is 0.7 %.
+        // Over all worlds the standard error is 1 %.
         assert!(
-            errors as f64 <= 0.065 * (RUNS * WORLDS.len() as u64) as f64,
+            errors as f64 <= 0.07 * (RUNS * WORLDS.len() as u64) as f64,
             "{claims}: {errors}"
         );
     }
