@@ -27,6 +27,78 @@ const FOUND_PERCENT: u32 = 5;
 /// "Statistical power analysis for the behavioral sciences", 2nd edition (1988)).
 const POWER: f64 = 0.8;
 
+/// Further comparisons of identical work for each that errs.
+const FURTHER: usize = 12;
+
+/// How many comparisons a self-test makes.
+///
+/// Of identical work it makes more while errors leave open whether their rate is
+/// over 5 %: a sequential test (Wald, "Sequential tests of statistical hypotheses",
+/// Annals of Mathematical Statistics 16 (1945)), so that a sound machine takes few.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Of identical work, if none of them errs.
+    identical: usize,
+    /// Of identical work at most.
+    identical_max: usize,
+    /// Fewest errors in so many that show a rate above 5 %, by the exact interval. They
+    /// do wherever the self-test ends: as if none of those that were not made would err.
+    /// So the chance to accuse a sound machine is at most 2.5 %.
+    errors_over: usize,
+    /// Of each delay.
+    each_delay: usize,
+}
+
+impl Size {
+    /// Finds a false-alarm rate of 15 % in nine of ten self-tests.
+    pub const QUICK: Size = Size {
+        identical: 20,
+        identical_max: 125,
+        errors_over: 12,
+        each_delay: 10,
+    };
+    /// Always as many, for narrow intervals of all rates.
+    pub const FULL: Size = Size {
+        identical: 200,
+        identical_max: 200,
+        errors_over: 17,
+        each_delay: 50,
+    };
+
+    /// Injected differences in hundredths, in random order, so that what the machine
+    /// does meanwhile meets all of them. Whatever follows is identical work.
+    pub fn schedule(self, seed: u64) -> Vec<u32> {
+        let repeat = |percent: u32| {
+            let count = match percent {
+                0 => self.identical,
+                _ => self.each_delay,
+            };
+            std::iter::repeat_n(percent, count)
+        };
+        let mut schedule: Vec<u32> = DELAYS_PERCENT.into_iter().flat_map(repeat).collect();
+        Rng::new(seed).shuffle(&mut schedule);
+        schedule
+    }
+
+    /// Comparisons of identical work after which the self-test ends, if so many of
+    /// those that were `made` err.
+    fn identical_planned(self, made: usize, errors: usize) -> usize {
+        match errors >= self.errors_over {
+            true => made.max(self.identical),
+            false => (self.identical + FURTHER * errors).min(self.identical_max),
+        }
+    }
+
+    /// Comparisons that are made in all, by what is known from those `made`.
+    pub fn planned(self, made: &[Compared]) -> usize {
+        let identical = made.iter().filter(|compared| compared.delay_percent == 0);
+        let count = |is: fn(&Compared) -> bool| identical.clone().filter(|one| is(one)).count();
+        let errors = count(Compared::is_wrong).max(count(Compared::misses));
+        let delays = self.each_delay * (DELAYS_PERCENT.len() - 1);
+        delays + self.identical_planned(identical.clone().count(), errors)
+    }
+}
+
 /// What one comparison came to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compared {
@@ -38,19 +110,6 @@ pub struct Compared {
     high: f64,
     blocks: usize,
     reach: f64,
-}
-
-/// The comparisons of a self-test, as the injected difference of each, in
-/// hundredths: in random order, so that what the machine does meanwhile meets
-/// all of them.
-pub fn schedule(identical: usize, each_delay: usize, seed: u64) -> Vec<u32> {
-    let repeat = |percent: u32| {
-        let count = if percent == 0 { identical } else { each_delay };
-        std::iter::repeat_n(percent, count)
-    };
-    let mut schedule: Vec<u32> = DELAYS_PERCENT.into_iter().flat_map(repeat).collect();
-    Rng::new(seed).shuffle(&mut schedule);
-    schedule
 }
 
 /// The experiment that compares work with work longer by some hundredths.
@@ -115,6 +174,10 @@ impl Compared {
         }
     }
 
+    fn misses(&self) -> bool {
+        !self.holds(self.truth())
+    }
+
     fn holds(&self, ratio: f64) -> bool {
         self.low * (1.0 - BYTE) <= ratio && ratio <= self.high * (1.0 + BYTE)
     }
@@ -123,7 +186,7 @@ impl Compared {
 /// Sums up a self-test; `trials` and the time are for the record.
 pub fn report(
     seed: u64,
-    planned: usize,
+    size: Size,
     made: &[Compared],
     trials: usize,
     wall_s: f64,
@@ -133,12 +196,12 @@ pub fn report(
     let noise_floor = (!reaches.is_empty()).then(|| median(&reaches).max(MARGIN_MIN));
     SelftestReport {
         seed,
-        planned,
+        planned: size.planned(made),
         made: made.len(),
         trials,
         wall_s,
         noise_floor,
-        problems: problems(&arms, noise_floor),
+        problems: problems(size, &arms, noise_floor),
         arms,
     }
 }
@@ -160,7 +223,7 @@ fn arm(percent: u32, made: &[Compared]) -> SelftestArm {
         called_different: rate_of(&Compared::is_called_different),
         wrong: rate_of(&Compared::is_wrong),
         seen: rate_of(&|compared| !compared.holds(1.0)),
-        missed: rate_of(&|compared| !compared.holds(compared.truth())),
+        missed: rate_of(&Compared::misses),
         ratio: median_of(&|compared| compared.ratio),
         half_width: median_of(&|compared| ((compared.high / compared.low).ln() / 2.0).exp_m1()),
         blocks: median_of(&|compared| compared.blocks as f64),
@@ -183,9 +246,9 @@ fn rate(count: usize, of: usize) -> Rate {
     }
 }
 
-/// What is off. A rate is if its whole interval is, so that a self-test of 20
-/// comparisons does not cry wolf where one of them errs.
-fn problems(arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<String> {
+/// What is off. A rate is if its whole interval is, so that a self-test does not cry
+/// wolf where one comparison errs.
+fn problems(size: Size, arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<String> {
     let mut problems = Vec::new();
     let told = |rate: &Rate| format!("in {} of {} comparisons", rate.count, rate.of);
     let often = format!("more often than in {}", format::percent(ALPHA));
@@ -194,13 +257,17 @@ fn problems(arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<String> {
             0.0 => "identical work".to_owned(),
             delay => format!("work longer by {}", format::percent(delay)),
         };
-        if arm.wrong.low > ALPHA {
+        let is_over = |rate: &Rate| match arm.delay {
+            0.0 => rate.count >= size.errors_over,
+            _ => rate.low > ALPHA,
+        };
+        if is_over(&arm.wrong) {
             problems.push(format!(
                 "the verdict on {work} is wrong {}: {often}",
                 told(&arm.wrong)
             ));
         }
-        if arm.delay == 0.0 && arm.missed.low > ALPHA {
+        if arm.delay == 0.0 && is_over(&arm.missed) {
             problems.push(format!(
                 "the interval of the ratio does not hold 1 for {work} {}: {often}",
                 told(&arm.missed)

@@ -123,8 +123,11 @@ enum Verb {
     /// of 1 % is never called different, since no verdict is given on less; whether
     /// the interval alone shows it is told as seen.
     ///
-    /// Takes about a minute on a quiet machine and at most some four, with --full
-    /// seven times as long. A signal ends it with what was found until then.
+    /// Identical work is compared 20 times, and 12 times more for each error, at most
+    /// 125 times. So a false-alarm rate of 15 % is found in nine of ten self-tests.
+    ///
+    /// Takes about a minute on a quiet machine and at most some ten, with --full
+    /// seven and at most some 25. A signal ends it with what was found until then.
     Selftest(WithStore<selftest::SelftestArguments>),
     /// Build, list and remove the kernels that guests run
     Kernel(kernel::KernelArguments),

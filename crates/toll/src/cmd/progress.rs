@@ -190,7 +190,6 @@ impl Progress {
 pub(super) struct Steps {
     bar: Option<ProgressBar>,
     name: &'static str,
-    count: usize,
     begin: Instant,
     last_line: Instant,
 }
@@ -210,20 +209,20 @@ impl Steps {
         Self {
             bar,
             name,
-            count,
             begin,
             last_line: begin,
         }
     }
 
-    /// Tells that so many steps are done.
-    pub fn step(&mut self, done: usize) {
+    /// Tells that so many steps are done, of so many by what is known now.
+    pub fn step(&mut self, done: usize, count: usize) {
         if let Some(bar) = &self.bar {
+            bar.set_length(count as u64);
             bar.set_position(done as u64);
         } else if self.last_line.elapsed() >= PLAIN_LINE_EVERY {
             self.last_line = Instant::now();
             let seconds = self.begin.elapsed().as_secs();
-            let (name, count) = (self.name, self.count);
+            let name = self.name;
             output::note(&format!("{name}: {done} of {count} done after {seconds} s"));
         }
     }

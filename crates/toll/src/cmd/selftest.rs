@@ -11,7 +11,7 @@ use super::progress::Steps;
 use super::run::{Launch, Purpose, WorkDirectories, exit_code_of, launch, random_seed};
 use super::{failure, output};
 use crate::claim::model::SelftestReport;
-use crate::claim::selftest::{self, Compared};
+use crate::claim::selftest::{self, Compared, Size};
 use crate::environment::{inspect, paths};
 use crate::report::terminal;
 use crate::run::Machine;
@@ -20,14 +20,11 @@ use crate::trial::{RunLock, SessionEnd};
 
 /// Status where the rates are off.
 const EXIT_OFF: u8 = 6;
-/// Comparisons of identical work, and of each delay.
-const QUICK: (usize, usize) = (20, 10);
-const FULL: (usize, usize) = (200, 50);
 
 #[derive(Debug, Args)]
 pub(super) struct SelftestArguments {
     /// Make 200 comparisons of identical work and 50 of each delay, in place of
-    /// 20 and 10
+    /// 20 to 125 and 10
     #[arg(long)]
     full: bool,
     /// Keep the runs in the store; they are not by default
@@ -58,22 +55,27 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
         Some(seed) => seed,
         None => random_seed()?,
     };
-    let (identical, each_delay) = if arguments.full { FULL } else { QUICK };
-    let schedule = selftest::schedule(identical, each_delay, seed);
+    let size = match arguments.full {
+        true => Size::FULL,
+        false => Size::QUICK,
+    };
+    let schedule = size.schedule(seed);
     let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
     let mut store = match arguments.keep {
         true => output::open_store(store)?,
         false => Store::in_memory()?,
     };
-    let mut progress = Steps::new("selftest", schedule.len());
     let mut made = Vec::new();
+    let mut progress = Steps::new("selftest", size.planned(&made));
     let mut trials = 0;
     let mut signal = None;
-    for (index, delay_percent) in schedule.iter().enumerate() {
-        progress.step(index);
+    while made.len() < size.planned(&made) {
+        let index = made.len();
+        progress.step(index, size.planned(&made));
+        let delay_percent = schedule.get(index).copied().unwrap_or(0);
         // Of its own seed: comparisons must not share the order of their trials.
         let own_seed = seed.wrapping_add(1 + index as u64);
-        match compare(&mut store, arguments, *delay_percent, own_seed)? {
+        match compare(&mut store, arguments, delay_percent, own_seed)? {
             Ok((compared, count)) => {
                 made.push(compared);
                 trials += count;
@@ -86,7 +88,7 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
     }
     progress.finish();
     let wall_s = begin.elapsed().as_secs_f64();
-    let report = selftest::report(seed, schedule.len(), &made, trials, wall_s);
+    let report = selftest::report(seed, size, &made, trials, wall_s);
     print(arguments, &report)?;
     Ok(match (signal, report.problems.is_empty()) {
         (Some(signal), _) => exit_code_of(signal),

@@ -36,6 +36,25 @@ fn a_machine_on_which_identical_work_takes_longer_is_off() {
 }
 
 #[test]
+fn each_false_alarm_is_followed_by_twelve_more_comparisons_of_identical_work() {
+    // The first trials of identical work differ, as if something else were running.
+    let duration =
+        "read -r trials <trials || trials=0; echo $((trials + 1)) >trials; d=$((size / 10))
+        [ $size != 13107199 ] || [ $trials -gt 200 ] || d=$((d + d / 10))";
+    let bench = Bench::with_probe(&probe(duration));
+    bench.write("trials", "0\n");
+    let ran = bench.run("selftest --seed 1 --json");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let document = ran.json();
+    let alarms = document["arms"][0]["wrong"]["count"].as_u64();
+    let alarms = alarms.expect("it is a count");
+    assert!((1..7).contains(&alarms), "{document:#}");
+    assert_eq!(document["arms"][0]["wrong"]["of"], 20 + 12 * alarms);
+    assert_eq!(document["made"], document["planned"]);
+    assert_eq!(document["ok"], true);
+}
+
+#[test]
 fn an_interrupted_self_test_tells_what_it_found_until_then() {
     let bench = Bench::with_probe(&probe("touch began; d=$((size / 10))"));
     let child = bench
