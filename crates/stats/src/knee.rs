@@ -1,11 +1,12 @@
 //! Where a curve stops rising.
 
 use crate::Interval;
-use crate::signed_rank::{differences, joint_interval};
+use crate::null::Null;
+use crate::signed_rank::{differences, hodges_lehmann, interval_rank};
+use crate::walsh::WalshAverages;
 
 /// The smallest level whose throughput is at least `1 - tolerance` of the
 /// highest one: from there on, a larger level gains nothing worth having.
-/// `logs` are logarithms of throughput, by level and then block.
 ///
 /// That is the question of whoever picks a buffer size. Kneedle (Satopää and
 /// others, "Finding a 'kneedle' in a haystack", ICDCS workshops 2011) answers
@@ -24,30 +25,66 @@ use crate::signed_rank::{differences, joint_interval};
 ///
 /// The ends are levels. If the last one is among them, the curve may still be
 /// rising there: the knee is at that level or beyond.
-pub fn knee(levels: &[f64], logs: &[Vec<f64>], tolerance: f64, confidence: f64) -> Interval {
-    assert_eq!(levels.len(), logs.len(), "a series for each level");
-    assert!(levels.is_sorted_by(|a, b| a < b), "levels must ascend");
-    assert!(levels.len() > 1, "a knee needs two levels");
-    assert!(
-        (0.0..1.0).contains(&tolerance),
-        "tolerance {tolerance} is outside 0 to 1"
-    );
-    let others = levels.len() - 1;
-    let bound = (-tolerance).ln_1p();
-    let ratio =
-        |i: usize, j: usize| joint_interval(&differences(&logs[i], &logs[j]), others, confidence);
-    let first_enough = |end: fn(Interval) -> f64| {
-        let is_enough = |i: &usize| {
-            let mut rest = (0..levels.len()).filter(|j| j != i);
-            rest.all(|j| end(ratio(*i, j)) >= bound)
+#[derive(Debug, Clone)]
+pub struct Knee {
+    levels: Vec<f64>,
+    blocks: usize,
+    estimate: f64,
+    /// By level and then another: Walsh averages of their ratio that lie below what is
+    /// enough. How many there are says at which ranks an end is enough, so no confidence
+    /// needs them again.
+    below: Vec<Vec<usize>>,
+}
+
+impl Knee {
+    /// `logs` are logarithms of throughput, by level and then block.
+    pub fn new(levels: &[f64], logs: &[Vec<f64>], tolerance: f64) -> Self {
+        assert_eq!(levels.len(), logs.len(), "a series for each level");
+        assert!(levels.is_sorted_by(|a, b| a < b), "levels must ascend");
+        assert!(levels.len() > 1, "a knee needs two levels");
+        assert!(
+            (0.0..1.0).contains(&tolerance),
+            "tolerance {tolerance} is outside 0 to 1"
+        );
+        let bound = (-tolerance).ln_1p();
+        let ratio = |i: usize, j: usize| differences(&logs[i], &logs[j]);
+        let below = |i: usize| -> Vec<usize> {
+            let others = (0..levels.len()).filter(|j| *j != i);
+            others
+                .map(|j| WalshAverages::new(&ratio(i, j)).count_below(bound))
+                .collect()
         };
-        levels[(0..others).find(is_enough).unwrap_or(others)]
-    };
-    Interval {
-        estimate: first_enough(|ratio| ratio.estimate),
-        low: first_enough(|ratio| ratio.high),
-        high: first_enough(|ratio| ratio.low),
-        confidence: ratio(0, 1).confidence,
+        let is_enough = |i: &usize| {
+            let mut others = (0..levels.len()).filter(|j| j != i);
+            others.all(|j| hodges_lehmann(&ratio(*i, j), 0.5).estimate >= bound)
+        };
+        let last = levels.len() - 1;
+        Self {
+            levels: levels.to_vec(),
+            blocks: logs[0].len(),
+            estimate: levels[(0..last).find(is_enough).unwrap_or(last)],
+            below: (0..levels.len()).map(below).collect(),
+        }
+    }
+
+    /// The knee with its interval.
+    pub fn interval(&self, confidence: f64) -> Interval {
+        let others = (self.levels.len() - 1) as f64;
+        let count = self.blocks * (self.blocks + 1) / 2;
+        let null = Null::signed_rank(self.blocks);
+        let rank = interval_rank(count, (1.0 - confidence) / others, |t| null.two_sided(t));
+        let first = |is_enough: &dyn Fn(usize) -> bool| {
+            let mut levels = self.below.iter().zip(&self.levels);
+            let found = levels.find(|(below, _)| below.iter().all(|one| is_enough(*one)));
+            found.map_or(self.levels[self.levels.len() - 1], |(_, level)| *level)
+        };
+        Interval {
+            estimate: self.estimate,
+            // An upper end is enough if as many averages as its rank are.
+            low: first(&|below| count - below >= rank),
+            high: first(&|below| below < rank),
+            confidence: (1.0 - others * null.two_sided(rank - 1)).max(0.0),
+        }
     }
 }
 
@@ -64,7 +101,7 @@ mod tests {
     }
 
     fn exact(throughput: [f64; 5], tolerance: f64) -> f64 {
-        let knee = knee(&SIZES, &logs(throughput), tolerance, 0.95);
+        let knee = Knee::new(&SIZES, &logs(throughput), tolerance).interval(0.95);
         assert_eq!((knee.low, knee.high), (knee.estimate, knee.estimate));
         assert!(knee.reaches(0.95));
         knee.estimate
@@ -90,14 +127,14 @@ mod tests {
         for (block, log) in logs[1].iter_mut().enumerate() {
             *log += if block % 3 == 0 { 0.01 } else { -0.01 };
         }
-        let knee = knee(&SIZES, &logs, 0.05, 0.95);
+        let knee = Knee::new(&SIZES, &logs, 0.05).interval(0.95);
         assert_eq!((knee.low, knee.estimate, knee.high), (4.0, 16.0, 16.0));
     }
 
     #[test]
     fn too_few_blocks_admit_it() {
         let few: Vec<Vec<f64>> = logs([1.0; 5]).iter().map(|all| all[..6].to_vec()).collect();
-        let knee = knee(&SIZES, &few, 0.05, 0.95);
+        let knee = Knee::new(&SIZES, &few, 0.05).interval(0.95);
         assert!((knee.confidence - (1.0 - 4.0 * 2.0 / 64.0)).abs() < 1e-14);
         assert!(!knee.reaches(0.95));
     }
@@ -105,6 +142,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "ascend")]
     fn levels_out_of_order_are_a_mistake() {
-        let _ = knee(&[2.0, 1.0], &[vec![0.0], vec![0.0]], 0.05, 0.95);
+        let _ = Knee::new(&[2.0, 1.0], &[vec![0.0], vec![0.0]], 0.05);
     }
 }

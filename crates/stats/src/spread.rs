@@ -1,10 +1,12 @@
 //! How far apart several things lie.
 
 use crate::Interval;
-use crate::signed_rank::{differences, joint_interval};
+use crate::null::Null;
+use crate::quantile::quantile_sorted;
+use crate::signed_rank::{differences, interval_rank};
+use crate::walsh::WalshAverages;
 
-/// The largest ratio between two levels, each estimated over the blocks. `logs` are
-/// logarithms by level and then block.
+/// The largest ratio between two levels, each estimated over the blocks.
 ///
 /// The lower end is the largest that any pair is shown to have, and 1 if none is
 /// shown to differ; each of the pairs, either way round, might be the one that
@@ -13,24 +15,50 @@ use crate::signed_rank::{differences, joint_interval};
 ///
 /// The estimate, the largest of several, lies too high where noise is larger
 /// than what the levels differ by.
-pub fn spread(logs: &[Vec<f64>], confidence: f64) -> Interval {
-    assert!(logs.len() > 1, "a spread needs two levels");
-    let pairs = logs.len() * (logs.len() - 1);
-    let largest = |count: usize, end: fn(Interval) -> f64| {
-        let others = logs.iter().enumerate().flat_map(|(i, a)| {
-            let others = logs.iter().enumerate().filter(move |(j, _)| i != *j);
-            others.map(move |(_, b)| differences(a, b))
-        });
-        others
-            .map(|logs| end(joint_interval(&logs, count, confidence)))
-            .fold(0.0, f64::max)
-            .exp()
-    };
-    Interval {
-        estimate: largest(1, |ratio| ratio.estimate),
-        low: largest(pairs, |ratio| ratio.low),
-        high: largest(1, |ratio| ratio.high),
-        confidence: joint_interval(&logs[0], pairs, confidence).confidence,
+#[derive(Debug, Clone)]
+pub struct Spread {
+    blocks: usize,
+    /// Walsh averages of each pair, ascending, so that intervals of all confidences are
+    /// had from one sorting.
+    pairs: Vec<Vec<f64>>,
+}
+
+impl Spread {
+    /// `logs` are logarithms by level and then block.
+    pub fn new(logs: &[Vec<f64>]) -> Self {
+        assert!(logs.len() > 1, "a spread needs two levels");
+        let averages = |a: &[f64], b: &[f64]| {
+            let mut averages = WalshAverages::new(&differences(a, b)).into_averages();
+            averages.sort_unstable_by(f64::total_cmp);
+            averages
+        };
+        let levels = logs.iter().enumerate();
+        let pairs = levels.flat_map(|(i, a)| logs[..i].iter().map(move |b| averages(a, b)));
+        Self {
+            blocks: logs[0].len(),
+            pairs: pairs.collect(),
+        }
+    }
+
+    /// The spread with its interval.
+    pub fn interval(&self, confidence: f64) -> Interval {
+        let count = self.blocks * (self.blocks + 1) / 2;
+        let null = Null::signed_rank(self.blocks);
+        let rank = |alpha: f64| interval_rank(count, alpha, |t| null.two_sided(t));
+        let ways = 2.0 * self.pairs.len() as f64;
+        let (joint, own) = (rank((1.0 - confidence) / ways), rank(1.0 - confidence));
+        // Of a pair, the other way round has the same ends with the other sign.
+        let largest = |end: &dyn Fn(&[f64]) -> [f64; 2]| {
+            let ends = self.pairs.iter().flat_map(|pair| end(pair));
+            ends.fold(0.0, f64::max).exp()
+        };
+        let middle = |pair: &[f64]| quantile_sorted(pair, 0.5);
+        Interval {
+            estimate: largest(&|pair| [middle(pair), -middle(pair)]),
+            low: largest(&|pair| [pair[joint - 1], -pair[count - joint]]),
+            high: largest(&|pair| [pair[count - own], -pair[own - 1]]),
+            confidence: (1.0 - ways * null.two_sided(joint - 1)).max(0.0),
+        }
     }
 }
 
@@ -53,14 +81,14 @@ mod tests {
 
     #[test]
     fn equal_levels_may_have_no_spread() {
-        let spread = spread(&logs(&[3.0; 3]), 0.95);
+        let spread = Spread::new(&logs(&[3.0; 3])).interval(0.95);
         assert_eq!(spread.low, 1.0);
         assert!(spread.high < 1.06, "{spread:?}");
     }
 
     #[test]
     fn a_clear_spread_excludes_none_whatever_the_blocks_do() {
-        let spread = spread(&logs(&[2.0, 3.0, 2.5]), 0.95);
+        let spread = Spread::new(&logs(&[2.0, 3.0, 2.5])).interval(0.95);
         assert!(spread.reaches(0.95));
         assert!((spread.estimate / 1.5 - 1.0).abs() < 0.03, "{spread:?}");
         assert!(spread.low > 1.4 && spread.high < 1.6, "{spread:?}");
@@ -72,7 +100,7 @@ mod tests {
             .iter()
             .map(|all| all[..6].to_vec())
             .collect();
-        let spread = spread(&few, 0.95);
+        let spread = Spread::new(&few).interval(0.95);
         assert!((spread.confidence - (1.0 - 6.0 * 2.0 / 64.0)).abs() < 1e-14);
         assert!(!spread.reaches(0.95));
     }

@@ -2,7 +2,7 @@
 //! Holm's procedure uses, with as many blocks as runs have, whatever the noise.
 
 use toll_stats::{
-    Interval, Rng, fit_cost_model, hodges_lehmann, knee, median_interval, spread, step,
+    Interval, Knee, Rng, Spread, fit_cost_model, hodges_lehmann, median_interval, step,
     zero_crossing,
 };
 
@@ -119,7 +119,8 @@ fn an_acceleration_is_held() {
 fn assert_covers_knee<const LEVELS: usize>(truth: f64, curve: [f64; LEVELS]) {
     let levels = sizes(LEVELS);
     let draw = |blocks, noise, rng: &mut Rng| logs(&curve, blocks, noise, rng);
-    let knee = |logs: &Vec<Vec<f64>>, confidence| knee(&levels, logs, 0.1, confidence);
+    let knee =
+        |logs: &Vec<Vec<f64>>, confidence| Knee::new(&levels, logs, 0.1).interval(confidence);
     assert_covers(truth, 500, draw, knee);
 }
 
@@ -138,13 +139,15 @@ fn a_knee_after_levels_that_are_hardly_worse_is_held() {
 #[test]
 fn equal_systems_have_no_spread() {
     let draw = |blocks, noise, rng: &mut Rng| logs(&[1.0; 3], blocks, noise, rng);
-    assert_covers(1.0, 1000, draw, |logs, confidence| spread(logs, confidence));
+    assert_covers(1.0, 1000, draw, |logs, confidence| {
+        Spread::new(logs).interval(confidence)
+    });
 }
 
 #[test]
 fn a_small_spread_is_held() {
     let draw = |blocks, noise, rng: &mut Rng| logs(&[0.0, 0.1, 0.05], blocks, noise, rng);
-    let spread = |logs: &Vec<Vec<f64>>, confidence| spread(logs, confidence);
+    let spread = |logs: &Vec<Vec<f64>>, confidence| Spread::new(logs).interval(confidence);
     assert_covers(0.1f64.exp(), 1000, draw, spread);
 }
 
@@ -233,10 +236,10 @@ fn what_is_clear_is_found() {
             };
             found[0] += u32::from((1..=3).all(is_between_two));
             let apart = logs(&[0.0, 1.5f64.ln(), 0.2], blocks, noise, &mut rng);
-            let apart = spread(&apart, confidence);
+            let apart = Spread::new(&apart).interval(confidence);
             found[1] += u32::from(apart.reaches(confidence) && apart.low > 1.2);
             let curve = logs(&[-1.0, -0.3, 0.03, 0.0], blocks, noise, &mut rng);
-            let knee = knee(&levels[..4], &curve, 0.1, confidence);
+            let knee = Knee::new(&levels[..4], &curve, 0.1).interval(confidence);
             found[2] += u32::from(knee.reaches(confidence) && knee.high == 4.0);
         }
         assert!(found.iter().all(|found| *found >= 90), "{found:?}");

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use toll_stats::{
-    Decision, Looks, Region, decide, decision_p, fit_cost_model, hodges_lehmann, holm, knee,
-    median, median_interval, outliers, quantile, spread, step, zero_crossing,
+    Decision, Knee, Looks, Region, Spread, decide, decision_p, fit_cost_model, hodges_lehmann,
+    holm, median, median_interval, outliers, quantile, step, zero_crossing,
 };
 
 /// Multiples of a quarter: their sums, halves and shifts are exact, so that
@@ -211,7 +211,7 @@ proptest! {
     ) {
         let levels: Vec<f64> = (0..throughput.len()).map(|i| 2f64.powi(i as i32)).collect();
         let logs: Vec<Vec<f64>> = throughput.iter().map(|x| vec![x.ln(); 3]).collect();
-        let knee = knee(&levels, &logs, tolerance, 0.5).estimate;
+        let knee = Knee::new(&levels, &logs, tolerance).interval(0.5).estimate;
         let at = levels.iter().position(|&level| level == knee).unwrap();
         let best = throughput.iter().copied().fold(0.0, f64::max);
         let enough = (1.0 - tolerance) * best;
@@ -247,9 +247,9 @@ proptest! {
     ) {
         let levels: Vec<f64> = (0..logs.len()).map(|i| 2f64.powi(i as i32)).collect();
         let all = |confidence| [
-            Some(knee(&levels, &logs, tolerance, confidence)),
+            Some(Knee::new(&levels, &logs, tolerance).interval(confidence)),
             Some(zero_crossing(&levels, &logs, confidence)),
-            Some(spread(&logs, confidence)),
+            Some(Spread::new(&logs).interval(confidence)),
             step(&levels, &logs, number, 0.1, 1, confidence),
         ];
         for (narrow, wide) in all(0.5).into_iter().zip(all(0.99)) {

@@ -101,7 +101,7 @@ fn any_emulated(selector: &Selector, context: &AnalysisContext) -> bool {
 }
 
 /// Whether a metric is a time, or an amount in a time.
-pub(super) fn is_time(experiment: &Experiment, metric: &str) -> bool {
+pub fn is_time(experiment: &Experiment, metric: &str) -> bool {
     let unit = describe(experiment, metric).unit;
     unit == "ns" || unit.starts_with("ns/") || unit.ends_with("/s") || unit == "s"
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use toll_stats::{
-    CostModel, Interval, hodges_lehmann, knee, median_interval, spread, step, zero_crossing,
+    CostModel, Interval, Knee, Spread, hodges_lehmann, median_interval, step, zero_crossing,
 };
 
 use super::cost::CostModels;
@@ -26,9 +26,9 @@ impl Quantity {
                 *log = -*log;
             }
         }
-        Ok(Self::of(grid.blocks(), move |confidence| {
-            knee(&grid.levels, &grid.columns, tolerance, confidence)
-        }))
+        let knee = Knee::new(&grid.levels, &grid.columns, tolerance);
+        let interval = move |confidence| knee.interval(confidence);
+        Ok(Self::of(grid.blocks(), interval))
     }
 
     pub(super) fn acceleration(
@@ -115,9 +115,9 @@ impl Quantity {
 
     pub(super) fn spread(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
         let grid = Grid::new(spec, context)?.logs()?;
-        Ok(Self::of(grid.blocks(), move |confidence| {
-            spread(&grid.columns, confidence)
-        }))
+        let spread = Spread::new(&grid.columns);
+        let interval = move |confidence| spread.interval(confidence);
+        Ok(Self::of(grid.blocks(), interval))
     }
 
     pub(super) fn step(
