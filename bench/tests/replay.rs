@@ -1,7 +1,11 @@
 //! What the plans of the built-in claims can decide, and how often they are wrong.
 
-use toll_bench::replay::{Case, Effort, Noise, RECORDED_NOISE, Setup, Truth, simulate};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use toll_bench::replay::{Case, Document, Effort, Noise, RECORDED_NOISE, Setup, Truth, simulate};
 use toll_core::claim::model::Outcome;
+use toll_core::spec::{Test, builtin, parse};
 use toll_stats::{Rng, clopper_pearson};
 
 fn setup(experiment: &str, profile: &str) -> Setup {
@@ -44,7 +48,7 @@ fn a_quantity_that_is_moved_has_the_value_without_noise() {
 
 #[test]
 fn a_border_lies_between_two_verdicts() {
-    for experiment in ["cat", "transfer"] {
+    for experiment in ["cat", "sweep", "transfer"] {
         let setup = setup(experiment, "quick");
         for studied in &setup.claims {
             for border in setup.borders(studied).unwrap() {
@@ -64,6 +68,35 @@ fn a_border_lies_between_two_verdicts() {
                     border.value
                 );
             }
+        }
+    }
+}
+
+/// That a ratio drawn around some levels is estimated to be what it exactly is at others.
+fn assert_estimated(setup: &Setup, terms: &[(usize, f64)], exact: &[f64], drawn_from: &[f64]) {
+    let mut rng = Rng::new(2);
+    let of = |world: &[f64]| -> f64 { terms.iter().map(|(at, sign)| sign * world[*at]).sum() };
+    let draws = (0..1000).map(|_| of(drawn_from) + setup.nodes.draw_sum(terms, &mut rng));
+    let found = toll_stats::hodges_lehmann(&draws.collect::<Vec<_>>(), 0.9999);
+    assert!(found.contains(of(exact)), "{terms:?}: {found:?}");
+}
+
+#[test]
+fn a_value_that_trials_are_drawn_around_is_what_the_estimator_estimates() {
+    let sweep = setup("sweep", "quick");
+    let knee = sweep.claims.iter().find(|one| one.claim.id == "cat.knee");
+    let knee = knee.unwrap();
+    let border = sweep.borders(knee).unwrap().pop().unwrap().value;
+    let mut exact = sweep.world.clone();
+    knee.target.put(border, &mut exact).unwrap();
+    let drawn_from = sweep.moved(knee, border).unwrap();
+    for terms in knee.target.ratios(border) {
+        assert_estimated(&sweep, &terms, &exact, &drawn_from);
+    }
+    let cat = setup("cat", "quick");
+    for studied in cat.claims.iter().filter(|one| one.is_published_in_world) {
+        for terms in studied.target.ratios(1.0) {
+            assert_estimated(&cat, &terms, &cat.world, &cat.drawn_world);
         }
     }
 }
@@ -138,6 +171,56 @@ fn simulated(claims: &[(&str, &str)]) -> Vec<(Setup, Vec<Case>)> {
         (setup, cases)
     });
     each.collect()
+}
+
+/// By experiment and id, the claims with a published value that a run of the standard
+/// profile can test, and why the file says that they may stay undecided.
+fn published_claims() -> BTreeMap<(String, String), Option<String>> {
+    let mut found = BTreeMap::new();
+    for builtin in builtin::BUILTINS {
+        let experiment = parse(builtin.toml, builtin.name, "standard").unwrap();
+        let claims = experiment.claims.into_iter();
+        let tested = claims.filter(|one| !matches!(one.test(), Test::Never(_)));
+        for claim in tested.filter(|one| one.published.is_some()) {
+            found.insert((builtin.name.to_owned(), claim.id), claim.underpowered);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_claim_that_the_kept_replay_finds_undecided_says_why_and_no_other_does() {
+    const ENOUGH: f64 = 0.8;
+    const AMPLE: f64 = 0.9;
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/replay.json");
+    let kept = Document::read(&[kept]).unwrap();
+    let claims = published_claims();
+    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    let cases = kept.cases.iter();
+    for case in cases.filter(|one| one.profile == "standard" && one.truth == Truth::Published) {
+        let key = (case.experiment.clone(), case.claim.clone());
+        seen.insert(key.clone());
+        let Some(power) = case.power() else { continue };
+        match claims.get(&key) {
+            None => wrong.push(format!("{}: no file has it", case.claim)),
+            Some(None) if power < ENOUGH => {
+                wrong.push(format!("{}: power {power:.2} and no reason", case.claim));
+            }
+            Some(Some(why)) if power > AMPLE => {
+                wrong.push(format!("{}: power {power:.2}, but {why:?}", case.claim));
+            }
+            Some(_) => {}
+        }
+    }
+    let plans = kept.plans.iter().filter(|one| one.profile == "standard");
+    let left_out = plans.flat_map(|plan| plan.left_out.iter().map(|(id, _)| id));
+    let left_out: BTreeSet<&String> = left_out.collect();
+    let unseen = claims.keys().filter(|key| !seen.contains(*key));
+    for (_, id) in unseen.filter(|(_, id)| !left_out.contains(id)) {
+        wrong.push(format!("{id}: not in results/replay.json; run make replay"));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen.len() > 100, "{} claims", seen.len());
 }
 
 #[test]

@@ -1,18 +1,22 @@
 //! What is drawn: one metric of one treatment, with its level and its scatter.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use toll_core::plan::Treatment;
+use toll_core::spec::{Level, Table, TableMean};
 use toll_stats::{Rng, median};
 
 use super::noise::{RecordedRun, RecordedTreatment, Series};
 
-/// Deviation of what has no record, in natural logarithms: independent, normal.
+/// Deviation of what has no record and no published one, in natural logarithms.
 const ASSUMED_DEVIATION: f64 = 0.05;
 /// Width of what is added to a drawn deviation, as a share of the scatter: few
 /// recorded blocks would else repeat themselves (a smoothed bootstrap).
 const SMOOTHING: f64 = 0.1;
+/// Draws from which the centre of a ratio's noise is taken.
+const CENTRE_DRAWS: usize = 20_000;
 
 /// Where the noise of a metric comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,7 +26,9 @@ pub enum Origin {
     Measured,
     /// The treatment that is most like it, drawn by itself if another has it, too.
     Borrowed,
-    /// Nothing recorded is like it.
+    /// This machine does not record the metric; the report tells how it scatters.
+    Published,
+    /// Nothing is known of it.
     Assumed,
 }
 
@@ -39,7 +45,8 @@ pub struct Node {
     shares_block: bool,
     deviations: Vec<Option<f64>>,
     known: Vec<f64>,
-    jitter: f64,
+    /// Width of normal noise: what is added to a drawn deviation, or all where none is known.
+    normal: f64,
 }
 
 /// Logarithm of the level of each node.
@@ -54,11 +61,21 @@ pub struct Nodes {
     blocks: usize,
 }
 
-/// The recorded treatment that stands for each treatment.
+/// A recorded treatment that stands for one of the experiment.
+#[derive(Clone)]
+struct Donor<'a> {
+    treatment: &'a RecordedTreatment,
+    is_same: bool,
+    /// Whether no other treatment has it.
+    is_first: bool,
+}
+
+/// What is known of the noise of each treatment.
 pub struct Donors<'a> {
     run: Option<&'a RecordedRun>,
-    /// By treatment: its donor, whether it is the same, and whether no other has it.
-    chosen: Vec<Option<(&'a RecordedTreatment, bool, bool)>>,
+    chosen: Vec<Option<Donor<'a>>>,
+    /// By metric, the largest deviation that the report tells.
+    published: BTreeMap<String, f64>,
 }
 
 impl<'a> Donors<'a> {
@@ -67,35 +84,80 @@ impl<'a> Donors<'a> {
         run: Option<&'a RecordedRun>,
         treatments: &[Treatment],
         needed: &BTreeSet<usize>,
+        tables: &[Table],
     ) -> Self {
         let mut chosen = vec![None; treatments.len()];
         let recorded = run.map_or(&[][..], |run| &run.treatments);
-        let likeness = |treatment: &Treatment, one: &RecordedTreatment| {
-            let is_same = |(name, level): &(&String, &toll_core::spec::Level)| {
-                one.levels.get(*name) == Some(&level.text)
-            };
-            let same = treatment.levels.iter().filter(is_same).count();
-            let is_exact = same == treatment.levels.len() && same == one.levels.len();
-            (same, one.is_twin == treatment.twin_of.is_some(), is_exact)
-        };
         let mut pairs = Vec::new();
         for treatment in treatments.iter().filter(|one| needed.contains(&one.index)) {
             let donors = recorded.iter().enumerate();
-            let best = donors
-                .max_by_key(|(place, one)| (likeness(treatment, one), std::cmp::Reverse(*place)));
+            let best =
+                donors.max_by_key(|(place, one)| (likeness(treatment, one), Reverse(*place)));
             if let Some((place, one)) = best {
                 pairs.push((likeness(treatment, one), treatment.index, place));
             }
         }
         // The most alike first, so that these keep what their blocks have in common.
-        pairs.sort_by_key(|(likeness, index, _)| (std::cmp::Reverse(*likeness), *index));
+        pairs.sort_by_key(|(likeness, index, ..)| (Reverse(*likeness), *index));
         let mut used = BTreeSet::new();
-        for ((_, is_twin_too, is_exact), index, place) in pairs {
-            let is_first = used.insert(place);
-            chosen[index] = Some((&recorded[place], is_exact && is_twin_too, is_first));
+        for ((_, _, is_twin_too, is_exact), index, place) in pairs {
+            chosen[index] = Some(Donor {
+                treatment: &recorded[place],
+                is_same: is_exact && is_twin_too,
+                is_first: used.insert(place),
+            });
         }
-        Self { run, chosen }
+        let published = published(tables);
+        Self {
+            run,
+            chosen,
+            published,
+        }
     }
+}
+
+/// How many levels are the same, how near numbers are where they are not, whether both are
+/// twins or neither is, and whether all is the same.
+fn likeness(
+    treatment: &Treatment,
+    recorded: &RecordedTreatment,
+) -> (usize, Reverse<u64>, bool, bool) {
+    let (mut same, mut distance) = (0, 0.0);
+    for (name, level) in &treatment.levels {
+        let Some(text) = recorded.levels.get(name) else {
+            continue;
+        };
+        match (level.number, Level::new(text).number) {
+            _ if *text == level.text => same += 1,
+            (Some(a), Some(b)) if a > 0.0 && b > 0.0 => distance += f64::abs((a / b).ln()),
+            _ => {}
+        }
+    }
+    let is_exact = same == treatment.levels.len() && same == recorded.levels.len();
+    let is_twin_too = recorded.is_twin == treatment.twin_of.is_some();
+    let thousandths = (1e3 * distance) as u64;
+    (same, Reverse(thousandths), is_twin_too, is_exact)
+}
+
+/// By metric, the largest standard deviation relative to its mean that a report tells of
+/// all its runs. One without extremes is of no use: what was dropped made it small.
+fn published(tables: &[Table]) -> BTreeMap<String, f64> {
+    let mut largest = BTreeMap::new();
+    let tables = tables
+        .iter()
+        .filter(|table| table.mean == Some(TableMean::All));
+    let quantities = tables.flat_map(|table| &table.quantities);
+    for quantity in quantities.filter(|one| one.per.is_none()) {
+        for row in &quantity.rows {
+            if let (Some(mean), Some(deviation)) = (row.published, row.deviation)
+                && mean > 0.0
+            {
+                let known: &mut f64 = largest.entry(quantity.metric.clone()).or_default();
+                *known = known.max(deviation / mean);
+            }
+        }
+    }
+    largest
 }
 
 impl Nodes {
@@ -142,14 +204,24 @@ impl Nodes {
             .map(|(node, sign)| sign * self.all[*node].draw(block, rng))
             .sum()
     }
+
+    /// The centre of the noise of a signed sum: the pseudo-median that rank intervals are
+    /// of, or the median of a quotient.
+    pub fn centre(&self, terms: &[(usize, f64)], is_quotient: bool) -> f64 {
+        let mut rng = Rng::new(1);
+        let draws = (0..CENTRE_DRAWS).map(|_| self.draw_sum(terms, &mut rng));
+        let drawn: Vec<f64> = draws.collect();
+        if is_quotient {
+            return median(&drawn);
+        }
+        let pairs = drawn.chunks_exact(2);
+        let means: Vec<f64> = pairs.map(|two| f64::midpoint(two[0], two[1])).collect();
+        median(&means)
+    }
 }
 
 impl Node {
     fn new(treatment: usize, metric: &str, donors: &Donors) -> Self {
-        let donor = donors.chosen[treatment];
-        let found = donor.and_then(|(one, is_same, is_first)| {
-            Some((one.metrics.get(metric)?, is_same, is_first))
-        });
         let mut node = Self {
             treatment,
             metric: metric.to_owned(),
@@ -159,16 +231,25 @@ impl Node {
             shares_block: false,
             deviations: Vec::new(),
             known: Vec::new(),
-            jitter: 0.0,
+            normal: ASSUMED_DEVIATION,
         };
-        if let Some((series, is_same, is_first)) = found {
-            node.origin = match is_same {
-                true => Origin::Measured,
-                false => Origin::Borrowed,
-            };
-            node.median = Some(series.median);
-            node.shares_block = is_first;
-            node.take_deviations(series);
+        let donor = donors.chosen[treatment].as_ref();
+        let found = donor.and_then(|donor| Some((donor, donor.treatment.metrics.get(metric)?)));
+        match (found, donors.published.get(metric)) {
+            (Some((donor, series)), _) => {
+                node.origin = match donor.is_same {
+                    true => Origin::Measured,
+                    false => Origin::Borrowed,
+                };
+                node.median = Some(series.median);
+                node.shares_block = donor.is_first;
+                node.take_deviations(series);
+            }
+            (None, Some(deviation)) => {
+                node.origin = Origin::Published;
+                node.normal = *deviation;
+            }
+            (None, None) => {}
         }
         node
     }
@@ -186,21 +267,21 @@ impl Node {
             false => {
                 let distances: Vec<f64> = self.known.iter().map(|one| one.abs()).collect();
                 // The median distance of a normal distribution is 0.6745 deviations.
-                self.jitter = SMOOTHING * median(&distances) / 0.6745;
+                self.normal = SMOOTHING * median(&distances) / 0.6745;
             }
         }
     }
 
     fn draw(&self, block: usize, rng: &mut Rng) -> f64 {
+        let normal = match self.normal > 0.0 {
+            true => self.normal * rng.normal(),
+            false => 0.0,
+        };
         if self.known.is_empty() {
-            return ASSUMED_DEVIATION * rng.normal();
+            return normal;
         }
         let with_block = self.deviations.get(block).copied().flatten();
         let drawn = with_block.filter(|_| self.shares_block);
-        let drawn = drawn.unwrap_or_else(|| self.known[rng.below(self.known.len())]);
-        match self.jitter > 0.0 {
-            true => drawn + self.jitter * rng.normal(),
-            false => drawn,
-        }
+        normal + drawn.unwrap_or_else(|| self.known[rng.below(self.known.len())])
     }
 }

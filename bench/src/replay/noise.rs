@@ -6,6 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use toll::store::Store;
 use toll::store::exchange::RunDocument;
+use toll_core::claim::emulated_treatments;
+use toll_core::claim::emulation::is_time;
 use toll_core::plan::of_claim;
 use toll_core::run::{StoredRun, TrialRecord, TrialState};
 use toll_core::spec::{DerivedKind, Experiment, Test, builtin};
@@ -194,6 +196,14 @@ impl RecordedRun {
         // The last block may be cut.
         let blocks_run = stored.trials.len() as f64 / ran.count().max(1) as f64;
         let metrics = metrics_of(&stored.experiment);
+        // Of an emulated guest, times are those of the translator, and most are of one trial.
+        let emulated = emulated_treatments(stored);
+        let metrics_of = |treatment: usize| -> BTreeSet<String> {
+            let is_kept = |metric: &&String| {
+                !(emulated.contains(&treatment) && is_time(&stored.experiment, metric))
+            };
+            metrics.iter().filter(is_kept).cloned().collect()
+        };
         let needed: BTreeSet<usize> = stored
             .experiment
             .claims
@@ -211,7 +221,12 @@ impl RecordedRun {
                 .map(|(name, level)| (name.clone(), level.text.clone()))
                 .collect(),
             is_twin: treatment.twin_of.is_some(),
-            metrics: series(stored, treatment.index, blocks, &metrics),
+            metrics: series(
+                stored,
+                treatment.index,
+                blocks,
+                &metrics_of(treatment.index),
+            ),
         });
         Some(Self {
             experiment: stored.run.experiment.clone(),

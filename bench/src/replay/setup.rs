@@ -15,8 +15,6 @@ use super::target::{Target, Targets};
 
 /// Blocks of a run without noise: enough for any verdict of a single claim.
 const BLOCKS_WITHOUT_NOISE: u32 = 16;
-/// Draws from which the centre of a contrast's noise is taken.
-const CENTRE_DRAWS: usize = 40_000;
 
 /// An experiment in a profile.
 pub struct Setup {
@@ -31,6 +29,8 @@ pub struct Setup {
     pub left_out: Vec<(String, String)>,
     /// All published values that can hold together; the rest as recorded.
     pub world: World,
+    /// Levels from which trials are drawn, so that estimators estimate those values.
+    pub drawn_world: World,
     /// How long a block takes, if that was recorded.
     pub block_s: Option<f64>,
 }
@@ -47,6 +47,16 @@ pub struct Studied {
     alone: Experiment,
 }
 
+impl Studied {
+    /// Whether the claim is about one metric over another of the same trial.
+    fn is_quotient(&self) -> bool {
+        matches!(
+            (&self.target, self.claim.test()),
+            (Target::Sum(_), Test::Derived(_))
+        )
+    }
+}
+
 impl Setup {
     /// Prepares a built-in experiment.
     ///
@@ -57,6 +67,7 @@ impl Setup {
             "cannot replay {name}: there is no built-in experiment of that name; see toll list"
         ))?;
         let experiment = parse(builtin.toml, name, profile).map_err(|error| error.to_string())?;
+        let tables = experiment.tables.clone();
         let experiment = without_figures(experiment);
         let plan = Plan::new(&experiment, 0)?;
         let treatments = plan.treatments.clone();
@@ -64,6 +75,7 @@ impl Setup {
             noise.of(name, profile),
             &treatments,
             &needed(&experiment, &treatments),
+            &tables,
         );
         let mut nodes = Nodes::new(&donors);
         let mut targets = Targets {
@@ -91,7 +103,12 @@ impl Setup {
             let origins = origins.map(|node| nodes.all[node].origin);
             studied.origin = origins.max().unwrap_or(Origin::Assumed);
         }
-        let world = published_world(nodes.recorded_levels(), &mut claims);
+        let world = published_world(nodes.recorded_levels(), &mut claims, |_| 0.0);
+        let centre = |studied: &Studied| match &studied.target {
+            Target::Sum(terms) => nodes.centre(terms, studied.is_quotient()),
+            _ => 0.0,
+        };
+        let drawn_world = published_world(nodes.recorded_levels(), &mut claims, centre);
         Ok(Self {
             name: name.to_owned(),
             profile: profile.to_owned(),
@@ -107,6 +124,7 @@ impl Setup {
             claims,
             left_out,
             world,
+            drawn_world,
             block_s: noise.block_s(name, profile),
         })
     }
@@ -173,28 +191,26 @@ impl Setup {
     }
 
     /// The world with a claim's quantity at a value, and the levels from which trials are
-    /// drawn: moved by as much as the noise of the contrast is off its centre, so that
-    /// the value is what the contrast's estimator estimates.
+    /// drawn: moved by as much as the noise of each of its ratios is off its centre, so
+    /// that the value is what the estimator estimates.
     ///
     /// # Errors
     /// If the quantity cannot have the value.
     pub fn moved(&self, studied: &Studied, value: f64) -> Result<World, String> {
         let mut world = self.world.clone();
         studied.target.put(value, &mut world)?;
-        if let Target::Sum(terms) = &studied.target {
+        for terms in studied.target.ratios(value) {
             let (node, sign) = terms[0];
-            world[node] -= sign * self.centre(terms, studied);
+            world[node] -= sign * self.nodes.centre(&terms, studied.is_quotient());
         }
         Ok(world)
     }
 
-    /// Whether more than a tenth of its claims have bootstrapped intervals, each of which
-    /// takes as long as a hundred others.
+    /// Whether a claim is about a knee, whose interval takes as long as a hundred others.
     #[must_use]
     pub fn is_slow(&self) -> bool {
-        let tests = self.run.experiment.claims.iter().map(Claim::test);
-        let bootstrapped = tests.filter(|test| matches!(test, Test::Derived(_)));
-        10 * bootstrapped.count() > self.run.experiment.claims.len()
+        let mut targets = self.claims.iter().map(|one| &one.target);
+        targets.any(|target| matches!(target, Target::Knee { .. }))
     }
 
     /// Refuses a quantity that hardly varies: on a border it has a side.
@@ -210,24 +226,7 @@ impl Setup {
         let draws = (0..1001).map(|_| self.nodes.draw_sum(terms, &mut rng).abs());
         match toll_stats::median(&draws.collect::<Vec<_>>()) > LEAST {
             true => Ok(()),
-            false => Err("its noise was recorded as none, so there is nothing to decide".into()),
-        }
-    }
-
-    /// The centre of the noise of a sum: the pseudo-median that rank intervals are of, or
-    /// the median of a quotient.
-    fn centre(&self, terms: &[(usize, f64)], studied: &Studied) -> f64 {
-        let mut rng = Rng::new(1);
-        let drawn: Vec<f64> = (0..CENTRE_DRAWS)
-            .map(|_| self.nodes.draw_sum(terms, &mut rng))
-            .collect();
-        match studied.claim.test() {
-            Test::Ratio(_) => {
-                let pairs = drawn.chunks_exact(2);
-                let means: Vec<f64> = pairs.map(|two| f64::midpoint(two[0], two[1])).collect();
-                toll_stats::median(&means)
-            }
-            _ => toll_stats::median(&drawn),
+            false => Err("it has no noise, so there is nothing to decide".into()),
         }
     }
 }
@@ -277,9 +276,13 @@ fn add_twins(nodes: &mut Nodes, treatments: &[Treatment], donors: &Donors) {
     }
 }
 
-/// Moves levels so that as many published values hold as can hold together. Those that
-/// are tied by one value move together from then on.
-fn published_world(mut world: World, claims: &mut [Studied]) -> World {
+/// Moves levels so that as many published values hold as can hold together, each with the
+/// `centre` of its noise added. Those that are tied by one value move together from then on.
+fn published_world(
+    mut world: World,
+    claims: &mut [Studied],
+    centre: impl Fn(&Studied) -> f64,
+) -> World {
     let mut tied: Vec<usize> = (0..world.len()).collect();
     for studied in claims {
         let (Target::Sum(terms), Some(published)) = (&studied.target, studied.claim.published)
@@ -287,7 +290,7 @@ fn published_world(mut world: World, claims: &mut [Studied]) -> World {
             continue;
         };
         let sum: f64 = terms.iter().map(|(node, sign)| sign * world[*node]).sum();
-        let missing = published.ln() - sum;
+        let missing = published.ln() - centre(studied) - sum;
         let is_free = |(place, (node, _)): &(usize, &(usize, f64))| {
             let mut others = terms.iter().enumerate().filter(|(other, _)| other != place);
             world[*node].is_finite() && others.all(|(_, (other, _))| tied[*other] != tied[*node])

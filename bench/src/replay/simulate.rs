@@ -191,7 +191,8 @@ fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
     let mut lengths = Lengths::default();
     let mut stored = setup.run.clone();
     for run in 0..effort.runs {
-        let drawn = draw(setup, &setup.run, &setup.world, None, seed_of(effort, run));
+        let world = &setup.drawn_world;
+        let drawn = draw(setup, &setup.run, world, None, seed_of(effort, run));
         lengths.add(&drawn);
         stored.trials = drawn.trials;
         let analysis = analyse(&stored);

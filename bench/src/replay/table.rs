@@ -24,17 +24,19 @@ const METHOD: &str = "\
 2. A block's values are the levels of its treatments times deviations of one recorded block, all treatments together, so that what
    a block's trials have in common stays. Deviations are those from the median, made wider by √(n/(n − 1)), and normal noise of a
    tenth of their scatter is added, since few blocks would repeat themselves.
-3. Noise is *measured* (this treatment in a stored run), *borrowed* (the treatment that is most like it, such as one of the quick profile), or *assumed*
-   (5 %, independent). The worst of a claim's treatments is told.
+3. Noise is *measured* (this treatment in a stored run), *borrowed* (the treatment that is most like it, such as one of the quick profile), *published*
+   (of a metric that no run here records: the largest standard deviation in the report's tables, independent), or *assumed* (5 %,
+   independent). The worst of a claim's treatments is told.
 4. Levels are the recorded ones, moved so that all published values hold that can hold together; in this one world each claim with a
    published value is judged, and each without at what was recorded. A published value that contradicts another, and any other
    truth, is given to the claim alone, by moving its numerator; claims that share it move along.
 5. A border is where a verdict on a run without noise changes, found by bisection. Told is how often the verdict that begins there is
-   given there, the worse of two borders where a claim has two. In experiments of which more than a tenth of the claims are
-   bootstrapped, the claim is then the only one, as in the last step of Holm's procedure, where errors are most frequent; and all of
-   their cases have a fifth of the runs.
-6. A ratio's truth is the pseudo-median of its noise, a quotient's the median. Times of guests count as under KVM, with the noise of
-   what was recorded. What is skipped here for want of a file system or a server counts as if it ran.
+   given there, the worse of two borders where a claim has two. In an experiment with a knee the claim is then the only one, as in the last
+   step of Holm's procedure, where errors are most frequent; and all of its cases have a fifth of the runs.
+6. A ratio's truth is the pseudo-median of its noise, also of the ratios behind a knee, a spread or a crossing; a quotient's is the median.
+   A knee's border lies half way between two levels, where the first of them loses exactly what is tolerated.
+7. Times of guests count as under KVM, so those that were recorded under emulation are not used. What is skipped here for want of a file
+   system or a server counts as if it ran.
 
 Not simulated: drift over blocks, failed trials, carry-over from one trial to the next.
 ";
@@ -201,6 +203,7 @@ fn row(claim: &Claimed, cases: &[&Case]) -> String {
     let noise = match claim.origin {
         Origin::Measured => "measured",
         Origin::Borrowed => "borrowed",
+        Origin::Published => "published",
         Origin::Assumed => "assumed",
     };
     let source = match own.map(|one| one.truth) {

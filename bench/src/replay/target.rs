@@ -14,7 +14,7 @@ const FALL_PER_DOUBLING: f64 = 0.1;
 /// Largest acceleration of such a curve.
 const ACCELERATION_MAX: f64 = 0.95;
 /// What each level below a knee reaches of the next one.
-const RISE_TO_KNEE: f64 = 0.8;
+const RISE_TO_KNEE: f64 = 0.64;
 
 /// The quantity of a claim as a function of levels.
 #[derive(Debug, Clone)]
@@ -190,6 +190,27 @@ impl Target {
         }
     }
 
+    /// The ratios on which the quantity depends at a value, as signed sums whose first
+    /// node is no other's.
+    pub fn ratios(&self, value: f64) -> Vec<Vec<(usize, f64)>> {
+        let over = |of: usize, to: usize| vec![(of, 1.0), (to, -1.0)];
+        match self {
+            Self::Sum(terms) => vec![terms.clone()],
+            Self::Spread(nodes) => nodes[1..].iter().map(|of| over(*of, nodes[0])).collect(),
+            Self::Crossing { curve, .. } => {
+                curve.iter().map(|(_, of, to)| over(*of, *to)).collect()
+            }
+            Self::Knee { curve, .. } => {
+                // The level that is just good enough, or just not, decides by its ratios.
+                let edge = (knee_position(curve, value) - 0.5).round();
+                let edge = curve[edge.clamp(0.0, (curve.len() - 1) as f64) as usize].1;
+                let others = curve.iter().filter(|(_, node)| *node != edge);
+                others.map(|(_, of)| over(*of, edge)).collect()
+            }
+            Self::CallShare { .. } | Self::Fixed(..) => Vec::new(),
+        }
+    }
+
     /// Moves levels so that the quantity has a value.
     ///
     /// # Errors
@@ -246,8 +267,17 @@ fn put_sum(terms: &[(usize, f64)], value: f64, world: &mut World) -> Result<(), 
     Ok(())
 }
 
-/// All levels from the knee on reach the best. The one before it comes the nearer to
-/// the tolerated loss, the nearer the knee is to it, and reaches it where both are one.
+/// Where a value lies among the levels, counted from 0, on a logarithmic scale.
+fn knee_position(curve: &[(f64, usize)], value: f64) -> f64 {
+    let beyond = curve.iter().position(|(number, _)| *number >= value);
+    let to = beyond.unwrap_or(curve.len() - 1).max(1);
+    let (below, above) = (curve[to - 1].0, curve[to].0);
+    (to - 1) as f64 + (value / below).ln() / (above / below).ln()
+}
+
+/// The level at the knee loses half of what is tolerated, and the next ones nothing. Half
+/// way between two levels the first of them loses just as much as is tolerated, so that
+/// the knee goes from one to the other without a jump of the curve.
 fn put_knee(
     curve: &[(f64, usize)],
     knee: f64,
@@ -256,18 +286,14 @@ fn put_knee(
 ) {
     let best = world[curve[curve.len() - 1].1];
     let sign = if is_rising { 1.0 } else { -1.0 };
-    for (place, (number, node)) in curve.iter().enumerate() {
-        let next = curve.get(place + 1).map_or(f64::INFINITY, |next| next.0);
-        let reached = match (*number >= knee, next >= knee) {
-            (true, _) => 0.0,
-            (false, true) => {
-                let way = (knee / number).ln() / (next / number).ln();
-                (1.0 - tolerance).ln() + way.min(1.0) * RISE_TO_KNEE.ln()
-            }
-            (false, false) => {
-                let steps = curve[place + 1..].iter().filter(|one| one.0 < knee).count();
-                (1.0 - tolerance).ln() + (1.0 + steps as f64) * RISE_TO_KNEE.ln()
-            }
+    let tolerated = (-tolerance).ln_1p();
+    let position = knee_position(curve, knee);
+    for (place, (_, node)) in curve.iter().enumerate() {
+        // Levels past the one that loses as much as is tolerated.
+        let past = place as f64 - position + 0.5;
+        let reached = match past < 0.0 {
+            true => tolerated - past * RISE_TO_KNEE.ln(),
+            false => tolerated * (1.0 - past).max(0.0),
         };
         world[*node] = best + sign * reached;
     }
