@@ -100,7 +100,7 @@ impl<'a> Donors<'a> {
         // The most alike first, so that these keep what their blocks have in common.
         pairs.sort_by_key(|(likeness, index, ..)| (Reverse(*likeness), *index));
         let mut used = BTreeSet::new();
-        for ((_, _, is_twin_too, is_exact), index, place) in pairs {
+        for ((_, is_twin_too, is_exact), index, place) in pairs {
             chosen[index] = Some(Donor {
                 treatment: &recorded[place],
                 is_same: is_exact && is_twin_too,
@@ -116,27 +116,23 @@ impl<'a> Donors<'a> {
     }
 }
 
-/// How many levels are the same, how near numbers are where they are not, whether both are
-/// twins or neither is, and whether all is the same.
-fn likeness(
-    treatment: &Treatment,
-    recorded: &RecordedTreatment,
-) -> (usize, Reverse<u64>, bool, bool) {
-    let (mut same, mut distance) = (0, 0.0);
-    for (name, level) in &treatment.levels {
-        let Some(text) = recorded.levels.get(name) else {
-            continue;
-        };
-        match (level.number, Level::new(text).number) {
-            _ if *text == level.text => same += 1,
-            (Some(a), Some(b)) if a > 0.0 && b > 0.0 => distance += f64::abs((a / b).ln()),
-            _ => {}
+/// How near a recorded treatment is, whether both are twins or neither is, and whether all
+/// is the same. Numbers are as far apart as their logarithms, and different words farther.
+fn likeness(treatment: &Treatment, recorded: &RecordedTreatment) -> (Reverse<u64>, bool, bool) {
+    const WORDS: f64 = 10.0;
+    let distance = |(name, level): (&String, &Level)| {
+        let other = recorded.levels.get(name).map(|text| Level::new(text));
+        match (level.number, other.as_ref().and_then(|one| one.number)) {
+            _ if other.is_some_and(|other| other.same(level)) => 0.0,
+            (Some(a), Some(b)) if a > 0.0 && b > 0.0 => f64::abs((a / b).ln()),
+            _ => WORDS,
         }
-    }
-    let is_exact = same == treatment.levels.len() && same == recorded.levels.len();
-    let is_twin_too = recorded.is_twin == treatment.twin_of.is_some();
+    };
+    let distance: f64 = treatment.levels.iter().map(distance).sum();
     let thousandths = (1e3 * distance) as u64;
-    (same, Reverse(thousandths), is_twin_too, is_exact)
+    let is_exact = distance == 0.0 && treatment.levels.len() == recorded.levels.len();
+    let is_twin_too = recorded.is_twin == treatment.twin_of.is_some();
+    (Reverse(thousandths), is_twin_too, is_exact)
 }
 
 /// By metric, the largest standard deviation relative to its mean that a report tells of
