@@ -206,11 +206,16 @@ impl Setup {
         Ok(world)
     }
 
-    /// Whether a claim is about a knee, whose interval takes as long as a hundred others.
+    /// Whether a claim is about a quantity whose interval takes as long as a hundred others.
     #[must_use]
     pub fn is_slow(&self) -> bool {
-        let mut targets = self.claims.iter().map(|one| &one.target);
-        targets.any(|target| matches!(target, Target::Knee { .. }))
+        let is_slow = |target: &Target| {
+            matches!(
+                target,
+                Target::Knee { .. } | Target::Crossing { .. } | Target::CallShare { .. }
+            )
+        };
+        self.claims.iter().any(|one| is_slow(&one.target))
     }
 
     /// Refuses a quantity that hardly varies: on a border it has a side.
