@@ -196,7 +196,8 @@ impl RecordedRun {
         // The last block may be cut.
         let blocks_run = stored.trials.len() as f64 / ran.count().max(1) as f64;
         let metrics = metrics_of(&stored.experiment);
-        // Of an emulated guest, times are those of the translator, and most are of one trial.
+        // Of an emulated guest, times are those of the translator, and most are of one trial. The
+        // treatment stays, so that its noise is not borrowed from one outside of a guest.
         let emulated = emulated_treatments(stored);
         let metrics_of = |treatment: usize| -> BTreeSet<String> {
             let is_kept = |metric: &&String| {
@@ -214,19 +215,22 @@ impl RecordedRun {
             |index: usize, twin_of: Option<usize>| twin_of.is_some() || needed.contains(&index);
         let kept = stored.treatments.iter();
         let kept = kept.filter(|one| is_needed(one.index, one.twin_of));
-        let treatments = kept.map(|treatment| RecordedTreatment {
-            levels: treatment
-                .levels
-                .iter()
-                .map(|(name, level)| (name.clone(), level.text.clone()))
-                .collect(),
-            is_twin: treatment.twin_of.is_some(),
-            metrics: series(
+        let treatments = kept.filter_map(|treatment| {
+            let metrics = series(
                 stored,
                 treatment.index,
                 blocks,
                 &metrics_of(treatment.index),
-            ),
+            );
+            let is_known = !metrics.is_empty() || emulated.contains(&treatment.index);
+            let levels = treatment.levels.iter();
+            is_known.then(|| RecordedTreatment {
+                levels: levels
+                    .map(|(name, level)| (name.clone(), level.text.clone()))
+                    .collect(),
+                is_twin: treatment.twin_of.is_some(),
+                metrics,
+            })
         });
         Some(Self {
             experiment: stored.run.experiment.clone(),
@@ -234,7 +238,7 @@ impl RecordedRun {
             date: stored.run.created_at.clone(),
             blocks,
             block_s: (ns / 1e6 / blocks_run).round() / 1e3,
-            treatments: treatments.filter(|one| !one.metrics.is_empty()).collect(),
+            treatments: treatments.collect(),
         })
     }
 }

@@ -45,15 +45,17 @@ Not simulated: drift over blocks, failed trials, carry-over from one trial to th
 #[must_use]
 pub fn render(document: &Document) -> String {
     let mut text = String::from("# What the plans of the built-in claims can decide\n\n");
+    let runs = || document.cases.iter().map(|case| case.runs);
     put(
         &mut text,
         format_args!(
-            "- Date: {}\n- Noise: {}\n- Command: `{}`, seed {}, {} simulated runs a case, {} s\n",
+            "- Date: {}\n- Noise: {}\n- Command: `{}`, seed {}, {} to {} simulated runs a case, {} s\n",
             document.date,
             document.machine,
             document.command_line,
             document.seed,
-            document.runs,
+            runs().min().unwrap_or(document.runs),
+            runs().max().unwrap_or(document.runs),
             document.seconds
         ),
     );
