@@ -52,6 +52,10 @@ run-bench = LC_ALL=C $(RELEASE)/toll --store target/bench.sqlite run bench/$(1).
 	$(RELEASE)/toll --store target/bench.sqlite export last \
 		--markdown $(BENCH_OUT)/$(1).md --json $(BENCH_OUT)/$(1).json
 
+.PHONY: bench-bisect
+bench-bisect: ## Simulate searches for the version that brought a change, two minutes
+	$(CARGO) run --release -p toll-bench --bin bench-bisect -- --out $(BENCH_OUT) $(BENCH_OPTIONS)
+
 .PHONY: bench-cat
 bench-cat: build ## Time meow beside other programs that copy a file, about an hour
 	@tools/install-prerequisites bench

@@ -7,6 +7,7 @@
 //! experiments run, `bench-replay` simulates runs of the built-in ones, and `power_cut` runs
 //! inside of guests.
 
+pub mod bisect;
 mod machine;
 pub mod power_cut;
 pub mod process;

@@ -35,6 +35,33 @@ fn main() {
     code.push_str("]\n");
     let out = std::env::var_os("OUT_DIR").expect("Cargo says where");
     std::fs::write(Path::new(&out).join("kernel_files.rs"), code).expect("OUT_DIR takes files");
+    compile_plugin(Path::new(&manifest), Path::new(&out));
+}
+
+/// Compiles the plugin that QEMU loads, which is no part of this program's code.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cc's own command links statically, which a plugin cannot be"
+)]
+fn compile_plugin(manifest: &Path, out: &Path) {
+    let source = manifest.join("plugin/count_blocks.c");
+    println!("cargo::rerun-if-changed={}", source.display());
+    let compiler = cc::Build::new().get_compiler();
+    let status = std::process::Command::new(compiler.path())
+        .args([
+            "-shared",
+            "-fPIC",
+            "-O2",
+            "-fvisibility=hidden",
+            "-Wall",
+            "-Wextra",
+            "-o",
+        ])
+        .arg(out.join("count_blocks.so"))
+        .arg(&source)
+        .status();
+    let is_done = status.expect("a C compiler is there").success();
+    assert!(is_done, "the plugin compiles");
 }
 
 /// The files below a directory that end so, by their paths from `kernel`.

@@ -78,7 +78,7 @@ update_source() {
 	cp -al "$original" "$new"
 	for patch in "$@"; do
 		step "applying ${patch##*/}"
-		logged "$log" patch -d "$new" -p1 --forward --batch --no-backup-if-mismatch -i "$patch"
+		why="cannot apply $patch: " logged "$log" patch -d "$new" -p1 --forward --batch --no-backup-if-mismatch -i "$patch"
 	done
 	if [ ! -d "$tree" ]; then
 		mv "$new" "$tree"
@@ -87,16 +87,59 @@ update_source() {
 	{
 		find "$new" -type f -links 1 -printf '%P\n'
 		find "$tree" -type f -links 1 -printf '%P\n'
+		# What another commit added or removed.
+		comm -3 <(cd "$new" && find . ! -type d -printf '%P\n' | sort) \
+			<(cd "$tree" && find . ! -type d -printf '%P\n' | sort) | tr -d '\t'
 	} | sort -u | while read -r file; do
-		if [ ! -e "$new/$file" ]; then
+		if [ ! -e "$new/$file" ] && [ ! -L "$new/$file" ]; then
 			rm -f "$tree/$file"
 		elif ! cmp -s "$new/$file" "$tree/$file"; then
 			mkdir -p "$(dirname "$tree/$file")"
-			cp --preserve=mode "$new/$file" "$tree/$file.partial"
+			cp -d --preserve=mode "$new/$file" "$tree/$file.partial"
 			mv "$tree/$file.partial" "$tree/$file"
 		fi
 	done
 	rm -rf "$new"
+}
+
+# check_out LOG REPOSITORY COMMIT DIRECTORY: makes DIRECTORY the commit's tree. The index is
+# our own, so that nothing is written into the repository. Files get further links, which
+# changes the times of their status; so git compares their size and time of change alone.
+check_out() {
+	export GIT_OPTIONAL_LOCKS=0 GIT_INDEX_FILE=$4.index
+	step "checking out $3"
+	mkdir -p "$4"
+	rm -f "$4.index.lock"
+	why="cannot check out $3 of $2: " logged "$1" git -c core.trustctime=false \
+		-c core.checkStat=minimal -c core.hooksPath=/dev/null -c advice.updateSparsePath=false \
+		--git-dir="$2" --work-tree="$4" read-tree --reset -u "$3"
+}
+
+# lay_image DIRECTORY RELEASE IMAGE [MODULES]: as a package of a kernel lays it.
+lay_image() {
+	local config=${3%/*}/config-$2
+	rm -rf "$1"
+	mkdir -p "$1/boot" "$1/lib/modules"
+	cp "$3" "$1/boot/vmlinuz-$2"
+	[ -e "$config" ] || config=${4:-/nowhere}/config
+	[ -e "$config" ] || config=/dev/null
+	cp "$config" "$1/boot/config-$2"
+	[ $# = 3 ] || ln -s "$4" "$1/lib/modules/$2"
+}
+
+# known_options SOURCE [FRAGMENT...]: of unmet options, those that the source knows or a
+# fragment of the user's asks for. Another version of Linux has others than our fragment.
+known_options() {
+	local source=$1 option
+	shift
+	while read -r line; do
+		option=${line%%=*}
+		option=${option#CONFIG_}
+		if { [ $# -gt 0 ] && grep -q "CONFIG_$option\>" "$@"; } || grep -rqE --include='Kconfig*' \
+			"^[[:space:]]*(menu)?config $option\$" "$source"; then
+			echo "$line"
+		fi
+	done
 }
 
 # copy_boot_modules ROOT RELEASE DIRECTORY MODULE...: copies modules, uncompressed, each
@@ -107,6 +150,9 @@ copy_boot_modules() {
 	shift 3
 	rm -rf "$directory"
 	mkdir "$directory"
+	touch "$directory/order"
+	# An image without modules has all that it needs built in, or does not boot.
+	[ -e "$root/lib/modules/$release" ] || return 0
 	for module in "$@"; do
 		if ! lines=$(PATH=$PATH:/usr/sbin:/sbin modprobe -C /dev/null -d "$root" -S "$release" \
 			--show-depends "${module%\?}" 2>/dev/null); then
@@ -127,7 +173,6 @@ copy_boot_modules() {
 			echo "$name" >>"$directory/order"
 		done <<<"$lines"
 	done
-	touch "$directory/order"
 }
 
 json_list() {

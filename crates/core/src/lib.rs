@@ -2,7 +2,9 @@
 //! their [`plan`], the records of a [`run`], estimates and verdicts ([`claim`]),
 //! and the prices of a traced program ([`trace`]).
 
+pub mod bisect;
 pub mod claim;
+pub mod count;
 pub mod format;
 pub mod plan;
 pub mod run;

@@ -130,7 +130,8 @@ fn from_file(sink: Kind) -> Route {
              only one",
         ),
         // TCP makes a segment's fragment of each page, which its receiver takes one
-        // by one; of bytes from a buffer the fragments are larger.
+        // by one; of bytes from a buffer the fragments are larger. That loses less
+        // where it is the slower way (bench/results/cat-tcp.md).
         Kind::NetworkSocket => {
             return through_buffer(
                 "TCP carries a buffer's bytes in larger pieces than a file's pages",

@@ -8,12 +8,14 @@
 //! file and no database, and it computes no statistics. It times, counts,
 //! checks what arrived, and tells.
 
+mod boot;
 pub mod buffer;
 mod chase;
 mod children;
 pub mod clock;
 pub mod command;
 pub mod copy;
+pub mod count_mark;
 mod counters;
 pub mod crossing;
 pub mod device;
@@ -35,6 +37,7 @@ pub mod program;
 mod random;
 mod reclaim;
 mod scratch;
+mod system_calls;
 mod transfer;
 pub mod trial;
 pub mod usage;

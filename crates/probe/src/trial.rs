@@ -12,7 +12,10 @@ use crate::disturbance::Observation;
 use crate::interruption::Watch;
 use crate::meter::Meter;
 use crate::usage::Scope;
-use crate::{chase, command, copy, crossing, files, memory, primes, reclaim, transfer, write};
+use crate::{
+    boot, chase, command, copy, crossing, files, memory, primes, reclaim, system_calls, transfer,
+    write,
+};
 
 pub fn run(request: &Request) -> Result<TrialData, Failure> {
     let watch = Watch::begin();
@@ -27,6 +30,8 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
         Workload::Crossing(crossing) => crossing::run(request, crossing),
         Workload::Transfer(transfer) => transfer::run(request, transfer),
         Workload::Files(files) => files::run(request, files),
+        Workload::SystemCalls(program) => system_calls::run(request, program),
+        Workload::Boot(boot) => boot::run(request, boot),
     };
     // Whatever it came to: a call that the pause interrupted may have failed.
     watch.end()?;

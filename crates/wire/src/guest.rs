@@ -42,6 +42,10 @@ pub const MODULES_DIRECTORY: &str = "/modules";
 /// order of their names.
 pub const BOOT_MODULES_DIRECTORY: &str = "/boot-modules";
 
+/// Where the modules lie that the init inserts before each trial and each command, in
+/// the order of their names, and removes after it.
+pub const TRIAL_MODULES_DIRECTORY: &str = "/trial-modules";
+
 /// Where files lie that a user adds from the host.
 pub const HOST_FILES_DIRECTORY: &str = "/host";
 
@@ -68,6 +72,13 @@ pub const INIT_ORDINARY: &str = "1";
 
 /// Value of [`INIT_VARIABLE`] where one nanosecond is one instruction.
 pub const INIT_ICOUNT: &str = "icount";
+
+/// Value of [`INIT_VARIABLE`] in a guest that carries out [`COUNT_FILE`], tells what
+/// came out by [`GuestEvent::Counted`], and is not asked anything before.
+pub const INIT_COUNT: &str = "count";
+
+/// Where the request of such a guest lies, a [`GuestAction::Count`].
+pub const COUNT_FILE: &str = "/count.json";
 
 /// The metric in place of `duration_ns` in such a guest.
 pub const PATH_LENGTH: &str = "path_length_instructions";
@@ -140,6 +151,8 @@ pub enum GuestAction {
     /// Run a command for a person; answered by [`GuestEvent::Ended`] or
     /// [`GuestEvent::Refused`].
     Run(Box<GuestCommand>),
+    /// Run a command and tell what it took; of [`COUNT_FILE`] alone.
+    Count(Box<CountedCommand>),
     /// Bring the disks to rest and switch the guest off; not answered.
     End,
 }
@@ -177,6 +190,36 @@ pub struct GuestCommand {
     pub input: String,
 }
 
+/// A command whose instructions are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountedCommand {
+    /// The program's path.
+    pub program: PathBuf,
+    /// The name that it is started by, and its arguments.
+    pub words: Vec<String>,
+    /// All of its environment.
+    pub environment: BTreeMap<String, String>,
+    pub directory: PathBuf,
+    /// Its standard input; `/dev/null` for none.
+    pub input: PathBuf,
+    /// Seed of the guest's random numbers.
+    pub seed: u64,
+}
+
+/// What is known of a counted command but the counts themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountedEnd {
+    pub end: GuestEnd,
+    /// Page faults of the command and of those children that it waited for.
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub kernel_release: String,
+    /// Functions of the kernel and its modules: the lines of `/proc/kallsyms`.
+    pub symbols: String,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalSize {
@@ -207,6 +250,9 @@ pub enum GuestEvent {
     Ready(Box<GuestFacts>),
     Trial(Outcome),
     Ended(GuestEnd),
+    /// In place of [`GuestEvent::Ready`] in a guest that counts. Its output follows on
+    /// the two ports.
+    Counted(Box<CountedEnd>),
     /// What was asked for cannot be done, in a sentence `cannot X: why; what to
     /// do`. In place of [`GuestEvent::Ready`] it means that the guest is of no
     /// use and switches itself off.
@@ -214,7 +260,7 @@ pub enum GuestEvent {
 }
 
 /// How a command for a person ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestEnd {
     /// Its exit status; `None` if a signal ended it.

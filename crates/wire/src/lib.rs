@@ -8,6 +8,7 @@
 //! Architecture invariant: this crate only describes messages. It opens
 //! nothing, measures nothing and knows no experiment.
 
+mod boot;
 mod command;
 mod copy;
 mod counters;
@@ -23,12 +24,14 @@ mod reclaim;
 mod request;
 mod response;
 mod surroundings;
+mod system_calls;
 mod transfer;
 mod transfer_message;
 mod words;
 mod workload;
 mod write;
 
+pub use boot::BootRequest;
 pub use command::{
     CommandRequest, Content, ITERATION_VARIABLE, InputFile, Numbering, OutputPolicy, ShellChoice,
 };
@@ -57,6 +60,10 @@ pub use response::{
 };
 pub use surroundings::{
     LIMIT_BYTES_MIN, MountCache, Pressure, SourceContent, Surroundings, WorkFileSystem,
+};
+pub use system_calls::{
+    Argument, Call, Item, Leaves, Program, SYSTEM_CALLS_TIMES_MAX, Statement, SystemCallsRequest,
+    Waits,
 };
 pub use transfer::{
     Channel, ReceiveMethod, SendMethod, SocketMode, TRANSFER_BUFFER_BYTES_MAX,

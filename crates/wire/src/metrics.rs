@@ -82,6 +82,14 @@ const PRIMES: &[&str] = &[
     "primes",
 ];
 
+const BOOT: &[&str] = &[
+    "boot_duration_ns",
+    "kernel_image_bytes",
+    "kernel_code_bytes",
+    "kernel_data_bytes",
+    "slab_bytes",
+];
+
 impl WorkloadKind {
     /// Names of the metrics that its samples may have, counters aside. A guest that
     /// counts instructions has [`PATH_LENGTH`] in the place of each duration.
@@ -101,6 +109,8 @@ impl WorkloadKind {
                 "duration_per_byte_ns",
                 "duration_per_call_ns",
             ]],
+            Self::SystemCalls => &[&["calls", "slab_per_object_bytes"]],
+            Self::Boot => &[BOOT],
             Self::Transfer => &[RATES, TRANSFER],
             Self::Files => &[
                 RATES,
@@ -112,7 +122,9 @@ impl WorkloadKind {
                 ],
             ],
         };
-        let named = EVERYWHERE.iter().chain(own.iter().copied().flatten());
+        // A boot is over before its trial begins.
+        let everywhere = if self == Self::Boot { &[] } else { EVERYWHERE };
+        let named = everywhere.iter().chain(own.iter().copied().flatten());
         let mut names: Vec<String> = named.map(|name| (*name).to_owned()).collect();
         if matches!(self, Self::Memory | Self::Reclaim) {
             names.extend(EVERYWHERE.iter().map(|name| format!("init_{name}")));

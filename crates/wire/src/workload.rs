@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::levels::from_levels;
 use crate::{
-    CacheState, ChaseRequest, CommandRequest, CopyRequest, CrossingRequest, FilesRequest,
-    HotMapping, LINE_BYTES, Mapping, MemoryRequest, PrimesRequest, ReclaimRequest, Source,
-    Surroundings, TransferRequest, WorkingSet, WriteRequest,
+    BootRequest, CacheState, ChaseRequest, CommandRequest, CopyRequest, CrossingRequest,
+    FilesRequest, HotMapping, LINE_BYTES, Mapping, MemoryRequest, PrimesRequest, ReclaimRequest,
+    Source, Surroundings, SystemCallsRequest, TransferRequest, WorkingSet, WriteRequest,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,8 @@ pub enum Workload {
     Crossing(CrossingRequest),
     Transfer(TransferRequest),
     Files(FilesRequest),
+    SystemCalls(SystemCallsRequest),
+    Boot(BootRequest),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub enum WorkloadKind {
     Crossing,
     Transfer,
     Files,
+    SystemCalls,
+    Boot,
 }
 
 impl Workload {
@@ -52,6 +56,8 @@ impl Workload {
             Self::Crossing(_) => WorkloadKind::Crossing,
             Self::Transfer(_) => WorkloadKind::Transfer,
             Self::Files(_) => WorkloadKind::Files,
+            Self::SystemCalls(_) => WorkloadKind::SystemCalls,
+            Self::Boot(_) => WorkloadKind::Boot,
         }
     }
 }
@@ -82,12 +88,12 @@ impl WorkloadKind {
     /// The parameters that `toll` sees to.
     fn surroundings(self) -> &'static [&'static str] {
         match self {
-            Self::Copy | Self::Write | Self::Command => &["fs"],
+            Self::Copy | Self::Write | Self::Command | Self::SystemCalls => &["fs"],
             Self::Memory | Self::Reclaim => &["pressure", "limit", "fs"],
             Self::Transfer => &["content", "fs"],
             Self::Files => &["mount_cache", "round_trip_ms", "fs"],
             Self::Crossing => &["mount_cache", "fs"],
-            Self::Chase | Self::Primes => &[],
+            Self::Chase | Self::Primes | Self::Boot => &[],
         }
     }
 
@@ -159,6 +165,8 @@ impl WorkloadKind {
                 Workload::Transfer(transfer)
             }
             Self::Files => Workload::Files(from_levels(all)?),
+            Self::SystemCalls => Workload::SystemCalls(from_levels(all)?),
+            Self::Boot => Workload::Boot(from_levels(all)?),
         })
     }
 }
@@ -196,6 +204,9 @@ fn reclaim(levels: &[(&str, &str)]) -> Result<Workload, String> {
     }
     Ok(Workload::Reclaim(reclaim))
 }
+
+/// Room on disk for a program of system calls.
+const SYSTEM_CALLS_SCRATCH_BYTES: u64 = 64 << 20;
 
 /// What a trial needs of the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -241,7 +252,9 @@ impl Workload {
                 needs.scratch_bytes = 2 * bytes;
             }
             Self::Crossing(crossing) => needs.scratch_bytes = crossing.file_bytes(),
-            Self::Command(_) | Self::Chase(_) | Self::Primes(_) => {}
+            // What a program writes is for the program to know; most write little.
+            Self::SystemCalls(_) => needs.scratch_bytes = SYSTEM_CALLS_SCRATCH_BYTES,
+            Self::Command(_) | Self::Chase(_) | Self::Primes(_) | Self::Boot(_) => {}
         }
         needs
     }

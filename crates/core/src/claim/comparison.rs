@@ -1,30 +1,54 @@
-//! Every treatment against the reference.
+//! Every treatment against its reference.
 
 use toll_stats::{
     Decision, Interval, Region, decide, hodges_lehmann, stopped_interval, values_needed,
 };
+use toll_wire::guest::PATH_LENGTH;
 
 use super::context::AnalysisContext;
 use super::model::{Better, Comparison, Relation};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, overall};
 use crate::format;
-use crate::plan::Treatment;
+use crate::plan::{self, Treatment};
 use crate::spec::{Experiment, WorkloadKind};
 
-fn pairs(context: &AnalysisContext) -> Vec<(usize, usize)> {
-    let Some(selector) = &context.experiment.reference else {
-        return Vec::new();
+/// The pairs whose reference runs here.
+pub(super) fn pairs(context: &AnalysisContext) -> Vec<(usize, usize)> {
+    let mut pairs = plan::pairs(context.experiment, context.treatments);
+    pairs.retain(|(_, reference)| context.treatments[*reference].skipped.is_none());
+    pairs
+}
+
+/// How many comparisons a run makes of some pairs: each in all metrics that trials
+/// of both can have.
+fn count(experiment: &Experiment, treatments: &[Treatment], pairs: &[(usize, usize)]) -> usize {
+    let of_pair = |(one, to): &(usize, usize)| {
+        let can_have = |metric: &&str| {
+            [one, to]
+                .iter()
+                .all(|index| can_have(experiment, &treatments[**index], metric))
+        };
+        experiment.compared_metrics().filter(can_have).count()
     };
-    let Ok(reference) = context.pick(selector) else {
-        return Vec::new();
+    pairs.iter().map(of_pair).sum()
+}
+
+/// Whether trials of a treatment can have a metric: its workload has it, and its guest
+/// counts instructions if that is what it is about, and has no times if so.
+fn can_have(experiment: &Experiment, treatment: &Treatment, metric: &str) -> bool {
+    let counts_instructions = treatment
+        .levels
+        .get("accelerator")
+        .is_some_and(|level| level.text == "icount");
+    let fits_clock = match counts_instructions {
+        true => !emulation::is_time(experiment, metric),
+        false => !metric.ends_with(PATH_LENGTH),
     };
-    context
-        .treatments
-        .iter()
-        .filter(|treatment| treatment.index != reference && treatment.twin_of.is_none())
-        .map(|treatment| (treatment.index, reference))
-        .collect()
+    let own = experiment.kind(&treatment.levels);
+    let has = |kind: WorkloadKind| kind.metrics().iter().any(|known| known == metric);
+    let mut others = experiment.rows.iter().map(|row| row.kind);
+    fits_clock && (has(own) || !others.any(has))
 }
 
 /// Confidence of each comparison's interval, so that all of an experiment hold
@@ -36,16 +60,10 @@ pub(super) fn confidence(comparisons: usize) -> f64 {
 /// Fewest blocks from which the comparisons within a run of this experiment can be
 /// decided; `None` if it compares nothing.
 pub(super) fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
-    let own = treatments.iter().filter(|one| one.twin_of.is_none());
-    let compared = own.count().saturating_sub(1);
-    if experiment.reference.is_none() || compared == 0 {
-        return None;
-    }
-    let comparisons = compared * experiment.compared_metrics().count();
-    Some(values_needed(
-        confidence(comparisons),
-        experiment.run.looks(),
-    ))
+    let pairs = plan::pairs(experiment, treatments);
+    let comparisons = count(experiment, treatments, &pairs);
+    let needed = || values_needed(confidence(comparisons), experiment.run.looks());
+    (!pairs.is_empty()).then(needed)
 }
 
 /// Compares all treatments with the reference in the main metric, then in the
@@ -54,16 +72,19 @@ pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
     let pairs = pairs(context);
     let named: Vec<&str> = context.experiment.compared_metrics().collect();
     let all = named.iter().copied().chain(resources(context.experiment));
+    let family = count(context.experiment, context.treatments, &pairs);
+    let is_list = overall::is_list(context);
     let mut comparisons = Vec::new();
     for metric in all {
         let is_judged = named.contains(&metric);
         let comparing = Comparing {
             metric,
             confidence: match is_judged {
-                true => confidence(pairs.len() * named.len()),
+                true => confidence(family),
                 false => CONFIDENCE,
             },
             is_judged,
+            is_list,
             context,
         };
         let compared = pairs.iter().filter_map(|pair| comparing.compare(*pair));
@@ -108,6 +129,8 @@ struct Comparing<'a> {
     metric: &'a str,
     confidence: f64,
     is_judged: bool,
+    /// Whether it is one of a list.
+    is_list: bool,
     context: &'a AnalysisContext<'a>,
 }
 
@@ -137,6 +160,10 @@ impl Comparing<'_> {
         Some(Comparison {
             treatment,
             reference,
+            common: match self.is_list {
+                true => overall::common_label(context, treatment),
+                false => String::new(),
+            },
             metric: metric.to_owned(),
             ratio: estimate(&interval.map(f64::exp)),
             relation,
@@ -165,7 +192,7 @@ fn why_undecided(interval: &Interval) -> String {
 }
 
 /// What an interval says, judged against a margin on its logarithmic scale.
-pub(super) fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
+pub(crate) fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
     let holds = |region| decide(interval, region) == Decision::Supported;
     if holds(Region::Within(-margin, margin)) {
         return Relation::Same;
@@ -189,7 +216,7 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
         pairs.extend(twins.filter_map(|twin| Some((twin.index, twin.twin_of?))));
     }
     let compared: Vec<&str> = context.experiment.compared_metrics().collect();
-    let confidence = confidence(pairs.len() * compared.len());
+    let confidence = confidence(count(context.experiment, context.treatments, &pairs));
     let each = |metric| {
         let pairs = pairs.iter();
         pairs.filter_map(move |pair| question(metric, *pair, confidence, context))

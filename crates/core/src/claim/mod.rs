@@ -16,6 +16,7 @@ mod figure;
 mod guest;
 mod metric;
 pub mod model;
+mod overall;
 mod price_list;
 pub mod regression;
 pub mod selftest;
@@ -30,10 +31,11 @@ pub mod work;
 
 use std::collections::BTreeSet;
 
-use crate::plan::Treatment;
+use crate::plan::{self, Treatment};
 use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
 
+pub(crate) use comparison::relation;
 pub use comparison::too_few_blocks;
 pub use metric::words as metric_words;
 pub use sessions::SESSIONS_MIN;
@@ -97,6 +99,12 @@ impl From<StoredRun> for Run {
 }
 
 impl Run {
+    /// Whether it has a verdict.
+    pub fn is_judged(&self) -> bool {
+        let mut verdicts = self.analysis.verdicts.iter();
+        verdicts.any(|one| one.outcome != Outcome::NotTestable)
+    }
+
     /// The same run, compared in other metrics, of which the first is the main one.
     ///
     /// # Errors
@@ -139,7 +147,12 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     let mut treatments = summary::summarise(context, &stored.trials);
     let mut warnings = warning::collect(stored, &twins);
     warnings.extend(warning::failed_checks(&checks));
-    warnings.extend(comparison::obstacles(context));
+    let comparisons = comparison::compare_all(context);
+    let overall = overall::of_all(context, &comparisons);
+    warnings.extend(match overall.is_empty() {
+        true => comparison::obstacles(context),
+        false => overall::obstacles(context),
+    });
     emulation::note(&mut treatments, context);
     let mut notes = summary::take_common_notes(&mut treatments);
     notes.extend(warning::cold_host(stored));
@@ -153,7 +166,8 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         treatments,
         verdicts,
         checks,
-        comparisons: comparison::compare_all(context),
+        comparisons,
+        overall,
         tables: table::fill_all(context),
         figures: figure::draw_all(context, &derived, &staircases),
         advice: advice::advise(context),
@@ -176,16 +190,20 @@ pub fn emulated_treatments(stored: &StoredRun) -> BTreeSet<usize> {
 /// Why no ratio of a run of this experiment could ever show a regression: it
 /// compares nothing, or in a metric without a worse side.
 pub fn can_regress(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), String> {
-    let own = treatments.iter().filter(|one| one.twin_of.is_none());
-    if experiment.reference.is_none() || own.count() < 2 {
+    if plan::pairs(experiment, treatments).is_empty() {
         return Err("it compares nothing".into());
     }
     has_worse_side(experiment)
 }
 
+/// Which side of a metric of an experiment is better.
+pub fn better_side(experiment: &Experiment, name: &str) -> Better {
+    metric::describe(experiment, name).better
+}
+
 /// Whether more or less of a metric that an experiment compares is worse.
 pub fn has_worse_side(experiment: &Experiment) -> Result<(), String> {
-    let has_none = |name: &&str| metric::describe(experiment, name).better == Better::Neither;
+    let has_none = |name: &&str| better_side(experiment, name) == Better::Neither;
     let metrics: Vec<&str> = experiment.compared_metrics().collect();
     match metrics.iter().all(has_none) {
         true => Err(format!("{} has no worse side", metrics.join(", "))),

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+mod overall;
 mod selftest;
 mod shown;
 
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::spec::{Better, ClaimDirection};
+pub use overall::Overall;
 pub use selftest::{Rate, SelftestArm, SelftestReport};
 pub use shown::{
     Bar, BarChart, BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, Distribution,
@@ -51,6 +53,9 @@ pub struct Analysis {
     pub staircases: Vec<Staircase>,
     /// Every treatment against the reference, where the experiment names one.
     pub comparisons: Vec<Comparison>,
+    /// What they come to together, where they are a list of differences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overall: Vec<Overall>,
     /// Published tables with the measured values beside them.
     pub tables: Vec<PublishedTable>,
     /// Curves and distributions to draw, in order.
@@ -329,6 +334,10 @@ pub struct Comparison {
     pub treatment: usize,
     /// Index of the reference treatment.
     pub reference: usize,
+    /// What both have in common, such as the row, in a list of differences; empty
+    /// elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub common: String,
     /// Metric compared.
     pub metric: String,
     /// Treatment over reference.

@@ -10,7 +10,7 @@ use crate::plan::{Treatment, TreatmentParameters};
 use crate::spec::Row;
 
 /// The price list of an experiment with rows, in the order of its groups; derived
-/// quantities come last in theirs.
+/// quantities come last in theirs. Empty where no row has a group.
 pub(super) fn list(
     context: &AnalysisContext,
     summaries: &[TreatmentSummary],
@@ -18,6 +18,9 @@ pub(super) fn list(
     caches: &BTreeMap<String, u64>,
 ) -> Vec<Price> {
     let experiment = context.experiment;
+    if experiment.rows.iter().all(|row| row.group.is_none()) {
+        return Vec::new();
+    }
     let own = context
         .treatments
         .iter()

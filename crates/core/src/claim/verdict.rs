@@ -407,11 +407,14 @@ fn refuted(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
         };
     }
     let bound = 1.0 + verdict.margin;
+    let margin = format::percent(verdict.margin);
+    let goes_other_way = match is_less {
+        true => interval.low > 1.0,
+        false => interval.high < 1.0,
+    };
     match interval.low >= 1.0 / bound && interval.high <= bound {
-        true => format!(
-            "no difference: the interval lies within ±{}",
-            format::percent(verdict.margin)
-        ),
-        false => "the interval lies on the other side, or within the margin".into(),
+        true => format!("no difference: the interval lies within ±{margin}"),
+        false if goes_other_way => "the difference goes the other way".into(),
+        false => format!("a difference in this direction is below {margin}"),
     }
 }

@@ -7,6 +7,7 @@
 
 mod claimed;
 mod order;
+mod pairs;
 mod parameters;
 mod selections;
 mod treatment;
@@ -21,6 +22,7 @@ use crate::spec::guest::GuestParameters;
 use crate::spec::{Experiment, Factor, Level, ROW, Selector, WorkloadKind};
 
 pub use claimed::of_claim;
+pub use pairs::pairs;
 pub use parameters::TreatmentParameters;
 pub use selections::read;
 pub use treatment::{Boot, Treatment};
@@ -96,7 +98,9 @@ impl Plan {
             compared: Vec::new(),
         };
         plan.compared = order::compared(experiment, &plan.treatments);
-        plan.add_twins(experiment)?;
+        if !experiment.without_twin {
+            plan.add_twins(experiment)?;
+        }
         Ok(plan)
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toll_stats::Rng;
 
-use super::{Boot, Plan, Treatment, claimed, find};
+use super::{Boot, Plan, Treatment, claimed, pairs};
 use crate::spec::Experiment;
 
 /// Blocks at the begin that run every treatment: as many as an interval of 95 % takes.
@@ -13,7 +13,7 @@ const FULL_BLOCKS: u32 = 6;
 const FULL_EVERY: u32 = 4;
 
 /// The treatments that each claim compares; without claims, each treatment beside
-/// the reference.
+/// its reference.
 pub(super) fn compared(experiment: &Experiment, treatments: &[Treatment]) -> Vec<Vec<usize>> {
     let claims = experiment.claims.iter();
     let of_claims = claims.map(|claim| claimed::of_claim(experiment, &claim.test(), treatments));
@@ -21,15 +21,20 @@ pub(super) fn compared(experiment: &Experiment, treatments: &[Treatment]) -> Vec
     if !of_claims.is_empty() {
         return of_claims;
     }
-    let reference = experiment.reference.as_ref();
-    let reference = reference.and_then(|at| find(treatments, at, &experiment.factors).ok());
+    let pairs = pairs(experiment, treatments);
+    if !pairs.is_empty() {
+        return pairs.into_iter().map(|(one, to)| vec![to, one]).collect();
+    }
+    // A reference alone is compared with its twin, which no block may leave out.
+    let is_reference = |one: &&Treatment| {
+        experiment
+            .reference
+            .as_ref()
+            .is_some_and(|at| one.matches(at))
+    };
     let own = treatments.iter().filter(|one| one.twin_of.is_none());
-    let others = own
-        .map(|one| one.index)
-        .filter(|one| Some(*one) != reference);
-    others
-        .map(|other| reference.into_iter().chain([other]).collect())
-        .collect()
+    let others = own.filter(|one| !is_reference(one));
+    others.map(|one| vec![one.index]).collect()
 }
 
 impl Plan {

@@ -1,6 +1,6 @@
 //! Selectors that pick several treatments, where only one can be meant.
 
-use super::{Plan, Treatment, describe, left_open};
+use super::{Plan, Treatment, describe, left_open, pairs};
 use crate::spec::{self, Derived, DerivedKind, Experiment, Problem, Selector, SpecError, Test};
 
 /// Reads an experiment file that is to be run as it is: refuses also what only its plan
@@ -28,8 +28,19 @@ fn check(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), Proble
             mention: Some(name.to_owned()),
         })
     };
-    if let Some(reference) = &experiment.reference {
-        check("the", "reference", reference)?;
+    if let Some(reference) = &experiment.reference
+        && treatments.len() > 1
+        && pairs(experiment, treatments).is_empty()
+        && treatments.iter().any(|one| one.matches(reference))
+    {
+        let reference = describe(reference);
+        return Err(Problem {
+            message: format!(
+                "cannot use the reference {reference}: nothing can be compared with it; name a \
+                 level of a factor that has others"
+            ),
+            mention: Some("reference".into()),
+        });
     }
     for claim in &experiment.claims {
         if let Test::Ratio(contrast) = claim.test() {

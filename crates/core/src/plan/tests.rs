@@ -260,3 +260,36 @@ fn a_selector_that_picks_several_treatments_is_refused_where_one_is_meant() {
     }
     assert!(read(&format!("{derived}at = {{ sink = 'pipe' }}\n")).is_ok());
 }
+
+#[test]
+fn a_reference_of_some_factors_is_compared_within_pairs() {
+    let compared = |reference: &str| {
+        let mut experiment = experiment(TWO_FACTORS);
+        experiment.reference = Some(Selector::from([("a".to_owned(), Level::new(reference))]));
+        let plan = Plan::new(&experiment, 1).unwrap();
+        let label = |index: usize| plan.treatments[index].label.clone();
+        let pairs = pairs(&experiment, &plan.treatments).into_iter();
+        pairs
+            .map(|(one, to)| (label(one), label(to)))
+            .collect::<Vec<_>>()
+    };
+    let pairs = compared("y");
+    assert_eq!(pairs.len(), 2 * 4);
+    for (one, to) in &pairs {
+        let rest = |label: &str| label.split_once(' ').unwrap().1.to_owned();
+        assert!(to.starts_with("a=y ") && !one.starts_with("a=y "), "{one}");
+        assert_eq!(rest(one), rest(to));
+    }
+    assert!(compared("none").is_empty());
+}
+
+#[test]
+fn a_reference_of_all_factors_is_compared_with_all_others() {
+    let mut experiment = experiment(TWO_FACTORS);
+    let levels = [("a", "x"), ("b", "1k")];
+    let levels = levels.map(|(name, text)| (name.to_owned(), Level::new(text)));
+    experiment.reference = Some(levels.into());
+    let plan = Plan::new(&experiment, 1).unwrap();
+    let pairs = pairs(&experiment, &plan.treatments);
+    assert_eq!(pairs, (1..12).map(|one| (one, 0)).collect::<Vec<_>>());
+}

@@ -167,6 +167,7 @@ fn assemble(
             ..super::file::default_settings(profile)
         },
         twins: vec![reference.clone()],
+        without_twin: false,
         reference: Some(reference),
         claims: Vec::new(),
         derived: Vec::new(),

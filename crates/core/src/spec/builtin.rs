@@ -22,17 +22,30 @@ impl Builtin {
     }
 }
 
+macro_rules! builtin {
+    ($name:literal) => {
+        Builtin {
+            name: $name,
+            toml: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../experiments/",
+                $name,
+                "/experiment.toml"
+            )),
+        }
+    };
+}
+
 macro_rules! builtins {
     ($($name:literal),* $(,)?) => {
         /// All of them, in the order in which `toll run` takes them.
-        pub const BUILTINS: &[Builtin] = &[$(Builtin {
-            name: $name,
-            toml: include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $name, "/experiment.toml"
-            )),
-        }),*];
+        pub const BUILTINS: &[Builtin] = &[$(builtin!($name)),*];
     };
 }
+
+/// What `toll kernel ab` runs. Of one kernel it says nothing, so it is none of those
+/// that `toll run` takes by itself.
+pub const KERNEL: Builtin = builtin!("kernel");
 
 builtins![
     "prices", "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "transfer",
@@ -42,7 +55,8 @@ builtins![
 
 /// The built-in experiment of a name.
 pub fn find(name: &str) -> Option<&'static Builtin> {
-    BUILTINS.iter().find(|builtin| builtin.name == name)
+    let mut all = BUILTINS.iter().chain([&KERNEL]);
+    all.find(|builtin| builtin.name == name)
 }
 
 #[cfg(test)]
@@ -51,7 +65,7 @@ mod tests {
 
     #[test]
     fn name_and_title_are_those_of_the_whole_experiment() {
-        for builtin in BUILTINS {
+        for builtin in BUILTINS.iter().chain([&KERNEL]) {
             let whole = crate::spec::parse(builtin.toml, builtin.name, "standard").unwrap();
             assert_eq!(builtin.name, whole.name);
             assert_eq!(builtin.title(), Some(whole.title), "{}", builtin.name);
@@ -60,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_of_an_experiment_is_read_as_it_was() {
-        for builtin in BUILTINS {
+        for builtin in BUILTINS.iter().chain([&KERNEL]) {
             let whole = crate::spec::parse(builtin.toml, builtin.name, "full").unwrap();
             let stored = serde_json::to_string(&whole).unwrap();
             let read: crate::spec::Experiment = serde_json::from_str(&stored).unwrap();

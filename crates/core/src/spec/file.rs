@@ -334,6 +334,7 @@ impl Reader<'_> {
             counters: file.counters,
             run: run_settings(profile, &[file.run, overlay.run]),
             twins: file.twins,
+            without_twin: false,
             reference: file.reference,
             claims: Vec::new(),
             derived: Vec::new(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use toll_wire::{count, from_levels, size_within};
 
 use super::validate::{Problem, problem};
-use super::{Experiment, Level, WorkloadKind};
+use super::{Experiment, KernelName, Level, WorkloadKind};
 
 /// The parameter that says where a trial runs: [`ON_HOST`] or [`IN_GUEST`].
 pub const PLACE: &str = "environment";
@@ -37,7 +37,8 @@ pub struct GuestParameters {
     /// What is appended to the kernel's command line.
     #[serde(deserialize_with = "command_line")]
     pub command_line: String,
-    pub kernel: GuestKernel,
+    /// Which kernels there are, only `toll` knows.
+    pub kernel: KernelName,
     #[serde(rename = "memory", deserialize_with = "memory_size")]
     pub memory_bytes: u64,
     pub partner: Partner,
@@ -57,16 +58,6 @@ pub enum GuestAccelerator {
     Kvm,
     Tcg,
     Icount,
-}
-
-/// Kernels that a guest may boot: the pinned and patched one, the same with the
-/// kernel's own checks, and Debian's as it comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GuestKernel {
-    Toll,
-    TollDebug,
-    Stock,
 }
 
 /// Whether a guest is one of two.
@@ -104,7 +95,7 @@ impl Default for GuestParameters {
         Self {
             accelerator: GuestAccelerator::Auto,
             command_line: String::new(),
-            kernel: GuestKernel::Toll,
+            kernel: "toll".parse().expect("it is a name"),
             memory_bytes: 1 << 30,
             partner: Partner::None,
             swap_bytes: 0,
@@ -216,6 +207,16 @@ impl Experiment {
     /// Whether `name` is a parameter or knob of this experiment's guests.
     pub fn is_of_guest(&self, name: &str) -> bool {
         self.guest.as_ref().is_some_and(|guest| guest.has(name))
+    }
+
+    /// Names of the kernels that guests of this experiment boot.
+    pub fn kernels(&self) -> Vec<String> {
+        const KERNEL: &str = "kernel";
+        let fixed = self.guest.iter();
+        let fixed = fixed.flat_map(|guest| guest.parameters.iter());
+        let all = fixed.chain(self.varied().filter(|_| self.guest.is_some()));
+        let named = all.filter(|(name, _)| *name == KERNEL);
+        named.map(|(_, level)| level.text.clone()).collect()
     }
 
     /// Puts all trials into guests, with the settings of an experiment that

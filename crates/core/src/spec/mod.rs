@@ -12,6 +12,8 @@ mod error;
 pub mod expression;
 mod file;
 pub mod guest;
+mod kernel_name;
+mod kernels;
 pub mod level;
 mod near;
 mod overrides;
@@ -34,6 +36,7 @@ pub use derived::{Derived, DerivedKind};
 pub use error::SpecError;
 pub use file::{located, parse, shell};
 pub use guest::{GuestSettings, Knob};
+pub use kernel_name::KernelName;
 pub use level::{Factor, Level};
 pub use near::{nearest, suggestion};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
@@ -94,8 +97,12 @@ pub struct Experiment {
     pub counters: Vec<String>,
     /// How long and how often.
     pub run: RunSettings,
-    /// Treatments that run twice a block.
+    /// Treatments that run twice a block; none stands for the first.
     pub twins: Vec<Selector>,
+    /// Whether no treatment does: the run is a step of a search, which has a check of its
+    /// own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_twin: bool,
     /// Treatment to which all others are compared.
     pub reference: Option<Selector>,
     /// What is to be judged.

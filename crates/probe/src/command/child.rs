@@ -38,6 +38,16 @@ pub fn wait(child: &Child) -> io::Result<Ended> {
 }
 
 impl Ended {
+    /// The exit status, unless a signal ended it.
+    pub fn status(&self) -> Option<i32> {
+        ExitStatus::from_raw(self.status).code()
+    }
+
+    /// The signal that ended it.
+    pub fn signal(&self) -> Option<i32> {
+        ExitStatus::from_raw(self.status).signal()
+    }
+
     /// The exit status, or 128 and the signal's number as in a shell.
     pub fn exit_status(&self) -> i32 {
         if libc::WIFSIGNALED(self.status) {

@@ -28,34 +28,38 @@ impl KernelLog {
     }
 
     /// The first line since then that tells of a process killed for memory.
-    pub fn out_of_memory(mut self) -> Option<String> {
-        let file = self.file.as_mut()?;
+    pub fn out_of_memory(self) -> Option<String> {
+        self.lines().find(|line| tells_of_kill_for_memory(line))
+    }
+
+    /// The last line since then.
+    pub fn last_line(self) -> Option<String> {
+        self.lines().last()
+    }
+
+    fn lines(mut self) -> impl Iterator<Item = String> {
         let mut record = vec![0_u8; RECORD_BYTES_MAX];
-        for _ in 0..RECORDS_MAX {
-            let count = match file.read(&mut record) {
-                Ok(count) => count,
-                // Records that were overwritten before they were read.
-                Err(error) if error.raw_os_error() == Some(libc::EPIPE) => continue,
-                Err(_) => return None,
-            };
-            let text = String::from_utf8_lossy(&record[..count]);
-            if let Some(line) = killed_for_memory(&text) {
-                return Some(line.to_owned());
-            }
-        }
-        None
+        let read = move |_| match self.file.as_mut()?.read(&mut record) {
+            Ok(count) => Some(message_of(&String::from_utf8_lossy(&record[..count]))),
+            // Records that were overwritten before they were read.
+            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => Some(None),
+            Err(_) => None,
+        };
+        (0..RECORDS_MAX).map_while(read).flatten()
     }
 }
 
 /// The message of a record `priority,number,time,flags;message`
-/// (Documentation/ABI/testing/dev-kmsg), if it tells of a process killed for
-/// memory (`__oom_kill_process` in mm/oom_kill.c).
-fn killed_for_memory(record: &str) -> Option<&str> {
+/// (Documentation/ABI/testing/dev-kmsg).
+fn message_of(record: &str) -> Option<String> {
     let (_, message) = record.lines().next()?.split_once(';')?;
-    message
-        .to_ascii_lowercase()
-        .contains("out of memory: killed process")
-        .then_some(message)
+    Some(message.to_owned())
+}
+
+/// As `__oom_kill_process` in mm/oom_kill.c says it.
+fn tells_of_kill_for_memory(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    message.contains("out of memory: killed process")
 }
 
 #[cfg(test)]
@@ -65,13 +69,15 @@ mod tests {
     #[test]
     fn a_kill_for_memory_is_found_among_records() {
         let record = "3,412,9001,-;Out of memory: Killed process 74 (init) total-vm:9kB\n SUB=x\n";
+        let message = message_of(record).unwrap();
         assert_eq!(
-            killed_for_memory(record),
-            Some("Out of memory: Killed process 74 (init) total-vm:9kB")
+            message,
+            "Out of memory: Killed process 74 (init) total-vm:9kB"
         );
-        assert_eq!(killed_for_memory("6,1,2,-;Linux version 6.12\n"), None);
-        assert_eq!(killed_for_memory(""), None);
-        let group = "3,1,2,-;Memory cgroup out of memory: Killed process 3 (x)";
-        assert!(killed_for_memory(group).is_some());
+        assert!(tells_of_kill_for_memory(&message));
+        assert!(!tells_of_kill_for_memory("Linux version 6.12"));
+        assert_eq!(message_of(""), None);
+        let group = "Memory cgroup out of memory: Killed process 3 (x)";
+        assert!(tells_of_kill_for_memory(group));
     }
 }

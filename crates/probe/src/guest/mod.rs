@@ -5,6 +5,7 @@
 //! by the same program, started in the same way, as one on the host.
 
 mod command;
+mod count;
 mod facts;
 mod kernel_log;
 mod mounts;
@@ -17,9 +18,12 @@ mod trial;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::system::RebootCommand;
 use toll_wire::guest::{
-    GuestAction, GuestAnswer, GuestEvent, INIT_ICOUNT, INIT_VARIABLE, PORT, decode_guest_request,
+    GuestAction, GuestAnswer, GuestCommand, GuestEnd, GuestEvent, INIT_COUNT, INIT_ICOUNT,
+    INIT_VARIABLE, PORT, decode_guest_request,
 };
 
+use crate::boot::{Booted, slab_bytes};
+use crate::clock::now_ns;
 use port::Port;
 
 /// Whether this process is a guest's init. Process 1 of a container is not.
@@ -33,8 +37,15 @@ pub fn is_init() -> bool {
 /// If there is nobody to answer to. The kernel then panics, too, which is what
 /// ends the guest, with the reason in its log.
 pub fn run() -> ! {
-    setup::file_systems().expect("a guest has its own file systems");
+    if std::env::var_os(INIT_VARIABLE).is_some_and(|value| value == INIT_COUNT) {
+        count_once();
+    }
     let is_icount = std::env::var_os(INIT_VARIABLE).is_some_and(|value| value == INIT_ICOUNT);
+    let start_ns = match is_icount {
+        true => instructions_since_reset(),
+        false => now_ns(),
+    };
+    setup::file_systems().expect("a guest has its own file systems");
     let modules = setup::boot_modules();
     let mut port = Port::open(PORT).expect("a guest has a port to its host");
     match modules
@@ -48,33 +59,79 @@ pub fn run() -> ! {
             let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
             let facts = facts::facts(file_systems);
             say(&mut port, GuestEvent::Ready(Box::new(facts)));
-            serve(&mut port, is_icount);
+            let booted = Booted {
+                start_ns,
+                slab_bytes: slab_bytes().unwrap_or(0),
+            };
+            serve(&mut port, is_icount, booted);
         }
         Err(reason) => say(&mut port, GuestEvent::Refused(reason)),
     }
     end(port)
 }
 
-fn serve(port: &mut Port, is_icount: bool) {
+/// Where the clock counts instructions, so does the time-stamp counter, and from
+/// the machine's start.
+fn instructions_since_reset() -> u64 {
+    // SAFETY: the instruction reads a counter, which every x86-64 has.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Counts one command, tells what came out, and ends the guest once the host
+/// has it all.
+fn count_once() -> ! {
+    mounts::mount_kernel().expect("a guest has the kernel's file systems");
+    let counted = setup::boot_modules()
+        .and_then(|()| network::loopback())
+        .and_then(|()| count::run());
+    let mut port = Port::open(PORT).expect("a guest has a port to its host");
+    let event = match counted {
+        Ok(counted) => GuestEvent::Counted(Box::new(counted)),
+        Err(reason) => GuestEvent::Refused(reason),
+    };
+    let is_counted = matches!(event, GuestEvent::Counted(_));
+    say(&mut port, event);
+    if is_counted {
+        // A host that misses some of the output says so.
+        let _ = count::send_output();
+    }
+    // The host ends the guest when it has all.
+    port.line();
+    end(port)
+}
+
+fn serve(port: &mut Port, is_icount: bool, booted: Booted) {
     while let Some(line) = port.line() {
         let request =
             line.and_then(|line| decode_guest_request(&line).map_err(|error| error.to_string()));
         let event = match request.map(|request| request.action) {
             Ok(GuestAction::End) => return,
-            Ok(GuestAction::Trial(asked)) => match trial::run(&asked) {
+            Ok(GuestAction::Trial(asked)) => match trial::run(&asked, booted) {
                 outcome if is_icount => GuestEvent::Trial(path_length::in_instructions(outcome)),
                 outcome => GuestEvent::Trial(outcome),
             },
-            Ok(GuestAction::Run(command)) => match command::run(&command) {
+            Ok(GuestAction::Run(command)) => match with_trial_modules(&command) {
                 Ok(end) => GuestEvent::Ended(end),
                 Err(reason) => GuestEvent::Refused(reason),
             },
+            Ok(GuestAction::Count(_)) => {
+                GuestEvent::Refused("cannot count: the guest has been spoken to".into())
+            }
             Err(reason) => GuestEvent::Refused(reason),
         };
         // Whatever a trial leaves running would disturb the next one.
         end_processes();
         say(port, event);
     }
+}
+
+fn with_trial_modules(command: &GuestCommand) -> Result<GuestEnd, String> {
+    let modules = setup::TrialModules::insert()?;
+    let end = command::run(command);
+    // What it left running may use them.
+    end_processes();
+    drop(modules);
+    end
 }
 
 /// Ends every process but the init itself, and those of the kernel. Call it only

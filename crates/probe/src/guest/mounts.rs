@@ -7,15 +7,20 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use toll_wire::guest::{TMPFS_DIRECTORY, WORK_DIRECTORY};
 
-/// Mounts what every guest has: process information, devices, the kernel's
-/// objects, a tmpfs for trials and one for programs.
+/// Mounts what a guest for trials has: what is the kernel's, a tmpfs for trials and
+/// one for programs.
 pub fn mount_all() -> Result<(), String> {
+    mount_kernel()?;
+    attach("tmpfs", TMPFS_DIRECTORY)?;
+    // Programs fail that find no directory for temporary files.
+    attach("tmpfs", "/tmp")
+}
+
+/// Mounts what every guest has: process information, devices, the kernel's objects.
+pub fn mount_kernel() -> Result<(), String> {
     attach("proc", "/proc")?;
     attach("sysfs", "/sys")?;
     attach("devtmpfs", "/dev")?;
-    attach("tmpfs", TMPFS_DIRECTORY)?;
-    // Programs fail that find no directory for temporary files.
-    attach("tmpfs", "/tmp")?;
     // For terminals, debugging and shared memory; kernels without them do.
     for (kind, point) in [
         ("devpts", "/dev/pts"),

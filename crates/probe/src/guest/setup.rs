@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use toll_wire::guest::{
-    BOOT_MODULES_DIRECTORY, SWAP_DISK, SWAP_VARIABLE, TMPFS_DIRECTORY, WORK_DIRECTORY, WORK_DISK,
+    BOOT_MODULES_DIRECTORY, SWAP_DISK, SWAP_VARIABLE, TMPFS_DIRECTORY, TRIAL_MODULES_DIRECTORY,
+    WORK_DIRECTORY, WORK_DISK,
 };
 
+use super::kernel_log::KernelLog;
 use super::mounts;
 
 /// Longest wait for a device whose driver is there. Under emulation on a busy
@@ -32,14 +34,54 @@ pub fn file_systems() -> Result<(), String> {
 
 /// Inserts the modules without which there are no disks and ports.
 pub fn boot_modules() -> Result<(), String> {
-    let entries = fs::read_dir(BOOT_MODULES_DIRECTORY);
-    let mut modules: Vec<PathBuf> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    insert(&modules_in(BOOT_MODULES_DIRECTORY))
+}
+
+/// Modules that are there during a trial or command alone.
+pub struct TrialModules(Vec<PathBuf>);
+
+impl TrialModules {
+    /// Inserts them. Those that were inserted when one refuses are removed again.
+    ///
+    /// # Errors
+    /// With the kernel's own words, which tell more than the number of the error.
+    pub fn insert() -> Result<Self, String> {
+        let log = KernelLog::from_now();
+        let modules = Self(modules_in(TRIAL_MODULES_DIRECTORY));
+        insert(&modules.0).map_err(|why| match log.last_line() {
+            Some(line) => format!("{why}; the guest's kernel said: {line}"),
+            None => why,
+        })?;
+        Ok(modules)
+    }
+}
+
+impl Drop for TrialModules {
+    fn drop(&mut self) {
+        for module in self.0.iter().rev() {
+            // Those of a refused insertion are not there; one that is in use stays, and
+            // the next insertion finds it.
+            let name = module.file_stem().unwrap_or_default().as_bytes();
+            // Behind the number that orders them.
+            let name = name.get(4..).unwrap_or_default();
+            let name = name
+                .iter()
+                .map(|byte| if *byte == b'-' { b'_' } else { *byte });
+            if let Ok(name) = CString::new(name.collect::<Vec<u8>>()) {
+                let _ = rustix::system::delete_module(&name, 0);
+            }
+        }
+    }
+}
+
+fn modules_in(directory: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut modules: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     modules.sort();
+    modules
+}
+
+fn insert(modules: &[PathBuf]) -> Result<(), String> {
     for module in modules {
         let cannot = |error: io::Error| {
             format!(
@@ -47,7 +89,7 @@ pub fn boot_modules() -> Result<(), String> {
                 module.display()
             )
         };
-        let file = File::open(&module).map_err(cannot)?;
+        let file = File::open(module).map_err(cannot)?;
         match rustix::system::finit_module(&file, c"", 0) {
             // Built into the kernel, or there by another's need.
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}

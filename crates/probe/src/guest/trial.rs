@@ -17,6 +17,8 @@ use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome};
 
 use super::kernel_log::KernelLog;
+use super::setup::TrialModules;
+use crate::boot::{self, Booted};
 use crate::failure::reason;
 
 pub const PROGRAM: &str = "/proc/1/exe";
@@ -29,18 +31,29 @@ const STDERR_BYTES_MAX: usize = 4096;
 /// Time between looks whether a probe has ended after its answer.
 const END_POLL: Duration = Duration::from_micros(200);
 
-pub fn run(trial: &GuestTrial) -> Outcome {
+pub fn run(trial: &GuestTrial, booted: Booted) -> Outcome {
     if let Err(failure) = trial.knobs.iter().try_for_each(set) {
         return Outcome::Failed(failure);
     }
+    let modules = match TrialModules::insert() {
+        Ok(modules) => modules,
+        Err(message) => {
+            let kind = FailureKind::Unsupported;
+            return Outcome::Failed(Failure { kind, message });
+        }
+    };
     let log = KernelLog::from_now();
-    match (measure(trial), log.out_of_memory()) {
+    let outcome = match (measure(trial, booted), log.out_of_memory()) {
         (Outcome::Failed(failure), Some(line)) => Outcome::Failed(Failure {
             message: format!("{}; the guest's kernel said: {line}", failure.message),
             ..failure
         }),
         (outcome, _) => outcome,
-    }
+    };
+    // What a trial left running may use them.
+    super::end_processes();
+    drop(modules);
+    outcome
 }
 
 /// Sets a knob, by one write, as files of the kernel want it.
@@ -70,9 +83,9 @@ fn set(knob: &Knob) -> Result<(), Failure> {
     })
 }
 
-fn measure(trial: &GuestTrial) -> Outcome {
+fn measure(trial: &GuestTrial, booted: Booted) -> Outcome {
     let failed = |kind, message: String| Outcome::Failed(Failure { kind, message });
-    let mut child = match start(trial) {
+    let mut child = match start(trial, booted) {
         Ok(child) => child,
         Err(error) => {
             let message = format!("cannot start the probe in the guest: {error}");
@@ -122,10 +135,11 @@ fn measure(trial: &GuestTrial) -> Outcome {
     }
 }
 
-fn start(trial: &GuestTrial) -> std::io::Result<Child> {
+fn start(trial: &GuestTrial, booted: Booted) -> std::io::Result<Child> {
     Command::new(PROGRAM)
         .env_clear()
         .env("PATH", PATH)
+        .env(boot::VARIABLE, booted.to_text())
         .env("TOLL_PADDING", "x".repeat(trial.padding_bytes as usize))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -42,7 +42,7 @@ pub(super) fn parse_name(text: &str) -> Result<String, String> {
 }
 
 /// The option of the verbs that compare.
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Clone, Args, Default)]
 pub(super) struct BaselineArguments {
     /// Compare with the run that this name stands for, treatment by treatment
     #[arg(long, value_name = "NAME", value_parser = parse_name)]

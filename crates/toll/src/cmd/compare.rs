@@ -276,8 +276,8 @@ pub(super) fn confounders(sides: &[Side]) -> Vec<Difference> {
     differences
 }
 
-/// Values of one fact that are told of a side.
-const VALUES_TOLD: usize = 2;
+/// Where the runs of a side differ in a fact, so many of its values are shown.
+const VALUES_SHOWN: usize = 2;
 
 /// The facts of all runs of a side; where they differ, the first of their values.
 fn facts_of_side(side: &Side) -> BTreeMap<String, String> {
@@ -289,9 +289,9 @@ fn facts_of_side(side: &Side) -> BTreeMap<String, String> {
         }
     }
     let told = all.into_iter().map(|(name, values)| {
-        let first = values.iter().take(VALUES_TOLD).cloned();
+        let first = values.iter().take(VALUES_SHOWN).cloned();
         let first = first.collect::<Vec<_>>().join(", ");
-        let told = match values.len().saturating_sub(VALUES_TOLD) {
+        let told = match values.len().saturating_sub(VALUES_SHOWN) {
             0 => first,
             more => format!("{first} and {more} more"),
         };

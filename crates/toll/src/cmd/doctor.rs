@@ -11,7 +11,7 @@ use super::empty_region::{self, EmptyRegion};
 use super::run::{Launch, Purpose, WorkDirectories, launch};
 use super::{Failure, output, store_health};
 use crate::environment::guest::{self, GuestFailure};
-use crate::environment::kernel::{self, Variant};
+use crate::environment::kernel;
 use crate::environment::{capabilities, inspect, paths, restore};
 use crate::format;
 use crate::run::Machine;
@@ -128,9 +128,9 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
 
 /// Has a guest try KVM; gives the signal that interrupted it.
 fn retry_kvm() -> anyhow::Result<Option<i32>> {
-    let kernel = [Variant::Toll, Variant::Stock]
+    let kernel = ["toll", "stock"]
         .into_iter()
-        .find_map(|variant| kernel::find(variant).ok());
+        .find_map(|name| kernel::find(name).ok());
     let Some(kernel) = kernel else {
         bail!(Failure::Prerequisite(
             "cannot try KVM: no kernel is built; run toll kernel build".into(),

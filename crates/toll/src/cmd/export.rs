@@ -26,7 +26,7 @@ pub(super) struct ExportArguments {
 /// Makes the options of files to write, whose long names begin with a prefix.
 macro_rules! export_files {
     ($(#[$attribute:meta])* $name:ident, $prefix:literal) => {
-        #[derive(Debug, Args, Default)]
+        #[derive(Debug, Clone, Args, Default)]
         $(#[$attribute])*
         pub(super) struct $name {
             /// Write everything, every sample included, as JSON, for `toll import` and

@@ -25,7 +25,7 @@ pub(super) enum Condition {
     Regression(f64),
 }
 
-fn parse(text: &str) -> Result<Condition, String> {
+pub(super) fn parse(text: &str) -> Result<Condition, String> {
     match text.split_once('=') {
         None if text == "refuted" => Ok(Condition::Refuted),
         Some(("regression", limit)) => parse_share(limit).map(Condition::Regression),
@@ -33,7 +33,7 @@ fn parse(text: &str) -> Result<Condition, String> {
     }
 }
 
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Clone, Args, Default)]
 pub(super) struct GateArguments {
     /// End with status 3, after everything was written, if a claim is refuted
     /// (refuted), or if the interval of a ratio lies wholly past a limit on the

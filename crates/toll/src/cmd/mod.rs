@@ -5,8 +5,10 @@
 
 mod arguments;
 mod baseline;
+mod bisect;
 mod compare;
 mod completions;
+mod count;
 mod doctor;
 mod empty_region;
 mod export;
@@ -35,6 +37,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 pub use failure::Failure;
+use kernel::{KernelArguments, KernelVerb};
 
 /// Measures what the operating system charges for moving bytes, and says which
 /// published conclusions about it hold on this machine.
@@ -95,12 +98,16 @@ enum Verb {
     Import(WithStore<import::ImportArguments>),
     /// Compare runs of different times or machines, one or several a side
     Compare(WithStore<compare::CompareArguments>),
+    /// Find the commit of a git history that made a command slower, or quicker
+    Bisect(WithStore<bisect::BisectArguments>),
     /// Save, list and forget runs that others are compared with
     Baseline(WithStore<baseline::BaselineVerb>),
     /// Measure what this machine charges for calls, in about a minute
     Prices(WithStore<prices::PricesArguments>),
     /// Count what a program's system calls move, and price it
     Trace(Box<WithStore<trace::TraceArguments>>),
+    /// Count the instructions that commands execute, kernel and all
+    Count(Box<count::CountArguments>),
     /// Tell of devices held, terminal sessions, leases and network interfaces
     Observe(Box<observe::ObserveArguments>),
     /// Boot a virtual machine and run a command or a shell in it
@@ -130,7 +137,7 @@ enum Verb {
     /// seven and at most some 25. A signal ends it with what was found until then.
     Selftest(WithStore<selftest::SelftestArguments>),
     /// Build, list and remove the kernels that guests run
-    Kernel(kernel::KernelArguments),
+    Kernel(KernelArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
     /// Print the manual page
@@ -156,11 +163,16 @@ pub fn main() -> ExitCode {
         Verb::Prices(verb) => verb.run(store, prices::run),
         Verb::Trace(verb) => verb.run(store, trace::run),
         Verb::Doctor(verb) => verb.run(store, doctor::run),
+        Verb::Bisect(verb) => verb.run(store, bisect::run),
         Verb::Selftest(verb) => verb.run(store, selftest::run),
+        Verb::Kernel(KernelArguments {
+            verb: KernelVerb::Ab(verb),
+        }) => verb.run(store, kernel::compare),
         _ if store.is_some() => Err(Failure::Usage(
             "cannot use --store here: this command neither reads nor keeps runs".into(),
         )
         .into()),
+        Verb::Count(arguments) => count::run(&arguments),
         Verb::Observe(arguments) => observe::run(&arguments),
         Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Mount(arguments) => mount::run(&arguments),

@@ -48,6 +48,11 @@ pub fn work() -> PathBuf {
     )
 }
 
+/// Where a user's kernels are defined, a file each.
+pub fn kernel_definitions() -> PathBuf {
+    base("XDG_DATA_HOME", ".local/share").join("toll/kernels")
+}
+
 /// Where built kernels are kept, a directory each.
 pub fn kernels() -> PathBuf {
     base("XDG_CACHE_HOME", ".cache").join("toll/kernels")
@@ -61,6 +66,11 @@ pub fn kernel_work() -> PathBuf {
 /// What is known of KVM on this machine.
 pub fn kvm_trials() -> PathBuf {
     base("XDG_CACHE_HOME", ".cache").join("toll/kvm.json")
+}
+
+/// Where versions of programs are built that are compared.
+pub fn versions() -> PathBuf {
+    base("XDG_CACHE_HOME", ".cache").join("toll/versions")
 }
 
 /// Where programs are that tools of this project build for comparison.

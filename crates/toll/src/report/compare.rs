@@ -35,7 +35,7 @@ pub fn compare(
     ];
     sections.extend(pairs.iter().map(|pair| {
         let [new, old] = [&pair[0].new_runs, &pair[0].old_runs].map(|ids| words::runs(ids));
-        changes(pair, &capitalised(&format!("{new} over {old}")), style)
+        changes(pair, &format!("Ratio of {new} to {old}"), style)
     }));
     Text::sections(sections)
 }
@@ -55,11 +55,6 @@ fn runs(side: &Side, style: Style) -> Text {
     lines.collect()
 }
 
-fn capitalised(words: &str) -> String {
-    let rest = words.strip_prefix('r').unwrap_or(words);
-    format!("R{rest}")
-}
-
 /// A run over the baseline that it is compared with: first what the two did
 /// differently, last in what else they differ.
 pub fn over_baseline(
@@ -73,7 +68,7 @@ pub fn over_baseline(
         return Text::default();
     };
     let [new, old] = [&first.new_runs, &first.old_runs].map(|ids| words::runs(ids));
-    let title = capitalised(&format!("{new} over baseline {baseline}, {old}"));
+    let title = format!("Ratio of {new} to baseline {baseline}, {old}");
     let mut text = Text::sections([
         different_work(&[old, new], work, style),
         changes(comparisons, &title, style),

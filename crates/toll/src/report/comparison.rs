@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::footnotes::Footnotes;
-use super::words;
+use super::{differences, words};
 use crate::claim::model::{Analysis, Better, Comparison, Relation, TreatmentSummary};
 use crate::claim::{Run, metric_words};
 use crate::format;
@@ -23,6 +23,8 @@ pub struct ComparisonTable {
     pub footnotes: Vec<String>,
     /// What comes of the comparison, in one sentence.
     pub sentence: Option<String>,
+    /// Whether it lists differences only, and so begins with the sentence.
+    pub is_list: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,8 +55,12 @@ pub fn metrics(run: &Run) -> Vec<&str> {
     metrics
 }
 
-/// The treatments by some metrics, of which the first decides.
+/// The treatments by some metrics, of which the first decides; or the list of
+/// differences of a run that made many comparisons.
 pub fn table(analysis: &Analysis, metrics: &[&str]) -> ComparisonTable {
+    if !analysis.overall.is_empty() {
+        return differences::list(analysis);
+    }
     let treatments = || {
         analysis
             .treatments
@@ -101,6 +107,7 @@ pub fn table(analysis: &Analysis, metrics: &[&str]) -> ComparisonTable {
         rows,
         footnotes: footnotes.lines(),
         sentence: sentence(analysis),
+        is_list: false,
     }
 }
 

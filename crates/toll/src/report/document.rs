@@ -89,11 +89,17 @@ fn treatments(run: &Run, markup: Markup) -> Option<String> {
         cells.push(lines(notes.map(|note| markup.text(note)), markup));
         cells
     };
-    let mut text = table(&columns, compared.rows.iter().map(row), markup)?;
-    for note in compared.footnotes.iter().chain(&compared.sentence) {
-        text.push_str(&format!("\n{}\n", markup.text(note)));
+    let paragraph = |text: &String| format!("\n{}\n", markup.text(text));
+    let table = table(&columns, compared.rows.iter().map(row), markup);
+    let sentence = compared.sentence.iter().map(paragraph).collect::<String>();
+    let notes = compared.footnotes.iter().map(paragraph).collect::<String>();
+    match compared.is_list {
+        true => {
+            let table = table.map_or_else(String::new, |table| format!("\n{table}"));
+            Some(format!("{}{table}{notes}", sentence.trim_start()))
+        }
+        false => Some(format!("{}{notes}{sentence}", table?)),
     }
-    Some(text)
 }
 
 /// `None` without a row.

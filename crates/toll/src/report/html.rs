@@ -38,6 +38,8 @@ pub struct Page {
     /// A price list of the machine, which comes first.
     prices: Option<Value>,
     runs: Vec<Value>,
+    /// How many of the runs have verdicts.
+    judged: usize,
     titles: Vec<String>,
 }
 
@@ -50,6 +52,7 @@ impl Page {
         }
         self.titles.push(run.stored.run.title.clone());
         self.runs.push(view(run));
+        self.judged += usize::from(run.is_judged());
     }
 
     /// The page so far: one file without scripts or outside references.
@@ -82,7 +85,8 @@ impl Page {
         let style = Value::from_safe_string(format!("{STYLE}\n{}", dark_rules()));
         let page = environment.get_template("page.html")?;
         let (prices, runs) = (self.prices.clone(), self.runs.clone());
-        page.render(context! { title, style, prices, runs })
+        let wrong_verdicts = words::wrong_verdicts(self.judged);
+        page.render(context! { title, style, prices, runs, wrong_verdicts })
     }
 }
 

@@ -9,6 +9,7 @@ pub mod benchstat;
 pub mod compare;
 mod comparison;
 pub mod csv;
+mod differences;
 pub mod document;
 mod footnotes;
 pub mod html;

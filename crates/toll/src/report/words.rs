@@ -7,7 +7,7 @@ use crate::claim::model::{
     NearestCache, Outcome, Relation, Replicates, RunComparison, RunRatio, Sessions, SideBySide,
     Staircase, TreatmentSummary, Verdict,
 };
-use crate::claim::{SESSIONS_MIN, metric_words};
+use crate::claim::{ALPHA, SESSIONS_MIN, metric_words};
 use crate::format;
 use crate::run::Machine;
 use crate::spec::guest::{PARTNER, PARTNER_GUEST};
@@ -131,6 +131,19 @@ pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
         true => "no claims were judged".to_owned(),
         false => counts,
     }
+}
+
+/// How many of some experiments with verdicts have a wrong one: each has an error of its
+/// own. Of one experiment its verdicts say so.
+pub fn wrong_verdicts(experiments: usize) -> Option<String> {
+    let mean = ALPHA * experiments as f64;
+    let share = format::percent(ALPHA);
+    (experiments > 1).then(|| {
+        format!(
+            "at most {share} of experiments have a wrong verdict: on average {mean:.2} of these \
+             {experiments}"
+        )
+    })
 }
 
 /// `7 passed, 1 failed`; outcomes that occur.
@@ -368,7 +381,7 @@ pub fn run_numbers(ids: &[i64]) -> String {
     }
 }
 
-/// Which differences between two sides are told, and from what that is known.
+/// The smallest difference between two sides that is called one, and what that rests on.
 pub(super) fn margin_between_runs(comparison: &RunComparison) -> String {
     let margin = format::percent(comparison.margin);
     let sessions = comparison.sessions;

@@ -12,7 +12,7 @@ use super::machines;
 use super::{Interrupt, Probe};
 use crate::environment::Workspace;
 use crate::environment::guest::{GuestDisk, GuestFailure, GuestGroup, GuestSpec, guest_obstacle};
-use crate::environment::kernel::{self, Kernel, Variant};
+use crate::environment::kernel::{self, Kernel};
 use crate::plan::{Boot, Plan, Treatment};
 use crate::spec::Experiment;
 use crate::spec::guest::GuestParameters;
@@ -189,21 +189,27 @@ impl<'a> Guests<'a> {
 }
 
 fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
-    kernel::find(variant_of(boot))
+    kernel::find(name_of(boot))
 }
 
-fn variant_of(boot: &Boot) -> Variant {
-    let word = boot.get("kernel").map_or("toll", String::as_str);
-    Variant::from_word(word).expect(CHECKED)
+/// Size of the kernel's image that a guest boots.
+pub(super) fn image_bytes(boot: &Boot) -> Result<u64, String> {
+    let image = kernel_of(boot)?.image;
+    let found = std::fs::metadata(&image);
+    found
+        .map(|image| image.len())
+        .map_err(|error| format!("cannot read {}: {error}", image.display()))
+}
+
+fn name_of(boot: &Boot) -> &str {
+    boot.get("kernel").map_or("toll", String::as_str)
 }
 
 /// Kernels that guests of a plan need and that are not built, each once.
-pub fn missing_kernels(plan: &Plan) -> BTreeSet<Variant> {
+pub fn missing_kernels(plan: &Plan) -> BTreeSet<String> {
     let boots = plan.treatments.iter().filter_map(Treatment::boot);
-    let needed = boots.map(|boot| variant_of(&boot));
-    needed
-        .filter(|variant| kernel::find(*variant).is_err())
-        .collect()
+    let needed = boots.map(|boot| name_of(&boot).to_owned());
+    needed.filter(|name| kernel::find(name).is_err()).collect()
 }
 
 fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {

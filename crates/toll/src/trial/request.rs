@@ -11,6 +11,7 @@ use toll_wire::{
 };
 
 use super::files::{Files, LAID_FOR_GUESTS};
+use super::guests::image_bytes;
 use crate::environment::{
     SourceSpec, Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle,
 };
@@ -129,6 +130,12 @@ fn filled(
             if let Some(spec) = source {
                 let file = files.source(LAID_FOR_GUESTS, spec)?;
                 (transfer.source, transfer.xxh3) = (file.path, file.xxh3);
+            }
+        }
+        Workload::SystemCalls(calls) => calls.directory = directory,
+        Workload::Boot(boot) => {
+            if let Some(levels) = treatment.boot() {
+                boot.image_bytes = image_bytes(&levels)?;
             }
         }
         Workload::Files(work) => {

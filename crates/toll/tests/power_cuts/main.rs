@@ -25,7 +25,7 @@ mod power_cuts {
     use std::sync::Mutex;
 
     use toll::environment::guest::{guest_obstacle, shell_obstacle};
-    use toll::environment::kernel::{self, Kernel, Variant};
+    use toll::environment::kernel::{self, Kernel};
 
     use crate::chain::{Chain, Outcome, Subject};
     use crate::result;
@@ -64,7 +64,7 @@ mod power_cuts {
 
     fn kernel() -> Option<Kernel> {
         let obstacle = guest_obstacle().or_else(shell_obstacle);
-        let found = obstacle.map_or_else(|| kernel::find(Variant::Toll), Err);
+        let found = obstacle.map_or_else(|| kernel::find("toll"), Err);
         found.map_err(|reason| eprintln!("skipped: {reason}")).ok()
     }
 

@@ -35,7 +35,7 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     let gate = "--baseline main --fail-on regression=5%";
     let same = measure(&bench, [101, 150], gate);
     assert_eq!(same.code, Some(0), "{same:#?}");
-    has(&same.stdout, &["Run 2 over baseline main, run 1"]);
+    has(&same.stdout, &["Ratio of run 2 to baseline main, run 1"]);
     has(
         &same.stdout,
         &[
@@ -51,7 +51,7 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     // Stored runs are judged the same.
     let shown = bench.run(&format!("show 3 {gate}"));
     assert_eq!(shown.code, Some(3), "{shown:#?}");
-    has(&shown.stdout, &["Run 3 over baseline main"]);
+    has(&shown.stdout, &["Ratio of run 3 to baseline main"]);
     let compared = bench.run(&format!("compare {gate}"));
     assert_eq!(compared.code, Some(3), "{compared:#?}");
     bench.ok("compare 2 --baseline main --fail-on regression=5%");
@@ -88,7 +88,11 @@ fn several_runs_a_side_are_compared_by_run() {
     assert_eq!(several.code, Some(3), "{several:#?}");
     has(
         &several.stdout,
-        &["Runs 4-6 over runs 1-3", "compared by run", "(97, 103)"],
+        &[
+            "Ratio of runs 4-6 to runs 1-3",
+            "compared by run",
+            "(97, 103)",
+        ],
     );
     has(
         &several.stderr,

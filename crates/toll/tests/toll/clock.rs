@@ -2,7 +2,6 @@
 //! duration, budget or order comes from it.
 
 use serde_json::Value;
-use toll::environment::kernel::Variant;
 
 use crate::common::{Bench, TOLL, has, lacks, list, probe};
 use crate::guest::kernel;
@@ -33,7 +32,7 @@ kill $!
 
 #[test]
 fn a_clock_that_is_set_during_a_run_changes_no_duration_and_no_order() {
-    if kernel(Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     let bench: Bench = crate::guest_commands::bench();

@@ -5,8 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use toll::environment::kernel::Variant;
-
 use crate::common::{Bench, Ran, TOLL, has};
 use crate::guest::kernel;
 use crate::guest_commands::bench;
@@ -62,7 +60,7 @@ fn program(name: &str) -> PathBuf {
 
 /// Runs a script in a guest; `None` if guests cannot be had here.
 fn in_guest(script: &str) -> Option<Ran> {
-    kernel(Variant::Toll)?;
+    kernel("toll")?;
     let bench: Bench = bench();
     let script = bench.write("script", &format!("{PRELUDE}{script}"));
     let mut arguments: Vec<std::ffi::OsString> = Vec::new();

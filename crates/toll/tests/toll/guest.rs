@@ -6,7 +6,7 @@ use toll::environment::guest::{
     Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, guest_obstacle,
     shell_obstacle,
 };
-use toll::environment::kernel::{self, Kernel, Variant};
+use toll::environment::kernel::{self, Kernel};
 use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{
     AccessOrder, Addressing, CacheState, ChaseRequest, CommandRequest, CopyMethod, CopyRequest,
@@ -17,12 +17,12 @@ use toll_wire::{
 use crate::common::{has, probe, skip};
 
 /// A kernel to boot, if guests can be had here.
-pub fn kernel(variant: Variant) -> Option<Kernel> {
+pub fn kernel(name: &str) -> Option<Kernel> {
     if let Some(reason) = guest_obstacle().or_else(shell_obstacle) {
         skip(&reason);
         return None;
     }
-    kernel::find(variant).map_err(|reason| skip(&reason)).ok()
+    kernel::find(name).map_err(|reason| skip(&reason)).ok()
 }
 
 /// A place for the disks of a guest, and what it is to be.
@@ -158,7 +158,7 @@ pub const NEVER: &dyn Fn() -> bool = &|| false;
 
 #[test]
 fn trials_run_in_a_guest_with_their_knobs() {
-    let Some(kernel) = kernel(Variant::Toll) else {
+    let Some(kernel) = kernel("toll") else {
         return;
     };
     let mut setting = setting(kernel);
@@ -191,8 +191,8 @@ fn trials_run_in_a_guest_with_their_knobs() {
 
 #[test]
 fn a_guest_has_a_network_of_its_own_to_itself() {
-    for variant in [Variant::Toll, Variant::Stock] {
-        let Some(kernel) = kernel(variant) else {
+    for name in ["toll", "stock"] {
+        let Some(kernel) = kernel(name) else {
             return;
         };
         let mut setting = setting(kernel);
@@ -216,7 +216,7 @@ fn a_guest_has_a_network_of_its_own_to_itself() {
 
 #[test]
 fn a_trial_that_fails_leaves_the_guest_to_the_next() {
-    let Some(kernel) = kernel(Variant::Toll) else {
+    let Some(kernel) = kernel("toll") else {
         return;
     };
     let mut guest = setting(kernel).booted();
@@ -249,7 +249,7 @@ fn a_trial_that_fails_leaves_the_guest_to_the_next() {
 
 #[test]
 fn a_panic_is_a_failed_trial_with_the_kernels_last_words() {
-    let Some(kernel) = kernel(Variant::Toll) else {
+    let Some(kernel) = kernel("toll") else {
         return;
     };
     let mut guest = setting(kernel).booted();
@@ -264,7 +264,7 @@ fn a_panic_is_a_failed_trial_with_the_kernels_last_words() {
 
 #[test]
 fn a_guest_that_hangs_is_given_up() {
-    let Some(kernel) = kernel(Variant::Toll) else {
+    let Some(kernel) = kernel("toll") else {
         return;
     };
     let mut guest = setting(kernel).booted();
@@ -281,7 +281,7 @@ fn a_guest_that_hangs_is_given_up() {
 
 #[test]
 fn an_interrupt_ends_the_guest() {
-    let Some(kernel) = kernel(Variant::Toll) else {
+    let Some(kernel) = kernel("toll") else {
         return;
     };
     let mut guest = setting(kernel).booted();
@@ -291,7 +291,7 @@ fn an_interrupt_ends_the_guest() {
 
 #[test]
 fn a_guest_that_will_not_boot_says_why() {
-    let Some(kernel) = kernel(Variant::Toll) else {
+    let Some(kernel) = kernel("toll") else {
         return;
     };
     let mut setting = setting(kernel);
@@ -316,7 +316,7 @@ fn a_guest_that_will_not_boot_says_why() {
 
 #[test]
 fn instructions_are_counted_in_place_of_time() {
-    let Some(kernel) = kernel(Variant::Toll) else {
+    let Some(kernel) = kernel("toll") else {
         return;
     };
     let mut setting = setting(kernel);

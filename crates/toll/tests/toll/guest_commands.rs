@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toll::environment::kernel::Variant;
 use toll::environment::paths;
 
 use crate::common::{
@@ -35,7 +34,7 @@ fn in_guest(bench: &Bench, options: &[&str], command: &[&str]) -> Ran {
 
 #[test]
 fn a_command_in_a_guest_has_its_output_and_its_status() {
-    if kernel(Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     let bench = bench();
@@ -68,7 +67,7 @@ fn a_command_in_a_guest_has_its_output_and_its_status() {
 
 #[test]
 fn a_guest_has_the_system_call_that_counts_primes() {
-    if kernel(Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     let program = Path::new(TOLL).with_file_name("prime_sys_test");
@@ -95,7 +94,7 @@ fn a_guest_has_the_system_call_that_counts_primes() {
 
 #[test]
 fn a_missing_qemu_is_named_with_its_package() {
-    if kernel(Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     if !is_root() || !has_program("unshare") {
@@ -114,7 +113,7 @@ fn a_missing_qemu_is_named_with_its_package() {
 
 #[test]
 fn a_killed_toll_leaves_no_guest() {
-    if kernel(Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     let bench = bench();
@@ -132,7 +131,7 @@ fn a_killed_toll_leaves_no_guest() {
 
 #[test]
 fn a_shell_in_a_guest_obeys_what_it_is_given() {
-    if kernel(Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     let bench = bench();
@@ -150,7 +149,7 @@ fn a_shell_in_a_guest_obeys_what_it_is_given() {
 
 #[test]
 fn a_terminal_is_put_back_after_a_shell() {
-    if kernel(Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     if !has_program("script") {
@@ -176,7 +175,7 @@ fn a_terminal_is_put_back_after_a_shell() {
 
 #[test]
 fn kvm_is_used_only_where_a_guest_has_booted_under_it() {
-    if kernel(Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     let bench = bench();

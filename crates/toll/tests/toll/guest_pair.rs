@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use toll::environment::guest::{Guest, GuestDisk, GuestFailure, GuestGroup};
-use toll::environment::kernel::Variant;
 use toll_wire::guest::PairSide;
 use toll_wire::{FailureKind, Outcome};
 
@@ -21,9 +20,9 @@ fn boot(setting: &Setting, interrupted: &dyn Fn() -> bool) -> Result<GuestGroup,
     GuestGroup::boot(&setting.spec, &disks, interrupted)
 }
 
-fn pair(variant: Variant) -> Option<GuestGroup> {
-    let mut setting = setting(kernel(variant)?);
-    if variant == Variant::Stock {
+fn pair(name: &str) -> Option<GuestGroup> {
+    let mut setting = setting(kernel(name)?);
+    if name == "stock" {
         setting.spec.memory_bytes = 512 << 20;
     }
     Some(boot(&setting, NEVER).unwrap_or_else(|failure| panic!("{failure}")))
@@ -58,8 +57,8 @@ fn kill(process: u32) {
 
 #[test]
 fn the_guests_of_a_pair_reach_each_other_and_nobody_else() {
-    for variant in [Variant::Toll, Variant::Stock] {
-        let Some(mut pair) = pair(variant) else {
+    for name in ["toll", "stock"] {
+        let Some(mut pair) = pair(name) else {
             return;
         };
         let reach = |side: PairSide| {
@@ -83,7 +82,7 @@ fn the_guests_of_a_pair_reach_each_other_and_nobody_else() {
 
 #[test]
 fn bytes_arrive_in_the_other_guest_as_they_were_sent() {
-    let Some(mut pair) = pair(Variant::Toll) else {
+    let Some(mut pair) = pair("toll") else {
         return;
     };
     let make = shell("dd if=/dev/urandom of=sent bs=64k count=64 2>/dev/null");
@@ -109,7 +108,7 @@ fn bytes_arrive_in_the_other_guest_as_they_were_sent() {
 #[test]
 fn a_partner_that_dies_ends_the_trial_and_both_guests() {
     for victim in [PairSide::Partner, PairSide::Main] {
-        let Some(mut pair) = pair(Variant::Toll) else {
+        let Some(mut pair) = pair("toll") else {
             return;
         };
         let both = processes(&pair);
@@ -136,7 +135,7 @@ fn a_partner_that_dies_ends_the_trial_and_both_guests() {
 
 #[test]
 fn a_part_that_fails_does_not_wait_for_the_others_time_limit() {
-    let Some(mut pair) = pair(Variant::Toll) else {
+    let Some(mut pair) = pair("toll") else {
         return;
     };
     let mut endless = shell("sleep 1000");
@@ -152,7 +151,7 @@ fn a_part_that_fails_does_not_wait_for_the_others_time_limit() {
 
 #[test]
 fn a_partner_that_will_not_boot_ends_the_main_guest() {
-    let Some(kernel) = kernel(Variant::Toll) else {
+    let Some(kernel) = kernel("toll") else {
         return;
     };
     let setting = setting(kernel);
@@ -174,7 +173,7 @@ fn a_partner_that_will_not_boot_ends_the_main_guest() {
 
 #[test]
 fn an_interrupt_ends_both_guests_whenever_it_comes() {
-    let Some(mut pair) = pair(Variant::Toll) else {
+    let Some(mut pair) = pair("toll") else {
         return;
     };
     let both = processes(&pair);
@@ -186,7 +185,7 @@ fn an_interrupt_ends_both_guests_whenever_it_comes() {
     assert!(!pair.is_alive());
     assert_gone(both);
 
-    let setting = setting(kernel(Variant::Toll).unwrap());
+    let setting = setting(kernel("toll").unwrap());
     // Asked for the first time once the main guest boots.
     let is_booting = || {
         setting

@@ -2,7 +2,6 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use toll::environment::kernel::Variant;
 
 use crate::common::{Bench, Running, has, list, processes_marked, wait_until};
 use crate::guest::kernel;
@@ -124,7 +123,7 @@ levels = ['read-write', 'mmap']
 
 /// A place for runs in guests, if guests can be had here.
 fn place() -> Option<Bench> {
-    kernel(Variant::Toll).map(|_| bench())
+    kernel("toll").map(|_| bench())
 }
 
 /// Runs an experiment and gives what is shown of it.

@@ -14,7 +14,7 @@ use crate::common::{Bench, Running, has, list, skip, wait_until};
 fn record(key: &str) -> Value {
     json!({
         "version": 1,
-        "variant": "toll",
+        "name": "toll",
         "key": key,
         "recipe": "0123456789abcdef",
         "release": "6.12.1-toll",
@@ -24,7 +24,10 @@ fn record(key: &str) -> Value {
         "image": "bzImage",
         "config": "config",
         "modules": ["modules/one.ko"],
+        "trial_modules": [],
         "boot_modules": [],
+        "board": "microvm",
+        "checks_itself": false,
         "built_at": "2026-01-02T03:04:05Z",
     })
 }

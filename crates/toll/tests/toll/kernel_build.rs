@@ -8,7 +8,9 @@ use assert_cmd::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{Bench, Running, TOLL, list, processes_marked, skip, wait_until};
+use crate::common::{
+    Bench, Running, TOLL, has, list, processes_marked, skip, source_tree, wait_until,
+};
 
 /// Longest that one kernel may take, on a slow machine.
 const BUILD_PATIENCE: Duration = Duration::from_secs(50 * 60);
@@ -150,4 +152,91 @@ fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
             "{one}"
         );
     }
+}
+
+/// Runs a command with the kernels of this user and definitions of the bench's own. Gives
+/// its status, and what it said.
+fn run_with_own_kernels(bench: &Bench, command: &str) -> (Option<i32>, String) {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
+    let home = || std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
+    let output = bench
+        .toll(command)
+        .env("XDG_CACHE_HOME", cache.unwrap_or_else(home))
+        .timeout(BUILD_PATIENCE)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    (output.status.code(), said)
+}
+
+#[test]
+fn the_tutorial_goes_from_a_patch_to_a_verdict() {
+    if let Err(reason) = toll(&["kernel", "build", "toll"]) {
+        return skip(&reason);
+    }
+    if let Some(reason) = toll::environment::guest::guest_obstacle() {
+        return skip(&reason);
+    }
+    let bench = Bench::new();
+    let tutorial = std::fs::read_to_string(source_tree().join("docs/KERNELS.md")).unwrap();
+    let commands = tutorial.lines().filter_map(|line| {
+        let line = line.strip_prefix("toll ")?;
+        let end = line.find("   ").unwrap_or(line.len());
+        // What is not there for a test alone: cleaning takes away others' builds.
+        Some(&line[..end]).filter(|line| !line.starts_with("kernel clean"))
+    });
+    let mut said = Vec::new();
+    for command in commands {
+        let example = source_tree().join("experiments/examples");
+        let command = command.replace("experiments/examples", example.to_str().unwrap());
+        let (status, text) = run_with_own_kernels(&bench, &command);
+        assert_eq!(status, Some(0), "{command}: {text}");
+        said.push(text);
+    }
+    let verdicts = said.iter().find(|text| text.contains("kernels.read"));
+    let verdicts = verdicts.expect("the example is run");
+    has(verdicts, &["2 supported"]);
+}
+
+#[test]
+fn what_makes_no_kernel_is_named() {
+    if let Err(reason) = toll(&["kernel", "build", "toll"]) {
+        return skip(&reason);
+    }
+    let bench = Bench::new();
+    let patch =
+        std::fs::read_to_string(source_tree().join("experiments/examples/longer-read.patch"))
+            .unwrap();
+    bench.write(
+        "rejected.patch",
+        &patch.replace("ssize_t ret;", "ssize_t gone;"),
+    );
+    bench.write("wrong.patch", &patch.replace("int i;", "int i = ;"));
+    bench.write("unmet.config", "CONFIG_NO_SUCH_OPTION=y\n");
+    for (name, option, expected) in [
+        (
+            "rejected",
+            "--patches rejected.patch",
+            &["Hunk #1 FAILED", "rejected.patch"][..],
+        ),
+        (
+            "wrong",
+            "--patches wrong.patch",
+            &["read_write.c:", "expected expression"],
+        ),
+        (
+            "unmet",
+            "--config unmet.config",
+            &["CONFIG_NO_SUCH_OPTION=y (is n)"],
+        ),
+    ] {
+        let added = run_with_own_kernels(&bench, &format!("kernel add {name} {option}"));
+        assert_eq!(added.0, Some(0), "{}", added.1);
+        let built = run_with_own_kernels(&bench, &format!("kernel build {name}"));
+        assert_eq!(built.0, Some(1), "{}", built.1);
+        has(&built.1, expected);
+    }
+    // Nothing of that is left in the next kernel.
+    toll(&["kernel", "build", "toll"]).unwrap();
 }

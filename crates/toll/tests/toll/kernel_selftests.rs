@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use toll::environment::guest::{guest_obstacle, shell_obstacle};
-use toll::environment::kernel::{self, Variant};
+use toll::environment::kernel;
 
 use crate::common::{TOLL, skip, source_tree};
 use crate::kernel_code::patched_source;
@@ -57,11 +57,11 @@ fn is_report(line: &&str) -> bool {
 }
 
 /// Runs one program in a guest and reads what it and the kernel say.
-fn run(name: &str, variant: Variant, memory: &str, arguments: &[&str]) {
+fn run(program: &str, kernel_name: &str, memory: &str, arguments: &[&str]) {
     if let Some(reason) = guest_obstacle().or_else(shell_obstacle) {
         return skip(&reason);
     }
-    if let Err(reason) = kernel::find(variant) {
+    if let Err(reason) = kernel::find(kernel_name) {
         return skip(&reason);
     }
     let Some(tree) = patched_source() else {
@@ -74,16 +74,16 @@ fn run(name: &str, variant: Variant, memory: &str, arguments: &[&str]) {
                  if [ -e $leaks ]; then echo scan >$leaks; sleep 6; echo scan >$leaks; \
                  sed 's/^/# /' $leaks; grep -q . $leaks && status=1; fi";
     let script = format!(
-        "/host/{name} {}; status=$?; {leaks}; exit $status",
+        "/host/{program} {}; status=$?; {leaks}; exit $status",
         arguments.join(" ")
     );
     let output = assert_cmd::Command::new(TOLL)
-        .args(["guest", "run", "--kernel", variant.word()])
+        .args(["guest", "run", "--kernel", kernel_name])
         .args(["--memory", memory])
         .args(["--swap", "256MiB", "--accelerator", "tcg", "--log"])
         .arg(&log)
         .arg("--add")
-        .arg(programs(&tree).join(name))
+        .arg(programs(&tree).join(program))
         .args(["--", "sh", "-c", &script])
         .timeout(PATIENCE)
         .output()
@@ -103,36 +103,36 @@ fn run(name: &str, variant: Variant, memory: &str, arguments: &[&str]) {
 fn system_calls_and_module_that_count_primes_survive_misuse() {
     // Each call is some hundred times as dear under these checks.
     let options = ["--module", "/modules/toll_primes.ko", "--calls", "50000"];
-    run("primes_test", Variant::Debug, "1GiB", &options);
+    run("primes_test", "toll-debug", "1GiB", &options);
 }
 
 #[test]
 fn they_survive_a_million_random_calls() {
     let options = ["--module", "/modules/toll_primes.ko", "--calls", "1000000"];
-    run("primes_test", Variant::Toll, "256MiB", &options);
+    run("primes_test", "toll", "256MiB", &options);
 }
 
 #[test]
 fn devices_that_send_files_survive_misuse_and_partners() {
     let options = ["--module-directory", "/modules", "--calls", "20000"];
-    run("device_test", Variant::Debug, "1GiB", &options);
+    run("device_test", "toll-debug", "1GiB", &options);
 }
 
 #[test]
 fn the_devices_survive_a_million_random_calls() {
     let options = ["--module-directory", "/modules", "--calls", "1000000"];
-    run("device_test", Variant::Toll, "256MiB", &options);
+    run("device_test", "toll", "256MiB", &options);
 }
 
 #[test]
 fn the_first_patchs_own_test_passes() {
-    run("count_primes_test", Variant::Debug, "512MiB", &[]);
+    run("count_primes_test", "toll-debug", "512MiB", &[]);
 }
 
 #[test]
 fn the_switch_of_reclaim_survives_pressure() {
     // Under the checks, emulated, pressure lasts longer than anybody waits.
-    run("reclaim_test", Variant::Toll, "256MiB", &[]);
+    run("reclaim_test", "toll", "256MiB", &[]);
 }
 
 #[test]

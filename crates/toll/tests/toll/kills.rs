@@ -321,7 +321,7 @@ levels = [1, 2]
 
 #[test]
 fn runs_in_guests_are_killed_while_those_boot_and_work() {
-    if kernel(toll::environment::kernel::Variant::Toll).is_none() {
+    if kernel("toll").is_none() {
         return;
     }
     let bench = crate::guest_commands::bench();

@@ -16,7 +16,7 @@ use crate::common::{
     Mounted, REMOTE_SETTINGS, SETTINGS, Setting, assert_same, await_no_temporaries, await_that,
     each,
 };
-use crate::script::{Random, Script, directory, tree};
+use crate::script::{Random, Script, directory, entries, tree};
 
 /// So many operations take some seconds.
 const OPERATIONS: u64 = 14_000;
@@ -103,10 +103,9 @@ impl<'a> Run<'a> {
         let number = open[at].metadata().unwrap().ino();
         self.note(&format!("Sync {at}"));
         self.scripts[1].open[at].sync_all().unwrap();
-        for name in tree(self.plain.path()).keys() {
-            let path = self.plain.path().join(name);
-            if fs::metadata(&path).unwrap().ino() == number {
-                self.mounted.assert_behind(name, fs::read(path).unwrap());
+        for (name, (path, metadata)) in entries(self.plain.path()) {
+            if metadata.ino() == number {
+                self.mounted.assert_behind(&name, fs::read(path).unwrap());
             }
         }
     }
@@ -127,7 +126,7 @@ impl<'a> Run<'a> {
                 !is_empty || length(self.mounted.behind(name)) == 0
             });
         }
-        let is_directory = |name: &&String| expected[*name] == "directory";
+        let is_directory = |name: &&String| expected[*name].is_none();
         for name in expected.keys().filter(is_directory) {
             await_no_temporaries(&self.mounted.behind(name));
         }
@@ -141,12 +140,12 @@ impl<'a> Run<'a> {
         if self.mounted.setting.is_remote {
             // A mount over SFTP knows only of the hard links that it made: one name
             // of each file is left.
-            for name in tree(self.plain.path()).keys() {
-                let found = fs::metadata(self.plain.path().join(name)).unwrap();
+            for (name, (path, _)) in entries(self.plain.path()) {
+                let found = fs::metadata(&path).unwrap();
                 if found.is_file() && found.nlink() > 1 {
                     self.note(&format!("unlink {name}"));
-                    fs::remove_file(self.plain.path().join(name)).unwrap();
-                    fs::remove_file(self.mounted.path(name)).unwrap();
+                    fs::remove_file(path).unwrap();
+                    fs::remove_file(self.mounted.path(&name)).unwrap();
                 }
             }
         }

@@ -311,16 +311,36 @@ pub fn directory(path: &Path) -> OwnedFd {
     rustix::fs::open(path, flags, Mode::empty()).unwrap()
 }
 
-/// A content in short: those that differ differ in this, too.
-pub fn summary(content: &[u8]) -> String {
-    let mut hasher = DefaultHasher::new();
-    content.hash(&mut hasher);
-    format!("{} bytes, hash {:x}", content.len(), hasher.finish())
+/// What a file holds, shown in short. It is hashed only to be shown: of all files after
+/// each operation that takes most of the time of an unoptimised test.
+#[derive(PartialEq)]
+pub struct Content(pub Vec<u8>);
+
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        write!(f, "{} bytes, hash {:x}", self.0.len(), hasher.finish())
+    }
 }
 
 /// Every file's content by its path, with how many links it has and which path is
-/// the first of them; directories as such.
-pub fn tree(at: &Path) -> BTreeMap<String, String> {
+/// the first of them; `None` for a directory.
+pub fn tree(at: &Path) -> BTreeMap<String, Option<(Content, u64, String)>> {
+    let mut first_names = HashMap::new();
+    let read = |(name, (path, metadata)): (String, (PathBuf, Metadata))| {
+        if metadata.is_dir() {
+            return (name, None);
+        }
+        let content = Content(fs::read(path).unwrap());
+        let first = first_names.entry(metadata.ino()).or_insert(name.clone());
+        (name, Some((content, metadata.nlink(), first.clone())))
+    };
+    entries(at).into_iter().map(read).collect()
+}
+
+/// Path and attributes of all that is below a directory, by the path from there.
+pub fn entries(at: &Path) -> BTreeMap<String, (PathBuf, Metadata)> {
     let mut found = BTreeMap::new();
     let mut left = vec![at.to_path_buf()];
     while let Some(directory) = left.pop() {
@@ -334,16 +354,5 @@ pub fn tree(at: &Path) -> BTreeMap<String, String> {
             found.insert(name, (path, metadata));
         }
     }
-    let mut first_names = HashMap::new();
-    let told = |(name, (path, metadata)): (String, (PathBuf, Metadata))| {
-        if metadata.is_dir() {
-            return (name, "directory".to_owned());
-        }
-        let content = summary(&fs::read(path).unwrap());
-        let links = metadata.nlink();
-        let first = first_names.entry(metadata.ino()).or_insert(name.clone());
-        let told = format!("{content}, {links} links, {first} first");
-        (name, told)
-    };
-    found.into_iter().map(told).collect()
+    found
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Mounted, SETTINGS, close, each, starting, without_new_processes};
-use crate::script::{Script, directory, summary, tree};
+use crate::script::{Content, Script, directory, tree};
 
 const THREADS: u64 = 4;
 const EXT4_MAGIC: i64 = 0xef53;
@@ -16,7 +16,7 @@ const EXT4_MAGIC: i64 = 0xef53;
 /// A script in a directory of its own and in the common one, and writes to a file
 /// that another thread gives other names, each followed by a close. Names of one
 /// thread are no other's, so that every result is determined.
-fn run_script(mut script: Script, moved: File, operations: usize) -> Vec<String> {
+fn run_script(mut script: Script, moved: File, operations: usize) -> Vec<(String, Content)> {
     let mut results = Vec::new();
     for _ in 0..operations {
         if script.random.below(6) == 0 {
@@ -28,7 +28,7 @@ fn run_script(mut script: Script, moved: File, operations: usize) -> Vec<String>
             close(moved.try_clone().unwrap()).unwrap();
         }
         let (outcome, content) = script.step();
-        results.push(format!("{outcome} {}", summary(&content)));
+        results.push((outcome, Content(content)));
     }
     for file in script.open {
         close(file).unwrap();
@@ -54,7 +54,7 @@ fn rename_all(base: &Path, is_over: &AtomicBool) -> u64 {
     rounds
 }
 
-fn run(base: &Path, operations: usize) -> Vec<Vec<String>> {
+fn run(base: &Path, operations: usize) -> Vec<Vec<(String, Content)>> {
     let common = base.join("common");
     fs::create_dir(&common).unwrap();
     let prepared = (0..THREADS).map(|number| {

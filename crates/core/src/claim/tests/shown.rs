@@ -22,6 +22,42 @@ fn treatments_are_compared_with_the_reference() {
 }
 
 #[test]
+fn pairs_are_compared_under_one_error_and_taken_together() {
+    let toml = "[reference]\ndurability = 'none'\n";
+    let stored = run(toml, 20, cost);
+    let analysis = analyse(&stored);
+    let compared = &analysis.comparisons;
+    let buffers: std::collections::BTreeSet<&str> =
+        compared.iter().map(|one| one.common.as_str()).collect();
+    for one in compared {
+        let levels = [one.treatment, one.reference].map(|index| &stored.treatments[index].levels);
+        assert_eq!(levels[0]["buffer"], levels[1]["buffer"]);
+        assert!(one.ratio.confidence >= comparison::confidence(compared.len()));
+    }
+    let of = |new: &str| analysis.overall.iter().find(|one| one.new == new).unwrap();
+    let sync = of("durability=o-sync");
+    let counts = (sync.worse, sync.same, sync.compared);
+    assert_eq!(counts, (buffers.len(), 0, buffers.len()));
+    // The geometric mean of its parts.
+    let worse = compared
+        .iter()
+        .filter(|one| one.relation == Relation::Worse);
+    let ratios: Vec<f64> = worse.map(|one| one.ratio.value).collect();
+    let mean = ratios
+        .iter()
+        .product::<f64>()
+        .powf(1.0 / ratios.len() as f64);
+    assert!(
+        (sync.ratio.value / mean - 1.0).abs() < 0.01,
+        "{sync:?}, {mean}"
+    );
+    let fsync = of("durability=fsync");
+    assert_eq!((fsync.same, fsync.worse), (buffers.len(), 0));
+    assert!(fsync.ratio.low < 1.0 && fsync.ratio.high > 1.0, "{fsync:?}");
+    assert_eq!(fsync.base, "durability=none");
+}
+
+#[test]
 fn advice_names_the_best_and_what_cannot_be_told_from_it() {
     let toml = "
 [[advice]]

@@ -58,7 +58,10 @@ fn parameters_and_knobs_may_be_factors() {
 fn what_a_guest_cannot_have_is_refused() {
     refused("[guest]\nmemory = '1MiB'\n", "64 MiB");
     refused("[guest]\nvcpus = 99\n", "1 to 8");
-    refused("[guest]\nkernel = 'hurd'\n", "toll-debug");
+    refused(
+        "[guest]\nkernel = 'The Hurd'\n",
+        "cannot set kernel to \"The Hurd\": a kernel's name is",
+    );
     refused("[guest]\naccelerator = 'hvf'\n", "icount");
     refused("[guest]\nenvironment = 'moon'\n", "host, guest");
     refused(

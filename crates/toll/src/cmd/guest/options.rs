@@ -14,7 +14,7 @@ use crate::cmd::run::exit_code_of;
 use crate::environment::guest::{
     AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPlace, GuestSpec,
 };
-use crate::environment::kernel::{self, Variant};
+use crate::environment::kernel;
 use crate::spec::guest::GuestAccelerator;
 use crate::spec::quantity::parse_size;
 use crate::trial::{Interrupt, Probe};
@@ -23,7 +23,7 @@ use crate::trial::{Interrupt, Probe};
 pub(super) struct GuestOptions {
     /// Kernel that it runs (see `toll kernel list`)
     #[arg(long, value_name = "KERNEL", default_value = "toll")]
-    kernel: Variant,
+    kernel: String,
     /// Its memory
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
     memory: u64,
@@ -118,7 +118,8 @@ impl GuestOptions {
         // A person who asks for the log wants to see it all.
         let verbosity = self.log.as_ref().map_or("", |_| "loglevel=7 ");
         let probe = Probe::find().map_err(Failure::Prerequisite)?;
-        let kernel = kernel::find(self.kernel).map_err(Failure::Prerequisite)?;
+        kernel::require(&self.kernel).map_err(Failure::Usage)?;
+        let kernel = kernel::find(&self.kernel).map_err(Failure::Prerequisite)?;
         Ok(GuestSpec {
             memory_bytes: self.memory,
             vcpus: self.vcpus,

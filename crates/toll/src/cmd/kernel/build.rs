@@ -8,11 +8,11 @@ use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::output;
+use super::{Failure, output};
 use crate::cmd::progress::is_live;
 use crate::cmd::run::exit_code_of;
 use crate::environment::kernel::{
-    BuildError, BuildEvent, Built, Kernel, Variant, build, check_requirements,
+    BuildError, BuildEvent, Built, Kernel, build, check_requirements, names, require,
 };
 use crate::trial::Interrupt;
 
@@ -22,28 +22,23 @@ const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
 const NOTES: &str = "\
 Examples:
   toll kernel build
-  toll kernel build toll stock
-  toll kernel build --debug --jobs 2
+  toll kernel build toll mine
+  toll kernel build toll-debug --jobs 2
 
 The source comes from Debian's archive through apt, nothing is installed and no step needs root;
 everything lies below $XDG_CACHE_HOME/toll. From source it takes a few minutes and 2 GB, stock a few
 seconds. An interrupted build goes on where it was. A kernel is built anew when its configuration,
-patches or compiler change or the archive has a newer point release; a changed module takes seconds.";
+patches or compiler change or the archive has a newer point release; a changed module takes seconds.
+A kernel that is based on another compiles only what its patches change.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
-pub(super) struct BuildArguments {
+pub(in crate::cmd) struct BuildArguments {
     /// Kernels to build [default: toll]. toll: the pinned source, patched and
     /// configured for guests; toll-debug: with the kernel's own checks, not
-    /// for measuring; stock: Debian's as it is
-    #[arg(value_name = "VARIANT", value_enum)]
-    variants: Vec<Variant>,
-    /// As the variant toll-debug
-    #[arg(long)]
-    debug: bool,
-    /// As the variant stock
-    #[arg(long)]
-    stock: bool,
+    /// for measuring; stock: Debian's as it is; or one of `toll kernel add`
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Compile with so many threads [default: one for each CPU]
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -51,23 +46,22 @@ pub(super) struct BuildArguments {
 
 impl BuildArguments {
     /// What is asked for, each once, in the order in which it is listed.
-    fn asked(&self) -> Vec<Variant> {
-        let is_asked = |variant: &Variant| {
-            self.variants.contains(variant)
-                || (self.debug && *variant == Variant::Debug)
-                || (self.stock && *variant == Variant::Stock)
-        };
-        let asked: Vec<Variant> = Variant::ALL.into_iter().filter(is_asked).collect();
-        match asked.is_empty() {
-            true => vec![Variant::Toll],
-            false => asked,
+    fn asked(&self) -> anyhow::Result<Vec<String>> {
+        for name in &self.names {
+            require(name).map_err(Failure::Usage)?;
         }
+        let mut asked = names();
+        match self.names.is_empty() {
+            true => asked.truncate(1),
+            false => asked.retain(|name| self.names.contains(name)),
+        }
+        Ok(asked)
     }
 }
 
 pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
     Ok(
-        match build_all(&arguments.asked(), arguments.jobs, &|text| {
+        match build_all(&arguments.asked()?, arguments.jobs, &|text| {
             output::line(text)
         })? {
             Some(signal) => exit_code_of(signal),
@@ -79,19 +73,19 @@ pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
 /// Builds some kernels with so many threads, or one for each CPU, and says what it
 /// has built. Gives the signal that interrupted it, if one did.
 pub(in crate::cmd) fn build_all(
-    variants: &[Variant],
+    names: &[String],
     jobs: Option<NonZeroUsize>,
     say: &dyn Fn(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<i32>> {
-    check_requirements(variants)?;
+    check_requirements(names)?;
     let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = jobs.map_or(cpus, NonZeroUsize::get);
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
-    for variant in variants.iter().copied() {
+    for name in names {
         let begin = Instant::now();
-        let mut progress = Progress::new(variant);
+        let mut progress = Progress::new(name);
         let mut on_event = |event: BuildEvent<'_>| progress.show(event);
-        let built = build(variant, threads, &mut on_event, &|| {
+        let built = build(name, threads, &mut on_event, &|| {
             interrupt.signal().is_some()
         });
         if let Some(bar) = &progress.bar {
@@ -117,15 +111,14 @@ pub(in crate::cmd) fn build_all(
 
 fn told(built: &Built, took: Duration) -> String {
     let Kernel {
-        variant,
+        name,
         release,
         directory,
         ..
     } = &built.kernel;
     if let Some(why) = &built.unasked {
         output::note(&format!(
-            "{}: whether there is a newer source is not known: {why}",
-            variant.word()
+            "{name}: whether there is a newer source is not known: {why}"
         ));
     }
     let how = match built.is_new {
@@ -133,12 +126,12 @@ fn told(built: &Built, took: Duration) -> String {
         false => "is built already".to_owned(),
     };
     let directory = directory.display();
-    format!("{}: Linux {release} {how}: {directory}", variant.word())
+    format!("{name}: Linux {release} {how}: {directory}")
 }
 
 /// Shows how a build goes on: a live bar on a terminal, plain lines elsewhere.
 struct Progress {
-    word: &'static str,
+    name: String,
     bar: Option<ProgressBar>,
     last_line: Instant,
 }
@@ -153,17 +146,16 @@ fn template(text: &str) -> ProgressStyle {
 }
 
 impl Progress {
-    fn new(variant: Variant) -> Self {
-        let word = variant.word();
+    fn new(name: &str) -> Self {
         let bar = is_live().then(|| {
             let bar = ProgressBar::new(0)
                 .with_style(template(STEP))
-                .with_prefix(word);
+                .with_prefix(name.to_owned());
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
         Self {
-            word,
+            name: name.to_owned(),
             bar,
             last_line: Instant::now(),
         }
@@ -171,7 +163,7 @@ impl Progress {
 
     fn show(&mut self, event: BuildEvent<'_>) {
         match (event, &self.bar) {
-            (BuildEvent::Step(what), None) => output::note(&format!("{}: {what}", self.word)),
+            (BuildEvent::Step(what), None) => output::note(&format!("{}: {what}", self.name)),
             (BuildEvent::Step(what), Some(bar)) => {
                 bar.set_style(template(STEP));
                 bar.set_message(output::shown(what));
@@ -186,9 +178,9 @@ impl Progress {
             (BuildEvent::Compiled { objects, expected }, None) => {
                 if self.last_line.elapsed() >= PLAIN_LINE_EVERY {
                     self.last_line = Instant::now();
-                    let word = self.word;
+                    let name = &self.name;
                     output::note(&format!(
-                        "{word}: {objects} of about {expected} objects compiled"
+                        "{name}: {objects} of about {expected} objects compiled"
                     ));
                 }
             }
@@ -205,22 +197,5 @@ mod tests {
         for template in [STEP, COMPILATION] {
             super::template(template);
         }
-    }
-
-    #[test]
-    fn each_variant_is_built_once_and_toll_if_none_is_named() {
-        let asked = |variants: &[Variant], debug, stock| {
-            let arguments = BuildArguments {
-                variants: variants.to_vec(),
-                debug,
-                stock,
-                jobs: None,
-            };
-            arguments.asked()
-        };
-        assert_eq!(asked(&[], false, false), [Variant::Toll]);
-        assert_eq!(asked(&[], true, false), [Variant::Debug]);
-        let twice = [Variant::Stock, Variant::Toll, Variant::Stock];
-        assert_eq!(asked(&twice, false, true), [Variant::Toll, Variant::Stock]);
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::output;
-use crate::environment::kernel::{KernelState, ListedKernel, Variant, find, list};
+use crate::environment::kernel::{KernelState, ListedKernel, find, list, names};
 use crate::format;
 
 const NOTES: &str = "\
@@ -16,7 +16,7 @@ unusable: not complete (an interrupted build goes on with the next toll kernel b
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
-pub(super) struct ListArguments {
+pub(in crate::cmd) struct ListArguments {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -25,17 +25,14 @@ pub(super) struct ListArguments {
 #[derive(Debug, Serialize)]
 struct Listing {
     kernels: Vec<ListedKernel>,
-    /// Words of the variants that guests cannot use as long as they are not
-    /// built.
-    not_built: Vec<&'static str>,
+    /// Names that guests cannot use as long as they are not built.
+    not_built: Vec<String>,
 }
 
 pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<()> {
-    let not_built = Variant::ALL
-        .into_iter()
-        .filter(|variant| find(*variant).is_err());
+    let not_built = names().into_iter().filter(|name| find(name).is_err());
     let listing = Listing {
-        not_built: not_built.map(Variant::word).collect(),
+        not_built: not_built.collect(),
         kernels: list(),
     };
     match arguments.json {
@@ -49,7 +46,7 @@ fn lines(listing: &Listing) -> Vec<String> {
     if !listing.kernels.is_empty() {
         lines.push(format!(
             "{:<10}  {:<26}  {:<36}  {:>8}  {:<16}  {}",
-            "variant", "release", "source", "size", "built (UTC)", "state"
+            "name", "release", "source", "size", "built (UTC)", "state"
         ));
     }
     for row in &listing.kernels {
@@ -64,7 +61,7 @@ fn lines(listing: &Listing) -> Vec<String> {
                 let built = kernel.built_at.get(..16).unwrap_or(&kernel.built_at);
                 format!(
                     "{:<10}  {:<26}  {:<36}  {size:>8}  {:<16}  {state}",
-                    kernel.variant.word(),
+                    kernel.name,
                     kernel.release,
                     kernel.source,
                     built.replace('T', " "),

@@ -1,5 +1,7 @@
 //! `toll kernel`
 
+mod ab;
+mod add;
 mod build;
 mod list;
 mod show;
@@ -8,11 +10,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(super) use ab::run as compare;
 pub(super) use build::build_all;
 
-use super::{Failure, output};
-use crate::environment::kernel::clean;
+use super::{Failure, WithStore, output};
+use crate::environment::kernel::{clean, remove};
 use crate::format;
+use crate::spec::KernelName;
 
 const CLEAN_NOTES: &str = "\
 Example:
@@ -24,11 +28,18 @@ trees go: the next change of a module or patch compiles the whole kernel again."
 #[derive(Debug, Args)]
 pub(super) struct KernelArguments {
     #[command(subcommand)]
-    verb: KernelVerb,
+    pub verb: KernelVerb,
 }
 
 #[derive(Debug, Subcommand)]
-enum KernelVerb {
+pub(super) enum KernelVerb {
+    /// Compare two kernels: what they execute, and what it takes
+    #[command(after_help = ab::NOTES)]
+    Ab(Box<WithStore<ab::AbArguments>>),
+    /// Give a kernel of yours a name: patches, a tree, a configuration, an image, a module
+    Add(add::AddArguments),
+    /// Forget a kernel of `toll kernel add`; what was built stays until `clean`
+    Remove { name: KernelName },
     /// Build kernels and this project's modules, or take those that are there
     Build(build::BuildArguments),
     /// List what is built
@@ -46,7 +57,13 @@ enum KernelVerb {
 
 pub(super) fn run(arguments: &KernelArguments) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
+        KernelVerb::Ab(_) => unreachable!("it has a store"),
         KernelVerb::Build(arguments) => return build::run(arguments),
+        KernelVerb::Add(arguments) => add::run(arguments)?,
+        KernelVerb::Remove { name } => {
+            remove(name).map_err(Failure::Usage)?;
+            output::line(&format!("kernel {name} is no more"))?;
+        }
         KernelVerb::List(arguments) => list::run(arguments)?,
         KernelVerb::Show(arguments) => show::run(arguments)?,
         KernelVerb::Clean { all } => {

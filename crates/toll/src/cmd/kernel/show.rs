@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Failure, output};
-use crate::environment::kernel::{Kernel, Variant, find};
+use crate::environment::kernel::{Definition, Kernel, find, load, names, require};
 
 /// Differing options that are shown; more are counted.
 const DIFFERENCES_MAX: usize = 40;
@@ -21,14 +21,14 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
-pub(super) struct ShowArguments {
+pub(in crate::cmd) struct ShowArguments {
     /// Which kernel
-    #[arg(value_name = "VARIANT", value_enum, default_value = "toll")]
-    variant: Variant,
-    /// Compare the configuration with that of another kernel [default: the
-    /// first other one that is built]
-    #[arg(long, value_name = "VARIANT", value_enum)]
-    against: Option<Variant>,
+    #[arg(value_name = "NAME", default_value = "toll")]
+    name: String,
+    /// Compare the configuration with that of another kernel [default: its
+    /// base, or the first other one that is built]
+    #[arg(long, value_name = "NAME")]
+    against: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -39,13 +39,16 @@ struct Shown {
     #[serde(flatten)]
     kernel: Kernel,
     options_set: usize,
+    /// What a user's kernel is made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<Definition>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<Comparison>,
 }
 
 #[derive(Debug, Serialize)]
 struct Comparison {
-    against: Variant,
+    against: String,
     against_config: PathBuf,
     differences: Vec<ConfigDifference>,
 }
@@ -59,13 +62,19 @@ struct ConfigDifference {
 }
 
 pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
-    let kernel = find(arguments.variant).map_err(Failure::Prerequisite)?;
-    let other = match arguments.against {
-        Some(variant) => Some(find(variant).map_err(Failure::Prerequisite)?),
-        None => Variant::ALL
+    for name in std::iter::once(&arguments.name).chain(&arguments.against) {
+        require(name).map_err(Failure::Usage)?;
+    }
+    let definition = load(&arguments.name).map_err(anyhow::Error::msg)?;
+    let kernel = find(&arguments.name).map_err(Failure::Prerequisite)?;
+    let base = definition.as_ref().and_then(|one| one.base.clone());
+    let against = arguments.against.clone().or(base.map(String::from));
+    let other = match against {
+        Some(name) => Some(find(&name).map_err(Failure::Prerequisite)?),
+        None => names()
             .into_iter()
-            .filter(|variant| *variant != arguments.variant)
-            .find_map(|variant| find(variant).ok()),
+            .filter(|name| *name != arguments.name)
+            .find_map(|name| find(&name).ok()),
     };
     let read = |kernel: &Kernel| {
         let path = &kernel.config;
@@ -76,13 +85,14 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     let own = read(&kernel)?;
     let compare = |other: Kernel| {
         anyhow::Ok(Comparison {
-            against: other.variant,
+            against: other.name.to_string(),
             differences: differences(&own, &read(&other)?),
             against_config: other.config,
         })
     };
     let shown = Shown {
         comparison: other.map(compare).transpose()?,
+        definition,
         options_set: own.len(),
         kernel,
     };
@@ -138,9 +148,10 @@ fn lines(shown: &Shown) -> Vec<String> {
         ("build log", vec![own(&kernel.directory.join("build.log"))]),
         ("patches", kernel.patches.clone()),
         ("modules", paths(&kernel.modules)),
+        ("trial modules", paths(&kernel.trial_modules)),
         ("boot modules", paths(&kernel.boot_modules)),
     ];
-    let (word, release) = (kernel.variant.word(), &kernel.release);
+    let (word, release) = (&kernel.name, &kernel.release);
     let mut lines = vec![format!("Kernel {word}: Linux {release}")];
     for (name, mut values) in groups {
         if values.is_empty() {
@@ -154,7 +165,7 @@ fn lines(shown: &Shown) -> Vec<String> {
         );
     }
     if let Some(comparison) = &shown.comparison {
-        let (all, other) = (&comparison.differences, comparison.against.word());
+        let (all, other) = (&comparison.differences, &comparison.against);
         lines.push(String::new());
         lines.push(format!("{} options differ from {other}:", all.len()));
         lines.push(format!("  {:<36} {word:<12} {other}", "option"));

@@ -75,7 +75,7 @@ fn parse_variables(text: &str) -> Result<Variables, String> {
     words.into_iter().map(variable).collect()
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::cmd) struct RunArguments {
     /// Built-in experiments by name, experiment files (*.toml), or commands to
     /// compare; without any, all built-in experiments

@@ -84,7 +84,7 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
 }
 
 /// Goes on with a run where it was left.
-pub(super) fn resume(
+pub(in crate::cmd) fn resume(
     store: &mut Store,
     stored: StoredRun,
     directories: &WorkDirectories,
@@ -180,7 +180,7 @@ fn lay_out(
 }
 
 /// Listens for signals, from before anything is made that is to be put back.
-pub(super) fn listen() -> anyhow::Result<Interrupt> {
+pub(in crate::cmd) fn listen() -> anyhow::Result<Interrupt> {
     Interrupt::listen().context("cannot listen for signals")
 }
 

@@ -23,6 +23,8 @@ use conclude::{Conclusion, Ending};
 
 pub(super) use arguments::{RunArguments, WorkDirectories};
 pub(super) use launch::{Launch, Launched, Purpose, launch, random_seed, same_device};
+pub(super) use launch::{listen, resume as go_on};
+pub(super) use select::experiments as select;
 
 /// Runs what the command line names, and shows what came out.
 pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
@@ -30,7 +32,15 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     if arguments.resume.is_some() {
         return resume(arguments, store_path);
     }
-    let experiments = select::experiments(arguments)?;
+    run_all(arguments, store_path, select::experiments(arguments)?)
+}
+
+/// Runs some experiments, and shows what came out.
+pub(super) fn run_all(
+    arguments: &RunArguments,
+    store_path: &Path,
+    experiments: Vec<Experiment>,
+) -> anyhow::Result<ExitCode> {
     let all: Vec<&Experiment> = experiments.iter().collect();
     let against = against(arguments, store_path, &all)?;
     let seed = arguments.seed.map_or_else(random_seed, Ok)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::RunArguments;
 use super::arguments::Variables;
 use crate::cmd::{Failure, output};
-use crate::environment::startable;
+use crate::environment::{kernel, startable};
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::spec::builtin::{self, BUILTINS};
 use crate::spec::{Experiment, Shell, WorkloadKind, apply_levels, nearest};
@@ -18,7 +18,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// The experiments that a command line means, in order: built-in ones, files,
 /// and one made of all commands together.
-pub(super) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
+pub(in crate::cmd) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
     let profile = arguments.profile.name();
     let mut experiments = Vec::new();
     let mut commands = Vec::new();
@@ -64,6 +64,9 @@ pub(super) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experi
         arguments.apply_settings(experiment);
         experiment.check().map_err(Failure::Usage)?;
         experiment.check_metric().map_err(Failure::Usage)?;
+        for kernel in experiment.kernels() {
+            kernel::require(&kernel).map_err(Failure::Usage)?;
+        }
     }
     Ok(experiments)
 }

@@ -15,7 +15,7 @@ use super::life::{Guest, GuestFailure};
 use super::machine;
 use super::place::GuestPlace;
 use super::spec::{Accelerator, GuestSpec};
-use crate::environment::kernel::{Kernel, Variant};
+use crate::environment::kernel::Kernel;
 use crate::environment::{inspect, paths, process};
 
 /// Longest that a guest may take to boot under KVM to be believed. It takes a
@@ -31,14 +31,14 @@ const TRIAL_DISK_BYTES: u64 = 16 << 20;
 type Known = BTreeMap<String, BTreeMap<String, Option<String>>>;
 
 /// What `auto` comes to for a kernel, or none if a guest has to try KVM first.
-pub(super) fn choose(program: &Path, variant: Variant) -> Result<Option<Accelerator>, String> {
+pub(super) fn choose(program: &Path, kernel: &str) -> Result<Option<Accelerator>, String> {
     if device_obstacle().is_some() {
         return Ok(Some(Accelerator::Tcg));
     }
     let known = read(&paths::kvm_trials());
     let trial = known
         .get(&host(program)?)
-        .and_then(|trials| trials.get(variant.word()));
+        .and_then(|trials| trials.get(kernel));
     Ok(trial.map(|obstacle| match obstacle {
         None => Accelerator::Kvm,
         Some(_) => Accelerator::Tcg,
@@ -47,17 +47,17 @@ pub(super) fn choose(program: &Path, variant: Variant) -> Result<Option<Accelera
 
 /// Keeps what came out of a trial, with what else is known of the same machine. If it
 /// cannot be kept, the next guest tries again.
-pub(super) fn remember(program: &Path, variant: Variant, obstacle: Option<String>) {
+pub(super) fn remember(program: &Path, kernel: &str, obstacle: Option<String>) {
     if let Ok(host) = host(program) {
-        remember_in(&paths::kvm_trials(), host, variant, obstacle);
+        remember_in(&paths::kvm_trials(), host, kernel, obstacle);
     }
 }
 
-fn remember_in(path: &Path, host: String, variant: Variant, obstacle: Option<String>) {
+fn remember_in(path: &Path, host: String, kernel: &str, obstacle: Option<String>) {
     let mut known = read(path);
     known.retain(|other, _| *other == host);
     let trials = known.entry(host).or_default();
-    trials.insert(variant.word().to_owned(), obstacle);
+    trials.insert(kernel.to_owned(), obstacle);
     let text = serde_json::to_string_pretty(&known).expect("plain data");
     if let Some(directory) = path.parent() {
         let _ = fs::create_dir_all(directory);
@@ -140,12 +140,12 @@ fn what_came_out_is_kept_until_the_machine_is_another() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("below/kvm.json");
     assert_eq!(read(&path), Known::new());
-    remember_in(&path, "6.1".into(), Variant::Toll, Some("MSR".into()));
-    remember_in(&path, "6.1".into(), Variant::Stock, None);
+    remember_in(&path, "6.1".into(), "toll", Some("MSR".into()));
+    remember_in(&path, "6.1".into(), "stock", None);
     let known = read(&path);
     assert_eq!(known["6.1"]["toll"].as_deref(), Some("MSR"));
     assert_eq!(known["6.1"]["stock"], None);
-    remember_in(&path, "6.2".into(), Variant::Toll, None);
+    remember_in(&path, "6.2".into(), "toll", None);
     let known = read(&path);
     assert_eq!((known.len(), &known["6.2"]["toll"]), (1, &None));
     fs::write(&path, "{").unwrap();

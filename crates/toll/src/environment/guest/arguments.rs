@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::os::fd::RawFd;
 
 use toll_wire::guest::{
-    ERROR_PORT, INIT_ICOUNT, INIT_ORDINARY, INIT_VARIABLE, OUTPUT_PORT, PAIR_VARIABLE, PORT,
-    PairSide, SWAP_DISK, SWAP_VARIABLE, WORK_DISK,
+    ERROR_PORT, INIT_COUNT, INIT_ICOUNT, INIT_ORDINARY, INIT_VARIABLE, OUTPUT_PORT, PAIR_VARIABLE,
+    PORT, PairSide, SWAP_DISK, SWAP_VARIABLE, WORK_DISK,
 };
 
+use super::count::{COUNTS, PLUGIN};
 use super::disk::{INITRAMFS, SWAP_IMAGE};
 use super::spec::{Accelerator, GuestSpec};
-use crate::environment::kernel::Variant;
+use crate::environment::kernel::Board;
 
 /// Descriptors that QEMU inherits: its ends of the guest's ports, and of the cable
 /// of its network card.
@@ -22,16 +23,6 @@ pub(super) struct Descriptors {
     pub card: Option<(PairSide, RawFd)>,
 }
 
-/// The kind of machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Board {
-    /// Nothing but virtio devices in memory, for kernels that are told of them
-    /// on their command line. It starts in a third of the time.
-    Micro,
-    /// A PC with ACPI and PCI, for kernels of a distribution.
-    Pc,
-}
-
 /// QEMU's arguments, with `work` as work disk. It is to be started in the directory
 /// of the guest's disk.
 pub(super) fn qemu(
@@ -41,7 +32,7 @@ pub(super) fn qemu(
     descriptors: Descriptors,
     work: &str,
 ) -> Vec<OsString> {
-    let board = board(spec.kernel.variant);
+    let board = spec.kernel.board;
     let mut list: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| list.extend(words.iter().map(OsString::from));
     add(&["-nodefaults", "-no-user-config", "-display", "none"]);
@@ -49,7 +40,7 @@ pub(super) fn qemu(
     add(&["-no-reboot"]);
     match board {
         // With ACPI this board hangs without a word under kernels without it.
-        Board::Micro => add(&["-machine", "microvm,acpi=off"]),
+        Board::Microvm => add(&["-machine", "microvm,acpi=off"]),
         Board::Pc => add(&["-machine", "q35"]),
     }
     accelerate(&mut add, spec, accelerator);
@@ -72,7 +63,11 @@ pub(super) fn qemu(
             &format!("virtserialport,chardev={name},name={name}"),
         ]);
     }
-    disk(&mut add, board, work, WORK_DISK);
+    match spec.counted {
+        // A disk would answer at another instruction each time.
+        Some(_) => add(&["-plugin", &format!("./{PLUGIN},out={COUNTS}")]),
+        None => disk(&mut add, board, work, WORK_DISK),
+    }
     if spec.swap_bytes > 0 {
         disk(&mut add, board, SWAP_IMAGE, SWAP_DISK);
     }
@@ -144,7 +139,7 @@ fn network_card(
     let device = device("virtio-net", board);
     let address = side.hardware_address();
     let rom = match board {
-        Board::Micro => "",
+        Board::Microvm => "",
         Board::Pc => ",romfile=",
     };
     add(&["-netdev", &format!("socket,id=cable,fd={descriptor}")]);
@@ -154,16 +149,9 @@ fn network_card(
     ]);
 }
 
-fn board(variant: Variant) -> Board {
-    match variant {
-        Variant::Toll | Variant::Debug => Board::Micro,
-        Variant::Stock => Board::Pc,
-    }
-}
-
 fn device(name: &str, board: Board) -> String {
     match board {
-        Board::Micro => format!("{name}-device"),
+        Board::Microvm => format!("{name}-device"),
         Board::Pc => format!("{name}-pci"),
     }
 }
@@ -180,6 +168,7 @@ fn kernel_command_line(
     side: Option<PairSide>,
 ) -> String {
     let kind = match accelerator {
+        _ if spec.counted.is_some() => INIT_COUNT,
         Accelerator::Icount => INIT_ICOUNT,
         Accelerator::Kvm | Accelerator::Tcg => INIT_ORDINARY,
     };
@@ -229,10 +218,10 @@ mod tests {
         card: None,
     };
 
-    fn spec(variant: Variant) -> GuestSpec {
+    fn spec(board: Board) -> GuestSpec {
         let kernel = serde_json::json!({
-            "variant": variant, "release": "6.12", "image": "/cache/a,b/bzImage", "config": "",
-            "modules": [], "boot_modules": [], "key": "", "recipe": "", "source": "",
+            "name": "one", "board": board, "checks_itself": false, "release": "6.12", "image": "/cache/a,b/bzImage", "config": "",
+            "modules": [], "trial_modules": [], "boot_modules": [], "key": "", "recipe": "", "source": "",
             "compiler": "", "patches": [], "built_at": "",
         });
         GuestSpec {
@@ -266,12 +255,12 @@ mod tests {
     #[test]
     fn an_own_kernel_runs_on_the_small_board() {
         let khz = Some(2_100_000);
-        insta::assert_snapshot!(shown_for(&spec(Variant::Toll), Accelerator::Tcg, khz));
+        insta::assert_snapshot!(shown_for(&spec(Board::Microvm), Accelerator::Tcg, khz));
     }
 
     #[test]
     fn a_kernel_of_a_distribution_runs_on_a_pc() {
-        let mut spec = spec(Variant::Stock);
+        let mut spec = spec(Board::Pc);
         spec.swap_bytes = 0;
         spec.command_line.clear();
         insta::assert_snapshot!(shown_for(&spec, Accelerator::Kvm, None));
@@ -280,17 +269,17 @@ mod tests {
     #[test]
     fn a_clock_of_instructions_comes_with_what_makes_it_repeat() {
         let khz = Some(1_000_000);
-        insta::assert_snapshot!(shown_for(&spec(Variant::Debug), Accelerator::Icount, khz));
+        insta::assert_snapshot!(shown_for(&spec(Board::Microvm), Accelerator::Icount, khz));
     }
 
     #[test]
     fn the_guests_of_a_pair_are_joined_by_a_card_each() {
-        let of = |variant, side| {
+        let of = |board, side| {
             let descriptors = Descriptors {
                 card: Some((side, 13)),
                 ..DESCRIPTORS
             };
-            let list = qemu(&spec(variant), Accelerator::Tcg, None, descriptors, WORK);
+            let list = qemu(&spec(board), Accelerator::Tcg, None, descriptors, WORK);
             let is_of_card = |line: &&str| ["net", "TOLL"].iter().any(|word| line.contains(word));
             let text = shown(&list);
             text.lines()
@@ -300,8 +289,8 @@ mod tests {
         };
         insta::assert_snapshot!(
             [
-                of(Variant::Toll, PairSide::Main),
-                of(Variant::Stock, PairSide::Partner)
+                of(Board::Microvm, PairSide::Main),
+                of(Board::Pc, PairSide::Partner)
             ]
             .join("\n\n")
         );

@@ -98,7 +98,7 @@ impl Guest {
         }
     }
 
-    fn wait_for_something(&self, input: &Input<'_>) {
+    pub(super) fn wait_for_something(&self, input: &Input<'_>) {
         let ports = [
             self.requests.as_fd(),
             self.output.as_fd(),
@@ -112,7 +112,11 @@ impl Guest {
     }
 
     /// Takes what has come on both ports.
-    fn take_output(&mut self, taken: &mut [u64; 2], on_output: &mut dyn FnMut(Stream, &[u8])) {
+    pub(super) fn take_output(
+        &mut self,
+        taken: &mut [u64; 2],
+        on_output: &mut dyn FnMut(Stream, &[u8]),
+    ) {
         let mut chunk = vec![0_u8; CHUNK_BYTES];
         let ports = [
             (&mut self.output, Stream::Output),

@@ -79,6 +79,14 @@ impl GuestDisk {
         })
     }
 
+    /// No work disk, for a guest that counts.
+    pub(super) fn none(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            work: String::new(),
+        }
+    }
+
     /// A work disk that the caller serves by NBD, with ext4 on it, on a socket
     /// `work.nbd` in `directory`.
     pub fn served(directory: &Path) -> Self {

@@ -9,7 +9,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use toll_wire::guest::{BOOT_MODULES_DIRECTORY, MODULES_DIRECTORY};
+use toll_wire::guest::{
+    BOOT_MODULES_DIRECTORY, COUNT_FILE, GuestAction, GuestRequest, MODULES_DIRECTORY,
+    TRIAL_MODULES_DIRECTORY,
+};
 
 use super::spec::GuestSpec;
 use crate::environment::process;
@@ -36,11 +39,24 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
         let name = format!("{MODULES_DIRECTORY}/{}", file_name(module));
         archive.host_file(&name, module)?;
     }
-    for (number, module) in spec.kernel.boot_modules.iter().enumerate() {
-        let name = format!("{BOOT_MODULES_DIRECTORY}/{number:03}-{}", file_name(module));
-        archive.host_file(&name, module)?;
+    for (directory, modules) in [
+        (BOOT_MODULES_DIRECTORY, &spec.kernel.boot_modules),
+        (TRIAL_MODULES_DIRECTORY, &spec.kernel.trial_modules),
+    ] {
+        for (number, module) in modules.iter().enumerate() {
+            let name = format!("{directory}/{number:03}-{}", file_name(module));
+            archive.host_file(&name, module)?;
+        }
     }
-    if let Some((program, applets)) = static_busybox() {
+    // A command that is counted must not find another program under a name of the
+    // host's.
+    if let Some(counted) = &spec.counted {
+        let action = GuestAction::Count(Box::new(counted.clone()));
+        let request = toll_wire::encode(&GuestRequest::new(action));
+        archive.entry(COUNT_FILE, MODE_FILE | 0o600, (0, 0), request.as_bytes());
+        let inside = counted.directory.join("x");
+        archive.directories_above(&inside.to_string_lossy());
+    } else if let Some((program, applets)) = static_busybox() {
         archive.host_file("/bin/busybox", &program)?;
         for applet in applets {
             archive.entry(
@@ -116,6 +132,11 @@ impl Archive {
 
     /// Adds something with the directories above it.
     fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {
+        self.directories_above(name);
+        self.raw(name.trim_start_matches('/'), mode, device, content);
+    }
+
+    fn directories_above(&mut self, name: &str) {
         let name = name.trim_start_matches('/');
         let mut above: Vec<&Path> = Path::new(name).ancestors().skip(1).collect();
         // The last is the root.
@@ -125,7 +146,6 @@ impl Archive {
                 self.raw(&directory.to_string_lossy(), MODE_DIRECTORY, (0, 0), b"");
             }
         }
-        self.raw(name, mode, device, content);
     }
 
     fn raw(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {

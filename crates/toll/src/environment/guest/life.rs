@@ -17,7 +17,6 @@ use super::log::last_words;
 use super::machine::{self, Card, Machine, Ports};
 use super::port::{LinePort, PortEnd, Wait};
 use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
-use crate::environment::kernel::Variant;
 
 /// Time beyond a trial's own limit that the guest has to answer. The init keeps
 /// that limit; only a guest that hangs needs this one.
@@ -71,10 +70,10 @@ impl Boot<'_> {
         let failed = GuestFailure::Failed;
         let program = machine::program().map_err(GuestFailure::Missing)?;
         initramfs::write(self.spec, &self.disk.directory().join(INITRAMFS)).map_err(failed)?;
-        let variant = self.spec.kernel.variant;
+        let kernel = self.spec.kernel.name.as_str();
         let accelerator = match self.spec.accelerator {
             AcceleratorChoice::Only(accelerator) => Some(accelerator),
-            AcceleratorChoice::Auto => accelerator::choose(&program, variant).map_err(failed)?,
+            AcceleratorChoice::Auto => accelerator::choose(&program, kernel).map_err(failed)?,
         };
         if let Some(accelerator) = accelerator {
             return self.under(&program, accelerator);
@@ -84,7 +83,7 @@ impl Boot<'_> {
             Err(GuestFailure::Failed(why)) => (self.under(&program, Accelerator::Tcg)?, Some(why)),
             booted => (booted?, None),
         };
-        accelerator::remember(&program, variant, obstacle);
+        accelerator::remember(&program, kernel, obstacle);
         Ok(guest)
     }
 
@@ -149,10 +148,7 @@ fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
         Accelerator::Icount => 900,
     };
     // A kernel that checks itself is that much slower.
-    let factor = match spec.kernel.variant {
-        Variant::Debug => 4,
-        Variant::Toll | Variant::Stock => 1,
-    };
+    let factor = if spec.kernel.checks_itself { 4 } else { 1 };
     Duration::from_secs(seconds * factor)
 }
 
@@ -201,7 +197,11 @@ impl Guest {
         boot.run()
     }
 
-    fn new(machine: Machine, ports: Ports, accelerator: Accelerator) -> std::io::Result<Self> {
+    pub(super) fn new(
+        machine: Machine,
+        ports: Ports,
+        accelerator: Accelerator,
+    ) -> std::io::Result<Self> {
         ports.output.set_nonblocking(true)?;
         ports.error.set_nonblocking(true)?;
         Ok(Self {
@@ -293,7 +293,7 @@ impl Guest {
     }
 
     /// Waits for what the init says next.
-    fn event(&mut self, wait: &Wait<'_>) -> Result<GuestEvent, Gone> {
+    pub(super) fn event(&mut self, wait: &Wait<'_>) -> Result<GuestEvent, Gone> {
         let line = self.requests.line(wait).map_err(|end| self.gone(end))?;
         self.decode(&line)
     }

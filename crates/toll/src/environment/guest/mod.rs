@@ -7,6 +7,7 @@
 mod accelerator;
 mod arguments;
 mod command;
+mod count;
 mod disk;
 mod initramfs;
 mod life;
@@ -21,6 +22,7 @@ mod tsc;
 use super::process;
 pub use accelerator::{kvm_state, retry_kvm};
 pub use command::{Input, Stream};
+pub use count::{Counted, count};
 pub use disk::GuestDisk;
 pub use initramfs::shell_obstacle;
 pub use life::{Guest, GuestFailure};

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use toll_wire::guest::CountedCommand;
+
 use crate::environment::kernel::Kernel;
 use crate::spec::guest::GuestAccelerator;
 
@@ -24,6 +26,8 @@ pub struct GuestSpec {
     pub probe: PathBuf,
     /// Further files: the path on the host, and the path in the guest.
     pub extra_files: Vec<(PathBuf, PathBuf)>,
+    /// What it counts the instructions of, in place of serving trials.
+    pub counted: Option<CountedCommand>,
 }
 
 impl GuestSpec {
@@ -40,6 +44,7 @@ impl GuestSpec {
             seed: 1,
             probe,
             extra_files: Vec::new(),
+            counted: None,
         }
     }
 }

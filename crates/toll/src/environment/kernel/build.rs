@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{Kernel, Variant, cache, find, paths, sources};
+use super::{Kernel, cache, find, inputs, paths, sources};
 use crate::environment::process;
 
 /// Longest wait before an interruption is looked for.
@@ -75,37 +75,50 @@ pub struct Built {
     pub unasked: Option<String>,
 }
 
-/// Checks that what these variants are built with is installed; a variant that is
-/// built already needs nothing. All that is missing is named at once.
-pub fn check_requirements(variants: &[Variant]) -> Result<(), BuildError> {
-    let missing = variants.iter().filter(|variant| find(**variant).is_err());
-    let names: Vec<&str> = missing.map(|variant| variant.word()).collect();
-    if names.is_empty() {
+/// Checks that what these kernels are built with is installed; one that is built
+/// already needs nothing. All that is missing is named at once.
+pub fn check_requirements(names: &[String]) -> Result<(), BuildError> {
+    let missing: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| find(name).is_err())
+        .collect();
+    if missing.is_empty() {
         return Ok(());
     }
-    let names = format!("NAMES={}", names.join(" "));
+    let mut settings = String::new();
+    for name in &missing {
+        settings += &inputs::of(name).map_err(BuildError::failed)?.settings;
+    }
+    let names = format!("NAMES={}", missing.join(" "));
     // From its standard input, since nothing is to be written yet.
     let mut command = make(&["-f", "-", "check", &names])?;
     command.current_dir("/");
-    attend(command, sources::makefile(), None, &mut |_| {}, &|| false).map(drop)
+    let makefile = sources::makefile();
+    // What follows is read behind the built-in kernels, which it may refer to.
+    let text = format!("{makefile}\n{settings}");
+    attend(command, &text, None, &mut |_| {}, &|| false).map(drop)
 }
 
 /// Builds a kernel unless the cache has it, with this many threads. Another
 /// build of this user is waited for; an interrupted one is gone on with.
 pub fn build(
-    variant: Variant,
+    name: &str,
     threads: usize,
     on_event: &mut dyn FnMut(BuildEvent<'_>),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Built, BuildError> {
     let place = paths::kernel_work().join("makefile");
     let directory = sources::lay_out(&place).map_err(|error| BuildError::file(&place, &error))?;
+    let inputs = inputs::of(name).map_err(BuildError::failed)?;
+    let named = write_settings(name, &inputs.settings)?;
     let mut run = |target: &str, progress: Option<Progress>| {
         let cache = paths::kernels();
         let cache = cache.parent().unwrap_or(&cache);
         let mut command = make(&["-C"])?;
         command.arg(&directory).arg(target).args([
-            format!("NAME={}", variant.word()),
+            format!("NAME={name}"),
+            format!("NAMED={}", named.display()),
             format!("JOBS={threads}"),
             format!("CACHE={}", cache.display()),
         ]);
@@ -117,8 +130,8 @@ pub fn build(
         unasked,
     };
     let description = match run("describe", None) {
-        Err(BuildError::Prerequisite(why)) if find(variant).is_ok() => {
-            let kernel = find(variant).map_err(BuildError::Prerequisite)?;
+        Err(BuildError::Prerequisite(why)) if find(name).is_ok() => {
+            let kernel = find(name).map_err(BuildError::Prerequisite)?;
             return Ok(found(kernel, Some(why)));
         }
         description => description?,
@@ -132,7 +145,7 @@ pub fn build(
     if let Ok(kernel) = cache::read(&entry) {
         return Ok(found(kernel, None));
     }
-    check_requirements(&[variant])?;
+    check_requirements(&[name.to_owned()])?;
     let progress = Progress {
         log: field("log").into(),
         expected: field("objects").parse().unwrap_or(0),
@@ -146,6 +159,16 @@ pub fn build(
         is_new: true,
         unasked: None,
     })
+}
+
+/// Writes what the Makefile is to know of a kernel; of a built-in one nothing.
+fn write_settings(name: &str, settings: &str) -> Result<PathBuf, BuildError> {
+    let directory = paths::kernel_work().join("named");
+    let file = directory.join(format!("{name}.mk"));
+    std::fs::create_dir_all(&directory)
+        .and_then(|()| std::fs::write(&file, settings))
+        .map_err(|error| BuildError::file(&file, &error))?;
+    Ok(file)
 }
 
 /// make, told to end when this program dies, however that happens.

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{BuildError, Kernel, Variant, find, paths};
+use super::{BuildError, Kernel, find, names, paths};
 
 /// The version of `kernel.json` that this program reads.
 const KERNEL_RECORD_VERSION: u32 = 1;
@@ -67,6 +67,7 @@ pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
     kernel.directory = directory.to_owned();
     let own = [&mut kernel.image, &mut kernel.config].into_iter();
     let modules = kernel.modules.iter_mut().chain(&mut kernel.boot_modules);
+    let modules = modules.chain(&mut kernel.trial_modules);
     for file in own.chain(modules) {
         *file = directory.join(&file);
         if !file.is_file() {
@@ -76,11 +77,12 @@ pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
     Ok(kernel)
 }
 
-/// All that the cache holds: by variant, the newest first.
+/// All that the cache holds: by name, the newest first.
 pub fn list() -> Vec<ListedKernel> {
-    let todays: Vec<PathBuf> = Variant::ALL
-        .into_iter()
-        .filter_map(|variant| Some(find(variant).ok()?.directory))
+    let names = names();
+    let todays: Vec<PathBuf> = names
+        .iter()
+        .filter_map(|name| Some(find(name).ok()?.directory))
         .collect();
     let mut listed: Vec<ListedKernel> = entries(&paths::kernels())
         .into_iter()
@@ -98,7 +100,11 @@ pub fn list() -> Vec<ListedKernel> {
         .collect();
     listed.sort_by_key(|listed| {
         let kernel = listed.kernel.as_ref();
-        let rank = kernel.map_or(Variant::ALL.len(), |kernel| kernel.variant as usize);
+        let rank = kernel.and_then(|kernel| {
+            let mut names = names.iter();
+            names.position(|name| name == kernel.name.as_str())
+        });
+        let rank = rank.unwrap_or(names.len());
         let built = kernel.map(|kernel| kernel.built_at.clone());
         (rank, std::cmp::Reverse(built))
     });
@@ -129,6 +135,8 @@ pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
     entries
         .chain(below(&work.join("build")))
         .chain(below(&work.join("makefile")))
+        .chain(below(&work.join("changes")))
+        .chain(below(&work.join("named")))
         .chain(sources)
         .chain(packages)
         .map(|path| {

@@ -5,6 +5,8 @@
 
 mod build;
 mod cache;
+mod definition;
+mod inputs;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -12,50 +14,27 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::paths;
+use crate::spec::KernelName;
 pub use build::{BuildError, BuildEvent, Built, build, check_requirements};
 pub use cache::{KernelState, ListedKernel, clean, list};
+pub use definition::{BUILT_IN, Definition, add, load, names, remove, require};
 
-/// Which kernel a guest runs.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
-)]
-pub enum Variant {
-    /// The pinned source with this project's patches, configured for guests.
-    #[serde(rename = "toll")]
-    Toll,
-    /// The same with the kernel's own checks (KASAN, lockdep): for tests, not
-    /// for measuring.
-    #[serde(rename = "toll-debug")]
-    #[value(name = "toll-debug")]
-    Debug,
-    /// A kernel of Debian's as it is.
-    #[serde(rename = "stock")]
-    Stock,
-}
-
-impl Variant {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 3] = [Self::Toll, Self::Debug, Self::Stock];
-
-    /// Its word on the command line and in experiment files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Toll => "toll",
-            Self::Debug => "toll-debug",
-            Self::Stock => "stock",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|variant| variant.word() == word)
-    }
+/// The machine that a kernel wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Board {
+    /// QEMU's microvm has virtio-mmio devices alone, which the kernel's command line lists. It
+    /// boots in a third of the time.
+    Microvm,
+    /// A PC with ACPI and PCI, for kernels of a distribution.
+    Pc,
 }
 
 /// A kernel that a guest can boot: the content of `kernel.json`, with paths that
 /// are relative there and absolute here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
-    pub variant: Variant,
+    pub name: KernelName,
     /// As `uname -r` has it.
     pub release: String,
     /// The image to boot (bzImage).
@@ -64,10 +43,15 @@ pub struct Kernel {
     pub config: PathBuf,
     /// This project's own modules, `.ko`.
     pub modules: Vec<PathBuf>,
+    /// Modules that are inserted for each trial and removed after it.
+    pub trial_modules: Vec<PathBuf>,
     /// Modules, uncompressed, that an initramfs must insert before a disk or a
     /// console is there, in this order; empty where they are built in.
     pub boot_modules: Vec<PathBuf>,
-    /// The name of its cache entry: variant and a hash of all that it was made
+    pub board: Board,
+    /// Whether it checks itself (KASAN), and so takes several times as long.
+    pub checks_itself: bool,
+    /// The name of its cache entry: name and a hash of all that it was made
     /// from.
     pub key: String,
     /// A hash of what this project gave to it: configuration, patches, modules.
@@ -85,34 +69,36 @@ pub struct Kernel {
     pub directory: PathBuf,
 }
 
-/// The newest kernel of a variant that is complete in the cache and made from
-/// what this program holds; if there is none, the command that makes it.
-pub fn find(variant: Variant) -> Result<Kernel, String> {
-    find_in(&paths::kernels(), variant, &sources::recipe(variant))
+/// The newest kernel of a name that is complete in the cache and made from what the
+/// name stands for now.
+///
+/// # Errors
+/// If there is none, with the command that makes it.
+pub fn find(name: &str) -> Result<Kernel, String> {
+    find_in(&paths::kernels(), name, &inputs::of(name)?.recipe)
 }
 
-fn find_in(cache: &Path, variant: Variant, recipe: &str) -> Result<Kernel, String> {
-    let word = variant.word();
-    let of_variant: Vec<Kernel> = cache::entries(cache)
+fn find_in(cache: &Path, name: &str, recipe: &str) -> Result<Kernel, String> {
+    let of_name: Vec<Kernel> = cache::entries(cache)
         .into_iter()
         .filter_map(|(_, kernel)| kernel.ok())
-        .filter(|kernel| kernel.variant == variant)
+        .filter(|kernel| kernel.name.as_str() == name)
         .collect();
-    let why = match of_variant.is_empty() {
+    let why = match of_name.is_empty() {
         true => "it is not built",
         false => {
-            "what is built was made from other patches, configuration or modules than this toll has"
+            "what is built was made from other patches, configuration or modules than it has now"
         }
     };
-    let command = match variant {
-        Variant::Toll => "toll kernel build".to_owned(),
-        _ => format!("toll kernel build {word}"),
+    let command = match name {
+        "toll" => "toll kernel build".to_owned(),
+        _ => format!("toll kernel build {name}"),
     };
-    of_variant
+    of_name
         .into_iter()
         .filter(|kernel| kernel.recipe == recipe)
         .max_by(|a, b| a.built_at.cmp(&b.built_at))
-        .ok_or_else(|| format!("cannot use kernel {word}: {why}; run {command}"))
+        .ok_or_else(|| format!("cannot use kernel {name}: {why}; run {command}"))
 }
 
 #[cfg(test)]
@@ -126,9 +112,10 @@ mod tests {
             std::fs::write(directory.join(name), "").unwrap();
         }
         let record = serde_json::json!({
-            "version": 1, "variant": "stock", "key": key, "recipe": recipe, "release": "6.1.0",
+            "version": 1, "name": "stock", "key": key, "recipe": recipe, "release": "6.1.0",
             "source": "linux-image 6.1", "compiler": "gcc 12", "patches": [], "image": "bzImage",
-            "config": "config", "modules": [], "boot_modules": [], "built_at": built_at,
+            "config": "config", "modules": [], "trial_modules": [], "boot_modules": [], "board": "pc",
+            "checks_itself": false, "built_at": built_at,
         });
         std::fs::write(directory.join("kernel.json"), record.to_string()).unwrap();
     }
@@ -136,7 +123,7 @@ mod tests {
     #[test]
     fn the_newest_kernel_of_todays_recipe_is_found() {
         let cache = tempfile::tempdir().unwrap();
-        let find = || find_in(cache.path(), Variant::Stock, "today");
+        let find = || find_in(cache.path(), "stock", "today");
         let missing = find().unwrap_err();
         assert_eq!(
             missing,
@@ -150,15 +137,6 @@ mod tests {
         let found = find().unwrap();
         assert_eq!(found.key, "stock-3");
         assert!(found.image.is_absolute() && found.image.is_file());
-        assert!(find_in(cache.path(), Variant::Toll, "today").is_err());
-    }
-
-    #[test]
-    fn every_variant_has_a_word_of_its_own_which_records_use_too() {
-        for variant in Variant::ALL {
-            assert_eq!(Variant::from_word(variant.word()), Some(variant));
-            let json = serde_json::to_value(variant).unwrap();
-            assert_eq!(json, variant.word());
-        }
+        assert!(find_in(cache.path(), "toll", "today").is_err());
     }
 }

@@ -5,6 +5,7 @@ use crate::claim::Run;
 use text::{Paint, Text, paragraph};
 
 mod calls;
+mod count;
 mod devices;
 mod dhcp;
 mod guest;
@@ -18,6 +19,7 @@ mod trace;
 pub(super) mod verdicts;
 
 pub use calls::of_call as listed_call;
+pub use count::of_commands as counted;
 pub use devices::of_report as devices;
 pub use dhcp::of_report as dhcp;
 pub use guest::kernel_logs;

@@ -4,7 +4,7 @@ use super::Style;
 use super::text::{Paint, Text, columns};
 use super::verdicts::paint;
 use crate::claim::model::{Advice, Outcome, Verdict};
-use crate::claim::{ALPHA, Run, untestable_cause};
+use crate::claim::{Run, untestable_cause};
 use crate::format;
 use crate::report::words;
 
@@ -27,7 +27,9 @@ pub fn of_runs(runs: &[Run], not_run: &[(String, String)], style: Style) -> Text
     lines.add(&title, Paint::Bold);
     lines.add(&"─".repeat(columns(&title).min(style.width)), Paint::Dim);
     lines.add(&words::counts(verdicts()), Paint::Plain);
-    wrong(&mut lines, runs);
+    if let Some(line) = words::wrong_verdicts(runs.iter().filter(|run| run.is_judged()).count()) {
+        lines.add(&line, Paint::Plain);
+    }
     refuted(&mut lines, verdicts().collect());
     advice(&mut lines, runs);
     untestable(&mut lines, verdicts(), not_run);
@@ -70,20 +72,6 @@ fn cut(line: &str, width: usize) -> String {
         kept.push(character);
     }
     format!("{}…", kept.trim_end())
-}
-
-/// How many experiments may hold a wrong verdict: each has an error of its own.
-fn wrong(lines: &mut Lines, runs: &[Run]) {
-    let is_judged = |one: &Verdict| one.outcome != Outcome::NotTestable;
-    let has_judged = |run: &&Run| run.analysis.verdicts.iter().any(is_judged);
-    let count = runs.iter().filter(has_judged).count();
-    if count > 1 {
-        let share = format::percent(ALPHA);
-        let mean = ALPHA * count as f64;
-        let told = "of experiments have a wrong verdict: on average";
-        let line = format!("at most {share} {told} {mean:.2} of these {count}");
-        lines.add(&line, Paint::Plain);
-    }
 }
 
 /// The refuted claims, those first whose intervals lie farthest past the bound.

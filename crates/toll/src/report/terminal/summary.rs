@@ -122,7 +122,7 @@ fn treatments(reported: &Run, style: Style) -> Text {
 }
 
 fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
-    if compared.rows.is_empty() {
+    if compared.rows.is_empty() && !compared.is_list {
         return paragraph("No treatments.", 0, Paint::Plain, style);
     }
     let (first, others) = compared.columns.split_first().expect("a column of labels");
@@ -143,15 +143,22 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
             row
         })
         .collect();
-    let mut text = table(&columns, &rows, style);
-    for note in &compared.footnotes {
-        text += paragraph(note, 0, Paint::Dim, style);
+    let sentence = compared.sentence.iter();
+    let sentence: Text = sentence
+        .map(|text| paragraph(text, 0, Paint::Bold, style))
+        .collect();
+    let table = match rows.is_empty() {
+        true => Text::default(),
+        false => table(&columns, &rows, style),
+    };
+    let notes = compared.footnotes.iter();
+    let notes: Text = notes
+        .map(|note| paragraph(note, 0, Paint::Dim, style))
+        .collect();
+    match compared.is_list {
+        true => Text::sections([sentence, table, notes]),
+        false => Text::sections([table + notes, sentence]),
     }
-    if let Some(sentence) = &compared.sentence {
-        text.gap();
-        text += paragraph(sentence, 0, Paint::Bold, style);
-    }
-    text
 }
 
 fn noise(analysis: &Analysis, style: Style) -> Text {

@@ -1,0 +1,149 @@
+//! How often a search for the version that brought a change finds it, and in how many
+//! trials, by simulation.
+
+mod fixed;
+#[path = "../../../crates/stats/tests/simulation/mod.rs"]
+mod simulation;
+mod table;
+
+use std::collections::BTreeSet;
+
+use toll_core::bisect::{Bisection, Block, Ending, Limits, Next};
+use toll_core::claim::model::Better;
+use toll_stats::Rng;
+
+pub use fixed::{Fixed, fixed};
+use simulation::Disturbances;
+pub use simulation::{WORLDS, World};
+pub use table::{Effort, Tally, table, tally};
+
+/// What lies on the values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Noise {
+    /// As path lengths have it: 0.02 % of each boot.
+    PathLength,
+    /// As times have it.
+    Time(World),
+}
+
+/// A history: version 0 and so many after it.
+#[derive(Debug, Clone, Copy)]
+pub struct History {
+    pub versions: usize,
+    /// The first version with the change, if there is one.
+    pub culprit: Option<usize>,
+    /// The change, such as 0.03 for 3 % more.
+    pub change: f64,
+    pub noise: Noise,
+}
+
+impl History {
+    /// One of so many versions; where its change is follows from the seed.
+    pub fn drawn(versions: usize, change: f64, noise: Noise, seed: u64) -> Self {
+        let culprit = 1 + Rng::new(seed).fork(2).below(versions);
+        Self {
+            versions,
+            culprit: (change != 0.0).then_some(culprit),
+            change,
+            noise,
+        }
+    }
+}
+
+/// How a search in a history came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// This version brought it.
+    Version(usize),
+    /// No difference, or none that is decided.
+    NoDifference,
+    /// The difference is there, but no version was confirmed.
+    NotConfirmed,
+}
+
+/// One search.
+#[derive(Debug, Clone, Copy)]
+pub struct Searched {
+    pub answer: Answer,
+    /// Trials: one version in one block.
+    pub trials: usize,
+    /// Versions that were measured, and so had to be built.
+    pub built: usize,
+}
+
+/// Draws blocks of a history; equal seeds give equal blocks.
+struct Laboratory {
+    history: History,
+    disturbances: Option<Disturbances>,
+    rng: Rng,
+    trials: usize,
+    built: BTreeSet<usize>,
+}
+
+impl Laboratory {
+    fn new(history: History, seed: u64) -> Self {
+        let disturbances = match history.noise {
+            Noise::PathLength => None,
+            Noise::Time(world) => Some(Disturbances::new(world, seed)),
+        };
+        Self {
+            history,
+            disturbances,
+            rng: Rng::new(seed).fork(1),
+            trials: 0,
+            built: BTreeSet::new(),
+        }
+    }
+
+    fn block(&mut self, places: &[usize]) -> Block {
+        let mut order = places.to_vec();
+        self.rng.shuffle(&mut order);
+        self.trials += order.len();
+        self.built.extend(&order);
+        let measure = |place| {
+            let noise = match &mut self.disturbances {
+                None => 0.0002 * self.rng.normal(),
+                Some(disturbances) => disturbances.draw(),
+            };
+            let is_changed = self.history.culprit.is_some_and(|first| place >= first);
+            let change = if is_changed {
+                self.history.change.ln_1p()
+            } else {
+                0.0
+            };
+            (place, change + noise)
+        };
+        order.into_iter().map(measure).collect()
+    }
+
+    fn searched(&self, answer: Answer) -> Searched {
+        Searched {
+            answer,
+            trials: self.trials,
+            built: self.built.len(),
+        }
+    }
+}
+
+/// Searches a history as `toll` does.
+pub fn search(history: History, seed: u64) -> Searched {
+    let mut laboratory = Laboratory::new(history, seed);
+    let limits = Limits::of(history.versions);
+    let mut bisection = Bisection::new(history.versions, Better::Lower, limits);
+    loop {
+        match bisection.next() {
+            Next::Measure {
+                stage,
+                places,
+                blocks,
+            } => (0..blocks).for_each(|_| bisection.add(stage, laboratory.block(&places))),
+            Next::Done(ending) => {
+                return laboratory.searched(match ending {
+                    Ending::NoDifference => Answer::NoDifference,
+                    Ending::Confirmed { gap, .. } => Answer::Version(gap.at),
+                    Ending::NotConfirmed { .. } => Answer::NotConfirmed,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Making of an experiment a comparison of two kernels.
+
+use super::guest::PLACE;
+use super::overrides::{LevelOverride, apply_levels};
+use super::{Experiment, Level, Selector, SpecError, WorkloadKind};
+
+/// What is compared where trials have it, the path length first. Times are compared
+/// where they mean something.
+const METRICS: [&str; 12] = [
+    "path_length_instructions",
+    "minor_faults",
+    "major_faults",
+    "voluntary_switches",
+    "block_input_bytes",
+    "block_output_bytes",
+    "boot_path_length_instructions",
+    "kernel_image_bytes",
+    "kernel_code_bytes",
+    "kernel_data_bytes",
+    "slab_bytes",
+    "slab_per_object_bytes",
+];
+
+const TIME: &str = "duration_ns";
+
+/// The kernel's command line for the sides of a comparison of a kernel with itself. The
+/// kernel takes no notice of a module that it has not.
+const SIDES: [&str; 2] = ["toll.side=a", "toll.side=b"];
+
+impl Experiment {
+    /// Puts all trials into guests of two kernels, each compared with itself under the
+    /// other kernel, all other levels alike. What the experiment asks itself goes: its
+    /// claims compare other things. `accelerators` are levels: `icount`, and `kvm` for
+    /// times.
+    ///
+    /// # Errors
+    /// If the experiment cannot run in guests of these kernels.
+    pub fn compare_kernels(
+        &mut self,
+        base: &str,
+        new: &str,
+        accelerators: &[&str],
+    ) -> Result<(), SpecError> {
+        self.move_into_guest();
+        self.claims.clear();
+        self.derived.clear();
+        self.tables.clear();
+        self.figures.clear();
+        self.advice.clear();
+        self.report = None;
+        self.twins.clear();
+        self.reference = None;
+        let of_guest = |name: &str, levels: &[&str]| LevelOverride {
+            name: name.to_owned(),
+            levels: levels.iter().map(|text| Level::new(text)).collect(),
+            is_size: false,
+        };
+        let mut chosen = vec![of_guest("accelerator", accelerators)];
+        if self.factor(PLACE).is_some() {
+            chosen.push(of_guest(PLACE, &[super::guest::IN_GUEST]));
+        }
+        let (side, levels) = match base == new {
+            true => ("command_line", SIDES),
+            false => ("kernel", [base, new]),
+        };
+        if base == new {
+            chosen.push(of_guest("kernel", &[base]));
+        }
+        chosen.push(of_guest(side, &levels));
+        apply_levels(self, &chosen)?;
+        self.reference = Some(Selector::from([(side.to_owned(), Level::new(levels[0]))]));
+        let has_time = accelerators.iter().any(|word| *word != "icount");
+        let metrics: Vec<String> = METRICS
+            .into_iter()
+            .chain(has_time.then_some(TIME))
+            .filter(|metric| self.can_have(metric))
+            .map(str::to_owned)
+            .collect();
+        self.compare_in(&metrics);
+        Ok(())
+    }
+
+    /// Whether a workload of the experiment has a metric.
+    fn can_have(&self, metric: &str) -> bool {
+        let has = |kind: WorkloadKind| kind.metrics().iter().any(|known| known == metric);
+        has(self.workload.kind) || self.rows.iter().any(|row| has(row.kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::blocks_needed;
+    use crate::plan::{Plan, pairs};
+    use crate::spec::builtin::{BUILTINS, KERNEL};
+
+    fn compared(toml: &str, base: &str, new: &str) -> (Experiment, Plan) {
+        let mut experiment = crate::spec::parse(toml, "it", "standard").unwrap();
+        let done = experiment.compare_kernels(base, new, &["icount"]);
+        done.unwrap_or_else(|error| panic!("{}: {error}", experiment.name));
+        let plan = Plan::new(&experiment, 1).unwrap();
+        (experiment, plan)
+    }
+
+    #[test]
+    fn each_treatment_has_its_own_under_the_other_kernel() {
+        for (base, new) in [("toll", "stock"), ("toll", "toll")] {
+            let (mut experiment, plan) = compared(KERNEL.toml, base, new);
+            let pairs = pairs(&experiment, &plan.treatments);
+            let own = plan.treatments.iter().filter(|one| one.twin_of.is_none());
+            assert_eq!(2 * pairs.len(), own.count());
+            for (one, to) in pairs {
+                let [one, to] = [one, to].map(|index| &plan.treatments[index]);
+                assert_ne!(one.boot(), to.boot());
+                assert_eq!(one.levels["row"], to.levels["row"]);
+                assert_eq!(to.levels["kernel"].text, base);
+            }
+            // A number of blocks that is fixed beforehand takes no error for looking.
+            experiment.run.min_blocks = experiment.run.max_blocks;
+            let needed = blocks_needed(&experiment, &plan.treatments).unwrap();
+            assert_eq!(needed, 15);
+        }
+    }
+
+    #[test]
+    fn experiments_of_guests_are_compared_without_their_claims() {
+        for name in ["primes", "reclaim", "crossing"] {
+            let builtin = BUILTINS.iter().find(|one| one.name == name).unwrap();
+            let (experiment, plan) = compared(builtin.toml, "toll", "stock");
+            assert!(experiment.claims.is_empty());
+            assert!(!pairs(&experiment, &plan.treatments).is_empty(), "{name}");
+            let in_guest = plan.treatments.iter().all(|one| one.boot().is_some());
+            assert!(in_guest, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_built_in_set_covers_most_of_the_system_calls() {
+        let experiment = crate::spec::parse(KERNEL.toml, "kernel", "standard").unwrap();
+        let programs = experiment.rows.iter().filter_map(|row| {
+            let text = row.parameters.get("program")?.text.clone();
+            Some(toll_wire::Program::try_from(text).unwrap())
+        });
+        let programs: Vec<_> = programs.collect();
+        let names = programs.iter().flat_map(toll_wire::Program::names);
+        let names: std::collections::BTreeSet<&str> = names.collect();
+        // Of the 373 in the table of Linux 6.12, some 20 of which no kernel has.
+        assert!(names.len() >= 260, "{}", names.len());
+    }
+}

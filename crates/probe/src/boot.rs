@@ -1,0 +1,112 @@
+//! What booting this guest took, and what its kernel takes.
+//!
+//! The init reads clock and slab memory when it starts and when it is ready, and
+//! hands both on, since every trial is a later process.
+
+use std::fs::read_to_string;
+
+use toll_wire::{BootRequest, Failure, Request, Sample, TrialData};
+
+use crate::failure::{self, OrFail};
+use crate::meter::put;
+use crate::proc_file;
+use crate::trial::repeat;
+
+/// The variable in which the init says what [`Booted`] holds.
+pub const VARIABLE: &str = "TOLL_BOOTED";
+
+/// What the init read.
+#[derive(Debug, Clone, Copy)]
+pub struct Booted {
+    /// Time until the init started; instructions where the clock counts them.
+    pub start_ns: u64,
+    /// Slab memory when the guest was ready.
+    pub slab_bytes: u64,
+}
+
+impl Booted {
+    pub fn to_text(self) -> String {
+        format!("{} {}", self.start_ns, self.slab_bytes)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (start, slab) = text.split_once(' ')?;
+        Some(Self {
+            start_ns: start.parse().ok()?,
+            slab_bytes: slab.parse().ok()?,
+        })
+    }
+}
+
+pub fn run(request: &Request, boot: &BootRequest) -> Result<TrialData, Failure> {
+    let told = std::env::var(VARIABLE).ok();
+    let Some(booted) = told.as_deref().and_then(Booted::read) else {
+        return Err(failure::unsupported(
+            "cannot measure a boot: only guests are booted for a trial; add --guest",
+        ));
+    };
+    let map = read_to_string("/proc/iomem").instrument_to("read /proc/iomem")?;
+    repeat(request.warmup_iterations, request.iterations, || {
+        let mut sample = Sample::default();
+        put(&mut sample, "boot_duration_ns", booted.start_ns as f64);
+        put(&mut sample, "kernel_image_bytes", boot.image_bytes as f64);
+        put(&mut sample, "slab_bytes", booted.slab_bytes as f64);
+        for (metric, parts) in PARTS {
+            put(&mut sample, metric, held(&map, parts) as f64);
+        }
+        Ok(sample)
+    })
+}
+
+/// Parts of the kernel in memory, as `/proc/iomem` names them.
+const PARTS: [(&str, &[&str]); 2] = [
+    ("kernel_code_bytes", &["Kernel code"]),
+    (
+        "kernel_data_bytes",
+        &["Kernel rodata", "Kernel data", "Kernel bss"],
+    ),
+];
+
+/// Bytes of lines such as `  01000000-017fffff : Kernel code`.
+fn held(map: &str, parts: &[&str]) -> u64 {
+    let bytes = |line: &str| {
+        let (range, name) = line.trim().split_once(" : ")?;
+        let (first, last) = range.split_once('-')?;
+        let address = |text| u64::from_str_radix(text, 16).ok();
+        let bytes = address(last)?
+            .checked_sub(address(first)?)?
+            .checked_add(1)?;
+        parts.contains(&name).then_some(bytes)
+    };
+    map.lines().filter_map(bytes).sum()
+}
+
+/// Slab memory of the kernel's (proc_meminfo(5)).
+pub fn slab_bytes() -> Option<u64> {
+    proc_file::bytes(&read_to_string("/proc/meminfo").ok()?, "Slab")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_kernel_are_added_up() {
+        let map = "00100000-0fffffff : System RAM\n  01000000-017fffff : Kernel code\n  \
+                   01800000-018fffff : Kernel rodata\n  01a00000-01a00fff : Kernel bss\n";
+        assert_eq!(held(map, PARTS[0].1), 8 << 20);
+        assert_eq!(held(map, PARTS[1].1), (1 << 20) + 4096);
+    }
+
+    #[test]
+    fn what_the_init_says_is_read_as_it_was() {
+        let booted = Booted {
+            start_ns: 7,
+            slab_bytes: 9,
+        };
+        let read = Booted::read(&booted.to_text()).unwrap();
+        assert_eq!((read.start_ns, read.slab_bytes), (7, 9));
+        assert!(Booted::read("7").is_none());
+        assert!(slab_bytes().unwrap() > 0);
+    }
+}

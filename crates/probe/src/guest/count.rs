@@ -1,0 +1,192 @@
+//! The command of a guest whose instructions are counted.
+//!
+//! Whatever comes from outside comes at another instruction each time. So the command
+//! lies in the archive from which the guest starts, its output goes into files in
+//! memory, and nobody is spoken to before it has ended.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an init starts what is to be counted"
+)]
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::thread::{ClockId, clock_nanosleep_absolute};
+use rustix::time::{Timespec, clock_gettime};
+use toll_wire::guest::{
+    COUNT_FILE, CountedCommand, CountedEnd, ERROR_PORT, GuestAction, GuestEnd, OUTPUT_PORT,
+    decode_guest_request,
+};
+
+use super::port::Port;
+use crate::command::child;
+use crate::count_mark;
+use crate::random::split_mix;
+
+/// Where the command's output goes: in the root, which is in memory.
+const OUTPUT_FILE: &str = "/count.output";
+const ERROR_FILE: &str = "/count.error";
+
+/// Every command begins at a whole number of seconds of the guest's clock, so that the
+/// kernel's ticks come at the same instructions of it. The second before is for what
+/// the kernel has put off while it booted.
+const PAUSE_S: i64 = 2;
+
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Carries out the command and tells what is known of it.
+pub fn run() -> Result<CountedEnd, String> {
+    let text = fs::read_to_string(COUNT_FILE)
+        .map_err(|error| format!("cannot read {COUNT_FILE}: {error}"))?;
+    let request = decode_guest_request(&text).map_err(|error| error.to_string())?;
+    let GuestAction::Count(asked) = request.action else {
+        return Err(format!("cannot use {COUNT_FILE}: nothing is to be counted"));
+    };
+    prepare(asked.seed).map_err(|error| format!("cannot prepare the guest: {error}"))?;
+    let ended = start(&asked).and_then(|child| {
+        let ended = child::wait(&child);
+        count_mark::end();
+        ended
+    });
+    let ended = ended.map_err(|error| {
+        let program = asked.program.display();
+        format!("cannot run {program} in the guest: {error}; add what it needs with --file")
+    })?;
+    super::end_processes();
+    let length = |path: &str| fs::metadata(path).map_or(0, |file| file.len());
+    Ok(CountedEnd {
+        end: GuestEnd {
+            status: ended.status(),
+            signal: ended.signal(),
+            output_bytes: length(OUTPUT_FILE),
+            error_bytes: length(ERROR_FILE),
+        },
+        minor_faults: ended.usage.minor_faults,
+        major_faults: ended.usage.major_faults,
+        kernel_release: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
+        symbols: functions(&fs::read_to_string("/proc/kallsyms").unwrap_or_default()),
+    })
+}
+
+/// Sends what the command wrote.
+pub fn send_output() -> Result<(), String> {
+    for (port, path) in [(OUTPUT_PORT, OUTPUT_FILE), (ERROR_PORT, ERROR_FILE)] {
+        let mut port = Port::open(port)?;
+        let mut chunk = vec![0_u8; CHUNK_BYTES];
+        let mut send = || -> io::Result<()> {
+            let mut file = File::open(path)?;
+            loop {
+                match file.read(&mut chunk)? {
+                    0 => return Ok(()),
+                    count => port.send(&chunk[..count])?,
+                }
+            }
+        };
+        send().map_err(|error| format!("cannot send {path}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn prepare(seed: u64) -> io::Result<()> {
+    add_entropy(seed)?;
+    fs::write("/proc/sys/kernel/randomize_va_space", "0")?;
+    // Kernels without it show addresses to root anyway.
+    let _ = fs::write("/proc/sys/kernel/kptr_restrict", "0");
+    fs::create_dir_all("/tmp")?;
+    fs::set_permissions("/tmp", Permissions::from_mode(0o1777))?;
+    for (link, target) in [
+        ("/dev/fd", "/proc/self/fd"),
+        ("/dev/stdin", "/proc/self/fd/0"),
+    ] {
+        // Kernels may have made them.
+        let _ = std::os::unix::fs::symlink(target, link);
+    }
+    Ok(())
+}
+
+/// Seeds the guest's random numbers, of which a guest without a clock of its own and
+/// without the CPU's would gather enough for a second (random(4)).
+fn add_entropy(seed: u64) -> io::Result<()> {
+    /// `_IOW('R', 3, int[2])`
+    const RNDADDENTROPY: libc::c_ulong = 0x4008_5203;
+    const WORDS: usize = 8;
+    /// `struct rand_pool_info`
+    #[repr(C)]
+    struct Pool {
+        entropy_bits: i32,
+        bytes: i32,
+        words: [u32; WORDS],
+    }
+    let mut state = seed;
+    let pool = Pool {
+        entropy_bits: 256,
+        bytes: 32,
+        words: [0; WORDS].map(|_| (split_mix(&mut state) >> 32) as u32),
+    };
+    let file = File::options().write(true).open("/dev/random")?;
+    // SAFETY: the kernel reads the pool, whose length it has, and keeps nothing of it.
+    match unsafe { libc::ioctl(file.as_raw_fd(), RNDADDENTROPY as _, &pool) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn start(asked: &CountedCommand) -> io::Result<Child> {
+    let (name, arguments) = asked
+        .words
+        .split_first()
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(&asked.program);
+    command
+        .arg0(name)
+        .args(arguments)
+        .env_clear()
+        .envs(&asked.environment)
+        .current_dir(&asked.directory)
+        .stdin(Stdio::from(File::open(&asked.input)?))
+        .stdout(Stdio::from(File::create(OUTPUT_FILE)?))
+        .stderr(Stdio::from(File::create(ERROR_FILE)?));
+    let mark = || {
+        count_mark::begin();
+        Ok(())
+    };
+    // SAFETY: between fork and exec it carries out one instruction that does nothing.
+    unsafe { command.pre_exec(mark) };
+    let now = clock_gettime(ClockId::Monotonic);
+    let begin = Timespec {
+        tv_sec: now.tv_sec + PAUSE_S,
+        tv_nsec: 0,
+    };
+    clock_nanosleep_absolute(ClockId::Monotonic, &begin)?;
+    command.spawn()
+}
+
+/// The lines of functions among those of all symbols (nm(1)).
+fn functions(symbols: &str) -> String {
+    let is_function = |line: &&str| {
+        let kind = line.split(' ').nth(1);
+        kind.is_some_and(|kind| ["t", "T", "w", "W"].contains(&kind))
+    };
+    let lines: Vec<&str> = symbols.lines().filter(is_function).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_told_from_other_symbols() {
+        let symbols = "ffffffff81000000 T _text\nffffffff82000000 D jiffies\n\
+                       ffffffffc0000000 t ours\t[ours]";
+        let expected = "ffffffff81000000 T _text\nffffffffc0000000 t ours\t[ours]";
+        assert_eq!(functions(symbols), expected);
+    }
+}

@@ -1,0 +1,186 @@
+//! `toll bisect`
+
+mod measure;
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+
+use super::run::{exit_code_of, listen};
+use super::{Failure, output};
+use crate::bisect::{Bisection, Ending, Limits, Next, Stage};
+use crate::claim::better_side;
+use crate::environment::history::{BuildFailure, Repository, Version};
+use crate::environment::paths;
+use crate::trial::{Interrupt, RunLock};
+use measure::{Measured, Measurements};
+
+const NOTES: &str = "\
+Examples:
+  toll bisect v1.0..HEAD --build 'cargo build --release' '{tree}/target/release/prog input'
+  toll bisect v1.0..HEAD --build make --metric max_rss_bytes '{tree}/prog'
+
+The commits are those from GOOD to BAD along first parents. Each that is needed is laid out in the
+cache and built there; the repository is only read. Commits that do not build or run are left out.
+If the ends differ, the commits between them are measured in turn with both, in random blocks, until
+one is probable. Then it is compared with the one before it in fresh blocks: only that names it.
+
+Everything measured is kept as runs (see `toll list`). The same command line goes on with them.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(super) struct BisectArguments {
+    /// A commit without the change and a later one with it
+    #[arg(value_name = "GOOD..BAD", value_parser = parse_range)]
+    range: (String, String),
+    /// Command to measure, with {tree} for the directory of a commit
+    command: String,
+    /// Git repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    tree: PathBuf,
+    /// Command that builds a commit, run in its directory by sh
+    #[arg(long, value_name = "COMMAND")]
+    build: Option<String>,
+    /// Metric to compare
+    #[arg(long, value_name = "NAME", default_value = "duration_ns")]
+    metric: String,
+}
+
+fn parse_range(text: &str) -> Result<(String, String), String> {
+    match text.split_once("..") {
+        Some((good, bad)) if !good.is_empty() && !bad.is_empty() && !bad.starts_with('.') => {
+            Ok((good.to_owned(), bad.to_owned()))
+        }
+        _ => Err("expected two commits, such as v1.0..HEAD".into()),
+    }
+}
+
+pub(super) fn run(arguments: &BisectArguments, store: &Path) -> anyhow::Result<ExitCode> {
+    if !arguments.command.contains(measure::TREE) {
+        bail!(Failure::Usage(format!(
+            "cannot tell the commits' programs apart: the command does not name {}, the directory \
+             of a commit",
+            measure::TREE
+        )));
+    }
+    let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
+    let (good, bad) = &arguments.range;
+    let versions = repository.range(good, bad).map_err(Failure::Usage)?;
+    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let interrupt = listen()?;
+    let mut store = output::open_store(store)?;
+    let measurements = Measurements::new(arguments, &repository, &versions, &mut store)?;
+    let mut search = Search {
+        arguments,
+        repository: &repository,
+        versions: &versions,
+        measurements,
+        interrupt,
+    };
+    search.run()
+}
+
+struct Search<'a> {
+    arguments: &'a BisectArguments,
+    repository: &'a Repository,
+    versions: &'a [Version],
+    measurements: Measurements<'a>,
+    interrupt: Interrupt,
+}
+
+impl Search<'_> {
+    fn run(&mut self) -> anyhow::Result<ExitCode> {
+        let last = self.versions.len() - 1;
+        let experiment = self.measurements.experiment(&[0, last], 1)?;
+        output::line(&show::heading(self.versions, &self.arguments.metric))?;
+        let better = better_side(&experiment, &self.arguments.metric);
+        let mut bisection = Bisection::new(last, better, Limits::of(last));
+        loop {
+            if let Some(signal) = self.interrupt.signal() {
+                output::note("interrupted; the same command goes on");
+                return Ok(exit_code_of(signal));
+            }
+            match bisection.next() {
+                Next::Done(ending) => return self.conclude(&bisection, &ending),
+                Next::Measure {
+                    stage,
+                    places,
+                    blocks,
+                } => self.step(&mut bisection, stage, &places, blocks)?,
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        bisection: &mut Bisection,
+        stage: Stage,
+        places: &[usize],
+        blocks: usize,
+    ) -> anyhow::Result<()> {
+        if !self.measurements.are_stored(stage, places, blocks)?
+            && let Some((place, why)) = self.prepare(places)?
+        {
+            return self.leave_out(bisection, place, &why);
+        }
+        if self.interrupt.signal().is_some() {
+            return Ok(());
+        }
+        match self.measurements.measure(stage, places, blocks)? {
+            Measured::Blocks(blocks) => {
+                blocks
+                    .into_iter()
+                    .for_each(|block| bisection.add(stage, block));
+                output::listing(&[show::step(self.versions, bisection, stage, places)])
+            }
+            Measured::Failed(place, why) => self.leave_out(bisection, place, &why),
+            Measured::Interrupted => Ok(()),
+        }
+    }
+
+    /// Builds versions. Gives the first that does not build, with the reason.
+    fn prepare(&self, places: &[usize]) -> anyhow::Result<Option<(usize, String)>> {
+        let build = self.arguments.build.as_deref();
+        for place in places {
+            let version = &self.versions[*place];
+            let is_interrupted = || self.interrupt.signal().is_some();
+            match self.repository.prepare(version, build, &is_interrupted) {
+                Ok(_) => {}
+                Err(_) if is_interrupted() => return Ok(None),
+                Err(BuildFailure::OfVersion(why)) => {
+                    return Ok(Some((*place, format!("it does not build: {why}"))));
+                }
+                Err(BuildFailure::Other(why)) => bail!("{why}"),
+            }
+        }
+        Ok(None)
+    }
+
+    fn leave_out(&self, bisection: &mut Bisection, place: usize, why: &str) -> anyhow::Result<()> {
+        let version = self.versions[place].short();
+        if place == 0 || place + 1 == self.versions.len() {
+            return Err(anyhow!(
+                "cannot measure {version}, an end of the range: {why}"
+            ));
+        }
+        bisection.skip(place);
+        output::listing(&[format!("{version} is left out: {why}")])
+    }
+
+    /// What was built goes: the same search is answered from the store.
+    fn conclude(&self, bisection: &Bisection, ending: &Ending) -> anyhow::Result<ExitCode> {
+        let build = self.arguments.build.as_deref();
+        let removed = self.repository.remove_built(build);
+        removed.unwrap_or_else(|why| output::note(&format!("warning: {why}")));
+        output::listing(&show::conclusion(
+            self.versions,
+            bisection,
+            ending,
+            &self.arguments.metric,
+        ))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

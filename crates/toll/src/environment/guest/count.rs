@@ -1,0 +1,100 @@
+//! A guest that counts the instructions of one command.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use toll_wire::guest::{CountedEnd, GuestEvent};
+
+use super::command::{Input, Stream};
+use super::disk::{GuestDisk, INITRAMFS};
+use super::initramfs;
+use super::life::{Boot, Gone, Guest, GuestFailure};
+use super::machine::{self, Card, Machine};
+use super::port::Wait;
+use super::spec::{Accelerator, GuestSpec};
+
+/// The plugin's name in the directory of a guest.
+pub(super) const PLUGIN: &str = "count_blocks.so";
+
+/// The name there of what it counted.
+pub(super) const COUNTS: &str = "counts";
+
+const PLUGIN_FILE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count_blocks.so"));
+
+/// Longest wait for output that a guest has announced.
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a guest counted.
+#[derive(Debug)]
+pub struct Counted {
+    pub end: CountedEnd,
+    /// What the plugin wrote.
+    pub records: Vec<u8>,
+    /// What the command wrote to standard error.
+    pub errors: Vec<u8>,
+}
+
+/// Boots a guest that counts its command, and waits until it has.
+pub fn count(
+    spec: &GuestSpec,
+    directory: &Path,
+    timeout: Duration,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Counted, GuestFailure> {
+    let failed = |why: &dyn std::fmt::Display| {
+        GuestFailure::Failed(format!("cannot count in a guest: {why}"))
+    };
+    let program = machine::program().map_err(GuestFailure::Missing)?;
+    let disk = GuestDisk::none(directory);
+    std::fs::write(directory.join(PLUGIN), PLUGIN_FILE).map_err(|error| failed(&error))?;
+    initramfs::write(spec, &directory.join(INITRAMFS)).map_err(GuestFailure::Failed)?;
+    let boot = Boot {
+        spec,
+        disk: &disk,
+        log: None,
+        card: Card::None,
+        interrupted,
+    };
+    let wait = Wait {
+        deadline: Instant::now() + timeout,
+        interrupted,
+    };
+    let started = Machine::start(&program, &boot, Accelerator::Icount);
+    let (machine, ports) = started.map_err(|error| failed(&error))?;
+    let guest = Guest::new(machine, ports, Accelerator::Icount);
+    let mut guest = guest.map_err(|error| failed(&error))?;
+    let end = match guest.event(&wait) {
+        Ok(GuestEvent::Counted(end)) => *end,
+        Ok(GuestEvent::Refused(reason)) => return Err(GuestFailure::Failed(reason)),
+        Ok(_) => return Err(failed(&"it answered what it was not asked")),
+        Err(Gone::Interrupted) => return Err(GuestFailure::Interrupted),
+        Err(Gone::Dead(why)) => return Err(failed(&why)),
+        Err(Gone::Silent(why)) => {
+            let seconds = timeout.as_secs();
+            let advice = "give it longer with --timeout";
+            return Err(failed(&format!(
+                "it took over {seconds} s; {advice}; {why}"
+            )));
+        }
+    };
+    let mut errors = Vec::new();
+    let mut taken = [0_u64; 2];
+    let deadline = Instant::now() + OUTPUT_PATIENCE;
+    while (taken[0] < end.end.output_bytes || taken[1] < end.end.error_bytes)
+        && Instant::now() < deadline
+        && !interrupted()
+    {
+        guest.wait_for_something(&Input::None);
+        guest.take_output(&mut taken, &mut |stream, bytes| {
+            if stream == Stream::Error {
+                errors.extend_from_slice(bytes);
+            }
+        });
+    }
+    let records = std::fs::read(directory.join(COUNTS)).map_err(|error| failed(&error))?;
+    Ok(Counted {
+        end,
+        records,
+        errors,
+    })
+}

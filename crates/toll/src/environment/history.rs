@@ -1,0 +1,224 @@
+//! Versions of a git repository, laid out and built beside it. The repository itself is
+//! only read.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the environment is one of two places that start processes"
+)]
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::paths::{Cannot, versions};
+use super::process;
+
+/// How often a build is looked at.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A commit, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    pub hash: String,
+    pub subject: String,
+    pub author: String,
+    pub date: String,
+}
+
+impl Version {
+    /// Long enough to be one version's alone among those of a history.
+    pub fn short(&self) -> &str {
+        self.hash.get(..12).unwrap_or(&self.hash)
+    }
+}
+
+/// What keeps a version from being measured.
+#[derive(Debug)]
+pub enum BuildFailure {
+    /// It does not build: this version alone.
+    OfVersion(String),
+    /// Something else, which others would meet, too.
+    Other(String),
+}
+
+/// Commits of a git repository.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    directory: PathBuf,
+}
+
+impl Repository {
+    /// # Errors
+    /// If git is missing, or the directory is in no repository.
+    pub fn open(directory: &Path) -> Result<Self, String> {
+        let directory = directory.canonicalize().cannot("open", directory)?;
+        let repository = Self { directory };
+        repository.git(&["rev-parse", "--git-dir"]).map_err(|why| {
+            let shown = repository.directory.display();
+            format!("cannot use {shown} as a git repository: {why}")
+        })?;
+        Ok(repository)
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut all = vec![OsStr::new("-C"), self.directory.as_os_str()];
+        all.extend(arguments.iter().map(OsStr::new));
+        process::run("git", &all)
+    }
+
+    /// `good` and all commits after it up to `bad`, along first parents.
+    ///
+    /// # Errors
+    /// If one of them is no commit, or `bad` does not follow from `good`.
+    pub fn range(&self, good: &str, bad: &str) -> Result<Vec<Version>, String> {
+        let [good, bad] = [good, bad].map(|name| {
+            let commit = format!("{name}^{{commit}}");
+            let found = self.git(&["rev-parse", "--verify", "--end-of-options", &commit]);
+            found.map_err(|_| format!("cannot find the commit {name}; see git log"))
+        });
+        let (good, bad) = (good?, bad?);
+        if good == bad {
+            return Err("cannot search between a commit and itself; name two commits".into());
+        }
+        if self
+            .git(&["merge-base", "--is-ancestor", &good, &bad])
+            .is_err()
+        {
+            return Err(format!(
+                "cannot search from {} to {}: the first is no ancestor of the second; turn them \
+                 round, or start at git merge-base",
+                &good[..12],
+                &bad[..12]
+            ));
+        }
+        let range = format!("{good}..{bad}");
+        let after = self.git(&["rev-list", "--first-parent", "--reverse", &range])?;
+        let hashes = std::iter::once(good.as_str()).chain(after.lines());
+        hashes.map(|hash| self.version(hash)).collect()
+    }
+
+    fn version(&self, hash: &str) -> Result<Version, String> {
+        let told = self.git(&["log", "-1", "--format=%H%n%an <%ae>%n%as%n%s", hash])?;
+        let mut lines = told.lines().map(str::to_owned);
+        let mut next = || lines.next().unwrap_or_default();
+        Ok(Version {
+            hash: next(),
+            author: next(),
+            date: next(),
+            subject: next(),
+        })
+    }
+
+    /// Removes all versions that were built with a command.
+    pub fn remove_built(&self, build: Option<&str>) -> Result<(), String> {
+        let directory = self.built(build);
+        match directory.exists() {
+            true => std::fs::remove_dir_all(&directory).cannot("remove", &directory),
+            false => Ok(()),
+        }
+    }
+
+    /// Where a version is built with a command.
+    pub fn directory_of(&self, version: &Version, build: Option<&str>) -> PathBuf {
+        self.built(build).join(version.short())
+    }
+
+    fn built(&self, build: Option<&str>) -> PathBuf {
+        let made_of = format!(
+            "{}\n{}",
+            self.directory.display(),
+            build.unwrap_or_default()
+        );
+        let name = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(made_of.as_bytes()));
+        versions().join(name)
+    }
+
+    /// Lays a version out and builds it, unless it is there already.
+    pub fn prepare(
+        &self,
+        version: &Version,
+        build: Option<&str>,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<PathBuf, BuildFailure> {
+        let directory = self.directory_of(version, build);
+        let done = directory.with_extension("built");
+        if done.exists() {
+            return Ok(directory);
+        }
+        let laid_out = self.lay_out(version, &directory);
+        laid_out.map_err(BuildFailure::Other)?;
+        if let Some(command) = build {
+            run_build(command, &directory, is_interrupted)?;
+        }
+        let marked = File::create(&done).cannot("make", &done);
+        marked.map_err(BuildFailure::Other)?;
+        Ok(directory)
+    }
+
+    fn lay_out(&self, version: &Version, directory: &Path) -> Result<(), String> {
+        if directory.exists() {
+            std::fs::remove_dir_all(directory).cannot("remove", directory)?;
+        }
+        std::fs::create_dir_all(directory).cannot("make", directory)?;
+        let archive = directory.with_extension("tar");
+        let output = format!("--output={}", archive.display());
+        self.git(&["archive", "--format=tar", &output, &version.hash])?;
+        let words = ["-x", "-C"].map(OsStr::new);
+        let paths = [directory.as_os_str(), OsStr::new("-f"), archive.as_os_str()];
+        process::run("tar", &[&words[..], &paths[..]].concat())?;
+        std::fs::remove_file(&archive).cannot("remove", &archive)
+    }
+}
+
+/// Runs the build of one version; its output goes to a file beside the directory.
+fn run_build(
+    command: &str,
+    directory: &Path,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<(), BuildFailure> {
+    let log = directory.with_extension("log");
+    let prepare = || -> Result<[Stdio; 2], String> {
+        let file = File::create(&log).cannot("make", &log)?;
+        let again = file.try_clone().cannot("open", &log)?;
+        Ok([file.into(), again.into()])
+    };
+    let [output, errors] = prepare().map_err(BuildFailure::Other)?;
+    let cannot = |error| BuildFailure::Other(format!("cannot run sh: {error}"));
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .process_group(0)
+        .spawn()
+        .map_err(cannot)?;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(cannot)? {
+            break status;
+        }
+        if is_interrupted() {
+            let group = Pid::from_child(&child);
+            // It may have ended meanwhile.
+            let _ = kill_process_group(group, Signal::TERM);
+            child.wait().map_err(cannot)?;
+            return Err(BuildFailure::Other("the build was interrupted".into()));
+        }
+        std::thread::sleep(POLL);
+    };
+    match status.success() {
+        true => Ok(()),
+        false => {
+            // The log goes with what was built.
+            let text = std::fs::read(&log).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let last = text.lines().rev().find(|line| !line.trim().is_empty());
+            let last = last.unwrap_or("without a word").trim();
+            Err(BuildFailure::OfVersion(format!("{status}: {last}")))
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The files that a program needs in a guest that has none.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::process;
+
+/// Files to copy, by their paths in the guest.
+pub type ProgramFiles = BTreeMap<PathBuf, PathBuf>;
+
+/// Which libraries are where, by the dynamic linker's own list (ldconfig(8)).
+const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
+
+/// How deep scripts may name each other as interpreters (execve(2)).
+const INTERPRETERS_MAX: u32 = 4;
+
+/// Finds a program as a shell does, and adds it with its interpreter and libraries.
+/// Gives its path.
+pub fn add_program(name: &str, files: &mut ProgramFiles) -> Result<PathBuf, String> {
+    let found = match name.contains('/') {
+        true => Some(PathBuf::from(name)).filter(|path| path.is_file()),
+        false => process::find(name),
+    };
+    let path = found.ok_or_else(|| {
+        format!(
+            "cannot count {name}: there is no such program; put a command with its arguments in \
+             quotes"
+        )
+    })?;
+    let path = std::path::absolute(path).map_err(|error| format!("cannot find {name}: {error}"))?;
+    add(&path, files, INTERPRETERS_MAX)?;
+    Ok(path)
+}
+
+fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot count {}: {why}", path.display());
+    if files.insert(path.to_owned(), path.to_owned()).is_some() {
+        return Ok(());
+    }
+    let content = std::fs::read(path).map_err(|error| cannot(&error))?;
+    if let Some(rest) = content.strip_prefix(b"#!") {
+        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let mut words = line.split_whitespace();
+        let interpreter = words
+            .next()
+            .ok_or_else(|| cannot(&"its first line names no program"))?;
+        let depth = depth
+            .checked_sub(1)
+            .ok_or_else(|| cannot(&"its interpreters do not end"))?;
+        add(Path::new(interpreter), files, depth)?;
+        if let (true, Some(program)) = (interpreter.ends_with("/env"), words.next()) {
+            add_program(program, files)?;
+        }
+        return Ok(());
+    }
+    if !content.starts_with(b"\x7fELF") {
+        return Err(cannot(&"it is neither an ELF program nor a script"));
+    }
+    let Some(linker) = interpreter(&content) else {
+        return Ok(());
+    };
+    let list = process::run(&linker, &["--list".as_ref(), path.as_os_str()]);
+    for library in libraries(&list.map_err(|why| cannot(&why))?) {
+        let library =
+            library.map_err(|name| cannot(&format!("{name} is not found; install it")))?;
+        files.insert(library.clone(), library);
+    }
+    let linker = PathBuf::from(linker);
+    files.insert(linker.clone(), linker);
+    if Path::new(LIBRARY_CACHE).is_file() {
+        files.insert(LIBRARY_CACHE.into(), LIBRARY_CACHE.into());
+    }
+    Ok(())
+}
+
+/// The program's interpreter: the content of the segment `PT_INTERP` of a 64-bit
+/// little-endian file (elf(5)).
+fn interpreter(elf: &[u8]) -> Option<String> {
+    const PT_INTERP: usize = 3;
+    let number = |at: usize, bytes: usize| -> Option<usize> {
+        let bytes = elf.get(at..at.checked_add(bytes)?)?.iter().rev();
+        Some(bytes.fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
+    };
+    let (table, entry, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let header = (0..count)
+        .map(|index| table.saturating_add(index * entry))
+        .find(|at| number(*at, 4) == Some(PT_INTERP))?;
+    let (offset, length) = (number(header + 8, 8)?, number(header + 32, 8)?);
+    let path = elf.get(offset..offset.checked_add(length)?)?;
+    let path = path.strip_suffix(b"\0").unwrap_or(path);
+    Some(String::from_utf8_lossy(path).into_owned())
+}
+
+/// The libraries in the list of ld.so(8), or the names of those that are missing.
+fn libraries(list: &str) -> impl Iterator<Item = Result<PathBuf, String>> {
+    list.lines().filter_map(|line| {
+        let (name, path) = line.trim().split_once(" => ")?;
+        match path.starts_with('/') {
+            true => Some(Ok(path.split(" (0x").next()?.into())),
+            false => Some(Err(name.to_owned())),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_read_from_the_linkers_list() {
+        let list = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/a b/libc.so.6 (0x00007f)\n\
+                    \tlibx.so => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let found: Vec<_> = libraries(list).collect();
+        assert_eq!(
+            found,
+            [Ok("/lib/a b/libc.so.6".into()), Err("libx.so".into())]
+        );
+    }
+
+    #[test]
+    fn a_damaged_program_has_no_interpreter() {
+        assert_eq!(interpreter(b"\x7fELF"), None);
+        assert_eq!(interpreter(&[0xff; 200]), None);
+    }
+}

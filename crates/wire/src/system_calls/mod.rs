@@ -1,0 +1,63 @@
+//! Programs of system calls.
+
+mod names;
+mod program;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::levels::count;
+
+pub use program::{Argument, Call, Item, Program, Statement};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SystemCallsRequest {
+    /// The system calls, in up to three parts: before, timed, after.
+    pub program: Program,
+    /// How often the timed part runs in one iteration.
+    #[serde(deserialize_with = "count::<1, SYSTEM_CALLS_TIMES_MAX, _, _>")]
+    pub times: u64,
+    /// What the timed part leaves for the last part to undo.
+    pub leaves: Leaves,
+    /// What the timed part waits for.
+    pub waits: Waits,
+    /// Directory on the file system under test; the program runs in a new one below it.
+    #[serde(rename = "@directory")]
+    pub directory: PathBuf,
+}
+
+/// Most rounds of one iteration.
+pub const SYSTEM_CALLS_TIMES_MAX: u64 = 1_000_000;
+
+/// What each round of a program leaves to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Leaves {
+    Nothing,
+    /// An object, whose slab memory is measured.
+    Object,
+}
+
+/// What a program waits for beside the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waits {
+    Nothing,
+    /// A device outside of a guest: an emulated clock goes on meanwhile, so that
+    /// neither a duration nor a path length means anything.
+    Device,
+}
+
+impl Default for SystemCallsRequest {
+    fn default() -> Self {
+        Self {
+            program: Program::default(),
+            times: 1,
+            leaves: Leaves::Nothing,
+            waits: Waits::Nothing,
+            directory: PathBuf::new(),
+        }
+    }
+}
