@@ -69,6 +69,13 @@ bench-device: build ## Compare the virtual device with two programs in guests, a
 	$(RELEASE)/toll kernel build
 	$(call run-bench,device)
 
+.PHONY: bench-functions
+bench-functions: build ## Plant costs in kernel functions, and see whether toll count names them, about 40 minutes
+	@tools/install-prerequisites run
+	$(RELEASE)/toll kernel build
+	mkdir -p $(BENCH_OUT)
+	tools/bench-functions.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/functions.md
+
 .PHONY: bench-hyperfine
 bench-hyperfine: build ## Measure right and wrong answers beside hyperfine, under two hours
 	@tools/install-prerequisites bench

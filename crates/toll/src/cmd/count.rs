@@ -6,18 +6,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use signal_hook::consts::SIGINT;
 use toll_wire::guest::CountedCommand;
 
 use super::gate::Condition;
 use super::{Failure, output};
-use crate::count::{CommandCount, executed};
+use crate::count::{CommandCount, CountedRun, Programs, comparisons, executed, labels};
 use crate::environment::guest::{self, Counted, GuestFailure, GuestPlace, GuestSpec};
 use crate::environment::kernel;
 use crate::environment::program_files::{self, ProgramFiles};
 use crate::format;
+use crate::report::count_formats;
 use crate::report::terminal::counted;
 use crate::spec::adhoc::needs_shell;
 use crate::spec::quantity::{parse_duration, parse_size};
@@ -33,6 +34,7 @@ Examples:
   toll count --file words 'sort words' 'sort -r words'
   toll count --by function 'cat words' 'cp words copy'
   toll count --fail-on regression=0.1% ./old ./new
+  toll count --kernel toll,mine --by function 'cat words'
 
 Each command runs in guests of its own, under QEMU's translator, which counts each instruction that
 the guest's one CPU executes from the command's exec to its end: its own, its threads', its
@@ -40,7 +42,10 @@ children's and the kernel's. Instructions are not time: one that misses a cache 
 does not, and so does each repetition of a string instruction (rep movs).
 
 A guest has the command's program with its interpreter and libraries, files that its words name,
-and what --file gives; no network, no terminal, and the same directory as here, empty.";
+and what --file and --tree give; no network, no terminal, and the same directory as here, empty.
+
+Functions are named by the symbols of kernel, programs and libraries, those of a command's own program
+behind their name with [program]. A stripped program has those that it exports.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -51,15 +56,25 @@ pub(super) struct CountArguments {
     /// Run each command so many times, and tell whether the runs agree
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=100))]
     runs: u64,
-    /// Copy a file into the guests, to the same path
-    #[arg(long, value_name = "FILE")]
-    file: Vec<PathBuf>,
+    /// Copy a file into the guests, to the same path or another one
+    #[arg(long, value_name = "FILE[:GUEST_PATH]")]
+    file: Vec<String>,
+    /// Copy all files below a directory, to the same place or another one; for a
+    /// symbolic link what it points to
+    #[arg(long, value_name = "DIR[:GUEST_PATH]")]
+    tree: Vec<String>,
     /// Standard input of the commands; empty without this
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Kernel that the guests run (see `toll kernel list`)
-    #[arg(long, value_name = "KERNEL", default_value = "toll")]
-    kernel: String,
+    /// Kernels that the guests run (see `toll kernel list`); of several, each command
+    /// is compared with itself on the first one
+    #[arg(
+        long,
+        value_name = "KERNEL[,KERNEL…]",
+        default_value = "toll",
+        value_delimiter = ','
+    )]
+    kernel: Vec<String>,
     /// Memory of a guest
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
     memory: u64,
@@ -69,85 +84,139 @@ pub(super) struct CountArguments {
     /// Count commands that fail, too
     #[arg(short = 'i', long)]
     ignore_failure: bool,
-    /// Show the kernel's functions with most instructions, or of several commands
-    /// those that differ most from the first one's; programs are one row
+    /// Show the functions with most instructions, or of several commands those that
+    /// differ most from the first one's
     #[arg(long, value_name = "function", value_parser = ["function"])]
     by: Option<String>,
     /// Show all functions, not the first 20
     #[arg(long, requires = "by")]
     all: bool,
-    /// End with status 3 if a command has more instructions than the first one by
-    /// more than a limit, in every run (regression=0.1%)
+    /// End with status 3 if a command has more instructions than what it is compared
+    /// with by more than a limit, in every run (regression=0.1%)
     #[arg(long, value_name = "CONDITION", value_parser = super::gate::parse)]
     fail_on: Option<Condition>,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// Print what another program reads
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// A table for a comment on a change
+    Markdown,
+    /// JSON of the tool customSmallerIsBetter
+    GithubActionBenchmark,
+    /// Bencher Metric Format
+    Bencher,
 }
 
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     version: u32,
-    /// Release of the guests' kernel.
-    kernel: String,
     commands: &'a [CommandCount],
+}
+
+/// What a guest counts, and the names of the functions in it.
+struct Counting {
+    spec: GuestSpec,
+    programs: Programs,
 }
 
 pub(super) fn run(arguments: &CountArguments) -> anyhow::Result<ExitCode> {
     output::check_standard_output()?;
+    check_kernels(&arguments.kernel)?;
+    let sides = arguments.commands.len() * arguments.kernel.len();
     let limit = match arguments.fail_on {
-        Some(Condition::Regression(limit)) if arguments.commands.len() > 1 => Some(limit),
+        Some(Condition::Regression(limit)) if sides > 1 => Some(limit),
         None => None,
         Some(_) => bail!(Failure::Usage(
-            "cannot fail: --fail-on takes regression=LIMIT here, and two commands".into()
+            "cannot fail: --fail-on takes regression=LIMIT here, and two commands or kernels"
+                .into()
         )),
     };
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
     let mut counts = Vec::new();
-    let mut release = String::new();
     for command in &arguments.commands {
-        let spec = spec(arguments, command)?;
-        let mut runs = Vec::new();
-        for number in 1..=arguments.runs {
-            output::note(&format!(
-                "counting {command}, run {number} of {} …",
-                arguments.runs
-            ));
-            let counted = count(arguments, &spec, number, &interrupt)?;
-            check_end(arguments, command, &counted)?;
-            let sum = executed(&counted.records, &counted.end.symbols);
-            let sum = sum.map_err(anyhow::Error::msg)?;
-            release.clone_from(&counted.end.kernel_release);
-            runs.push((sum, [counted.end.minor_faults, counted.end.major_faults]));
-        }
-        counts.push(CommandCount::new(command.clone(), runs));
-    }
-    match arguments.json {
-        true => output::json(&Document {
-            version: 1,
-            kernel: release,
-            commands: &counts,
-        })?,
-        false => {
-            let rows = match (arguments.by.is_some(), arguments.all) {
-                (false, _) => 0,
-                (true, false) => FUNCTIONS_SHOWN,
-                (true, true) => usize::MAX,
-            };
-            output::result(&counted(&counts, rows, output::style()))?;
+        for kernel in &arguments.kernel {
+            let counting = counting(arguments, command, kernel)?;
+            let runs = (1..=arguments.runs).map(|number| {
+                output::note(&format!(
+                    "counting {command} on kernel {kernel}, run {number} of {} …",
+                    arguments.runs
+                ));
+                let counted = count(arguments, &counting.spec, number, &interrupt)?;
+                check_end(arguments, command, &counted)?;
+                let end = counted.end;
+                let executed = executed(&counted.records, &end.symbols, &counting.programs);
+                Ok(CountedRun {
+                    executed: executed.map_err(anyhow::Error::msg)?,
+                    minor_faults: end.minor_faults,
+                    major_faults: end.major_faults,
+                    kernel_release: end.kernel_release,
+                })
+            });
+            let runs = runs.collect::<anyhow::Result<Vec<_>>>()?;
+            counts.push(CommandCount::new(command.clone(), kernel.clone(), runs));
         }
     }
+    show(arguments, &counts)?;
     judge(&counts, limit)
 }
 
+fn check_kernels(names: &[String]) -> anyhow::Result<()> {
+    for (index, name) in names.iter().enumerate() {
+        kernel::require(name).map_err(Failure::Usage)?;
+        if names[..index].contains(name) {
+            bail!(Failure::Usage(format!(
+                "cannot compare kernel {name} with itself; name each kernel once"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn show(arguments: &CountArguments, counts: &[CommandCount]) -> anyhow::Result<()> {
+    match arguments.format {
+        Some(Format::Markdown) => return output::document(&count_formats::markdown(counts)),
+        Some(Format::GithubActionBenchmark) => {
+            return output::json(&count_formats::github_action_benchmark(counts));
+        }
+        Some(Format::Bencher) => return output::json(&count_formats::bencher(counts)),
+        None => {}
+    }
+    if arguments.json {
+        return output::json(&Document {
+            version: 1,
+            commands: counts,
+        });
+    }
+    let rows = match (arguments.by.is_some(), arguments.all) {
+        (false, _) => 0,
+        (true, false) => FUNCTIONS_SHOWN,
+        (true, true) => usize::MAX,
+    };
+    output::result(&counted(counts, rows, output::style()))
+}
+
 fn judge(counts: &[CommandCount], limit: Option<f64>) -> anyhow::Result<ExitCode> {
-    let (Some(limit), Some((reference, others))) = (limit, counts.split_first()) else {
+    let Some(limit) = limit else {
         return Ok(ExitCode::SUCCESS);
     };
-    let worse: Vec<&str> = others
+    let pairs = comparisons(counts);
+    let is_worse = |one: &CommandCount| {
+        let mut pairs = pairs.iter();
+        pairs.any(|(other, reference)| {
+            std::ptr::eq(*other, one) && one.is_regression(reference, limit)
+        })
+    };
+    let worse: Vec<String> = counts
         .iter()
-        .filter(|one| one.is_regression(reference, limit))
-        .map(|one| one.command.as_str())
+        .zip(labels(counts))
+        .filter(|(one, _)| is_worse(one))
+        .map(|(_, label)| label)
         .collect();
     match worse.is_empty() {
         true => Ok(ExitCode::SUCCESS),
@@ -159,7 +228,7 @@ fn judge(counts: &[CommandCount], limit: Option<f64>) -> anyhow::Result<ExitCode
     }
 }
 
-fn spec(arguments: &CountArguments, command: &str) -> anyhow::Result<GuestSpec> {
+fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::Result<Counting> {
     let usage = |why: String| Failure::Usage(why);
     let mut files = ProgramFiles::new();
     let split = shlex::split(command).ok_or_else(|| {
@@ -189,25 +258,24 @@ fn spec(arguments: &CountArguments, command: &str) -> anyhow::Result<GuestSpec> 
         .skip(1)
         .map(PathBuf::from)
         .filter(|path| path.is_file());
-    let asked = arguments.file.iter().chain(&arguments.input).cloned();
-    for file in named.chain(asked) {
+    for file in named.chain(arguments.input.clone()) {
         let file = absolute(&file)?;
         files.insert(file.clone(), file);
     }
+    program_files::add_copied(&arguments.file, &arguments.tree, &mut files).map_err(usage)?;
+    check_memory(command, arguments.memory, &files)?;
     let input = arguments.input.as_ref().map(absolute).transpose()?;
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
-    kernel::require(&arguments.kernel).map_err(usage)?;
-    let kernel = kernel::find(&arguments.kernel).map_err(Failure::Prerequisite)?;
-    let environment = [
-        (
-            "PATH",
-            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        ),
-        ("HOME", "/"),
-        ("LC_ALL", "C"),
-    ];
+    let kernel = kernel::find(kernel).map_err(Failure::Prerequisite)?;
+    // A shell's functions are not those of a program of the user's.
+    let main = Some(&program).filter(|_| !needs_shell(command));
+    let main = main.map(PathBuf::as_path);
+    let programs = program_files::functions(&files, main, probe.path()).map_err(usage)?;
+    // Programs that a shell starts lie where they lie here.
+    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
+    let environment = [("PATH", path.as_str()), ("HOME", "/"), ("LC_ALL", "C")];
     let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Ok(GuestSpec {
+    let spec = GuestSpec {
         memory_bytes: arguments.memory,
         command_line: "norandmaps".into(),
         extra_files: files
@@ -223,7 +291,25 @@ fn spec(arguments: &CountArguments, command: &str) -> anyhow::Result<GuestSpec> 
             seed: 0,
         }),
         ..GuestSpec::new(kernel, probe.path().to_owned())
-    })
+    };
+    Ok(Counting { spec, programs })
+}
+
+/// Refuses what does not fit: a guest holds its files twice while it starts, in the
+/// archive and unpacked.
+fn check_memory(command: &str, memory_bytes: u64, files: &ProgramFiles) -> anyhow::Result<()> {
+    const KERNEL_BYTES: u64 = 128 << 20;
+    let length = |host: &PathBuf| std::fs::metadata(host).map_or(0, |file| file.len());
+    let bytes: u64 = files.values().map(length).sum();
+    let needed = KERNEL_BYTES + 2 * bytes;
+    if needed > memory_bytes {
+        bail!(Failure::Usage(format!(
+            "cannot count {command}: its files take {} of a guest's memory; say --memory {}MiB",
+            format::bytes(2.0 * bytes as f64),
+            needed.div_ceil(64 << 20) * 64
+        )));
+    }
+    Ok(())
 }
 
 fn count(

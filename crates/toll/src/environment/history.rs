@@ -65,9 +65,7 @@ impl Repository {
     }
 
     fn git(&self, arguments: &[&str]) -> Result<String, String> {
-        let mut all = vec![OsStr::new("-C"), self.directory.as_os_str()];
-        all.extend(arguments.iter().map(OsStr::new));
-        process::run("git", &all)
+        process::git(&self.directory, arguments)
     }
 
     /// `good` and all commits after it up to `bad`, along first parents.
@@ -143,11 +141,11 @@ impl Repository {
         version: &Version,
         build: Option<&str>,
         is_interrupted: &dyn Fn() -> bool,
-    ) -> Result<PathBuf, BuildFailure> {
+    ) -> Result<(), BuildFailure> {
         let directory = self.directory_of(version, build);
         let done = directory.with_extension("built");
         if done.exists() {
-            return Ok(directory);
+            return Ok(());
         }
         let laid_out = self.lay_out(version, &directory);
         laid_out.map_err(BuildFailure::Other)?;
@@ -155,8 +153,11 @@ impl Repository {
             run_build(command, &directory, is_interrupted)?;
         }
         let marked = File::create(&done).cannot("make", &done);
-        marked.map_err(BuildFailure::Other)?;
-        Ok(directory)
+        marked.map(drop).map_err(BuildFailure::Other)
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     fn lay_out(&self, version: &Version, directory: &Path) -> Result<(), String> {

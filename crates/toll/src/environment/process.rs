@@ -34,6 +34,17 @@ pub(super) fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Resul
     ))
 }
 
+/// Asks git about a repository, which it does not write to.
+pub(super) fn git(repository: &Path, arguments: &[&str]) -> Result<String, String> {
+    if find("git").is_none() {
+        return Err("git is missing; install the package git".into());
+    }
+    let mut all = ["--no-optional-locks", "-C"].map(OsStr::new).to_vec();
+    all.push(repository.as_os_str());
+    all.extend(arguments.iter().map(OsStr::new));
+    run("git", &all).map_err(|why| format!("{}: {why}", repository.display()))
+}
+
 /// Starts a program that stays in the foreground, its output dropped but for
 /// what it says on standard error, if that is to be logged. It gets killed when
 /// this program dies, however that happens.

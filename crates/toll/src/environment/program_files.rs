@@ -1,9 +1,15 @@
 //! The files that a program needs in a guest that has none.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::process;
+use crate::count::Programs;
+
+/// How deep the directories of a tree may lie in each other.
+const TREE_DEPTH_MAX: u32 = 64;
 
 /// Files to copy, by their paths in the guest.
 pub type ProgramFiles = BTreeMap<PathBuf, PathBuf>;
@@ -30,6 +36,98 @@ pub fn add_program(name: &str, files: &mut ProgramFiles) -> Result<PathBuf, Stri
     let path = std::path::absolute(path).map_err(|error| format!("cannot find {name}: {error}"))?;
     add(&path, files, INTERPRETERS_MAX)?;
     Ok(path)
+}
+
+/// Adds files and all files below directories, each `PATH` or `PATH:GUEST_PATH`.
+pub fn add_copied(
+    paths: &[String],
+    trees: &[String],
+    files: &mut ProgramFiles,
+) -> Result<(), String> {
+    for path in paths {
+        let (host, guest) = host_and_guest(path)?;
+        if !host.is_file() {
+            let shown = host.display();
+            return Err(format!(
+                "cannot copy {shown}: it is no regular file; a directory is for --tree"
+            ));
+        }
+        files.insert(guest, host);
+    }
+    for tree in trees {
+        let (host, guest) = host_and_guest(tree)?;
+        add_below(&host, &guest, TREE_DEPTH_MAX, files)?;
+    }
+    Ok(())
+}
+
+fn host_and_guest(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    let (host, guest) = match text.split_once(":/") {
+        Some((host, guest)) => (host, Some(Path::new("/").join(guest))),
+        None => (text, None),
+    };
+    let absolute = std::path::absolute(host);
+    let host = absolute.map_err(|error| format!("cannot copy {host}: {error}"))?;
+    let guest = guest.unwrap_or_else(|| host.clone());
+    Ok((host, guest))
+}
+
+fn add_below(
+    host: &Path,
+    guest: &Path,
+    depth: u32,
+    files: &mut ProgramFiles,
+) -> Result<(), String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot copy {}: {why}", host.display());
+    let deeper = depth
+        .checked_sub(1)
+        .ok_or_else(|| cannot(&"its directories do not end; a link may point upwards"))?;
+    for entry in std::fs::read_dir(host).map_err(|error| cannot(&error))? {
+        let entry = entry.map_err(|error| cannot(&error))?;
+        let (from, to) = (entry.path(), guest.join(entry.file_name()));
+        // Of what a link points to; one that leads nowhere is left out, as are sockets.
+        match std::fs::metadata(&from) {
+            Ok(found) if found.is_dir() => add_below(&from, &to, deeper, files)?,
+            Ok(found) if found.is_file() => drop(files.insert(to, from)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The functions of all programs and libraries; those of the main one are named as
+/// `program`, so that two versions of it have the same names. Of the guest's init
+/// some hundred instructions are counted, too.
+pub fn functions(
+    files: &ProgramFiles,
+    main: Option<&Path>,
+    init: &Path,
+) -> Result<Programs, String> {
+    let read = |path: &Path| {
+        let content = elf_content(path);
+        content.map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let mut programs = Programs::default();
+    programs.add_as_one("init", &read(init)?);
+    for (guest, host) in files {
+        let name = match main == Some(guest.as_path()) {
+            true => "program".into(),
+            false => guest.file_name().unwrap_or_default().to_string_lossy(),
+        };
+        programs.add(&name, &read(host)?);
+    }
+    Ok(programs)
+}
+
+/// The content of an ELF file; of any other, which may be large, its begin.
+fn elf_content(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut content = Vec::new();
+    (&mut file).take(4).read_to_end(&mut content)?;
+    if content == b"\x7fELF" {
+        file.read_to_end(&mut content)?;
+    }
+    Ok(content)
 }
 
 fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> {

@@ -8,6 +8,7 @@
 pub mod benchstat;
 pub mod compare;
 mod comparison;
+pub mod count_formats;
 pub mod csv;
 mod differences;
 pub mod document;

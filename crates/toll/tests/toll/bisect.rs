@@ -121,8 +121,13 @@ fn a_range_that_is_none_is_refused() {
     without[8] = "true".into();
     has(
         &bench.fails(2, without.as_slice()),
-        &["does not name {tree}"],
+        &["does not name {tree}", "--kernel"],
     );
+    let mut in_guest = bisect(&bench, "c0..c8");
+    in_guest.drain(3..5);
+    in_guest.push("--kernel".into());
+    let told = bench.fails(2, in_guest.as_slice());
+    has(&told, &["cannot run {tree} in a guest"]);
     let mut elsewhere = bisect(&bench, "c0..c8");
     elsewhere[2] = "/".into();
     has(

@@ -40,9 +40,62 @@ fn guest_counts_repeat_and_tell_system_calls_by_their_names() {
         read.expect("it reads")["calls"].as_u64().unwrap()
     };
     assert_eq!(reads(many) - reads(few), 200);
+    // Both are called by their own program, whose functions are in its file.
+    let has = |count: &Value, file: &str| {
+        let mut functions = list(&count["functions"]).iter();
+        functions.any(|one| one["name"].as_str().unwrap().ends_with(file))
+    };
+    for file in ["[program]", "[libc.so.6]", "[ld-linux-x86-64.so.2]"] {
+        assert!(has(few, file), "{file} in {few:#}");
+    }
+    let without_file = list(&few["functions"]).iter();
+    let without_file: u64 = without_file
+        .filter(|one| one["name"] == "programs, without a file")
+        .map(|one| one["instructions"].as_u64().unwrap())
+        .sum();
+    let user = few["instructions"]["user"].as_u64().unwrap();
+    assert!(without_file < user / 100, "{without_file} of {user}");
     let more = total(many) - total(few);
     // What 200 pairs of a read and a write take on this kernel is about 345,000.
     assert!((200_000..600_000).contains(&more), "{more}");
+}
+
+#[test]
+fn guest_counts_take_trees_and_are_written_for_other_programs() {
+    if kernel("toll").is_none() {
+        return;
+    }
+    let bench = bench();
+    std::fs::create_dir_all(bench.path("tree/below")).unwrap();
+    bench.write("tree/below/words", "one\ntwo\n");
+    bench.write("single", "three\n");
+    let count = |format: &[&str]| {
+        let arguments = [
+            &[
+                "count",
+                "-r",
+                "1",
+                "--tree",
+                "tree:/there",
+                "--file",
+                "single:/here",
+            ],
+            format,
+            &["cat /there/below/words /here"],
+        ];
+        bench.ok(&arguments.concat())
+    };
+    has(
+        &count(&["--format", "markdown"]).stdout,
+        &["| `cat /there/below/words /here` |"],
+    );
+    let said = count(&["--format", "bencher"]).json();
+    let measured = &said["cat /there/below/words /here"]["instructions"]["value"];
+    assert!(measured.as_u64().unwrap() > 10_000, "{said:#}");
+    let small = bench.fails(2, &["count", "--memory", "64MiB", "true"]);
+    has(&small, &["say --memory 192MiB"]);
+    let missing = bench.fails(2, &["count", "--file", "no-such:/here", "true"]);
+    has(&missing, &["cannot copy", "no regular file"]);
 }
 
 #[test]

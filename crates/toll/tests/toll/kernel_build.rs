@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{
-    Bench, Running, TOLL, has, list, processes_marked, skip, source_tree, wait_until,
+    Bench, Running, TOLL, has, lacks, list, processes_marked, skip, source_tree, wait_until,
 };
 
 /// Longest that one kernel may take, on a slow machine.
@@ -183,8 +183,10 @@ fn the_tutorial_goes_from_a_patch_to_a_verdict() {
     let commands = tutorial.lines().filter_map(|line| {
         let line = line.strip_prefix("toll ")?;
         let end = line.find("   ").unwrap_or(line.len());
-        // What is not there for a test alone: cleaning takes away others' builds.
-        Some(&line[..end]).filter(|line| !line.starts_with("kernel clean"))
+        // What is not for this test: the first two take longer and have tests of their
+        // own, and cleaning takes away others' builds.
+        let left_out = ["bisect", "kernel ab", "kernel clean"];
+        Some(&line[..end]).filter(|line| !left_out.iter().any(|one| line.starts_with(one)))
     });
     let mut said = Vec::new();
     for command in commands {
@@ -197,6 +199,47 @@ fn the_tutorial_goes_from_a_patch_to_a_verdict() {
     let verdicts = said.iter().find(|text| text.contains("kernels.read"));
     let verdicts = verdicts.expect("the example is run");
     has(verdicts, &["2 supported"]);
+}
+
+/// The commands in a lab's first lines, by which a student begins.
+fn commands_of_lab(lab: &str) -> Vec<String> {
+    let path = source_tree().join(format!("experiments/examples/{lab}.toml"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let head = text.lines().map_while(|line| line.strip_prefix('#'));
+    let commands = head.filter_map(|line| line.strip_prefix("     "));
+    let commands: Vec<&str> = commands.collect();
+    let joined = commands.join("\n").replace(" \\\n", " ");
+    let examples = source_tree().join("experiments/examples");
+    let lines = joined.lines().filter_map(|line| line.strip_prefix("toll "));
+    lines
+        .map(|line| line.replace("experiments/examples", examples.to_str().unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_labs_run_as_their_first_lines_say() {
+    if let Err(reason) = toll(&["kernel", "build", "toll"]) {
+        return skip(&reason);
+    }
+    if let Some(reason) = toll::environment::guest::guest_obstacle() {
+        return skip(&reason);
+    }
+    let bench = Bench::new();
+    for lab in ["lab-system-call", "lab-page-faults"] {
+        let commands = commands_of_lab(lab);
+        assert_eq!(commands.len(), 2, "{commands:?}");
+        let mut last = String::new();
+        for command in commands {
+            let (status, text) = run_with_own_kernels(&bench, &command);
+            assert_eq!(status, Some(0), "{command}: {text}");
+            last = text;
+        }
+        has(&last, &[" supported"]);
+        lacks(
+            &last,
+            &["refuted", "inconclusive", "not testable", "failed"],
+        );
+    }
 }
 
 #[test]

@@ -13,9 +13,16 @@ use crate::common::{has_program, probe, skip, source_tree};
 /// A part of the newest build tree of the pinned kernel that has a file.
 fn newest(part: &str, file: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(paths::kernel_work().join("build")).ok()?;
-    let trees = entries.flatten().map(|entry| entry.path().join(part));
+    // Beside `toll-VERSION` are those of toll-debug, and of the user's own kernels.
+    let is_pinned = |name: &str| {
+        let version = name.strip_prefix("toll-");
+        version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let trees = entries
+        .flatten()
+        .filter(|entry| is_pinned(&entry.file_name().to_string_lossy()));
     trees
-        .filter(|tree| !tree.to_string_lossy().contains("/toll-debug-"))
+        .map(|entry| entry.path().join(part))
         .filter(|tree| tree.join(file).exists())
         .max_by_key(|tree| tree.join(file).metadata().and_then(|m| m.modified()).ok())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 
-use super::BisectArguments;
+use super::{BisectArguments, kernels};
 use crate::bisect::{Block, Stage};
 use crate::cmd::Failure;
 use crate::cmd::failure;
@@ -12,7 +12,7 @@ use crate::cmd::run::{Launch, Launched, Purpose, WorkDirectories, command_line};
 use crate::cmd::run::{go_on, launch, random_seed};
 use crate::environment::history::{Repository, Version};
 use crate::spec::adhoc::{AdhocCommands, experiment};
-use crate::spec::{BLOCKS_MAX, Experiment};
+use crate::spec::{BLOCKS_MAX, Experiment, Level, LevelOverride};
 use crate::store::{Store, StoredRun, TrialState};
 use crate::trial::SessionEnd;
 use toll_stats::median;
@@ -56,11 +56,12 @@ impl<'a> Measurements<'a> {
         let (first, last) = (&versions[0], &versions[versions.len() - 1]);
         let directory = repository.directory_of(first, arguments.build.as_deref());
         let built = directory.parent().and_then(|one| one.file_name());
+        let kernels = if arguments.kernel { "kernels, " } else { "" };
         let title = format!(
-            "{}..{} by {}: {} ({})",
+            "{}..{} by {}: {} ({kernels}{})",
             first.short(),
             last.short(),
-            arguments.metric,
+            arguments.metric(),
             arguments.command,
             built.unwrap_or_default().display()
         );
@@ -91,10 +92,26 @@ impl<'a> Measurements<'a> {
 
     /// The versions of a run's treatments, in their order.
     fn places(&self, stored: &StoredRun) -> Vec<usize> {
-        let place = |name: &str| self.versions.iter().position(|one| one.short() == name);
+        let place = |name: &str| {
+            let mut all = self.versions.iter();
+            all.position(|one| self.level(one) == name)
+        };
+        let factor = if self.arguments.kernel {
+            "kernel"
+        } else {
+            "command"
+        };
         let treatments = stored.treatments.iter();
-        let commands = treatments.filter_map(|treatment| treatment.levels.get("command"));
-        commands.filter_map(|level| place(&level.text)).collect()
+        let levels = treatments.filter_map(|treatment| treatment.levels.get(factor));
+        levels.filter_map(|level| place(&level.text)).collect()
+    }
+
+    /// The level that stands for a version.
+    fn level(&self, version: &Version) -> String {
+        match self.arguments.kernel {
+            true => kernels::name(version).into(),
+            false => version.short().to_owned(),
+        }
     }
 
     /// The experiment that compares some versions in so many blocks.
@@ -105,17 +122,30 @@ impl<'a> Measurements<'a> {
             let directory = directory.display().to_string();
             self.arguments.command.replace(TREE, &directory)
         };
-        let name = |place: &usize| self.versions[*place].short().to_owned();
-        let commands = AdhocCommands {
-            commands: places.iter().map(command).collect(),
-            names: places.iter().map(name).collect(),
-            ..AdhocCommands::default()
+        let names = places
+            .iter()
+            .map(|place| self.level(&self.versions[*place]));
+        let commands = match self.arguments.kernel {
+            true => AdhocCommands {
+                commands: vec![self.arguments.command.clone()],
+                overrides: vec![
+                    of_guest("kernel", names),
+                    of_guest("accelerator", ["icount".to_owned()]),
+                ],
+                in_guest: true,
+                ..AdhocCommands::default()
+            },
+            false => AdhocCommands {
+                commands: places.iter().map(command).collect(),
+                names: names.collect(),
+                ..AdhocCommands::default()
+            },
         };
         let mut experiment = experiment(&commands, "standard")?;
         experiment.name = NAME.into();
         experiment.title.clone_from(&self.title);
         experiment.without_twin = true;
-        experiment.compare_in(std::slice::from_ref(&self.arguments.metric));
+        experiment.compare_in(&[self.arguments.metric().to_owned()]);
         let run = &mut experiment.run;
         (run.min_blocks, run.max_blocks) = (blocks, blocks);
         run.time_budget_s = TIME_BUDGET_S;
@@ -214,7 +244,7 @@ impl<'a> Measurements<'a> {
     fn complete(&self, run: &StoredRun, places: &[usize]) -> Vec<Block> {
         let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
         for trial in &run.trials {
-            let samples = trial.samples.get(&self.arguments.metric);
+            let samples = trial.samples.get(self.arguments.metric());
             let value = samples
                 .filter(|all| !all.is_empty())
                 .map(|all| median(all).ln());
@@ -230,7 +260,7 @@ impl<'a> Measurements<'a> {
 
     /// Which version has no value, and why.
     fn failed(&self, run: &StoredRun, places: &[usize]) -> anyhow::Result<Measured> {
-        let metric = &self.arguments.metric;
+        let metric = self.arguments.metric();
         let of = |treatment: usize| {
             run.trials
                 .iter()
@@ -247,6 +277,14 @@ impl<'a> Measurements<'a> {
             "cannot compare by {metric}: no trial has a value of it above 0; see `toll show {}`",
             run.run.id
         )))
+    }
+}
+
+fn of_guest(name: &str, levels: impl IntoIterator<Item = String>) -> LevelOverride {
+    LevelOverride {
+        name: name.to_owned(),
+        levels: levels.into_iter().map(|text| Level::new(&text)).collect(),
+        is_size: false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `toll bisect`
 
+mod kernels;
 mod measure;
 mod show;
 
@@ -22,11 +23,15 @@ const NOTES: &str = "\
 Examples:
   toll bisect v1.0..HEAD --build 'cargo build --release' '{tree}/target/release/prog input'
   toll bisect v1.0..HEAD --build make --metric max_rss_bytes '{tree}/prog'
+  toll bisect v6.12..HEAD --tree ~/linux --kernel 'busybox find /'
 
 The commits are those from GOOD to BAD along first parents. Each that is needed is laid out in the
 cache and built there; the repository is only read. Commits that do not build or run are left out.
 If the ends differ, the commits between them are measured in turn with both, in random blocks, until
 one is probable. Then it is compared with the one before it in fresh blocks: only that names it.
+
+With --kernel the commits are Linux: each that is needed is built as toll kernel build does, and the
+command, which has to be there in a guest, runs under it with its instructions counted.
 
 Everything measured is kept as runs (see `toll list`). The same command line goes on with them.";
 
@@ -36,7 +41,8 @@ pub(super) struct BisectArguments {
     /// A commit without the change and a later one with it
     #[arg(value_name = "GOOD..BAD", value_parser = parse_range)]
     range: (String, String),
-    /// Command to measure, with {tree} for the directory of a commit
+    /// Command to measure, with {tree} for the directory of a commit; with --kernel
+    /// one of the guest
     command: String,
     /// Git repository
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -44,9 +50,42 @@ pub(super) struct BisectArguments {
     /// Command that builds a commit, run in its directory by sh
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
-    /// Metric to compare
-    #[arg(long, value_name = "NAME", default_value = "duration_ns")]
-    metric: String,
+    /// Boot each commit, a Linux kernel, and run the command under it
+    #[arg(long, conflicts_with = "build")]
+    kernel: bool,
+    /// Metric to compare [default: duration_ns; with --kernel path_length_instructions]
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+}
+
+impl BisectArguments {
+    fn metric(&self) -> &str {
+        let default = if self.kernel {
+            "path_length_instructions"
+        } else {
+            "duration_ns"
+        };
+        self.metric.as_deref().unwrap_or(default)
+    }
+
+    /// Refuses a command that does the same for every commit.
+    fn check(&self) -> anyhow::Result<()> {
+        let names_tree = self.command.contains(measure::TREE);
+        let why = match (self.kernel, names_tree) {
+            (false, false) => format!(
+                "cannot tell the commits' programs apart: the command does not name {}, the \
+                 directory of a commit; commits of a kernel are for --kernel",
+                measure::TREE
+            ),
+            (true, true) => format!(
+                "cannot run {} in a guest: commits are not laid out there; name a command of the \
+                 guest",
+                measure::TREE
+            ),
+            _ => return Ok(()),
+        };
+        Err(Failure::Usage(why).into())
+    }
 }
 
 fn parse_range(text: &str) -> Result<(String, String), String> {
@@ -59,13 +98,7 @@ fn parse_range(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn run(arguments: &BisectArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    if !arguments.command.contains(measure::TREE) {
-        bail!(Failure::Usage(format!(
-            "cannot tell the commits' programs apart: the command does not name {}, the directory \
-             of a commit",
-            measure::TREE
-        )));
-    }
+    arguments.check()?;
     let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
     let (good, bad) = &arguments.range;
     let versions = repository.range(good, bad).map_err(Failure::Usage)?;
@@ -95,8 +128,8 @@ impl Search<'_> {
     fn run(&mut self) -> anyhow::Result<ExitCode> {
         let last = self.versions.len() - 1;
         let experiment = self.measurements.experiment(&[0, last], 1)?;
-        output::line(&show::heading(self.versions, &self.arguments.metric))?;
-        let better = better_side(&experiment, &self.arguments.metric);
+        output::line(&show::heading(self.versions, self.arguments.metric()))?;
+        let better = better_side(&experiment, self.arguments.metric());
         let mut bisection = Bisection::new(last, better, Limits::of(last));
         loop {
             if let Some(signal) = self.interrupt.signal() {
@@ -147,8 +180,12 @@ impl Search<'_> {
         for place in places {
             let version = &self.versions[*place];
             let is_interrupted = || self.interrupt.signal().is_some();
-            match self.repository.prepare(version, build, &is_interrupted) {
-                Ok(_) => {}
+            let prepared = match self.arguments.kernel {
+                true => kernels::prepare(self.repository, version, &is_interrupted),
+                false => self.repository.prepare(version, build, &is_interrupted),
+            };
+            match prepared {
+                Ok(()) => {}
                 Err(_) if is_interrupted() => return Ok(None),
                 Err(BuildFailure::OfVersion(why)) => {
                     return Ok(Some((*place, format!("it does not build: {why}"))));
@@ -173,13 +210,16 @@ impl Search<'_> {
     /// What was built goes: the same search is answered from the store.
     fn conclude(&self, bisection: &Bisection, ending: &Ending) -> anyhow::Result<ExitCode> {
         let build = self.arguments.build.as_deref();
-        let removed = self.repository.remove_built(build);
+        let removed = match self.arguments.kernel {
+            true => kernels::remove(self.versions),
+            false => self.repository.remove_built(build),
+        };
         removed.unwrap_or_else(|why| output::note(&format!("warning: {why}")));
         output::listing(&show::conclusion(
             self.versions,
             bisection,
             ending,
-            &self.arguments.metric,
+            self.arguments.metric(),
         ))?;
         Ok(ExitCode::SUCCESS)
     }

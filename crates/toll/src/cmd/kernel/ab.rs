@@ -25,7 +25,9 @@ Examples:
 Each block boots both kernels in random order. Instructions are counted by a guest's clock, not timed:
 they are no time. One error budget of 5 % holds for all comparisons together, and fixes the number of
 blocks. Kernels that are missing are built first. A comparison is a run: `toll show`, `toll export` and
-`toll run --resume` take it as any other.";
+`toll run --resume` take it as any other.
+
+In which functions a difference lies tells toll count --kernel BASE,NEW --by function COMMAND.";
 
 const ITEMS_HELP: &str = "What is run under both: experiments by name, experiment files (*.toml), or \
     commands of the guest; without any, a set of most system calls";

@@ -78,19 +78,11 @@ pub(in crate::cmd) fn build_all(
     say: &dyn Fn(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<i32>> {
     check_requirements(names)?;
-    let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = jobs.map_or(cpus, NonZeroUsize::get);
+    let threads = jobs.map_or_else(cpus, NonZeroUsize::get);
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
     for name in names {
         let begin = Instant::now();
-        let mut progress = Progress::new(name);
-        let mut on_event = |event: BuildEvent<'_>| progress.show(event);
-        let built = build(name, threads, &mut on_event, &|| {
-            interrupt.signal().is_some()
-        });
-        if let Some(bar) = &progress.bar {
-            bar.finish_and_clear();
-        }
+        let built = build_one(name, threads, &|| interrupt.signal().is_some());
         match built {
             Ok(built) => say(&told(&built, begin.elapsed()))?,
             Err(BuildError::Interrupted) => {
@@ -107,6 +99,29 @@ pub(in crate::cmd) fn build_all(
         }
     }
     Ok(None)
+}
+
+/// Builds a kernel and shows how that goes on.
+pub(in crate::cmd) fn build_one(
+    name: &str,
+    threads: usize,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Built, BuildError> {
+    let mut progress = Progress::new(name);
+    let built = build(
+        name,
+        threads,
+        &mut |event| progress.show(event),
+        interrupted,
+    );
+    if let Some(bar) = &progress.bar {
+        bar.finish_and_clear();
+    }
+    built
+}
+
+pub(in crate::cmd) fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 fn told(built: &Built, took: Duration) -> String {

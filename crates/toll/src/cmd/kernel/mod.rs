@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 pub(super) use ab::run as compare;
-pub(super) use build::build_all;
+pub(super) use build::{build_all, build_one, cpus};
 
 use super::{Failure, WithStore, output};
 use crate::environment::kernel::{clean, remove};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::paths;
-use crate::environment::process;
+use crate::environment::process::git;
 use crate::spec::{KernelName, suggestion};
 
 /// The kernels that this program brings, in the order in which they are listed: Debian's
@@ -270,18 +270,4 @@ fn require_plain(path: &Path) -> Result<(), String> {
             path.display()
         )),
     }
-}
-
-/// Asks git about a repository, which it does not write to.
-pub(super) fn git(tree: &Path, arguments: &[&str]) -> Result<String, String> {
-    let directory = tree.to_string_lossy();
-    let mut all = vec!["--no-optional-locks", "-C", &directory];
-    all.extend(arguments);
-    let all: Vec<&std::ffi::OsStr> = all.into_iter().map(str::as_ref).collect();
-    if process::find("git").is_none() {
-        return Err("git is missing; install the package git".into());
-    }
-    process::run("git", &all)
-        .map(|text| text.trim_end().to_owned())
-        .map_err(|why| format!("{}: {why}", tree.display()))
 }

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 
 use hmac_sha256::Hash;
 
-use super::definition::{Definition, git, lineage, patches_of};
+use super::definition::{Definition, lineage, patches_of};
 use super::{paths, sources};
+use crate::environment::process::git;
 
 /// What goes into a kernel.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,64 +2,84 @@
 
 use super::Style;
 use super::text::{Column, Paint, Row, Text, paragraph, table};
-use crate::count::{AGREEMENT, CommandCount, differences};
+use crate::count::{
+    AGREEMENT, CommandCount, FunctionCount, FunctionDifference, comparisons, differences, labels,
+};
 use crate::format;
 
 /// System calls named in a line.
 const CALLS_SHOWN: usize = 12;
 
+/// Functions named that make runs vary.
+const VARYING_SHOWN: usize = 3;
+
 /// The result in a sentence, a table, so many functions, and what to know of it.
 pub fn of_commands(counts: &[CommandCount], functions: usize, style: Style) -> Text {
-    let Some((reference, others)) = counts.split_first() else {
-        return Text::default();
+    let labels = labels(counts);
+    let label = |wanted: &CommandCount| {
+        let mut all = counts.iter().zip(&labels);
+        all.find(|(one, _)| std::ptr::eq(*one, wanted))
+            .map_or("", |(_, label)| label.as_str())
     };
-    let sentence = |one: &CommandCount| match others.is_empty() {
-        true => format!(
-            "{} executes {} instructions.",
-            one.command,
-            exact(one.instructions.total)
-        ),
-        false => format!(
-            "{} executes {} times the instructions of {}.",
-            one.command,
-            factor(one, reference),
-            reference.command
-        ),
-    };
-    let said = if others.is_empty() { counts } else { others };
-    let mut text: Text = said
-        .iter()
-        .map(|one| paragraph(&sentence(one), 0, Paint::Bold, style))
-        .collect();
+    let pairs = comparisons(counts);
+    let mut text = Text::default();
+    for (one, reference) in &pairs {
+        let said = format!(
+            "{} executes {:.4} times the instructions of {}.",
+            label(one),
+            one.factor(reference),
+            label(reference)
+        );
+        text += paragraph(&said, 0, Paint::Bold, style);
+    }
+    if let [only] = counts {
+        let sum = exact(only.instructions.total);
+        let said = format!("{} executes {sum} instructions.", only.command);
+        text += paragraph(&said, 0, Paint::Bold, style);
+    }
     text.gap();
-    text += rows(counts, style);
+    text += rows(counts, &labels, style);
     text.gap();
-    for one in counts {
-        text += paragraph(&calls(one), 0, Paint::Plain, style);
+    for (one, label) in counts.iter().zip(&labels) {
+        text += paragraph(&calls(one, label), 0, Paint::Plain, style);
     }
     text.gap();
     if functions > 0 {
-        for one in said {
-            text += by_function(one, reference, functions, style);
+        if let [only] = counts {
+            text += functions_of(only, functions, style);
+        }
+        for (one, reference) in &pairs {
+            let title = format!("{} beside {}", label(one), label(reference));
+            text += differing_functions(&title, one, reference, functions, style);
             text.gap();
         }
     }
-    for one in counts.iter().filter(|one| !one.is_settled()) {
-        let varies = format!(
-            "{} varies: its runs differ by {}, more than {}",
-            one.command,
-            format::percent(one.spread),
-            format::percent(AGREEMENT)
-        );
-        text += paragraph(&varies, 0, Paint::Yellow, style);
+    for (one, label) in counts.iter().zip(&labels) {
+        if !one.is_settled() {
+            text += paragraph(&varies(one, label), 0, Paint::Yellow, style);
+        }
     }
     let remark = "Instructions are not time. Counted is what the guest's CPU executed, in programs and kernel, \
                   from the command's exec to its end.";
     text + paragraph(remark, 0, Paint::Dim, style)
 }
 
+/// By how much runs differ, and in which functions most.
+fn varies(one: &CommandCount, label: &str) -> String {
+    let shown = one.varying.iter().take(VARYING_SHOWN);
+    let functions: Vec<String> = shown
+        .map(|function| format!("{} ({})", function.name, signed(function.instructions)))
+        .collect();
+    format!(
+        "{label} varies: its runs differ by {}, more than {}, most in {}",
+        format::percent(one.spread),
+        format::percent(AGREEMENT),
+        functions.join(", ")
+    )
+}
+
 /// How often each system call was made.
-fn calls(one: &CommandCount) -> String {
+fn calls(one: &CommandCount, label: &str) -> String {
     let calls = one.system_calls();
     let shown = calls.iter().take(CALLS_SHOWN);
     let mut words: Vec<String> = shown
@@ -69,67 +89,71 @@ fn calls(one: &CommandCount) -> String {
         words.push(format!("{more} others"));
     }
     let sum: u64 = calls.iter().map(|(_, count)| count).sum();
-    format!(
-        "{}: {} system calls: {}",
-        one.command,
-        exact(sum),
-        words.join(", ")
-    )
+    format!("{label}: {} system calls: {}", exact(sum), words.join(", "))
 }
 
-/// Functions of one command, or where it differs from another.
-fn by_function(one: &CommandCount, reference: &CommandCount, rows: usize, style: Style) -> Text {
-    let is_alone = one.command == reference.command;
-    let all: Vec<(String, i64)> = match is_alone {
-        true => {
-            let functions = one.functions.iter();
-            let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-            functions
-                .map(|function| (function.name.clone(), signed(function.instructions)))
-                .collect()
-        }
-        false => differences(&one.functions, &reference.functions),
+fn functions_of(one: &CommandCount, rows: usize, style: Style) -> Text {
+    let row = |function: &FunctionCount| {
+        let share = function.instructions as f64 / one.instructions.total as f64;
+        Row::new(vec![
+            function.name.clone(),
+            exact(function.instructions),
+            format::percent(share),
+        ])
     };
-    let whole: i64 = all.iter().map(|(_, count)| count).sum();
-    let row = |(name, count): &(String, i64)| {
-        let sign = match (is_alone, *count > 0) {
-            (true, _) => "",
-            (false, true) => "+",
-            (false, false) => "-",
-        };
-        let share = format::percent(*count as f64 / whole as f64);
-        let count = format!("{sign}{}", exact(count.unsigned_abs()));
-        Row::new(vec![name.clone(), count, share])
+    let all: Vec<Row> = one.functions.iter().map(row).collect();
+    function_table(&format!("Functions of {}", one.command), &all, rows, style)
+}
+
+fn differing_functions(
+    title: &str,
+    one: &CommandCount,
+    reference: &CommandCount,
+    rows: usize,
+    style: Style,
+) -> Text {
+    let all = differences(&one.functions, &reference.functions);
+    let whole: i64 = all.iter().map(|function| function.instructions).sum();
+    let row = |function: &FunctionDifference| {
+        let share = function.instructions as f64 / whole as f64;
+        Row::new(vec![
+            function.name.clone(),
+            signed(function.instructions),
+            // Without a difference in sum there is nothing to share.
+            if whole == 0 {
+                String::new()
+            } else {
+                format::percent(share)
+            },
+        ])
     };
-    let title = match is_alone {
-        true => format!("Functions of {}", one.command),
-        false => format!("{} beside {}", one.command, reference.command),
-    };
+    let all: Vec<Row> = all.iter().map(row).collect();
+    function_table(title, &all, rows, style)
+}
+
+fn function_table(title: &str, all: &[Row], rows: usize, style: Style) -> Text {
+    let title = paragraph(title, 0, Paint::Bold, style);
+    if all.is_empty() {
+        return title + paragraph("no function differs", 0, Paint::Plain, style);
+    }
     let columns = [
         Column::words("function"),
         Column::numbers("instructions"),
         Column::numbers("share"),
     ];
-    let shown: Vec<Row> = all.iter().take(rows).map(row).collect();
-    let mut text = paragraph(&title, 0, Paint::Bold, style) + table(&columns, &shown, style);
+    let mut text = title + table(&columns, &all[..rows.min(all.len())], style);
     if let more @ 1.. = all.len().saturating_sub(rows) {
         text += paragraph(&format!("and {more} more (--all)"), 0, Paint::Dim, style);
     }
     text
 }
 
-/// A ratio with as many digits as the counts are good for.
-fn factor(one: &CommandCount, reference: &CommandCount) -> String {
-    let ratio = one.instructions.total as f64 / reference.instructions.total as f64;
-    format!("{ratio:.4}")
-}
-
-fn rows(counts: &[CommandCount], style: Style) -> Text {
+fn rows(counts: &[CommandCount], labels: &[String], style: Style) -> Text {
     let columns = ["instructions", "user", "kernel", "faults"].map(Column::numbers);
     let columns: Vec<Column> = std::iter::once(Column::words("command"))
         .chain(columns)
         .collect();
-    let row = |one: &CommandCount| {
+    let row = |(one, label): (&CommandCount, &String)| {
         let sum = one.instructions;
         let numbers = [
             sum.total,
@@ -138,7 +162,7 @@ fn rows(counts: &[CommandCount], style: Style) -> Text {
             one.minor_faults + one.major_faults,
         ];
         let numbers = numbers.map(exact);
-        let mut row = Row::new([vec![one.command.clone()], numbers.into()].concat());
+        let mut row = Row::new([vec![label.clone()], numbers.into()].concat());
         row.below.push(match one.runs.len() {
             1 => "1 run, so whether it repeats is not known".to_owned(),
             runs => format!(
@@ -148,7 +172,13 @@ fn rows(counts: &[CommandCount], style: Style) -> Text {
         });
         row
     };
-    table(&columns, &counts.iter().map(row).collect::<Vec<_>>(), style)
+    let all: Vec<Row> = counts.iter().zip(labels).map(row).collect();
+    table(&columns, &all, style)
+}
+
+fn signed(number: i64) -> String {
+    let sign = if number > 0 { "+" } else { "-" };
+    format!("{sign}{}", exact(number.unsigned_abs()))
 }
 
 /// A number in full: people compare these digit by digit.
@@ -167,43 +197,57 @@ fn exact(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::count::{Executed, Instructions};
+    use crate::count::{CountedRun, Executed, Instructions};
 
     #[test]
-    fn a_comparison_names_the_factor_and_what_varies() {
+    fn a_comparison_names_the_factor_the_functions_and_what_varies() {
         let style = Style::new(false, 80, true);
-        let count = |command: &str, totals: [u64; 2]| {
+        let count = |kernel: &str, totals: [u64; 2]| {
             let run = |total| {
                 let (user, kernel) = (total - 1000, 1000);
-                let instructions = Instructions {
-                    total,
-                    user,
-                    kernel,
-                };
-                let functions = Vec::new();
-                (
-                    Executed {
-                        instructions,
+                let functions = vec![FunctionCount {
+                    name: "vfs_read".into(),
+                    instructions: total,
+                    calls: 1,
+                }];
+                CountedRun {
+                    executed: Executed {
+                        instructions: Instructions {
+                            total,
+                            user,
+                            kernel,
+                        },
                         functions,
                     },
-                    [3, 0],
-                )
+                    minor_faults: 3,
+                    ..CountedRun::default()
+                }
             };
-            CommandCount::new(command.into(), totals.map(run).into())
+            CommandCount::new("cat x".into(), kernel.into(), totals.map(run).into())
         };
         let counts = [
-            count("old", [1_000_000, 1_000_000]),
-            count("new", [1_100_000, 1_200_000]),
+            count("toll", [1_000_000, 1_000_000]),
+            count("mine", [1_100_000, 1_200_000]),
         ];
-        let text = of_commands(&counts, 0, style).show(style);
+        let text = of_commands(&counts, 20, style).show(style);
         for expected in [
-            "new executes 1.1000 times the instructions of old.",
+            "cat x on mine executes 1.1000 times the instructions of cat x on toll.",
             "1,000,000",
-            "new varies: its runs differ by 9.1 %",
+            "vfs_read      +100,000  100",
+            "cat x on mine varies: its runs differ by 9.1 %, more than 0.01 %, most in\nvfs_read (+100,000)",
             "Instructions are not time.",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
-        assert!(!text.contains("old varies"), "{text}");
+        assert!(!text.contains("on toll varies"), "{text}");
+        let same = of_commands(
+            &[
+                count("toll", [5, 5].map(|n| n * 1000)),
+                count("mine", [5000; 2]),
+            ],
+            20,
+            style,
+        );
+        assert!(same.show(style).contains("no function differs"));
     }
 }

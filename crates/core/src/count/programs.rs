@@ -1,0 +1,186 @@
+//! Functions of programs, found by the content of the pages that were executed.
+//!
+//! Addresses alone tell nothing: processes share them, and nobody tells the host what
+//! is mapped where. A page's content names the file and the place in it.
+
+use std::collections::HashMap;
+
+use object::elf::PF_X;
+use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
+
+const PAGE_BYTES: usize = 4096;
+
+/// Executable pages and functions of ELF files.
+#[derive(Debug, Default)]
+pub struct Programs {
+    files: Vec<ProgramFile>,
+    /// Number of a file, and the page's address in it, by [`identity`].
+    pages: HashMap<u64, (usize, u64)>,
+}
+
+#[derive(Debug)]
+struct ProgramFile {
+    name: String,
+    /// By ascending addresses.
+    functions: Vec<Function>,
+}
+
+#[derive(Debug)]
+struct Function {
+    begin: u64,
+    /// The address behind it; without one it ends where the next begins.
+    end: Option<u64>,
+    name: String,
+}
+
+impl Programs {
+    /// Adds a program or library under a name. Whatever is no ELF file has no
+    /// functions and changes nothing.
+    pub fn add(&mut self, name: &str, content: &[u8]) {
+        if let Ok(elf) = object::File::parse(content) {
+            self.add_pages(name, content, &elf, functions(&elf));
+        }
+    }
+
+    /// Adds a program whose functions are nobody's concern.
+    pub fn add_as_one(&mut self, name: &str, content: &[u8]) {
+        if let Ok(elf) = object::File::parse(content) {
+            self.add_pages(name, content, &elf, Vec::new());
+        }
+    }
+
+    fn add_pages(
+        &mut self,
+        name: &str,
+        content: &[u8],
+        elf: &object::File,
+        functions: Vec<Function>,
+    ) {
+        let number = self.files.len();
+        for segment in elf.segments() {
+            let is_executable = matches!(
+                segment.flags(),
+                SegmentFlags::Elf { p_flags, .. } if (p_flags & PF_X).0 != 0
+            );
+            let (offset, bytes) = segment.file_range();
+            let Some(end) = offset.checked_add(bytes).filter(|_| is_executable) else {
+                continue;
+            };
+            let end = usize::try_from(end).unwrap_or(usize::MAX);
+            let base = segment.address().wrapping_sub(offset);
+            for (index, page) in content.chunks(PAGE_BYTES).enumerate() {
+                let at = index * PAGE_BYTES;
+                let is_mapped = at < end && (at + PAGE_BYTES) as u64 > offset;
+                let identity = identity(page);
+                // The plugin says 0 of what it cannot read, and of a page of zeros.
+                if is_mapped && identity != 0 {
+                    let address = base.wrapping_add(at as u64);
+                    self.pages.entry(identity).or_insert((number, address));
+                }
+            }
+        }
+        self.files.push(ProgramFile {
+            name: name.to_owned(),
+            functions,
+        });
+    }
+
+    /// The function of a block, and whether the block is its begin; `page` is the
+    /// identity of the page, `address` where the guest had the block.
+    pub(super) fn at(&self, page: u64, address: u64) -> (String, bool) {
+        let Some((number, page_address)) = self.pages.get(&page) else {
+            return ("programs, without a file".to_owned(), false);
+        };
+        let file = &self.files[*number];
+        let address = page_address.wrapping_add(address % PAGE_BYTES as u64);
+        let behind = file
+            .functions
+            .partition_point(|function| function.begin <= address);
+        let function = behind
+            .checked_sub(1)
+            .map(|index| &file.functions[index])
+            .filter(|function| function.end.is_none_or(|end| address < end));
+        match function {
+            Some(function) => (
+                format!("{} [{}]", function.name, file.name),
+                function.begin == address,
+            ),
+            None if file.functions.is_empty() => (format!("[{}]", file.name), false),
+            None => (format!("without a symbol [{}]", file.name), false),
+        }
+    }
+}
+
+/// The functions of a file, of stripped ones those that it exports.
+fn functions(elf: &object::File) -> Vec<Function> {
+    let symbols = elf.symbols().chain(elf.dynamic_symbols());
+    let defined = symbols.filter(|one| one.kind() == SymbolKind::Text && one.is_definition());
+    let function = |symbol: object::Symbol| {
+        let size = Some(symbol.size()).filter(|size| *size > 0);
+        Some(Function {
+            begin: symbol.address(),
+            end: size.map(|size| symbol.address().saturating_add(size)),
+            name: symbol.name().ok()?.to_owned(),
+        })
+    };
+    let mut all: Vec<Function> = defined.filter_map(function).collect();
+    // Of several names of one place that is taken which programs call it by:
+    // `read`, not `__read`.
+    let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
+    all.sort_by(|a, b| {
+        let key = |one: &Function| (one.begin, underscores(&one.name));
+        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    all.dedup_by_key(|one| one.begin);
+    all
+}
+
+/// Names the content of a page, whose rest is zeros where a file ends:
+/// `crates/toll/plugin/count_blocks.c` has the same for pages in the guest.
+fn identity(page: &[u8]) -> u64 {
+    let mut whole = [0; PAGE_BYTES];
+    whole[..page.len()].copy_from_slice(page);
+    let words = whole.chunks_exact(8);
+    words.fold(0, |hash, word| {
+        let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+        let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^ (hash >> 32)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_has_its_functions_and_what_is_no_program_none() {
+        let content = std::fs::read("/proc/self/exe").unwrap();
+        let mut programs = Programs::default();
+        programs.add("notes", b"not a program");
+        programs.add("program", &content);
+        let elf = object::File::parse(&*content).unwrap();
+        let known = functions(&elf);
+        let main = known.iter().find(|one| one.name == "main").unwrap();
+        let segments: Vec<_> = elf.segments().collect();
+        let holds_it = |one: &&object::Segment| {
+            (one.address()..one.address() + one.size()).contains(&main.begin)
+        };
+        let segment = segments.iter().find(holds_it).unwrap();
+        let offset = main.begin - segment.address() + segment.file_range().0;
+        let page = content
+            .chunks(PAGE_BYTES)
+            .nth(usize::try_from(offset).unwrap() / PAGE_BYTES)
+            .unwrap();
+        // Wherever a process has it, the offset in its page stays.
+        let address = 0x7fff_0000_0000 + main.begin % PAGE_BYTES as u64;
+        let page = identity(page);
+        let expected = ("main [program]".to_owned(), true);
+        assert_eq!(programs.at(page, address), expected);
+        let mut as_one = Programs::default();
+        as_one.add_as_one("init", &content);
+        assert_eq!(as_one.at(page, address), ("[init]".to_owned(), false));
+        let nowhere = ("programs, without a file".to_owned(), false);
+        assert_eq!(programs.at(page + 1, address), nowhere);
+        assert_eq!(Programs::default().at(0, 0), nowhere);
+    }
+}
