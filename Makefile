@@ -77,10 +77,11 @@ bench-functions: build ## Plant costs in kernel functions, and see whether toll 
 	tools/bench-functions.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/functions.md
 
 .PHONY: bench-hyperfine
-bench-hyperfine: build ## Measure right and wrong answers beside hyperfine, under two hours
+bench-hyperfine: build ## Measure right and wrong answers beside hyperfine, about 40 minutes
 	@tools/install-prerequisites bench
 	tools/bench-peers $(RELEASE) --hyperfine
-	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --hyperfine target/peers/hyperfine --out $(BENCH_OUT) $(BENCH_OPTIONS)
+	$(call run-bench,hyperfine)
+	$(RELEASE)/bench-hyperfine rates $(BENCH_OUT)/hyperfine.json >>$(BENCH_OUT)/hyperfine.md
 
 .PHONY: bench-prices
 bench-prices: build ## Compare toll prices with lmbench and perf bench, about 15 minutes

@@ -1,8 +1,8 @@
 //! Starting other programs.
 
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 /// A command that is not started yet.
 #[expect(
@@ -13,21 +13,28 @@ pub fn command(program: &Path) -> Command {
     Command::new(program)
 }
 
-/// Finds an executable file in `PATH`.
-pub fn find(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|directory| directory.join(name))
-        .find(|candidate| {
-            std::fs::metadata(candidate)
-                .is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
-        })
+/// A program that lies beside this one.
+pub fn beside(name: &str) -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| format!("cannot find {name}: {error}"))?;
+    Ok(own.with_file_name(name))
+}
+
+/// Ends a program `name`: its text goes to standard output, an error to standard error.
+pub fn finish(name: &str, done: Result<String, String>) -> ExitCode {
+    // Whoever reads it may be gone.
+    match done {
+        Ok(text) => {
+            let _ = io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            let _ = io::stderr().write_all(format!("{name}: {reason}\n").as_bytes());
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Runs a command to its end and yields its output.
-///
-/// # Errors
-/// If it cannot be started or fails, with the last line it complained with.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -48,11 +55,10 @@ mod tests {
 
     #[test]
     fn a_program_tells_its_output_or_why_it_failed() {
-        let cat = find("cat").expect("coreutils has it");
-        let told = output(command(&cat).arg("/proc/sys/kernel/ostype"));
+        let cat = Path::new("cat");
+        let told = output(command(cat).arg("/proc/sys/kernel/ostype"));
         assert_eq!(told.as_deref(), Ok("Linux"));
-        let failing = output(command(&cat).arg("/no/such/file")).expect_err("it fails");
+        let failing = output(command(cat).arg("/no/such/file")).expect_err("it fails");
         assert!(failing.contains("/no/such/file"), "{failing}");
-        assert!(find("no-such-program").is_none());
     }
 }

@@ -27,9 +27,6 @@ impl Toll {
 
     /// Makes a run of a command, or of an experiment, in a store. Gives its wall
     /// time and the sum of its trials' times in nanoseconds, and their number.
-    ///
-    /// # Errors
-    /// If it fails, or tells something else than expected.
     pub fn run(&self, store: &Path, arguments: &[&str]) -> Result<(f64, f64, usize), String> {
         let begin = Instant::now();
         let run = ["run", "-q", "--no-html"];
@@ -48,9 +45,6 @@ impl Toll {
 }
 
 /// Reads JSON that a program told.
-///
-/// # Errors
-/// If it is none.
 pub fn parse(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("cannot read what was told: {error}"))
 }

@@ -1,152 +1,253 @@
-//! `bench-hyperfine`: `toll run` side by side with hyperfine.
+//! `bench-hyperfine`: the command of `bench/hyperfine.toml`, and the rates of a run of it.
+//!
+//! - `compare PROGRAM CONDITION MORE DIR` has PROGRAM, which is toll or hyperfine, compare
+//!   some work with MORE percent more of it, and prints how long that took and what it said.
+//! - `rates RUN.json` prints how often each said what, of a run that `toll export` wrote.
 
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::Duration;
+use std::path::Path;
+use std::process::{Child, ExitCode, Stdio};
+use std::time::Instant;
 
-use clap::Parser;
-use toll_bench::process::find;
-use toll_bench::scratch::{Scratch, absolute, beside, interrupts};
-use toll_bench::versus::measure::{Settings, run};
-use toll_bench::versus::{CONDITIONS, Condition, Document, Stop, table};
+use serde_json::Value;
+use toll_bench::process::{beside, command, finish, output};
+use toll_bench::toll::{Toll, parse, remove_store};
+use toll_bench::work::calibrate;
+use toll_stats::{Welch, clopper_pearson, median};
 
-/// Measures how often toll and hyperfine call two commands different, identical ones
-/// among them, and how long each takes.
-///
-/// The table goes to standard output, progress to standard error. It wants a
-/// quiet machine, and makes it a noisy one where it has to.
-#[derive(Parser)]
-#[command(name = "bench-hyperfine")]
-struct Arguments {
-    /// The program toll
-    #[arg(
-        long,
-        value_name = "PATH",
-        required_unless_present = "from",
-        conflicts_with = "from"
-    )]
-    toll: Option<PathBuf>,
-    /// The program hyperfine [default: the one in PATH]
-    #[arg(long, value_name = "PATH")]
-    hyperfine: Option<PathBuf>,
-    /// The program bench-work [default: beside this program]
-    #[arg(long, value_name = "PATH")]
-    work: Option<PathBuf>,
-    /// How long the shorter command takes, in milliseconds
-    #[arg(long, value_name = "N", default_value_t = 10.0)]
-    work_ms: f64,
-    /// Identical pairs for each tool and condition [default: 100, with --quick 3]
-    #[arg(long, value_name = "N")]
-    identical: Option<usize>,
-    /// Pairs for each tool, condition and difference [default: 24, with --quick 2]
-    #[arg(long, value_name = "N")]
-    different: Option<usize>,
-    /// Only under these conditions [default: all]
-    #[arg(long, value_name = "CONDITION")]
-    condition: Vec<Condition>,
-    /// Seed of the order of comparisons
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Begin no comparison after so many minutes [default: 120, with --quick 3]
-    #[arg(long, value_name = "N")]
-    minutes: Option<f64>,
-    /// A first look, in which no rate means anything
-    #[arg(long, conflicts_with = "from")]
-    quick: bool,
-    /// Write the table (.md) and all that was measured (.json) into this directory
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Measure nothing: make the table of an earlier run's .json file anew
-    #[arg(long, value_name = "FILE")]
-    from: Option<PathBuf>,
-}
+/// How long the shorter command takes.
+const WORK_MS: f64 = 10.0;
+/// Level of both tools, and the false alarms that they may make.
+const LEVEL: f64 = 0.05;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match conclude(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Interrupted) => {
-            tell("interrupted");
-            // As the shell has it: 128 and the number of SIGINT.
-            ExitCode::from(130)
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["compare", program, condition, more, directory] => {
+            compare(Path::new(program), condition, more, Path::new(directory))
         }
-        Err(Stop::Failed(reason)) => {
-            tell(&reason);
-            ExitCode::FAILURE
+        ["rates", run] => std::fs::read_to_string(run)
+            .map_err(|error| format!("cannot read {run}: {error}"))
+            .and_then(|text| rates(&text)),
+        _ => return ExitCode::from(2),
+    };
+    finish("bench-hyperfine", done)
+}
+
+/// The second command over the first, as a tool estimates it, and whether it is called
+/// different; and how long the tool took, in seconds.
+struct Told {
+    ratio: f64,
+    is_different: bool,
+    wall_s: f64,
+}
+
+fn compare(
+    program: &Path,
+    condition: &str,
+    more: &str,
+    directory: &Path,
+) -> Result<String, String> {
+    let more: u64 = more
+        .parse()
+        .map_err(|_| format!("cannot do {more} % more work: it is a whole number"))?;
+    let work = beside("bench-work")?;
+    let pieces = calibrate(&work, WORK_MS)?;
+    let commands = [0, more].map(|more| {
+        let pieces = pieces + pieces / 100 * more;
+        format!("{} {pieces}", work.display())
+    });
+    let is_toll = program.ends_with("toll");
+    let load = Load::start(&work, condition, is_toll)?;
+    let told = match is_toll {
+        true => by_toll(program, &commands, directory),
+        false => by_hyperfine(program, &commands, directory),
+    };
+    drop(load);
+    let Told {
+        ratio,
+        is_different,
+        wall_s,
+    } = told?;
+    let longer = u8::from(is_different && ratio > 1.0);
+    let shorter = u8::from(is_different && ratio < 1.0);
+    Ok(format!(
+        "wall {wall_s} s\nlonger {longer}\nshorter {shorter}\nratio {ratio}\n"
+    ))
+}
+
+/// What goes on beside a comparison; it ends when it is dropped.
+struct Load(Option<Child>);
+
+impl Load {
+    fn start(work: &Path, condition: &str, is_toll: bool) -> Result<Self, String> {
+        let own_number = std::process::id().to_string();
+        // Grows for about as long as the tool takes, so that both meet all of it.
+        let usual_s = if is_toll { "3" } else { "6" };
+        let arguments = match condition {
+            "quiet" => return Ok(Self(None)),
+            "neighbour" => ["burst", &own_number],
+            "drift" => ["grow", usual_s],
+            _ => return Err(format!("there is no condition {condition}")),
+        };
+        let child = command(work).args(arguments).stdin(Stdio::null()).spawn();
+        let child = child.map_err(|error| format!("cannot start a load: {error}"))?;
+        Ok(Self(Some(child)))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // One that ended already is what is wanted.
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }
 
-/// The files come before standard output, whose reader may leave early.
-fn conclude(arguments: &Arguments) -> Result<(), Stop> {
-    let document = match &arguments.from {
-        Some(file) => Document::read(file)?,
-        None => measure(arguments)?,
+fn by_toll(program: &Path, commands: &[String], directory: &Path) -> Result<Told, String> {
+    let toll = Toll {
+        program: program.to_owned(),
+        kept: directory.to_owned(),
     };
-    if let Some(directory) = &arguments.out {
-        document.write(directory)?;
-    }
-    match std::io::stdout().write_all(table::render(&document).as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Stop::Failed(format!("cannot write the table: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "progress and errors go there")]
-fn tell(what: &str) {
-    eprintln!("bench-hyperfine: {what}");
-}
-
-fn measure(arguments: &Arguments) -> Result<Document, Stop> {
-    let directory = Scratch::make(&std::env::temp_dir(), "toll-bench-hyperfine")?;
-    let settings = settings(arguments, directory.path())?;
-    run(&settings, &mut tell)
-}
-
-fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String> {
-    let interrupted = interrupts()?;
-    let (identical, different, minutes) = match arguments.quick {
-        true => (3, 2, 3.0),
-        false => (100, 24, 120.0),
-    };
-    let work = match &arguments.work {
-        Some(work) => work.clone(),
-        None => beside("bench-work")?,
-    };
-    let hyperfine = arguments.hyperfine.clone().or_else(|| find("hyperfine"));
-    let hyperfine = hyperfine.ok_or("hyperfine is missing; name it with --hyperfine")?;
-    let minutes = arguments.minutes.unwrap_or(minutes);
-    let words: Vec<String> = std::env::args().collect();
-    Ok(Settings {
-        toll: absolute(arguments.toll.as_deref().unwrap_or(Path::new("toll")))?,
-        hyperfine: absolute(&hyperfine)?,
-        work: absolute(&work)?,
-        work_ms: arguments.work_ms,
-        identical: arguments.identical.unwrap_or(identical),
-        different: arguments.different.unwrap_or(different),
-        conditions: match arguments.condition.as_slice() {
-            [] => CONDITIONS.to_vec(),
-            named => named.to_vec(),
-        },
-        limit: Duration::try_from_secs_f64(60.0 * minutes)
-            .map_err(|error| format!("cannot run for {minutes} minutes: {error}"))?,
-        seed: arguments.seed,
-        directory: directory.to_owned(),
-        command_line: words.join(" "),
-        interrupted,
+    let store = directory.join("runs.sqlite");
+    let mut child = toll.command(&store);
+    child.args(["run", "-q", "--no-html", "--json", "-n", "first", "-n"]);
+    child.arg("second").args(commands);
+    let begin = Instant::now();
+    let text = output(&mut child)?;
+    let wall_s = begin.elapsed().as_secs_f64();
+    remove_store(&store);
+    let document = parse(&text)?;
+    let comparison = &document["runs"][0]["analysis"]["comparisons"][0];
+    let relation = comparison["relation"].as_str();
+    let relation = relation.ok_or("cannot read what toll tells: it compared nothing")?;
+    Ok(Told {
+        ratio: comparison["ratio"]["value"].as_f64().unwrap_or(f64::NAN),
+        is_different: ["better", "worse"].contains(&relation),
+        wall_s,
     })
 }
+
+fn by_hyperfine(program: &Path, commands: &[String], directory: &Path) -> Result<Told, String> {
+    let times = directory.join("times.json");
+    let mut child = command(program);
+    child.args(["--shell=none", "--style=none", "--export-json"]);
+    child.arg(&times).args(commands);
+    let begin = Instant::now();
+    output(&mut child)?;
+    let wall_s = begin.elapsed().as_secs_f64();
+    let text = std::fs::read_to_string(&times)
+        .map_err(|error| format!("cannot read hyperfine's times: {error}"))?;
+    let document = parse(&text)?;
+    let times_of = |index: usize| -> Result<Vec<f64>, String> {
+        let seconds = |run: &Value| run["time_wall_clock"]["value"].as_f64();
+        let runs = list(&document["results"][index]["measurements"]);
+        let times: Vec<f64> = runs.iter().filter_map(seconds).collect();
+        match times.len() {
+            0 | 1 => Err(
+                "cannot read hyperfine's times: there are too few; give hyperfine 2.0 or newer"
+                    .into(),
+            ),
+            _ => Ok(times),
+        }
+    };
+    let (first, second) = (times_of(0)?, times_of(1)?);
+    Ok(Told {
+        ratio: toll_stats::mean(&second) / toll_stats::mean(&first),
+        // As hyperfine's script `welch_ttest.py` compares what hyperfine exported.
+        is_different: Welch::new(&first, &second).p(0.0) < LEVEL,
+        wall_s,
+    })
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Of each treatment how often it said what, and how often that was right.
+fn rates(run: &str) -> Result<String, String> {
+    let document = parse(run)?;
+    let mut text = String::from(
+        "\n## What they said\n\n\
+         | condition | more work | tool | longer | shorter | of | right | median time |\n\
+         |---|--:|---|--:|--:|--:|--:|--:|\n",
+    );
+    let treatments = list(&document["treatments"]).iter().enumerate();
+    for (index, treatment) in treatments.filter(|(_, one)| one["twin_of"].is_null()) {
+        let samples = |metric: &str| -> Vec<f64> {
+            let of_trial = |trial: &Value| trial["samples"][metric][0].as_f64();
+            let trials = list(&document["trials"]).iter();
+            let own = trials.filter(|trial| trial["treatment"] == index);
+            own.filter_map(of_trial).collect()
+        };
+        let walls_s = samples("wall_s");
+        if walls_s.is_empty() {
+            continue;
+        }
+        let level = |name: &str| treatment["levels"][name]["text"].as_str().unwrap_or("?");
+        let count = |metric: &str| samples(metric).iter().sum::<f64>() as usize;
+        let (longer, shorter, all) = (count("longer"), count("shorter"), walls_s.len());
+        let right = match level("more") {
+            "0" => all - longer - shorter,
+            _ => longer,
+        };
+        let share = clopper_pearson(right, all, 0.95);
+        let [percent, low, high] = [share.estimate, share.low, share.high].map(|it| 100.0 * it);
+        text += &format!(
+            "| {} | {} % | {} | {longer} | {shorter} | {all} | {percent:.0} % [{low:.0}, {high:.0}] | {:.2} s |\n",
+            level("condition"),
+            level("more"),
+            level("tool"),
+            median(&walls_s)
+        );
+    }
+    Ok(text + METHOD)
+}
+
+const METHOD: &str = "
+Right is to call identical commands not different, and of others the second longer. Intervals are exact (Clopper and Pearson), at
+95 %. Each comparison is the program as a user starts it, with its defaults, and its time that of the whole program: `toll run
+COMMAND COMMAND`, and `hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times.
+";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_well_formed() {
-        use clap::CommandFactory;
-        Arguments::command().debug_assert();
+    fn answers_are_counted_with_the_interval_of_what_is_right() {
+        let treatment = |tool: &str, more: &str| {
+            let level = |text: &str| serde_json::json!({ "text": text });
+            serde_json::json!({ "twin_of": null, "levels": {
+                "tool": level(tool), "more": level(more), "condition": level("quiet"),
+            } })
+        };
+        let trial = |treatment: usize, longer: u8, shorter: u8, wall_s: f64| {
+            serde_json::json!({ "treatment": treatment, "samples": {
+                "longer": [longer], "shorter": [shorter], "wall_s": [wall_s],
+            } })
+        };
+        // Of 20 identical pairs hyperfine calls three different.
+        let hyperfine = (0..20).map(|i| trial(0, 0, u8::from(i < 3), 6.0));
+        let toll = (0..20).map(|i| trial(1, u8::from(i < 19), 0, 1.0));
+        let run = serde_json::json!({
+            "treatments": [
+                treatment("hyperfine", "0"), treatment("toll", "2"), treatment("toll", "5"),
+            ],
+            "trials": hyperfine.chain(toll).collect::<Vec<_>>(),
+        });
+        let text = rates(&run.to_string()).unwrap();
+        for row in [
+            "| quiet | 0 % | hyperfine | 0 | 3 | 20 | 85 % [62, 97] | 6.00 s |",
+            "| quiet | 2 % | toll | 19 | 0 | 20 | 95 % [75, 100] | 1.00 s |",
+        ] {
+            assert!(text.contains(row), "{text}");
+        }
+        assert!(
+            !text.contains("| 5 % |"),
+            "what was not made has no row: {text}"
+        );
     }
 }

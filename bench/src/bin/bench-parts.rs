@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use toll_bench::process::{command, output};
+use toll_bench::process::{command, finish, output};
 use toll_bench::toll::{Toll, remove_store};
-use toll_bench::versus::measure::calibrate;
+use toll_bench::work::calibrate;
 use toll_probe::clock;
 
 /// Processes started for one value of the price of starting one.
@@ -40,18 +40,7 @@ fn main() -> ExitCode {
         ["stores", toll, directory, samples] => stores(&at(toll, directory), samples),
         _ => return ExitCode::from(2),
     };
-    match done {
-        Ok(text) => {
-            // Whoever reads it may be gone.
-            let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Err(reason) => {
-            let text = format!("bench-parts: {reason}\n");
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
-            ExitCode::FAILURE
-        }
-    }
+    finish("bench-parts", done)
 }
 
 fn at(toll: &str, directory: &str) -> Toll {
@@ -70,7 +59,7 @@ fn harness(toll: &Toll, work: &Path) -> Result<String, String> {
     let [short, long] = BLOCKS.map(|blocks| run(&["-N", "-r", blocks, "true"]));
     let ((short_ns, short_inside_ns, few), (long_ns, long_inside_ns, many)) = (short?, long?);
     let outside_ns = (long_ns - short_ns) - (long_inside_ns - short_inside_ns);
-    let (pieces, _) = calibrate(work, WORK_MS)?;
+    let pieces = calibrate(work, WORK_MS)?;
     let line = format!("{} {pieces}", work.display());
     let (wall_ns, measured_ns, _) = run(&["-N", "-r", "10", &line])?;
     remove_store(&store);

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use toll_bench::process::command;
+use toll_bench::process::{command, finish};
 use toll_bench::toll::{Toll, parse, remove_store};
 use toll_stats::{Rng, median};
 use toll_wire::{CacheState, CopyMethod, CopyRequest, Outcome, Request, Sink, Source, Workload};
@@ -35,17 +35,8 @@ fn main() -> ExitCode {
     let [toll, case, directory] = &words[..] else {
         return ExitCode::from(2);
     };
-    match Round::new(Path::new(toll), case, Path::new(directory)).and_then(|round| round.run()) {
-        Ok(text) => {
-            // Whoever reads it may be gone.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Err(reason) => {
-            let _ = std::io::stderr().write_all(format!("bench-trace: {reason}\n").as_bytes());
-            ExitCode::FAILURE
-        }
-    }
+    let round = Round::new(Path::new(toll), case, Path::new(directory));
+    finish("bench-trace", round.and_then(|round| round.run()))
 }
 
 impl Round {
