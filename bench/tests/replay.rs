@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use toll_bench::replay::{Case, Document, Effort, Noise, RECORDED_NOISE, Setup, Truth, simulate};
+use toll_bench::replay::{
+    Case, Choice, Document, Effort, Noise, Pace, RECORDED_NOISE, Setup, Truth, replay, simulate,
+};
 use toll_core::claim::model::Outcome;
 use toll_core::spec::{Test, builtin, parse};
 use toll_stats::{Rng, clopper_pearson};
@@ -253,4 +255,30 @@ fn at_most_one_in_twenty_verdicts_is_wrong_where_verdicts_change() {
             assert!(wrong <= 0.05, "{case:?}");
         }
     }
+}
+
+#[test]
+fn a_run_takes_the_time_of_the_trials_that_did_not_rest() {
+    let choice = Choice {
+        experiments: &["cat".into()],
+        profiles: &["quick".into()],
+        claim: None,
+        effort: Effort {
+            runs: 10,
+            seed: 1,
+            threads: 1,
+            only_published: true,
+        },
+    };
+    let noise = Noise::of_json(RECORDED_NOISE).unwrap();
+    let document = replay(&choice, &noise, &mut |_| {}).unwrap();
+    let plan = &document.plans[0];
+    let pace = Pace::of(&document, plan);
+    let whole_s = document.cases[0].blocks * plan.block_s.unwrap();
+    let run_s = pace.run_s.unwrap();
+    assert!(run_s < 0.95 * whole_s, "{run_s} of {whole_s}");
+    assert!(run_s <= plan.time_budget_s, "{run_s}");
+    assert!(pace.right > 0.0);
+    let verdicts = pace.right + pace.wrong + pace.open;
+    assert!((verdicts - pace.claims as f64).abs() < 1e-9, "{pace:?}");
 }

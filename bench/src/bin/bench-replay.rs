@@ -6,9 +6,7 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use clap::Parser;
-use toll_bench::replay::{
-    Choice, Document, Effort, Noise, RECORDED_NOISE, render, render_against, replay,
-};
+use toll_bench::replay::{Choice, Document, Effort, Noise, RECORDED_NOISE, render, replay};
 use toll_core::spec::builtin::BUILTINS;
 
 /// Simulates runs of the built-in experiments, with recorded noise, and tells how often each
@@ -50,11 +48,7 @@ struct Arguments {
     /// Simulate nothing: make the table of earlier replay.json files anew; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     from: Vec<PathBuf>,
-    /// Compare right verdicts a minute with those of an earlier replay.json; may be repeated
-    #[arg(long, value_name = "FILE")]
-    against: Vec<PathBuf>,
-    /// Write replay.md and replay.json into this directory; with --against
-    /// verdicts-per-minute.md alone
+    /// Write replay.md and replay.json into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -88,18 +82,10 @@ fn conclude(arguments: &Arguments) -> Result<(), String> {
 
 /// The files come before standard output, whose reader may leave early.
 fn show(document: &Document, arguments: &Arguments) -> Result<(), String> {
-    let (name, text) = match arguments.against.as_slice() {
-        [] => ("replay.md", render(document)),
-        old => {
-            let text = render_against(&Document::read(old)?, document)?;
-            ("verdicts-per-minute.md", text)
-        }
-    };
+    let text = render(document);
     if let Some(directory) = &arguments.out {
-        write(directory, name, &text)?;
-        if arguments.against.is_empty() {
-            write(directory, "replay.json", &document.to_json())?;
-        }
+        write(directory, "replay.md", &text)?;
+        write(directory, "replay.json", &document.to_json())?;
     }
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

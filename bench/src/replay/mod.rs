@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use nodes::Origin;
 pub use noise::Noise;
-pub use pace::{Pace, render_against};
+pub use pace::Pace;
 pub use setup::{Setup, Studied};
 pub use simulate::{Case, Effort, Truth, simulate};
 pub use table::render;
@@ -52,8 +52,6 @@ pub struct Planned {
     pub claims: Vec<Claimed>,
     /// What is not simulated: claim and reason.
     pub left_out: Vec<(String, String)>,
-    /// Right verdicts a minute.
-    pub pace: Option<Pace>,
 }
 
 /// A claim that is simulated.
@@ -107,7 +105,7 @@ pub fn replay(
             ));
         }
     }
-    let mut document = Document {
+    Ok(Document {
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
         command_line: std::env::args().collect::<Vec<_>>().join(" "),
         machine: noise.machine.clone(),
@@ -116,16 +114,7 @@ pub fn replay(
         seconds: begin.elapsed().as_secs_f64().round(),
         plans,
         cases,
-    };
-    let paces: Vec<Pace> = document
-        .plans
-        .iter()
-        .map(|plan| Pace::of(&document, plan))
-        .collect();
-    for (plan, pace) in document.plans.iter_mut().zip(paces) {
-        plan.pace = Some(pace);
-    }
-    Ok(document)
+    })
 }
 
 impl Planned {
@@ -146,7 +135,6 @@ impl Planned {
             block_s: setup.block_s,
             claims: claims.collect(),
             left_out: setup.left_out.iter().cloned().chain(obstacles).collect(),
-            pace: None,
         }
     }
 }

@@ -269,7 +269,7 @@ fn shares(case: &Case) -> String {
     parts.join(" / ") + &rest
 }
 
-pub fn percent(share: f64) -> String {
+fn percent(share: f64) -> String {
     match share.is_nan() {
         true => "–".into(),
         false => format!("{:.0}", 100.0 * share),
