@@ -77,7 +77,6 @@ fn last(looks: &[Look], target: f64, margin: f64) -> &Look {
     end.expect("there is a look")
 }
 
-#[track_caller]
 fn check(world: World) {
     let runs: Vec<Vec<Look>> = (0..RUNS).map(|seed| looks(world, seed)).collect();
     let mut mean_blocks = Vec::new();
@@ -212,43 +211,12 @@ fn in_wide_blocks_intervals_cover_at_holms_levels_and_families_err_as_rarely_as_
 }
 
 #[test]
-fn intervals_cover_in_a_plain_world() {
-    check(World::Plain);
-}
-
-#[test]
-fn intervals_cover_under_drift() {
-    check(World::Drift);
-}
-
-#[test]
-fn intervals_cover_among_outliers() {
-    check(World::Outliers);
-}
-
-#[test]
-fn intervals_cover_under_autocorrelation() {
-    check(World::Autocorrelation);
-}
-
-#[test]
-fn intervals_cover_with_heavy_tails() {
-    check(World::HeavyTails);
-}
-
-#[test]
-fn intervals_cover_with_bimodal_noise() {
-    check(World::Bimodal);
-}
-
-#[test]
-fn intervals_cover_with_skewed_noise() {
-    check(World::Skewed);
-}
-
-#[test]
-fn intervals_cover_among_bursts() {
-    check(World::Bursts);
+fn intervals_cover_in_every_world() {
+    std::thread::scope(|scope| {
+        for world in WORLDS {
+            scope.spawn(move || check(world));
+        }
+    });
 }
 
 #[test]
