@@ -7,9 +7,6 @@ use std::path::Path;
 
 /// For each file a line `file INODE BYTES PATH` and its content, then the line
 /// `end`.
-///
-/// # Errors
-/// If something cannot be read or written.
 pub fn write(root: &Path) -> io::Result<()> {
     // What was read from a replayed journal alone must outlive the next cut too.
     rustix::fs::sync();

@@ -18,9 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LOG: &str = "/tmpfs/mount.log";
 
 /// Mounts `source` on `at` with a cache mode, then serves operations below `at`.
-///
-/// # Errors
-/// If the mount does not come up, or requests cannot be read.
 pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io::Result<()> {
     let own = std::env::current_exe()?;
     let toll = own.with_file_name("toll");

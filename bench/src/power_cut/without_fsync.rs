@@ -26,9 +26,6 @@ const LEFT_OUT: [i64; 5] = [
 const NO_CALL: u64 = u64::MAX;
 
 /// Runs a command to its end.
-///
-/// # Errors
-/// If it cannot be started or traced.
 pub fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
     let mut command = Command::new(program);
     command.args(arguments);

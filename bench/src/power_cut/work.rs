@@ -14,9 +14,6 @@ const READY: &str = "ready";
 
 /// Does what each line of standard input asks, in order, and writes `ok` or what
 /// went wrong as soon as the call has returned. Nothing is buffered on the way.
-///
-/// # Errors
-/// If standard input or output fails.
 pub fn serve(directory: &Path) -> io::Result<()> {
     make_raw()?;
     std::env::set_current_dir(directory)?;

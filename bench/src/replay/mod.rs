@@ -75,9 +75,6 @@ pub struct Choice<'a> {
 }
 
 /// Simulates the chosen experiments and profiles; `tell` gets a line for each.
-///
-/// # Errors
-/// If an experiment cannot be planned.
 pub fn replay(
     choice: &Choice,
     noise: &Noise,
@@ -142,9 +139,6 @@ impl Planned {
 impl Document {
     /// Reads what [`Document::to_json`] wrote; of several, all that they hold, under the
     /// head of the first. Of a claim that several hold, the first counts.
-    ///
-    /// # Errors
-    /// If one cannot be read, or is none.
     pub fn read(paths: &[PathBuf]) -> Result<Self, String> {
         let mut documents = paths.iter().map(|path| {
             let cannot = |why: String| format!("cannot read {}: {why}", path.display());

@@ -87,9 +87,6 @@ impl Series {
 
 impl Noise {
     /// Reads a file of this kind, a run that `toll export --json` wrote, or a store.
-    ///
-    /// # Errors
-    /// If it is neither, or holds no run of a built-in experiment.
     pub fn read(path: &Path) -> Result<Self, String> {
         let cannot = |why: String| format!("cannot read noise from {}: {why}", path.display());
         let bytes = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
@@ -107,9 +104,6 @@ impl Noise {
     }
 
     /// Reads a text of this kind, or an exported run.
-    ///
-    /// # Errors
-    /// If it is neither.
     pub fn of_json(text: &str) -> Result<Self, String> {
         if let Ok(noise) = serde_json::from_str(text) {
             return Ok(noise);

@@ -59,9 +59,6 @@ impl Studied {
 
 impl Setup {
     /// Prepares a built-in experiment.
-    ///
-    /// # Errors
-    /// If it cannot be read or planned.
     pub fn new(name: &str, profile: &str, noise: &Noise) -> Result<Self, String> {
         let builtin = builtin::find(name).ok_or(format!(
             "cannot replay {name}: there is no built-in experiment of that name; see toll list"
@@ -193,9 +190,6 @@ impl Setup {
     /// The world with a claim's quantity at a value, and the levels from which trials are
     /// drawn: moved by as much as the noise of each of its ratios is off its centre, so
     /// that the value is what the estimator estimates.
-    ///
-    /// # Errors
-    /// If the quantity cannot have the value.
     pub fn moved(&self, studied: &Studied, value: f64) -> Result<World, String> {
         let mut world = self.world.clone();
         studied.target.put(value, &mut world)?;
@@ -218,10 +212,7 @@ impl Setup {
         self.claims.iter().any(|one| is_slow(&one.target))
     }
 
-    /// Refuses a quantity that hardly varies: on a border it has a side.
-    ///
-    /// # Errors
-    /// If half of its blocks agree.
+    /// Refuses a quantity of which half of the blocks agree: on a border it has a side.
     pub fn require_noise(&self, studied: &Studied) -> Result<(), String> {
         const LEAST: f64 = 1e-4;
         let Target::Sum(terms) = &studied.target else {
@@ -339,9 +330,6 @@ pub struct Border {
 
 impl Setup {
     /// Where "supported" and "refuted" of a claim begin, found on runs without noise.
-    ///
-    /// # Errors
-    /// If the claim's quantity cannot be moved, or no value supports or refutes it.
     pub fn borders(&self, studied: &Studied) -> Result<Vec<Border>, String> {
         let claim = &studied.claim;
         let threshold = claim.threshold().ln();

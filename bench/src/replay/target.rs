@@ -53,9 +53,6 @@ pub struct Targets<'a> {
 
 impl Targets<'_> {
     /// What a claim is about.
-    ///
-    /// # Errors
-    /// If the profile has not what it needs, or no run could test it.
     pub fn of(&mut self, claim: &Claim) -> Result<Target, String> {
         match claim.test() {
             Test::Never(reason) => Err(format!("no run can test it: {reason}")),
@@ -212,9 +209,6 @@ impl Target {
     }
 
     /// Moves levels so that the quantity has a value.
-    ///
-    /// # Errors
-    /// If no levels give it this value.
     pub fn put(&self, value: f64, world: &mut World) -> Result<(), String> {
         match self {
             Self::Sum(terms) => put_sum(terms, value, world)?,

@@ -67,11 +67,8 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
-    /// The one treatment that a selector picks among those that ran here.
-    ///
-    /// # Errors
-    /// With the reason if there is none: not in this profile, skipped, or never
-    /// completed.
+    /// The one treatment that a selector picks among those that ran here, or why there is
+    /// none: not in this profile, or skipped.
     pub fn pick(&self, selector: &Selector) -> Result<usize, String> {
         let index = crate::plan::find(self.treatments, selector, &self.experiment.factors)?;
         match &self.treatments[index].skipped {

@@ -106,9 +106,6 @@ impl Run {
     }
 
     /// The same run, compared in other metrics, of which the first is the main one.
-    ///
-    /// # Errors
-    /// If no trial recorded one of them.
     pub fn in_metrics(mut self, metrics: &[String]) -> Result<Self, String> {
         let recorded = |name: &str| {
             let mut treatments = self.analysis.treatments.iter();

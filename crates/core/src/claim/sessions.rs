@@ -29,13 +29,7 @@ impl<'a> From<&'a Run> for Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// Takes runs for sessions of one thing.
-    ///
-    /// # Errors
-    /// If two of them are not.
-    ///
-    /// # Panics
-    /// If there is none.
+    /// Takes runs, one at least, for sessions of one thing; refuses others.
     pub fn new(runs: &'a [Run]) -> Result<Self, String> {
         let first = &runs[0];
         for run in &runs[1..] {

@@ -85,9 +85,6 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
 
 /// An option that may be given once for all commands, or once for each in their
 /// order.
-///
-/// # Errors
-/// If it was given another number of times.
 pub fn per_command<T: Clone>(
     option: &str,
     values: &[T],

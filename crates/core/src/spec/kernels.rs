@@ -32,9 +32,6 @@ impl Experiment {
     /// other kernel, all other levels alike. What the experiment asks itself goes: its
     /// claims compare other things. `accelerators` are levels: `icount`, and `kvm` for
     /// times.
-    ///
-    /// # Errors
-    /// If the experiment cannot run in guests of these kernels.
     pub fn compare_kernels(
         &mut self,
         base: &str,

@@ -23,9 +23,6 @@ pub struct Timing {
 
 impl Timing {
     /// Reads a file of timing.
-    ///
-    /// # Errors
-    /// If a line has neither form: the line, and what is wrong with it.
     pub fn parse(file: &[u8]) -> Result<Self, String> {
         let text = String::from_utf8_lossy(file);
         let mut timing = Self::default();

@@ -110,10 +110,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device.
-    ///
-    /// # Errors
-    /// ENOENT if its module is not inserted.
+    /// Opens a device; ENOENT if its module is not inserted.
     pub fn open(end: End) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(end.path())?;
         Ok(Self {
@@ -124,9 +121,6 @@ impl Device {
 
     /// Sets it up; before there is a connection. Whether small segments wait for
     /// others (TCP_NODELAY) stays as the module has it.
-    ///
-    /// # Errors
-    /// EINVAL for a size that is none of a buffer.
     pub fn configure(&self, setup: &Setup) -> Result<(), Errno> {
         let mut settings = Settings::default();
         self.ask(abi::GET_SETTINGS, &mut settings)?;
@@ -147,10 +141,7 @@ impl Device {
         Ok(SocketAddr::new(address.ip(), endpoint.port))
     }
 
-    /// Has a master wait for its slave.
-    ///
-    /// # Errors
-    /// ETIMEDOUT if none comes in time, if there is such a limit.
+    /// Has a master wait for its slave; ETIMEDOUT if none comes within the limit.
     pub fn accept(&self, limit: Option<Duration>) -> Result<(), Errno> {
         let mut endpoint = Endpoint {
             timeout_ms: milliseconds(limit),
@@ -226,8 +217,6 @@ impl Device {
     /// Whether a call that ended so is to be made again. A signal interrupts a wait
     /// for nothing but to have a look: the first one only notes what has been
     /// moved until then, and one that finds nothing moved since gives up.
-    ///
-    /// # Errors
     /// ETIMEDOUT to give up, or the call's own error.
     pub fn retry_after(&self, errno: Errno) -> Result<(), Errno> {
         if errno != Errno::INTR {

@@ -52,8 +52,6 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// # Errors
-    /// If git is missing, or the directory is in no repository.
     pub fn open(directory: &Path) -> Result<Self, String> {
         let directory = directory.canonicalize().cannot("open", directory)?;
         let repository = Self { directory };
@@ -69,9 +67,6 @@ impl Repository {
     }
 
     /// `good` and all commits after it up to `bad`, along first parents.
-    ///
-    /// # Errors
-    /// If one of them is no commit, or `bad` does not follow from `good`.
     pub fn range(&self, good: &str, bad: &str) -> Result<Vec<Version>, String> {
         let [good, bad] = [good, bad].map(|name| {
             let commit = format!("{name}^{{commit}}");

@@ -25,9 +25,6 @@ const UNITS: [(&str, &str, f64); 5] = [
 /// benchstat puts what differs in a configuration line into tables of their
 /// own. So those lines have only what two runs to be compared have in common;
 /// the rest stands in comments.
-///
-/// # Errors
-/// With the reason if no treatment has durations.
 pub fn benchstat(run: &Run) -> Result<String, String> {
     let all = series::with_durations(run, "benchstat's text")?;
     let (run, analysis) = (&run.stored.run, &run.analysis);

@@ -23,9 +23,6 @@ const NOTES: &str = include_str!("assets/notes.html");
 const STYLE: &str = include_str!("assets/page.css");
 
 /// Builds the page of some runs.
-///
-/// # Errors
-/// As [`Page::render`].
 pub fn page(runs: &[Run]) -> anyhow::Result<String> {
     let mut page = Page::default();
     runs.iter().for_each(|run| page.add(run));
@@ -56,9 +53,6 @@ impl Page {
     }
 
     /// The page so far: one file without scripts or outside references.
-    ///
-    /// # Errors
-    /// If the page's template does not render, which is a fault in it.
     pub fn render(&self) -> anyhow::Result<String> {
         self.rendered().map_err(|error| {
             anyhow::anyhow!(

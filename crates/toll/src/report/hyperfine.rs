@@ -155,9 +155,6 @@ fn values(series: &Series<'_>, name: &str, parts: &[&str]) -> Vec<f64> {
 /// a trial, with the median of its iterations; A/A twins are left out, as are
 /// treatments without a trial and emulated ones, whose times are not those of a
 /// CPU.
-///
-/// # Errors
-/// With the reason if no treatment has durations.
 pub fn schema_1(run: &Run) -> Result<String, String> {
     let result = |series: &Series<'_>| {
         let [(times, stats), (_, user), (_, system)] =
@@ -187,9 +184,6 @@ pub fn schema_1(run: &Run) -> Result<String, String> {
 }
 
 /// Writes the same as hyperfine 2 does, with all that it measures.
-///
-/// # Errors
-/// As [`schema_1`].
 pub fn schema_2(run: &Run) -> Result<String, String> {
     let all = series::with_durations(run, "hyperfine's JSON")?;
     let record = &run.stored.run;

@@ -10,9 +10,6 @@ use crate::format;
 /// Apache Ant, as Jenkins and GitLab read it): a refuted claim is a failure,
 /// one that is inconclusive or not testable is skipped, each with its reason
 /// and figures.
-///
-/// # Errors
-/// With the reason if the run has no claim.
 pub fn junit(run: &Run) -> Result<String, String> {
     let (run, analysis) = (&run.stored.run, &run.analysis);
     if analysis.verdicts.is_empty() {
