@@ -305,7 +305,7 @@ impl Against {
             let Some(id) = self.run_ids.get(&run.stored.run.experiment) else {
                 continue;
             };
-            let old = output::load_run(&store, &id.to_string())?;
+            let old = Run::from(store.load(*id)?);
             let sides = [&old, run].map(Side::from);
             let others = other_runs(&store, &sides)?;
             let comparisons = compare_sides(&sides[1], &sides[0], &others);

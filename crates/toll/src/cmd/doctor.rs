@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::empty_region::{self, EmptyRegion};
 use super::run::{Launch, Purpose, WorkDirectories, launch};
 use super::{Failure, output, store_health};
+use crate::claim::Run;
 use crate::environment::guest::{self, GuestFailure};
 use crate::environment::kernel;
 use crate::environment::{capabilities, inspect, paths, restore};
@@ -209,7 +210,7 @@ fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
     if let SessionEnd::Interrupted(signal) = outcome.end? {
         return Ok(Err(signal));
     }
-    let run = output::load_run(&store, &outcome.run_id.to_string())?;
+    let run = Run::from(store.load(outcome.run_id)?);
     let twin = run.analysis.twins.first();
     let missing = || anyhow!("cannot measure noise: no trial completed");
     twin.map(|twin| Ok(twin.reach())).ok_or_else(missing)

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::progress::Steps;
 use super::run::{Launch, Purpose, WorkDirectories, exit_code_of, launch, random_seed};
 use super::{failure, output};
+use crate::claim::Run;
 use crate::claim::model::SelftestReport;
 use crate::claim::selftest::{self, Compared, Size};
 use crate::environment::{inspect, paths};
@@ -121,7 +122,7 @@ fn compare(
     if let SessionEnd::Interrupted(signal) = launched.end? {
         return Ok(Err(signal));
     }
-    let run = output::load_run(store, &launched.run_id.to_string())?;
+    let run = Run::from(store.load(launched.run_id)?);
     let compared = selftest::compared(delay_percent, &run.analysis);
     let trials = run.stored.trials.len();
     Ok(Ok((compared.map_err(anyhow::Error::msg)?, trials)))

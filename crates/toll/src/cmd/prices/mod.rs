@@ -171,7 +171,7 @@ fn measure(
     let how = (command_line(), purpose);
     let work_dir = arguments.work_dir.as_deref();
     let Launched { run_id, end } = stored::measure(&mut store, experiment, work_dir, how)?;
-    let run = output::load_run(&store, &run_id.to_string())?;
+    let run = Run::from(store.load(run_id)?);
     if run.stored.trials.is_empty() {
         end?;
         bail!("cannot show prices: none was measured");

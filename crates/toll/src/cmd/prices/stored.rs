@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::claim::Run;
 use crate::cmd::doctor::nearest;
-use crate::cmd::output;
 use crate::cmd::run::{Launch, Launched, Purpose, WorkDirectories, launch, random_seed};
 use crate::environment::{inspect, paths};
 use crate::run::Machine;
@@ -52,7 +51,7 @@ pub fn of_machine<'a>(
     let ids = runs
         .filter(move |(run, _)| is_one(run))
         .map(|(run, _)| run.id);
-    Ok(ids.filter_map(|id| output::load_run(store, &id.to_string()).ok()))
+    Ok(ids.filter_map(|id| Some(store.load(id).ok()?.into())))
 }
 
 /// The newest list of all rows that was measured on a machine.
