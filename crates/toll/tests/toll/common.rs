@@ -204,9 +204,13 @@ impl Bench {
         "CLICOLOR_FORCE",
     ];
 
-    /// A command line of `toll`, not started yet.
-    pub fn toll<A: Arguments + ?Sized>(&self, arguments: &A) -> Command {
-        let mut command = Command::new(TOLL);
+    /// A program in the test's environment, not started yet.
+    fn command<A: Arguments + ?Sized>(
+        &self,
+        program: &str,
+        arguments: &A,
+    ) -> std::process::Command {
+        let mut command = std::process::Command::new(program);
         command
             .args(arguments.words())
             .envs(self.environment())
@@ -214,6 +218,12 @@ impl Bench {
         for name in Self::REMOVED {
             command.env_remove(name);
         }
+        command
+    }
+
+    /// A command line of `toll`, not started yet.
+    pub fn toll<A: Arguments + ?Sized>(&self, arguments: &A) -> Command {
+        let mut command = Command::from_std(self.command(TOLL, arguments));
         command.timeout(PATIENCE);
         command
     }
@@ -249,14 +259,7 @@ impl Bench {
         program: &str,
         arguments: &A,
     ) -> std::process::Command {
-        let mut command = std::process::Command::new(program);
-        command
-            .args(arguments.words())
-            .envs(self.environment())
-            .current_dir(self.directory.path());
-        for name in Self::REMOVED {
-            command.env_remove(name);
-        }
+        let mut command = self.command(program, arguments);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -266,15 +269,8 @@ impl Bench {
 
     /// Runs a shell line in which `toll` is the program under test.
     pub fn shell(&self, line: &str) -> Ran {
-        let mut command = Command::new("bash");
-        command
-            .args(["-c", line])
-            .envs(self.environment())
-            .current_dir(self.directory.path())
-            .timeout(PATIENCE);
-        for name in Self::REMOVED {
-            command.env_remove(name);
-        }
+        let mut command = Command::from_std(self.command("bash", &["-c", line]));
+        command.timeout(PATIENCE);
         ran(&mut command)
     }
 
