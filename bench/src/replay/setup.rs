@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toll_core::claim::analyse;
 use toll_core::claim::model::{ClaimDirection, Outcome};
 use toll_core::plan::{Plan, Treatment, of_claim};
-use toll_core::run::{Machine, RunRecord, RunStatus, StoredRun, TrialRecord, TrialState};
+use toll_core::run::{RunRecord, RunStatus, StoredRun, TrialRecord};
 use toll_core::spec::{Claim, Experiment, Test, builtin, parse};
 use toll_stats::Rng;
 
@@ -110,7 +110,10 @@ impl Setup {
             name: name.to_owned(),
             profile: profile.to_owned(),
             run: StoredRun {
-                run: record(&experiment),
+                run: RunRecord {
+                    status: RunStatus::Complete,
+                    ..RunRecord::of(&experiment)
+                },
                 experiment,
                 treatments,
                 trials: Vec::new(),
@@ -144,7 +147,12 @@ impl Setup {
         }
         let trials = samples.into_iter();
         trials
-            .map(|(treatment, samples)| trial(block, treatment, samples))
+            .map(|(treatment, samples)| TrialRecord {
+                block,
+                treatment,
+                samples,
+                ..TrialRecord::default()
+            })
             .collect()
     }
 
@@ -416,40 +424,4 @@ fn bisect(
         }
     }
     Ok((inside, outside))
-}
-
-fn trial(block: u32, treatment: usize, samples: BTreeMap<String, Vec<f64>>) -> TrialRecord {
-    TrialRecord {
-        block,
-        position: 0,
-        treatment,
-        started_at: String::new(),
-        wall_ns: 0,
-        state: TrialState::Completed,
-        message: None,
-        samples,
-        disturbance: BTreeMap::new(),
-        counters_missing: BTreeMap::new(),
-        notes: Vec::new(),
-    }
-}
-
-fn record(experiment: &Experiment) -> RunRecord {
-    RunRecord {
-        id: 1,
-        uid: "0000000000000001".into(),
-        experiment: experiment.name.clone(),
-        title: experiment.title.clone(),
-        question: String::new(),
-        profile: experiment.profile.clone(),
-        seed: 0,
-        created_at: String::new(),
-        updated_at: None,
-        status: RunStatus::Complete,
-        stop_reason: None,
-        toll_version: String::new(),
-        command_line: String::new(),
-        machine: Machine::default(),
-        imported: false,
-    }
 }

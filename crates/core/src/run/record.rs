@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::Machine;
+use crate::spec::Experiment;
 
 /// A run, without its trials.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
     /// Number in this store, from 1.
@@ -43,11 +44,25 @@ pub struct RunRecord {
     pub imported: bool,
 }
 
+impl RunRecord {
+    /// What it says of its experiment; all else is empty.
+    pub fn of(experiment: &Experiment) -> Self {
+        Self {
+            experiment: experiment.name.clone(),
+            title: experiment.title.clone(),
+            question: experiment.question.clone(),
+            profile: experiment.profile.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
     /// Trials remain; either it is running or it was killed.
+    #[default]
     Unfinished,
     /// It stopped by its own rule.
     Complete,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toll_wire::{Disturbance, FailureKind, Outcome, TrialData};
 
 /// One trial: where it stood in the plan, what it yielded, what disturbed it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialRecord {
     /// Block, from 0.
@@ -35,10 +35,11 @@ pub struct TrialRecord {
 }
 
 /// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialState {
     /// It has samples.
+    #[default]
     Completed,
     /// The work went wrong.
     Failed,

@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::plan::Plan;
-use crate::run::Machine;
 use crate::spec::{self, Experiment};
 
 fn experiment() -> Experiment {
@@ -13,21 +12,15 @@ fn experiment() -> Experiment {
 
 fn record(uid: &str) -> RunRecord {
     RunRecord {
-        id: 0,
         uid: uid.into(),
         experiment: "x".into(),
         title: "x".into(),
-        question: String::new(),
         profile: "quick".into(),
         seed: u64::MAX,
         created_at: "2026-01-01T00:00:00Z".into(),
-        updated_at: None,
-        status: RunStatus::Unfinished,
-        stop_reason: None,
         toll_version: "0".into(),
         command_line: "toll run x".into(),
-        machine: Machine::default(),
-        imported: false,
+        ..RunRecord::default()
     }
 }
 
@@ -38,12 +31,10 @@ fn trial(block: u32, treatment: usize) -> TrialRecord {
         treatment,
         started_at: "2026-01-01T00:00:01Z".into(),
         wall_ns: 12,
-        state: TrialState::Completed,
-        message: None,
         samples: BTreeMap::from([("duration_ns".into(), vec![1.5, -0.0, f64::MAX])]),
         disturbance: BTreeMap::from([("steal_ns".into(), 3.0)]),
-        counters_missing: BTreeMap::new(),
         notes: vec!["buffer 4096".into()],
+        ..TrialRecord::default()
     }
 }
 

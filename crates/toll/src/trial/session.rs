@@ -1,6 +1,6 @@
 //! The loop over blocks and trials.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use toll_wire::{Failure, FailureKind, Numbering, Outcome, Request, Workload};
@@ -12,7 +12,7 @@ use super::{Event, Guests, Interrupt, Observer, PrestartedProbe, Probe, SessionE
 use crate::environment::Workspace;
 use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
-use crate::store::{BootRecord, RunStatus, Store, TrialRecord, TrialState};
+use crate::store::{BootRecord, RunStatus, Store, TrialRecord};
 
 /// One session of a run: from its first trial, or from where an earlier one ended.
 pub struct Session<'a> {
@@ -302,13 +302,7 @@ impl Session<'_> {
             position: u32::try_from(place.position).expect("plans are limited"),
             treatment,
             started_at,
-            wall_ns: 0,
-            state: TrialState::Crashed,
-            message: None,
-            samples: BTreeMap::new(),
-            disturbance: BTreeMap::new(),
-            counters_missing: BTreeMap::new(),
-            notes: Vec::new(),
+            ..TrialRecord::default()
         };
         trial.take_outcome(self.with_parsed_metrics(outcome));
         trial.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -5,11 +5,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use toll::plan::Plan;
-use toll::run::Machine;
 use toll::spec::builtin::BUILTINS;
 use toll::spec::{self, Experiment};
 use toll::store::exchange::RunDocument;
-use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord, TrialState};
+use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord};
 use toll_stats::Rng;
 
 /// An experiment of every kind of statement that has none in the built-in ones.
@@ -103,31 +102,21 @@ pub fn made_up(mut experiment: Experiment, rng: &mut Rng) -> Option<StoredRun> {
                 treatment,
                 started_at: "2026-01-01T00:00:01Z".into(),
                 wall_ns: 1_000_000,
-                state: TrialState::Completed,
-                message: None,
                 samples,
                 disturbance: BTreeMap::from([("steal_ns".into(), 3.0)]),
-                counters_missing: BTreeMap::new(),
                 notes: vec!["a note".into()],
+                ..TrialRecord::default()
             });
         }
     }
     let run = RunRecord {
         id: 1,
         uid: format!("{:016x}", rng.next_u64()),
-        experiment: experiment.name.clone(),
-        title: experiment.title.clone(),
-        question: experiment.question.clone(),
-        profile: experiment.profile.clone(),
         seed: plan.seed(),
         created_at: "2026-01-01T00:00:00Z".into(),
-        updated_at: None,
         status: RunStatus::Complete,
         stop_reason: Some("drawn".into()),
-        toll_version: "0".into(),
-        command_line: "toll run".into(),
-        machine: Machine::default(),
-        imported: false,
+        ..RunRecord::of(&experiment)
     };
     Some(StoredRun {
         run,

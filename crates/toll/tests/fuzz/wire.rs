@@ -1,9 +1,7 @@
 //! Lines between `toll`, its probe, guests and the two ends of a transfer.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
-use toll::store::{TrialRecord, TrialState};
+use toll::store::TrialRecord;
 use toll_stats::Rng;
 use toll_wire::guest::{decode_guest_answer, decode_guest_request};
 use toll_wire::{
@@ -76,19 +74,7 @@ fn check(line: &str, _rng: &mut Rng) {
 
 /// What a trial's record takes of an answer is finite and of one length.
 fn recorded(outcome: Outcome) {
-    let mut trial = TrialRecord {
-        block: 0,
-        position: 0,
-        treatment: 0,
-        started_at: String::new(),
-        wall_ns: 0,
-        state: TrialState::Crashed,
-        message: None,
-        samples: BTreeMap::new(),
-        disturbance: BTreeMap::new(),
-        counters_missing: BTreeMap::new(),
-        notes: Vec::new(),
-    };
+    let mut trial = TrialRecord::default();
     trial.take_outcome(outcome);
     let values: Vec<&Vec<f64>> = trial.samples.values().collect();
     assert!(values.iter().all(|list| list.len() == values[0].len()));

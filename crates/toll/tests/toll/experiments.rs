@@ -1,14 +1,13 @@
 //! The built-in experiments: they can be read, planned, judged and run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use toll::claim::analyse;
 use toll::claim::model::{Analysis, Outcome};
 use toll::plan::Plan;
-use toll::run::Machine;
 use toll::spec::builtin::BUILTINS;
 use toll::spec::{DerivedKind, Experiment, Test, parse};
-use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord, TrialState};
+use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord};
 
 use crate::common::{Bench, list, source_tree};
 
@@ -182,40 +181,20 @@ fn as_if_all_ran(experiment: &Experiment) -> Analysis {
         };
         TrialRecord {
             block,
-            position: u32::try_from(treatment).unwrap(),
             treatment,
-            started_at: "2026-01-01T00:00:00Z".into(),
-            wall_ns: 1,
-            state: TrialState::Completed,
-            message: None,
             samples: metrics
                 .iter()
                 .map(|metric| (metric.clone(), vec![value(metric)]))
                 .collect(),
-            disturbance: BTreeMap::new(),
-            counters_missing: BTreeMap::new(),
-            notes: Vec::new(),
+            ..TrialRecord::default()
         }
     };
     let treatments = 0..plan.treatments.len();
     let trials = (0..BLOCKS).flat_map(|block| treatments.clone().map(move |t| (block, t)));
     analyse(&StoredRun {
         run: RunRecord {
-            id: 1,
-            uid: "0123456789abcdef".into(),
-            experiment: experiment.name.clone(),
-            title: experiment.title.clone(),
-            question: experiment.question.clone(),
-            profile: experiment.profile.clone(),
-            seed: 1,
-            created_at: "2026-01-01T00:00:00Z".into(),
-            updated_at: None,
             status: RunStatus::Complete,
-            stop_reason: None,
-            toll_version: "0".into(),
-            command_line: "toll run".into(),
-            machine: Machine::default(),
-            imported: false,
+            ..RunRecord::of(experiment)
         },
         experiment: experiment.clone(),
         treatments: plan.treatments.clone(),

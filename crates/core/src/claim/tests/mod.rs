@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::plan::Plan;
-use crate::run::Machine;
 use crate::run::{BootRecord, RunRecord, RunStatus, TrialState};
 use crate::spec;
 use model::{Outcome, Relation, Verdict};
@@ -76,10 +75,7 @@ fn trial(block: u32, treatment: usize, duration: Option<f64>, buffer: f64) -> Tr
     });
     TrialRecord {
         block,
-        position: 0,
         treatment,
-        started_at: String::new(),
-        wall_ns: 1,
         state: if duration.is_some() {
             TrialState::Completed
         } else {
@@ -87,29 +83,16 @@ fn trial(block: u32, treatment: usize, duration: Option<f64>, buffer: f64) -> Tr
         },
         message: duration.is_none().then(|| "cannot write: broken".into()),
         samples,
-        disturbance: BTreeMap::new(),
-        counters_missing: BTreeMap::new(),
-        notes: Vec::new(),
+        ..TrialRecord::default()
     }
 }
 
 fn record() -> RunRecord {
     RunRecord {
         id: 1,
-        uid: "0000000000000001".into(),
         experiment: "t".into(),
-        title: "t".into(),
-        question: String::new(),
-        profile: "quick".into(),
-        seed: 1,
-        created_at: String::new(),
-        updated_at: None,
         status: RunStatus::Complete,
-        stop_reason: None,
-        toll_version: String::new(),
-        command_line: String::new(),
-        machine: Machine::default(),
-        imported: false,
+        ..RunRecord::default()
     }
 }
 

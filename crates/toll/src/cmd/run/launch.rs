@@ -11,7 +11,7 @@ use crate::cmd::{Failure, output};
 use crate::environment::{Workspace, WorkspaceRequest, check_foreign, inspect, paths, restore};
 use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
-use crate::store::{BootRecord, RunRecord, RunStatus, Store, StoredRun, TrialRecord};
+use crate::store::{BootRecord, RunRecord, Store, StoredRun, TrialRecord};
 use crate::trial::{Guests, Interrupt, Probe, Session, SessionEnd, workspace_request};
 use anyhow::{Context, anyhow, bail};
 
@@ -63,21 +63,13 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
     let experiment = &prepared.experiment;
     let now = jiff::Timestamp::now();
     let record = RunRecord {
-        id: 0,
         uid: format!("{:016x}", random_seed()?),
-        experiment: experiment.name.clone(),
-        title: experiment.title.clone(),
-        question: experiment.question.clone(),
-        profile: experiment.profile.clone(),
         seed,
         created_at: now.to_string(),
-        updated_at: None,
-        status: RunStatus::Unfinished,
-        stop_reason: None,
         toll_version: env!("CARGO_PKG_VERSION").into(),
         command_line,
         machine: inspect(prepared.workspace.root()),
-        imported: false,
+        ..RunRecord::of(experiment)
     };
     let run_id = store.add_run(&record, experiment, &prepared.plan.treatments)?;
     prepared.run(store, run_id, Vec::new(), Vec::new())
