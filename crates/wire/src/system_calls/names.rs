@@ -88,6 +88,10 @@ const CONSTANTS: &str = "\
 /// The value of a constant or of an error.
 pub(super) fn constant(name: &str) -> Option<u64> {
     let mut words = CONSTANTS.split_whitespace();
-    words.find(|word| *word == name)?;
-    super::program::number(words.next()?).ok()
+    while let (Some(known), Some(value)) = (words.next(), words.next()) {
+        if known == name {
+            return super::program::number(value).ok();
+        }
+    }
+    None
 }

@@ -162,7 +162,7 @@ impl Reader {
             None => (words, false),
         };
         let (words, error) = match words.rsplit_once("->") {
-            Some((words, name)) => (words, Some(constant(name.trim())?)),
+            Some((words, name)) => (words, Some(error_number(name.trim())?)),
             None => (words, None),
         };
         let (result, words) = match words.split_once(" = ") {
@@ -193,7 +193,7 @@ impl Reader {
             call,
             arguments,
             result,
-            error: error.and_then(|number| i32::try_from(number).ok()),
+            error,
             child: None,
         });
         if has_child {
@@ -224,9 +224,7 @@ impl Reader {
     fn word(&mut self, word: &str) -> Result<Argument, String> {
         if let Some((name, bytes)) = word.split_once(':') {
             let bytes = usize::try_from(number(bytes)?).unwrap_or(usize::MAX);
-            if bytes > BUFFER_BYTES_MAX {
-                return Err(format!("a buffer has at most {BUFFER_BYTES_MAX} bytes"));
-            }
+            fits(bytes)?;
             let buffer = self.buffer(vec![0; bytes])?;
             if !name.is_empty() {
                 self.bind(name, Slot::Buffer(buffer))?;
@@ -273,6 +271,7 @@ impl Reader {
             if !skip_space(characters) {
                 return Err("a record ends with ]".into());
             }
+            fits(content.len())?;
             match characters.peek() {
                 Some(']') => {
                     characters.next();
@@ -302,9 +301,7 @@ impl Reader {
 
     fn buffer(&mut self, content: Vec<u8>) -> Result<usize, String> {
         let held: usize = self.buffers.iter().map(Vec::len).sum();
-        if held + content.len() > BUFFER_BYTES_MAX {
-            return Err(format!("all buffers have at most {BUFFER_BYTES_MAX} bytes"));
-        }
+        fits(held + content.len())?;
         self.buffers.push(content);
         Ok(self.buffers.len() - 1)
     }
@@ -351,6 +348,14 @@ impl Reader {
             1..=3 => Ok(program),
             _ => Err("cannot read the program: it has at most three parts".into()),
         }
+    }
+}
+
+/// Refuses more bytes than all buffers together may have.
+fn fits(bytes: usize) -> Result<(), String> {
+    match bytes <= BUFFER_BYTES_MAX {
+        true => Ok(()),
+        false => Err(format!("all buffers have at most {BUFFER_BYTES_MAX} bytes")),
     }
 }
 
@@ -412,6 +417,13 @@ fn constant(word: &str) -> Result<u64, String> {
         Some(value) => Ok(value),
         None => number(word),
     }
+}
+
+/// The number of an error (errno(3)), of which the kernel has up to 4095.
+fn error_number(name: &str) -> Result<i32, String> {
+    let number = i32::try_from(constant(name)?).ok();
+    let known = number.filter(|number| (1..4096).contains(number));
+    known.ok_or_else(|| format!("{name} is no error"))
 }
 
 /// A number as in C; a negative one is of 64 bits.

@@ -77,7 +77,13 @@ fn what_is_wrong_is_told_with_its_line() {
         ("fork {\ngetpid", "a child ends with }"),
         ("}", "no child to end"),
         ("---\n---\n---", "at most three parts"),
-        ("read 0 :99999999999 1", "a buffer has at most"),
+        ("read 0 :99999999999 1", "buffers have at most"),
+        (
+            "read 0 [:9999999 :9999999 :9999999] 1",
+            "buffers have at most",
+        ),
+        ("read 0 0 0 -> -1", "-1 is no error"),
+        ("read 0 0 0 -> 0", "0 is no error"),
     ] {
         let refused = read(text).unwrap_err();
         assert!(refused.starts_with("cannot read "), "{refused}");
