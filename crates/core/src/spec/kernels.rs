@@ -23,6 +23,8 @@ const METRICS: [&str; 12] = [
 
 const TIME: &str = "duration_ns";
 
+const COMMAND_LINE: &str = "command_line";
+
 /// The kernel's command line for the sides of a comparison of a kernel with itself. The
 /// kernel takes no notice of a module that it has not.
 const SIDES: [&str; 2] = ["toll.side=a", "toll.side=b"];
@@ -57,15 +59,15 @@ impl Experiment {
             chosen.push(of_guest(PLACE, &[super::guest::IN_GUEST]));
         }
         let (side, levels) = match base == new {
-            true => ("command_line", SIDES),
-            false => ("kernel", [base, new]),
+            true => {
+                chosen.push(of_guest("kernel", &[base]));
+                (COMMAND_LINE, self.sides_of_one_kernel()?)
+            }
+            false => ("kernel", [base, new].map(str::to_owned)),
         };
-        if base == new {
-            chosen.push(of_guest("kernel", &[base]));
-        }
-        chosen.push(of_guest(side, &levels));
+        chosen.push(of_guest(side, &levels.each_ref().map(String::as_str)));
         apply_levels(self, &chosen)?;
-        self.reference = Some(Selector::from([(side.to_owned(), Level::new(levels[0]))]));
+        self.reference = Some(Selector::from([(side.to_owned(), Level::new(&levels[0]))]));
         let has_time = accelerators.iter().any(|word| *word != "icount");
         let metrics: Vec<String> = METRICS
             .into_iter()
@@ -75,6 +77,26 @@ impl Experiment {
             .collect();
         self.compare_in(&metrics);
         Ok(())
+    }
+
+    /// Command lines of the two sides of a comparison of a kernel with itself.
+    fn sides_of_one_kernel(&self) -> Result<[String; 2], SpecError> {
+        let varied = self.factor(COMMAND_LINE).map(|one| one.levels.as_slice());
+        let own = match varied {
+            Some([_, _, ..]) => {
+                return Err(SpecError {
+                    origin: self.name.clone(),
+                    line: None,
+                    message: "cannot compare a kernel with itself: the sides differ in \
+                              command_line, and it has several levels here; choose one by -L"
+                        .into(),
+                });
+            }
+            Some(levels) => levels.first(),
+            None => self.fixed(COMMAND_LINE),
+        };
+        let own = own.map_or("", |own| own.text.as_str());
+        Ok(SIDES.map(|side| format!("{own} {side}").trim().to_owned()))
     }
 
     /// Whether a workload of the experiment has a metric.
@@ -120,6 +142,22 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_beside_itself_keeps_the_command_line_of_an_experiment() {
+        let set = |line: &str| {
+            let line = format!("[guest]\ncommand_line = {line:?}");
+            KERNEL.toml.replace("[guest]", &line)
+        };
+        let (_, plan) = compared(&set("threadirqs"), "toll", "toll");
+        let lines: std::collections::BTreeSet<&str> = plan
+            .treatments
+            .iter()
+            .map(|one| one.levels["command_line"].text.as_str())
+            .collect();
+        let expected = ["threadirqs toll.side=a", "threadirqs toll.side=b"];
+        assert_eq!(lines, expected.into());
+    }
+
+    #[test]
     fn experiments_of_guests_are_compared_without_their_claims() {
         for name in ["primes", "reclaim", "crossing"] {
             let builtin = BUILTINS.iter().find(|one| one.name == name).unwrap();
@@ -141,7 +179,7 @@ mod tests {
         let programs: Vec<_> = programs.collect();
         let names = programs.iter().flat_map(toll_wire::Program::names);
         let names: std::collections::BTreeSet<&str> = names.collect();
-        // Of the 373 in the table of Linux 6.12, some 20 of which no kernel has.
+        // Of the 374 in the table of Linux 6.12, some 20 of which no kernel has.
         assert!(names.len() >= 260, "{}", names.len());
     }
 }
