@@ -137,10 +137,14 @@ impl GuestParameters {
         self.partner == Partner::Guest
     }
 
+    /// Whether the guest's clock counts instructions.
+    pub fn counts_instructions(&self) -> bool {
+        self.accelerator == GuestAccelerator::Icount
+    }
+
     /// Why no guest can be booted so.
     pub(crate) fn contradiction(&self) -> Option<&'static str> {
-        let has_no_clock = self.accelerator == GuestAccelerator::Icount;
-        (self.has_partner() && has_no_clock).then_some(NO_COMMON_CLOCK)
+        (self.has_partner() && self.counts_instructions()).then_some(NO_COMMON_CLOCK)
     }
 }
 

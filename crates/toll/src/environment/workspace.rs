@@ -33,8 +33,8 @@ pub struct WorkspaceRequest {
     pub scratch_bytes: u64,
     /// Swap of the guest that has most of it, in bytes; `None` without guests.
     pub guest_swap_bytes: Option<u64>,
-    /// Whether some guests have a partner, with disks of its own.
-    pub has_guest_pairs: bool,
+    /// Whether two guests run at one time, each with disks of its own.
+    pub has_two_guests: bool,
     /// Where to make the work directory; the default place if absent.
     pub base: Option<PathBuf>,
     /// A directory of the user's on a foreign file system; the run makes one of
@@ -167,7 +167,7 @@ impl Workspace {
             .count() as u64;
         let guest = request.guest_swap_bytes;
         let of_one = guest.map_or(0, |swap| swap + request.guest_disk_bytes());
-        let images = of_one * if request.has_guest_pairs { 2 } else { 1 };
+        let images = of_one * if request.has_two_guests { 2 } else { 1 };
         let needed = Self::bytes_needed(request) * on_disk.max(1) + images;
         let free = rustix::fs::statvfs(directory)
             .map(|stat| stat.f_bavail * stat.f_frsize)

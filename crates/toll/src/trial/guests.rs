@@ -1,13 +1,13 @@
-//! The guests of a session: each block boots what its trials need, one at a
-//! time.
+//! The guests of a session: each block boots what its trials need.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use toll_wire::guest::{GuestTrial, Knob, PairSide};
-use toll_wire::{Failure, FailureKind, Outcome, Request};
+use toll_wire::{Failure, FailureKind, Outcome};
 
+use super::files::LAID_FOR_GUESTS;
 use super::machines;
 use super::{Interrupt, Probe};
 use crate::environment::Workspace;
@@ -21,24 +21,25 @@ use crate::store::BootRecord;
 /// Why the levels of a boot are what they have to be.
 const CHECKED: &str = "the levels of guests are checked when an experiment is read";
 
-/// What a trial in a guest is given.
-pub(super) struct InGuest<'a> {
-    pub treatment: &'a Treatment,
+/// A trial in a guest.
+pub(super) struct TrialInGuest {
     pub block: u32,
-    pub request: Request,
-    pub padding_bytes: usize,
+    pub boot: Boot,
+    pub asked: GuestTrial,
     /// Seed of what QEMU draws for the guest.
     pub seed: u64,
 }
 
-/// The guests of a session.
+/// Guests of a session that run one after another.
 pub struct Guests<'a> {
-    experiment: &'a Experiment,
-    workspace: &'a Workspace,
     probe: &'a Probe,
     interrupt: &'a Interrupt,
     /// Room that trials need on the work disk, in bytes.
     disk_bytes: u64,
+    /// What is laid on the work disk.
+    laid: Option<PathBuf>,
+    /// Where the disks are.
+    directory: PathBuf,
     current: Option<Current>,
     finished: Vec<BootRecord>,
 }
@@ -51,23 +52,33 @@ struct Current {
 }
 
 impl<'a> Guests<'a> {
-    /// The guests of an experiment, whose trials need `disk_bytes` of room on
-    /// the work disk.
+    /// Guests whose trials need `disk_bytes` of room on the work disk.
     pub fn new(
-        experiment: &'a Experiment,
-        workspace: &'a Workspace,
+        workspace: &Workspace,
         probe: &'a Probe,
         interrupt: &'a Interrupt,
         disk_bytes: u64,
     ) -> Self {
+        let laid = workspace.directory(LAID_FOR_GUESTS);
         Self {
-            experiment,
-            workspace,
             probe,
             interrupt,
             disk_bytes,
+            laid: laid.ok().map(Path::to_owned),
+            directory: workspace.root().join("guest"),
             current: None,
             finished: Vec::new(),
+        }
+    }
+
+    /// Others of their kind, which run beside them on disks of their own.
+    pub(super) fn beside(&self, number: usize) -> Self {
+        Self {
+            laid: self.laid.clone(),
+            directory: self.directory.with_extension(number.to_string()),
+            current: None,
+            finished: Vec::new(),
+            ..*self
         }
     }
 
@@ -78,25 +89,18 @@ impl<'a> Guests<'a> {
 
     /// Runs one trial, booting its guest first unless it is up. `None` if an
     /// interrupt ended it.
-    pub(super) fn trial(&mut self, boot: &Boot, trial: InGuest<'_>) -> Option<Outcome> {
-        if !self.is_up(trial.block, boot) {
+    pub(super) fn trial(&mut self, trial: &TrialInGuest) -> Option<Outcome> {
+        if !self.is_up(trial.block, &trial.boot) {
             self.end();
-            self.current = Some(self.boot(boot, &trial)?);
+            self.current = Some(self.boot(trial)?);
         }
         let current = self.current.as_mut()?;
         let guest = match &mut current.guest {
             Ok(guest) => guest,
             Err(failure) => return Some(Outcome::Failed(failure.clone())),
         };
-        let timeout = self.experiment.run.trial_timeout(true);
-        let request = GuestTrial {
-            request: trial.request,
-            padding_bytes: u32::try_from(trial.padding_bytes).unwrap_or(u32::MAX),
-            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            knobs: knobs(self.experiment, trial.treatment),
-        };
         let interrupt = self.interrupt;
-        let outcome = machines::run(guest, &request, &|| interrupt.signal().is_some());
+        let outcome = machines::run(guest, &trial.asked, &|| interrupt.signal().is_some());
         if !guest.is_alive() {
             current.record.error = match &outcome {
                 Some(Outcome::Failed(failure)) => Some(failure.message.clone()),
@@ -116,15 +120,15 @@ impl<'a> Guests<'a> {
         })
     }
 
-    fn boot(&self, boot: &Boot, trial: &InGuest<'_>) -> Option<Current> {
+    fn boot(&self, trial: &TrialInGuest) -> Option<Current> {
         let begin = Instant::now();
         let mut record = BootRecord {
             block: trial.block,
             started_at: jiff::Timestamp::now().to_string(),
-            levels: boot.clone(),
+            levels: trial.boot.clone(),
             ..BootRecord::default()
         };
-        let guest = self.booted(boot, trial.seed);
+        let guest = self.booted(&trial.boot, trial.seed);
         record.boot_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let guest = guest.map_err(|failure| match failure {
             GuestFailure::Interrupted => None,
@@ -147,23 +151,21 @@ impl<'a> Guests<'a> {
 
     fn booted(&self, boot: &Boot, seed: u64) -> Result<GuestGroup, GuestFailure> {
         let spec = spec_of(boot, seed, self.probe.path()).map_err(GuestFailure::Missing)?;
-        let directory = self.workspace.root().join("guest");
-        match std::fs::remove_dir_all(&directory) {
+        match std::fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                let message = format!("cannot use {}: {error}", directory.display());
+                let message = format!("cannot use {}: {error}", self.directory.display());
                 return Err(GuestFailure::Failed(message));
             }
             _ => {}
         }
-        let laid = self.workspace.directory(super::files::LAID_FOR_GUESTS).ok();
         // As new: what a trial left behind, or a crash half wrote, must not reach
         // the next.
         let disk = |side: PairSide, content| {
-            let directory = directory.join(side.word());
+            let directory = self.directory.join(side.word());
             GuestDisk::create(&directory, self.disk_bytes, content).map_err(GuestFailure::Failed)
         };
         let interrupted = || self.interrupt.signal().is_some();
-        let mut disks = vec![disk(PairSide::Main, laid)?];
+        let mut disks = vec![disk(PairSide::Main, self.laid.as_deref())?];
         if GuestParameters::read(boot).expect(CHECKED).has_partner() {
             disks.push(disk(PairSide::Partner, None)?);
         }
@@ -226,7 +228,7 @@ fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {
 }
 
 /// What is set in the guest's kernel for a treatment.
-fn knobs(experiment: &Experiment, treatment: &Treatment) -> Vec<Knob> {
+pub(super) fn knobs(experiment: &Experiment, treatment: &Treatment) -> Vec<Knob> {
     let Some(guest) = &experiment.guest else {
         return Vec::new();
     };

@@ -11,10 +11,12 @@ mod hooks;
 mod interrupt;
 mod lock;
 mod machines;
+mod planned;
 mod prestarted;
 mod probe;
 mod request;
 mod session;
+mod side_by_side;
 mod skips;
 mod stopping;
 

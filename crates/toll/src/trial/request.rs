@@ -375,7 +375,7 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
         let mut file_system = parameters.file_system();
         if let Some(guest) = &parameters.guest {
             file_system = LAID_FOR_GUESTS.to_owned();
-            request.has_guest_pairs |= guest.has_partner();
+            request.has_two_guests |= guest.has_partner() || guest.counts_instructions();
             request.guest_swap_bytes = request.guest_swap_bytes.max(Some(guest.swap_bytes));
         }
         request.add_file_system(&file_system);

@@ -1,13 +1,17 @@
 //! The loop over blocks and trials.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use toll_wire::guest::GuestTrial;
 use toll_wire::{Failure, FailureKind, Numbering, Outcome, Request, Workload};
 
-use super::guests::InGuest;
+use super::guests::{self, TrialInGuest};
+use super::planned::{PlannedTrial, RunningTrial};
 use super::probe::ProbeOptions;
 use super::request::{self, parse_metric};
+use super::stopping::time_of;
 use super::{Event, Guests, Interrupt, Observer, PrestartedProbe, Probe, SessionEnd, SessionError};
 use crate::environment::Workspace;
 use crate::plan::{Plan, TreatmentParameters};
@@ -40,16 +44,6 @@ pub struct Session<'a> {
     /// The treatments that each open question needs, as the latest look found them;
     /// absent before the first look.
     pub open: Option<Vec<Vec<usize>>>,
-}
-
-/// Where a trial stands in a run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TrialPlace {
-    block: u32,
-    /// Position in the block.
-    position: usize,
-    /// Its block is a warm-up, which is thrown away; those have numbers of their own.
-    is_warmup: bool,
 }
 
 impl Session<'_> {
@@ -96,7 +90,7 @@ impl Session<'_> {
         end
     }
 
-    fn pause_if_asked(&mut self, observer: &mut dyn Observer) {
+    pub(super) fn pause_if_asked(&mut self, observer: &mut dyn Observer) {
         if self.interrupt.wants_pause() && self.interrupt.signal().is_none() {
             observer.notice(&Event::Pauses);
             self.paused += self.interrupt.pause();
@@ -106,11 +100,11 @@ impl Session<'_> {
 
     /// Runs blocks from the first that is not complete.
     fn blocks(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
-        let earlier: u64 = self.trials.iter().map(|trial| trial.wall_ns).sum();
+        let earlier = time_of(&self.trials);
         let begin = Instant::now();
         let elapsed = |session: &Self| {
             let here = begin.elapsed().saturating_sub(session.paused);
-            here + Duration::from_nanos(earlier)
+            here + earlier
         };
         let done: BTreeSet<(u32, usize)> = self
             .trials
@@ -151,54 +145,103 @@ impl Session<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Option<i32>, SessionError> {
         let order = self.plan.block_order(block, self.open.as_deref());
-        let runs = |treatment: &&usize| self.plan.treatments[**treatment].skipped.is_none();
-        let of = order.iter().filter(runs).count();
-        let mut ran = 0;
-        for (position, treatment) in order.iter().copied().enumerate() {
-            if done.contains(&(block, treatment))
-                || self.plan.treatments[treatment].skipped.is_some()
-            {
-                continue;
-            }
-            let label = &self.plan.treatments[treatment].label;
-            observer.notice(&Event::TrialStarts {
-                done: ran,
-                of,
-                label,
-            });
-            let boot = self.plan.treatments[treatment].boot();
-            if boot.is_some_and(|boot| !self.guests.is_up(block, &boot)) {
-                observer.notice(&Event::GuestBoots);
-            }
-            let next = self.next_padding_bytes(block, &order[position + 1..], done);
-            let place = TrialPlace {
-                block,
-                position,
-                is_warmup: false,
+        let is_left = |treatment: usize| {
+            self.plan.treatments[treatment].skipped.is_none() && !done.contains(&(block, treatment))
+        };
+        let planned = |(position, treatment): (usize, usize)| PlannedTrial {
+            block,
+            position,
+            treatment,
+            is_warmup: false,
+        };
+        let all = order.into_iter().enumerate().map(planned);
+        let todo: Vec<PlannedTrial> = all.filter(|trial| is_left(trial.treatment)).collect();
+        let mut parts = self.by_boot(&todo);
+        while let Some(part) = parts.pop_front() {
+            let may_run_beside = |other| self.may_run_side_by_side(&todo, &part, other);
+            let beside = parts.iter().position(may_run_beside);
+            let interrupted = match beside.and_then(|place| parts.remove(place)) {
+                Some(beside) => self.side_by_side(&todo, [part, beside], observer)?,
+                None => self.one_by_one(&todo, part, done, observer)?,
             };
-            let trial = self.unpaused_trial(place, treatment, next, observer);
-            self.keep_boots()?;
-            let Some(trial) = trial else {
-                return Ok(Some(self.interrupt.signal().unwrap_or_default()));
-            };
-            if self.is_of_a_lost_file_system(&trial, observer)? {
-                continue;
+            if interrupted.is_some() {
+                return Ok(interrupted);
             }
-            self.store.add_trial(self.run_id, &trial)?;
-            observer.notice(&Event::TrialEnds(&trial));
-            self.trials.push(trial);
-            self.give_up_if_hopeless(treatment, observer)?;
-            ran += 1;
         }
         self.guests.end();
-        self.keep_boots()?;
+        let ended = self.guests.take_finished();
+        self.keep_boots(ended)?;
         self.skip_unjudged(observer)?;
         Ok(None)
     }
 
-    /// Records the guests that have ended.
-    fn keep_boots(&mut self) -> Result<(), SessionError> {
-        for boot in self.guests.take_finished() {
+    /// The parts of a block whose trials share a boot, or are not in guests.
+    fn by_boot(&self, todo: &[PlannedTrial]) -> VecDeque<Range<usize>> {
+        let boot = |trial: &PlannedTrial| self.plan.treatments[trial.treatment].boot();
+        let mut end = 0;
+        let parts = todo.chunk_by(|one, next| boot(one) == boot(next));
+        parts
+            .map(|part| {
+                end += part.len();
+                end - part.len()..end
+            })
+            .collect()
+    }
+
+    /// Runs some trials of a block; `Some` signal if it was interrupted.
+    fn one_by_one(
+        &mut self,
+        todo: &[PlannedTrial],
+        part: Range<usize>,
+        done: &BTreeSet<(u32, usize)>,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<i32>, SessionError> {
+        for number in part {
+            let planned = todo[number];
+            let treatment = &self.plan.treatments[planned.treatment];
+            if treatment.skipped.is_some() {
+                continue;
+            }
+            observer.notice(&Event::TrialStarts {
+                done: number,
+                of: todo.len(),
+                label: &treatment.label,
+            });
+            let boot = treatment.boot();
+            if boot.is_some_and(|boot| !self.guests.is_up(planned.block, &boot)) {
+                observer.notice(&Event::GuestBoots);
+            }
+            let next = self.next_padding_bytes(planned.block, &todo[number + 1..], done);
+            let trial = self.unpaused_trial(planned, next, observer);
+            let ended = self.guests.take_finished();
+            self.keep_boots(ended)?;
+            let Some(trial) = trial else {
+                return Ok(Some(self.interrupt.signal().unwrap_or_default()));
+            };
+            self.keep_trial(trial, observer)?;
+        }
+        Ok(None)
+    }
+
+    /// Records a trial, unless its file system was lost.
+    pub(super) fn keep_trial(
+        &mut self,
+        trial: TrialRecord,
+        observer: &mut dyn Observer,
+    ) -> Result<(), SessionError> {
+        if self.is_of_a_lost_file_system(&trial, observer)? {
+            return Ok(());
+        }
+        let treatment = trial.treatment;
+        self.store.add_trial(self.run_id, &trial)?;
+        observer.notice(&Event::TrialEnds(&trial));
+        self.trials.push(trial);
+        self.give_up_if_hopeless(treatment, observer)
+    }
+
+    /// Records guests that have ended.
+    pub(super) fn keep_boots(&mut self, boots: Vec<BootRecord>) -> Result<(), SessionError> {
+        for boot in boots {
             self.store.add_boot(self.run_id, &boot)?;
             self.boots.push(boot);
         }
@@ -209,14 +252,13 @@ impl Session<'_> {
     /// interrupt ended it.
     fn unpaused_trial(
         &mut self,
-        place: TrialPlace,
-        treatment: usize,
+        planned: PlannedTrial,
         next_padding_bytes: Option<usize>,
         observer: &mut dyn Observer,
     ) -> Option<TrialRecord> {
         loop {
             self.pause_if_asked(observer);
-            let trial = self.trial(place, treatment, next_padding_bytes);
+            let trial = self.trial(planned, next_padding_bytes);
             if trial.is_some() || !self.interrupt.wants_pause() {
                 return trial;
             }
@@ -231,21 +273,18 @@ impl Session<'_> {
     fn next_padding_bytes(
         &self,
         block: u32,
-        rest: &[usize],
+        rest: &[PlannedTrial],
         done: &BTreeSet<(u32, usize)>,
     ) -> Option<usize> {
-        let runs = |block: u32, treatment: &&usize| {
-            let is_skipped = self.plan.treatments[**treatment].skipped.is_some();
-            !is_skipped && !done.contains(&(block, **treatment))
-        };
-        let (block, treatment) = match rest.iter().find(|treatment| runs(block, treatment)) {
-            Some(treatment) => (block, *treatment),
+        let runs = |treatment: usize| self.plan.treatments[treatment].skipped.is_none();
+        let (block, treatment) = match rest.iter().find(|next| runs(next.treatment)) {
+            Some(next) => (block, next.treatment),
             // At a look the run may end, and what it goes on with may change.
             None if self.is_look(block + 1) => return None,
             None => {
                 let order = self.plan.block_order(block + 1, self.open.as_deref());
-                let first = order.iter().find(|treatment| runs(block + 1, treatment));
-                (block + 1, *first?)
+                let is_left = |next: &usize| runs(*next) && !done.contains(&(block + 1, *next));
+                (block + 1, order.into_iter().find(is_left)?)
             }
         };
         match self.plan.treatments[treatment].boot() {
@@ -256,83 +295,97 @@ impl Session<'_> {
 
     fn trial(
         &mut self,
-        place: TrialPlace,
-        treatment: usize,
+        planned: PlannedTrial,
         next_padding_bytes: Option<usize>,
     ) -> Option<TrialRecord> {
-        let block = place.block;
-        let started_at = jiff::Timestamp::now().to_string();
-        let begin = Instant::now();
-        let seed = self.plan.trial_seed(block, treatment);
-        let padding_bytes = self.plan.padding_bytes(block, treatment);
-        let boot = self.plan.treatments[treatment].boot();
-        let outcome = match (self.numbered_request(place, treatment, seed), boot) {
-            (Ok(request), None) => {
+        let running = RunningTrial::begin(planned);
+        let PlannedTrial {
+            block, treatment, ..
+        } = planned;
+        let is_in_guest = self.plan.treatments[treatment].boot().is_some();
+        let outcome = match self.numbered_request(planned) {
+            Err(failure) => Outcome::Failed(failure),
+            Ok(request) if is_in_guest => {
+                // Started for a trial that was skipped meanwhile.
+                self.prestarted = None;
+                self.guests.trial(&self.in_guest(planned, request))?
+            }
+            Ok(request) => {
                 let limit_bytes = self.memory_limit_bytes(treatment);
                 let options = ProbeOptions {
                     limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
-                    padding_bytes,
+                    padding_bytes: self.plan.padding_bytes(block, treatment),
                     next_padding_bytes,
                     timeout: self.experiment.run.trial_timeout(false),
                 };
                 self.probe
                     .run(&request, &options, &mut self.prestarted, self.interrupt)?
             }
-            (Ok(request), Some(boot)) => {
-                // Started for a trial that was skipped meanwhile.
-                self.prestarted = None;
-                self.guests.trial(
-                    &boot,
-                    InGuest {
-                        treatment: &self.plan.treatments[treatment],
-                        block,
-                        request,
-                        padding_bytes,
-                        seed,
-                    },
-                )?
-            }
-            (Err(message), _) => Outcome::Failed(Failure {
-                kind: FailureKind::Unsupported,
-                message,
-            }),
         };
-        let mut trial = TrialRecord {
+        Some(self.ended(running, outcome))
+    }
+
+    /// What is asked of the guest of a trial that is planned in one.
+    pub(super) fn in_guest(&self, planned: PlannedTrial, request: Request) -> TrialInGuest {
+        let PlannedTrial {
+            block, treatment, ..
+        } = planned;
+        let boot = self.plan.treatments[treatment].boot();
+        let padding_bytes = self.plan.padding_bytes(block, treatment);
+        let timeout = self.experiment.run.trial_timeout(true);
+        TrialInGuest {
             block,
-            position: u32::try_from(place.position).expect("plans are limited"),
-            treatment,
-            started_at,
+            boot: boot.expect("it is planned in a guest"),
+            asked: GuestTrial {
+                request,
+                padding_bytes: u32::try_from(padding_bytes).unwrap_or(u32::MAX),
+                timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+                knobs: guests::knobs(self.experiment, &self.plan.treatments[treatment]),
+            },
+            seed: self.plan.trial_seed(block, treatment),
+        }
+    }
+
+    /// The record of a trial that has an outcome.
+    pub(super) fn ended(&self, running: RunningTrial, outcome: Outcome) -> TrialRecord {
+        let planned = running.planned;
+        let mut trial = TrialRecord {
+            block: planned.block,
+            position: u32::try_from(planned.position).expect("plans are limited"),
+            treatment: planned.treatment,
+            started_at: running.started_at,
             ..TrialRecord::default()
         };
         trial.take_outcome(self.with_parsed_metrics(outcome));
-        trial.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Some(trial)
+        trial.wall_ns = u64::try_from(running.begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        trial
     }
 
     /// The request for a trial. It numbers the iterations of a command.
-    fn numbered_request(
-        &self,
-        place: TrialPlace,
-        treatment: usize,
-        seed: u64,
-    ) -> Result<Request, String> {
-        let mut request = self.request(treatment, seed)?;
+    pub(super) fn numbered_request(&self, planned: PlannedTrial) -> Result<Request, Failure> {
+        let seed = self.plan.trial_seed(planned.block, planned.treatment);
+        let unsupported = |message| Failure {
+            kind: FailureKind::Unsupported,
+            message,
+        };
+        let mut request = self.request(planned.treatment, seed).map_err(unsupported)?;
         if let Workload::Command(command) = &mut request.workload {
-            command.numbering = Some(self.numbering(place, treatment));
+            command.numbering = Some(self.numbering(planned));
         }
         Ok(request)
     }
 
     /// Numbers of the iterations of one trial, so that those of a command are counted
     /// from 0 without a gap, its twin's among them.
-    fn numbering(&self, place: TrialPlace, treatment: usize) -> Numbering {
+    fn numbering(&self, planned: PlannedTrial) -> Numbering {
+        let treatment = planned.treatment;
         let run = &self.experiment.run;
         let [warmups, iterations] = [run.warmup_iterations, run.iterations].map(u64::from);
         let is_twin = |other: &usize| self.plan.are_twins(treatment, *other);
         let count = |range: std::ops::Range<usize>| range.filter(is_twin).count() as u64;
         let in_warmup_block = count(0..self.plan.treatments.len());
-        if place.is_warmup {
-            let before = u64::from(place.block) * in_warmup_block + count(0..treatment);
+        if planned.is_warmup {
+            let before = u64::from(planned.block) * in_warmup_block + count(0..treatment);
             return Numbering {
                 warmups_before: before * (warmups + iterations),
                 iterations_before: None,
@@ -400,12 +453,13 @@ impl Session<'_> {
                     label: &label,
                 };
                 observer.notice(&starts);
-                let place = TrialPlace {
+                let planned = PlannedTrial {
                     block,
                     position: treatment,
+                    treatment,
                     is_warmup: true,
                 };
-                let trial = self.unpaused_trial(place, treatment, None, observer);
+                let trial = self.unpaused_trial(planned, None, observer);
                 if trial.is_none() {
                     return self.interrupt.signal();
                 }

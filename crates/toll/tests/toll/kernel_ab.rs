@@ -1,5 +1,9 @@
 //! `toll kernel ab`, and the set of system calls that it runs.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+
 use crate::common::{Bench, has, is_root, list, skip, texts};
 use crate::guest::kernel;
 use crate::guest_commands::bench;
@@ -97,6 +101,14 @@ fn a_kernel_beside_itself_executes_the_same_instructions() {
         let ratio = one["ratio"]["value"].as_f64().unwrap();
         assert!((0.99..1.01).contains(&ratio), "{one}");
     }
+    let boots = list(&document["boots"]);
+    assert_eq!(boots.len(), 4, "{boots:?}");
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        for block in boots.chunks(2) {
+            let [one, other] = [0, 1].map(|boot| span_of_boot(&block[boot]));
+            assert!(one.0 < other.1 && other.0 < one.1, "{block:?}");
+        }
+    }
     let of_boot = compared.iter().filter(|one| one["common"] == "boot");
     let of_boot: Vec<_> = of_boot.map(|one| one["metric"].as_str().unwrap()).collect();
     for metric in [
@@ -106,6 +118,13 @@ fn a_kernel_beside_itself_executes_the_same_instructions() {
     ] {
         assert!(of_boot.contains(&metric), "{of_boot:?}");
     }
+}
+
+/// When a boot began and ended.
+fn span_of_boot(boot: &serde_json::Value) -> (Timestamp, Timestamp) {
+    let begin: Timestamp = boot["started_at"].as_str().unwrap().parse().unwrap();
+    let took = Duration::from_nanos(boot["boot_ns"].as_u64().unwrap());
+    (begin, begin + took)
 }
 
 #[test]

@@ -22,8 +22,8 @@ Examples:
   toll kernel ab toll mine primes --fail-on regression=2%
   toll kernel ab toll mine 'busybox sort /proc/kallsyms' 'busybox find /'
 
-Each block boots both kernels in random order. Instructions are counted by a guest's clock, not timed:
-they are no time. One error budget of 5 % holds for all comparisons together, and fixes the number of
+Each block boots both kernels, side by side where there are two CPUs, and runs trials in random order.
+Instructions are counted by a guest's clock, not timed: they are no time. One error budget of 5 % holds for all comparisons together, and fixes the number of
 blocks. Kernels that are missing are built first. A comparison is a run: `toll show`, `toll export` and
 `toll run --resume` take it as any other.
 

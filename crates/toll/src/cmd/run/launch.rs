@@ -232,7 +232,6 @@ impl Prepared {
             workspace: &self.workspace,
             probe: &self.probe,
             guests: Guests::new(
-                &self.experiment,
                 &self.workspace,
                 &self.probe,
                 &self.interrupt,

@@ -1,0 +1,32 @@
+//! A trial before it has an outcome.
+
+use std::time::Instant;
+
+/// A trial that is planned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlannedTrial {
+    pub block: u32,
+    /// Position in the block.
+    pub position: usize,
+    pub treatment: usize,
+    /// Its block is a warm-up, which is thrown away; those have numbers of their own.
+    pub is_warmup: bool,
+}
+
+/// A trial that runs.
+pub(super) struct RunningTrial {
+    pub planned: PlannedTrial,
+    /// RFC 3339 in UTC.
+    pub started_at: String,
+    pub begin: Instant,
+}
+
+impl RunningTrial {
+    pub fn begin(planned: PlannedTrial) -> Self {
+        Self {
+            planned,
+            started_at: jiff::Timestamp::now().to_string(),
+            begin: Instant::now(),
+        }
+    }
+}
