@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Plants a cost in one kernel function at a time, and asks toll which function differs.
+"""Plants a cost in one kernel function at a time, and asks toll which functions differ.
 
     bench-functions.py TOLL [--runs N]    prints the result in Markdown
 
 Counts do not depend on how busy the machine is.
 """
 import argparse
-import collections
 import json
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
+import time
 
 COMMAND = "dd if=/dev/zero of=/dev/null bs=4k count=200"
 # Rounds of an empty loop, three instructions each.
@@ -28,19 +29,18 @@ PLACES = [
     ("mm/memory.c", "vm_normal_page"),
     ("mm/rmap.c", "folio_add_file_rmap_ptes"),
 ]
+# Of 100 lists, as many have to be right.
+NEEDED = 0.95
 
 
 def toll(*arguments):
     return subprocess.run([args.toll, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def counted(kernel, runs):
-    text = toll("count", "--json", "--kernel", kernel, "--runs", str(runs), COMMAND)
-    return json.loads(text)["commands"][0]
-
-
-def instructions(count):
-    return collections.Counter({one["name"]: one["instructions"] for one in count["functions"]})
+def counted(seed, kernels, commands):
+    """What toll says of kernels, or commands, beside the first one."""
+    text = toll("count", "--json", "--seed", str(seed), "--kernel", ",".join(kernels), *commands)
+    return json.loads(text)
 
 
 def with_cost(source, function):
@@ -54,7 +54,7 @@ def with_cost(source, function):
 
 
 def planted(tree, path, function, directory):
-    """Defines and builds the kernel with a cost in a function; gives its name."""
+    """Builds the kernel with a cost in a function; gives its name, and what that took."""
     before = tree / path
     after = directory / "after.c"
     after.write_text(with_cost(before.read_text(), function))
@@ -66,38 +66,108 @@ def planted(tree, path, function, directory):
     patch.write_text(difference.stdout)
     name = f"cost-{function.replace('_', '-')}"
     toll("kernel", "add", name, "--replace", "--patches", str(patch))
+    begin = time.monotonic()
     toll("kernel", "build", name)
-    return name
+    return name, time.monotonic() - begin
+
+
+class Tally:
+    """What toll listed for one planted cost."""
+
+    def __init__(self, path, function, build_s):
+        self.path, self.function, self.build_s = path, function, build_s
+        self.first, self.explained, self.found = 0, [], []
+        self.calls = 0
+
+    def add(self, count, comparison):
+        listed = comparison["functions"]
+        calls = [one["calls"] for one in count["functions"] if one["name"] == self.function]
+        self.calls = calls[0] if calls else 0
+        if listed and listed[0]["name"] == self.function:
+            self.first += 1
+            self.found.append(listed[0]["instructions"])
+        self.explained.append(comparison["explained"] or 0.0)
+
+    def row(self):
+        found = span(self.found) if self.found else "–"
+        return (
+            f"| `{self.function}` | {self.calls:,} | {3 * ROUNDS * self.calls:,} | {found} | "
+            f"{self.first} of {len(self.explained)} | {100 * min(self.explained):.1f} % | {self.build_s:.0f} s |"
+        )
+
+
+def span(numbers):
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def note(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def find_planted(tree, directory):
+    """By kernel, what toll lists for the cost that is planted in it."""
+    tallies = {}
+    for path, function in PLACES:
+        name, build_s = planted(tree, path, function, directory)
+        note(f"{name} is built in {build_s:.0f} s")
+        tallies[name] = Tally(path, function, build_s)
+    for seed in seeds():
+        said = counted(seed, ["toll", *tallies], [COMMAND])
+        for comparison in said["comparisons"]:
+            count = said["commands"][comparison["count"]]
+            tallies[count["kernel"]].add(count, comparison)
+        note(f"seed {seed}: " + ", ".join(f"{one.function} {one.first}" for one in tallies.values()))
+    for name in tallies:
+        toll("kernel", "remove", name)
+    return list(tallies.values())
+
+
+def identical():
+    """Lists of the same kernel beside itself, and how many are empty."""
+    empty, lists = 0, 0
+    for seed in seeds():
+        said = counted(seed, ["toll"], [COMMAND] * (len(PLACES) + 1))
+        lists += len(said["comparisons"])
+        empty += sum(not comparison["functions"] for comparison in said["comparisons"])
+        note(f"seed {seed}: {empty} of {lists} lists of identical kernels are empty")
+    return empty, lists
+
+
+def seeds():
+    # Each count takes two seeds.
+    return range(1, 2 * args.runs, 2)
+
+
+def verdict(right, of):
+    return f"{right} of {of} ({'met' if right >= NEEDED * of else 'not met'}: {NEEDED:.0%} are needed)"
 
 
 def main():
     base = json.loads(toll("kernel", "show", "toll", "--json"))
     cache = pathlib.Path(base["directory"]).parent.parent
     tree = next((cache / "kernel-work/source").glob("linux-source-*"))
-    alone = counted("toll", args.runs * len(PLACES))
-    reference = instructions(alone)
-    totals = collections.Counter(run["total"] for run in alone["runs"])
-    (_, same), = totals.most_common(1)
-    print(f"# A cost planted in one function of the kernel\n\n`make bench-functions`: Linux {base['release']}, `{COMMAND}`.\n")
-    print(f"Identical kernels: {same} of {len(alone['runs'])} runs, each with another seed of random numbers, "
-          "execute the same number of instructions.\n")
-    print("| cost in | calls | planted instructions | found | first in the list | runs that agree |\n|---|--:|--:|--:|---|--:|")
-    for path, function in PLACES:
-        with tempfile.TemporaryDirectory() as directory:
-            name = planted(tree, path, function, pathlib.Path(directory))
-            count = counted(name, args.runs)
-            toll("kernel", "remove", name)
-        found = instructions(count)
-        found.subtract(reference)
-        first, difference = max(found.items(), key=lambda one: abs(one[1]))
-        calls = next(one["calls"] for one in count["functions"] if one["name"] == function)
-        totals = collections.Counter(run["total"] for run in count["runs"])
-        (_, same), = totals.most_common(1)
-        print(f"| `{function}` | {calls} | {3 * ROUNDS * calls} | {difference} | `{first}` | {same} of {len(count['runs'])} |", flush=True)
+    with tempfile.TemporaryDirectory() as directory:
+        tallies = find_planted(tree, pathlib.Path(directory))
+    empty, lists = identical()
+    first = sum(one.first for one in tallies)
+    tried = sum(len(one.explained) for one in tallies)
+    print(f"""# Which functions of a kernel differ
+
+`make bench-functions`: Linux {base['release']}, `{COMMAND}`, counted twice on each side, each time with other seeds of
+random numbers. All lists are those of `toll count --json`.
+
+- A cost planted in one function ranks first: {verdict(first, tried)}.
+- Identical kernels yield no function: {verdict(empty, lists)}.
+
+| cost in | calls | planted instructions | found | ranks first | explained, at least | kernel built in |
+|---|--:|--:|--:|--:|--:|--:|""")
+    for one in tallies:
+        print(one.row())
 
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("toll")
-parser.add_argument("--runs", type=int, default=10, help="runs of each kernel; of the one without a cost ten times as many")
+parser.add_argument("--runs", type=int, default=10, help="lists of each kernel, and for each of identical ones")
 args = parser.parse_args()
 main()

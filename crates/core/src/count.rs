@@ -1,12 +1,19 @@
 //! Instructions of a command, as QEMU's plugin counted them.
 
+mod comparison;
+mod iteration;
 mod programs;
+mod symbols;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+pub(crate) use comparison::explaining;
+pub use comparison::{CountComparison, Difference, DifferingFunction, comparisons};
+pub use iteration::{PROGRAMS, functions_in_the_middle};
 pub use programs::Programs;
+pub use symbols::Symbols;
 
 /// Bytes of the head of a record, and of an entry behind it
 /// (`crates/toll/plugin/count_blocks.c`).
@@ -36,11 +43,11 @@ pub struct FunctionCount {
     pub calls: u64,
 }
 
-/// By how much a function's instructions differ.
+/// By how much a function's instructions vary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FunctionDifference {
+pub struct VaryingFunction {
     pub name: String,
-    pub instructions: i64,
+    pub instructions: u64,
 }
 
 /// What one run executed.
@@ -51,30 +58,47 @@ pub struct Executed {
     pub functions: Vec<FunctionCount>,
 }
 
-/// Reads the one record that a guest with one command wrote; `symbols` are the kernel's
-/// functions, lines of `/proc/kallsyms`, and `programs` the files that it was given.
+/// Splits what the plugin wrote into records, each of one counted region.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn executed(record: &[u8], symbols: &str, programs: &Programs) -> Result<Executed, String> {
-    let word = |bytes: &[u8], index: usize| -> u64 {
-        let bytes = &bytes[8 * index..8 * index + 8];
-        u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
-    };
-    let Some((head, entries)) = record.split_at_checked(HEAD_BYTES) else {
-        return Err("nothing was counted".into());
-    };
-    let is_whole = usize::try_from(word(head, 1))
-        .ok()
-        .and_then(|count| count.checked_mul(ENTRY_BYTES))
-        .is_some_and(|bytes| bytes == entries.len());
-    if !head.starts_with(MAGIC) || !is_whole {
-        return Err("what was counted is damaged".into());
+fn records(mut bytes: &[u8]) -> Result<Vec<&[u8]>, String> {
+    let mut records = Vec::new();
+    while !bytes.is_empty() {
+        let damaged = || "what was counted is damaged".to_owned();
+        let (head, rest) = bytes.split_at_checked(HEAD_BYTES).ok_or_else(damaged)?;
+        let length = usize::try_from(word(head, 1)).ok();
+        let length = length.and_then(|entries| entries.checked_mul(ENTRY_BYTES));
+        let split = length.and_then(|length| rest.split_at_checked(length));
+        let (record, rest) = split
+            .filter(|_| head.starts_with(MAGIC))
+            .ok_or_else(damaged)?;
+        records.push(record);
+        bytes = rest;
     }
-    let symbols = Symbols::read(symbols);
+    Ok(records)
+}
+
+fn word(bytes: &[u8], index: usize) -> u64 {
+    let bytes = &bytes[8 * index..8 * index + 8];
+    u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
+}
+
+/// Reads the one record that a guest with one command wrote; `symbols` are the kernel's
+/// functions, and `programs` the files that it was given.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn executed(bytes: &[u8], symbols: &Symbols, programs: &Programs) -> Result<Executed, String> {
+    let records = records(bytes)?;
+    let record = match records.as_slice() {
+        [] => return Err("nothing was counted".into()),
+        [record] => record,
+        _ => return Err("more than the command was counted".into()),
+    };
     let mut sum = Instructions::default();
     let mut functions: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for entry in entries.chunks_exact(ENTRY_BYTES) {
+    for entry in record.chunks_exact(ENTRY_BYTES) {
         let (address, page) = (word(entry, 0), word(entry, 1));
         let (executions, count) = (word(entry, 2), word(entry, 3));
         // The upper half of the addresses is the kernel's.
@@ -85,7 +109,8 @@ pub fn executed(record: &[u8], symbols: &str, programs: &Programs) -> Result<Exe
             }
             _ => {
                 sum.kernel += count;
-                symbols.at(address)
+                let (name, is_begin) = symbols.at(address);
+                (name.to_owned(), is_begin)
             }
         };
         let calls = if is_begin { executions } else { 0 };
@@ -107,59 +132,6 @@ pub fn executed(record: &[u8], symbols: &str, programs: &Programs) -> Result<Exe
     })
 }
 
-/// Functions of the kernel by their addresses, ascending.
-struct Symbols(Vec<(u64, String)>);
-
-impl Symbols {
-    fn read(lines: &str) -> Self {
-        let symbol = |line: &str| {
-            let mut words = line.split_ascii_whitespace();
-            let address = u64::from_str_radix(words.next()?, 16).ok()?;
-            // A module's name in brackets may follow.
-            let names: Vec<&str> = words.skip(1).collect();
-            Some((address, names.join(" ")))
-        };
-        let mut all: Vec<(u64, String)> = lines.lines().filter_map(symbol).collect();
-        // Of several names of one place the first is taken.
-        all.sort_by_key(|(address, _)| *address);
-        all.dedup_by_key(|(address, _)| *address);
-        Self(all)
-    }
-
-    /// The function of a block, and whether the block is its begin.
-    fn at(&self, address: u64) -> (String, bool) {
-        let behind = self.0.partition_point(|(begin, _)| *begin <= address);
-        match behind.checked_sub(1) {
-            Some(index) => {
-                let (begin, name) = &self.0[index];
-                (name.clone(), *begin == address)
-            }
-            None => ("kernel, without a symbol".to_owned(), false),
-        }
-    }
-}
-
-/// By how much each function's instructions differ from a reference's, the largest
-/// differences first.
-pub fn differences(one: &[FunctionCount], reference: &[FunctionCount]) -> Vec<FunctionDifference> {
-    let mut all: BTreeMap<&str, i64> = BTreeMap::new();
-    for (functions, sign) in [(one, 1), (reference, -1)] {
-        for function in functions {
-            let signed = sign * i64::try_from(function.instructions).unwrap_or(i64::MAX);
-            *all.entry(&function.name).or_default() += signed;
-        }
-    }
-    let differing = all.into_iter().filter(|(_, difference)| *difference != 0);
-    let mut differing: Vec<FunctionDifference> = differing
-        .map(|(name, instructions)| FunctionDifference {
-            name: name.to_owned(),
-            instructions,
-        })
-        .collect();
-    differing.sort_by_key(|one| std::cmp::Reverse(one.instructions.abs()));
-    differing
-}
-
 /// The runs of one command under one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CommandCount {
@@ -177,8 +149,12 @@ pub struct CommandCount {
     pub runs: Vec<Instructions>,
     /// Functions of the run in the middle.
     pub functions: Vec<FunctionCount>,
-    /// Of runs that do not agree: the largest less the smallest, by function.
-    pub varying: Vec<FunctionDifference>,
+    /// Of runs that do not agree: the largest count of a function less the smallest, those
+    /// that vary most first.
+    pub varying: Vec<VaryingFunction>,
+    /// Instructions by function of each run, in the order of `runs`.
+    #[serde(skip)]
+    by_function: Vec<BTreeMap<String, u64>>,
 }
 
 /// One run, and its page faults.
@@ -199,8 +175,9 @@ impl CommandCount {
         let instructions = middle.executed.instructions;
         let range = most.executed.instructions.total - least.executed.instructions.total;
         let spread = range as f64 / instructions.total as f64;
+        let by_function: Vec<BTreeMap<String, u64>> = runs.iter().map(by_function).collect();
         let varying = match spread > AGREEMENT {
-            true => differences(&most.executed.functions, &least.executed.functions),
+            true => varying(&by_function),
             false => Vec::new(),
         };
         Self {
@@ -214,7 +191,17 @@ impl CommandCount {
             runs: totals,
             functions: middle.executed.functions.clone(),
             varying,
+            by_function,
         }
+    }
+
+    /// Smallest and largest count of a function over the runs.
+    fn range_of(&self, name: &str) -> [u64; 2] {
+        let counts = || {
+            let runs = self.by_function.iter();
+            runs.map(|run| run.get(name).copied().unwrap_or_default())
+        };
+        [counts().min(), counts().max()].map(Option::unwrap_or_default)
     }
 
     /// System calls by name, those with most calls first. Their functions have this name on
@@ -257,23 +244,27 @@ impl CommandCount {
     }
 }
 
-/// Each count with the one that it is compared with: of several kernels the same command
-/// under the first kernel, of one kernel the first command. Those compared with are in
-/// no pair of their own.
-pub fn comparisons(counts: &[CommandCount]) -> Vec<(&CommandCount, &CommandCount)> {
-    let Some(first) = counts.first() else {
-        return Vec::new();
-    };
-    let has_kernels = has_several_kernels(counts);
-    let reference = |one: &CommandCount| match has_kernels {
-        true => counts.iter().find(|other| other.command == one.command),
-        false => Some(first),
-    };
-    counts
-        .iter()
-        .filter_map(|one| Some((one, reference(one)?)))
-        .filter(|(one, reference)| !std::ptr::eq(*one, *reference))
+fn by_function(run: &CountedRun) -> BTreeMap<String, u64> {
+    let functions = run.executed.functions.iter();
+    functions
+        .map(|one| (one.name.clone(), one.instructions))
         .collect()
+}
+
+/// The functions whose count is not the same in all runs.
+fn varying(runs: &[BTreeMap<String, u64>]) -> Vec<VaryingFunction> {
+    let names: BTreeSet<&String> = runs.iter().flat_map(BTreeMap::keys).collect();
+    let varying = |name: &String| {
+        let counts = || runs.iter().map(|run| run.get(name).copied().unwrap_or(0));
+        let instructions = counts().max()? - counts().min()?;
+        (instructions > 0).then(|| VaryingFunction {
+            name: name.clone(),
+            instructions,
+        })
+    };
+    let mut all: Vec<VaryingFunction> = names.into_iter().filter_map(varying).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.instructions));
+    all
 }
 
 pub fn has_several_kernels(counts: &[CommandCount]) -> bool {
@@ -294,17 +285,17 @@ pub fn labels(counts: &[CommandCount]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn record(entries: &[[u64; 4]]) -> Vec<u8> {
+    pub(super) fn record(entries: &[[u64; 4]]) -> Vec<u8> {
         let count = (entries.len() as u64).to_le_bytes();
         let words = entries.iter().flatten().flat_map(|word| word.to_le_bytes());
         MAGIC.iter().copied().chain(count).chain(words).collect()
     }
 
     fn read(record: &[u8], symbols: &str) -> Result<Executed, String> {
-        executed(record, symbols, &Programs::default())
+        executed(record, &Symbols::read(symbols), &Programs::default())
     }
 
-    fn function(name: &str, instructions: u64, calls: u64) -> FunctionCount {
+    pub(super) fn function(name: &str, instructions: u64, calls: u64) -> FunctionCount {
         FunctionCount {
             name: name.into(),
             instructions,
@@ -313,7 +304,7 @@ mod tests {
     }
 
     /// Runs of so many instructions, all in one function.
-    fn command(name: &str, kernel: &str, totals: &[u64]) -> CommandCount {
+    pub(super) fn command(name: &str, kernel: &str, totals: &[u64]) -> CommandCount {
         let run = |total: &u64| CountedRun {
             executed: Executed {
                 instructions: Instructions {
@@ -369,14 +360,6 @@ mod tests {
         };
         let command = CommandCount::new("x".into(), "toll".into(), vec![run]);
         assert_eq!(command.system_calls(), [("read", 4)]);
-        let other = [function("vfs_read", 190, 0), function("main [x]", 3, 0)];
-        let differing = differences(&other, &expected[..1]);
-        let expected = [("vfs_read", 100), ("main [x]", 3)];
-        let expected = expected.map(|(name, instructions)| FunctionDifference {
-            name: name.into(),
-            instructions,
-        });
-        assert_eq!(differing, expected);
     }
 
     #[test]
@@ -389,30 +372,5 @@ mod tests {
         let varying = command(&[102_000, 99_000]);
         assert!(!varying.is_settled() && !varying.is_regression(&old, 0.001));
         assert_eq!(varying.varying[0].instructions, 3_000);
-    }
-
-    #[test]
-    fn counts_are_compared_with_the_first_kernel_or_the_first_command() {
-        let compared = |sides: &[(&str, &str)]| -> Vec<[String; 2]> {
-            let counts = sides
-                .iter()
-                .map(|(name, kernel)| command(name, kernel, &[1]));
-            let counts: Vec<CommandCount> = counts.collect();
-            let labels = labels(&counts);
-            let index = |one: &CommandCount| {
-                let mut all = counts.iter();
-                all.position(|other| std::ptr::eq(other, one)).unwrap()
-            };
-            let pairs = comparisons(&counts).into_iter();
-            pairs
-                .map(|(one, reference)| [one, reference].map(|one| labels[index(one)].clone()))
-                .collect()
-        };
-        assert!(compared(&[]).is_empty() && compared(&[("a", "toll")]).is_empty());
-        let commands = [("a", "toll"), ("a", "toll"), ("b", "toll")];
-        assert_eq!(compared(&commands), [["a", "a"], ["b", "a"]]);
-        let kernels = [("a", "toll"), ("a", "mine"), ("b", "toll"), ("b", "mine")];
-        let expected = [["a on mine", "a on toll"], ["b on mine", "b on toll"]];
-        assert_eq!(compared(&kernels), expected);
     }
 }

@@ -54,6 +54,29 @@ pub fn count(value: f64) -> String {
 /// Counts below this are shown in full, for people compare them digit by digit.
 const EXACT_COUNT_LIMIT: f64 = 1e6;
 
+/// A count in full: `12,345,678`.
+pub fn exact(count: u64) -> String {
+    let digits = count.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A difference of counts in full: `+12,345`, `-7`, `0`.
+pub fn signed(difference: i64) -> String {
+    let sign = match difference {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", exact(difference.unsigned_abs()))
+}
+
 /// A ratio: `0.496`, `1.03`, `12.2`, `3,870`.
 pub fn ratio(value: f64) -> String {
     significant(value)

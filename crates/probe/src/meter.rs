@@ -1,6 +1,7 @@
 //! Readings around a timed region of the probe's own work.
 //!
-//! From the outside in: storage traffic, counters, resource usage, the clock. So
+//! From the outside in: storage traffic, counters, resource usage, the mark for whoever
+//! counts instructions from outside, the clock. So
 //! the time holds no other reading; usage holds that of the clock, and of usage
 //! itself the way out of one call and into another; and counters, which are
 //! switched by system calls, hold the reading of usage.
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use toll_wire::{CounterReading, Failure, Sample};
 
 use crate::clock;
+use crate::count_mark;
 use crate::counters::Counters;
 use crate::usage::{Scope, StorageBytes, StorageMeter, Usage, peak_rss_bytes};
 
@@ -69,13 +71,17 @@ impl Meter {
         Ok(Started {
             storage,
             usage: Usage::now(self.scope),
-            start_ns: clock::now_ns(),
+            start_ns: {
+                count_mark::begin();
+                clock::now_ns()
+            },
         })
     }
 
     /// Reads everything, the clock first.
     fn stop(&mut self, started: &Started) -> Result<Measured, Failure> {
         let end_ns = clock::now_ns();
+        count_mark::end();
         // Before anything allocates, which may be a page fault.
         let mut usage = Usage::now(self.scope).since(&started.usage);
         let counters = self.counters.stop();

@@ -168,6 +168,8 @@ pub struct GuestTrial {
     pub timeout_ms: u64,
     /// What is set before the probe is started, untimed, in this order.
     pub knobs: Vec<Knob>,
+    /// Whether the answer is to have the functions of the kernel.
+    pub wants_symbols: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,7 +250,12 @@ impl GuestAnswer {
 pub enum GuestEvent {
     /// The guest is up and waits for requests. Said once, first.
     Ready(Box<GuestFacts>),
-    Trial(Outcome),
+    Trial {
+        outcome: Outcome,
+        /// Functions of the kernel and of the modules that the trial had, where they were
+        /// asked for: the lines of `/proc/kallsyms`.
+        symbols: Option<String>,
+    },
     Ended(GuestEnd),
     /// In place of [`GuestEvent::Ready`] in a guest that counts. Its output follows on
     /// the two ports.

@@ -48,6 +48,10 @@ pub struct TrialData {
     /// Facts about how the trial ran that a reader needs to judge it, such as
     /// the buffer size that a method resolved to.
     pub notes: Vec<String>,
+    /// Instructions by function of the kernel in the iteration in the middle, where a
+    /// guest's are counted. The probe knows nothing of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: BTreeMap<String, u64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use toll_wire::guest::PATH_LENGTH;
 use super::context::AnalysisContext;
 use super::model::{Better, Comparison, Relation};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, overall};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall};
 use crate::format;
 use crate::plan::{self, Treatment};
 use crate::spec::{Experiment, WorkloadKind};
@@ -157,6 +157,10 @@ impl Comparing<'_> {
             Relation::Undecided => Some(why_undecided(&interval)),
             _ => None,
         };
+        let differs = !matches!(relation, Relation::Same | Relation::Undecided);
+        let is_explained = differs && self.is_judged && metric == PATH_LENGTH;
+        let functions = is_explained
+            .then(|| functions::explain(context, (treatment, reference), self.confidence));
         Some(Comparison {
             treatment,
             reference,
@@ -169,6 +173,7 @@ impl Comparing<'_> {
             relation,
             reason,
             is_judged: self.is_judged,
+            functions: functions.flatten(),
         })
     }
 }

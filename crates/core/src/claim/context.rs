@@ -29,13 +29,15 @@ pub(super) struct AnalysisContext<'a> {
     failures: BTreeMap<usize, String>,
     /// Treatments whose times are those of an emulation.
     emulated: BTreeSet<usize>,
+    /// Instructions by function, by treatment and block, of the trials that have them.
+    functions: BTreeMap<(usize, u32), &'a BTreeMap<String, u64>>,
 }
 
 impl<'a> AnalysisContext<'a> {
     pub fn new(
         experiment: &'a Experiment,
         treatments: &'a [Treatment],
-        trials: &[TrialRecord],
+        trials: &'a [TrialRecord],
         boots: &[BootRecord],
     ) -> Self {
         let mut by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>> = BTreeMap::new();
@@ -64,6 +66,11 @@ impl<'a> AnalysisContext<'a> {
                 .map(|trial| (trial.block, trial.treatment))
                 .collect(),
             emulated: emulation::emulated(treatments, boots),
+            functions: trials
+                .iter()
+                .filter(|trial| !trial.functions.is_empty())
+                .map(|trial| ((trial.treatment, trial.block), &trial.functions))
+                .collect(),
         }
     }
 
@@ -126,6 +133,11 @@ impl<'a> AnalysisContext<'a> {
     /// Values of one metric of one treatment in block order.
     pub fn values(&self, metric: &str, treatment: usize) -> Vec<f64> {
         self.column(metric, treatment).values().copied().collect()
+    }
+
+    /// Instructions by function in a trial; `None` if they were not counted.
+    pub fn functions(&self, treatment: usize, block: u32) -> Option<&'a BTreeMap<String, u64>> {
+        self.functions.get(&(treatment, block)).copied()
     }
 
     /// Names of all metrics.

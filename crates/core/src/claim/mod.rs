@@ -13,6 +13,7 @@ mod disturbance;
 pub mod emulation;
 mod explanatory_metrics;
 mod figure;
+mod functions;
 mod guest;
 mod metric;
 pub mod model;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+mod functions;
 mod overall;
 mod selftest;
 mod shown;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::spec::{Better, ClaimDirection};
+pub use functions::{FunctionDifference, FunctionDifferences};
 pub use overall::Overall;
 pub use selftest::{Rate, SelftestArm, SelftestReport};
 pub use shown::{
@@ -350,6 +352,10 @@ pub struct Comparison {
     /// Whether it counts: a metric that nobody named is only shown, and its
     /// interval holds for itself.
     pub is_judged: bool,
+    /// Of path lengths that differ: the functions that make the difference, where they
+    /// were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub functions: Option<FunctionDifferences>,
 }
 
 /// What a comparison's interval says, judged against the margin.

@@ -32,6 +32,11 @@ pub struct TrialRecord {
     pub counters_missing: BTreeMap<String, String>,
     /// What the probe noted.
     pub notes: Vec<String>,
+    /// Instructions by function of the kernel in the iteration whose path length is in the
+    /// middle, of an even number the smaller one; `programs` is all outside of the kernel.
+    /// Only of guests whose instructions were counted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: BTreeMap<String, u64>,
 }
 
 /// How a trial ended.
@@ -87,6 +92,7 @@ impl TrialRecord {
                 self.disturbance = numbers(&data.disturbance);
                 self.counters_missing = data.counters_missing;
                 self.notes = data.notes;
+                self.functions = data.functions;
                 self.drop_partial_metrics(data.samples.len());
             }
         }

@@ -29,7 +29,7 @@ use crate::copy::sink::OpenSink;
 use crate::counters::{Counters, Inherit};
 use crate::failure::{self, OrFail};
 use crate::meter::put;
-use crate::{children, clock, trial};
+use crate::{children, clock, count_mark, trial};
 
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
     check_capture(request, command)?;
@@ -226,9 +226,11 @@ impl<'a> Runner<'a> {
         if let Some(stdout) = pipes.stdout.take() {
             command.stdout(stdout);
         }
+        count_mark::begin();
         let start_ns = clock::now_ns();
         let waited = command.spawn().map(|mut child| pipes.wait(&mut child));
         let end_ns = clock::now_ns();
+        count_mark::end();
         // It holds the writing end of a sink, for whose close a reader waits.
         drop(command);
         let outputs = pipes.finish()?;

@@ -23,6 +23,7 @@ use toll_wire::guest::{
 };
 
 use super::port::Port;
+use super::symbols;
 use crate::command::child;
 use crate::count_mark;
 use crate::random::split_mix;
@@ -71,7 +72,7 @@ pub fn run() -> Result<CountedEnd, String> {
             .release()
             .to_string_lossy()
             .into_owned(),
-        symbols: functions(&fs::read_to_string("/proc/kallsyms").unwrap_or_default()),
+        symbols: symbols::functions(),
     })
 }
 
@@ -97,8 +98,6 @@ pub fn send_output() -> Result<(), String> {
 fn prepare(seed: u64) -> io::Result<()> {
     add_entropy(seed)?;
     fs::write("/proc/sys/kernel/randomize_va_space", "0")?;
-    // Kernels without it show addresses to root anyway.
-    let _ = fs::write("/proc/sys/kernel/kptr_restrict", "0");
     fs::create_dir_all("/tmp")?;
     fs::set_permissions("/tmp", Permissions::from_mode(0o1777))?;
     for (link, target) in [
@@ -166,27 +165,4 @@ fn start(asked: &CountedCommand) -> io::Result<Child> {
     };
     clock_nanosleep_absolute(ClockId::Monotonic, &begin)?;
     command.spawn()
-}
-
-/// The lines of functions among those of all symbols (nm(1)).
-fn functions(symbols: &str) -> String {
-    let is_function = |line: &&str| {
-        let kind = line.split(' ').nth(1);
-        kind.is_some_and(|kind| ["t", "T", "w", "W"].contains(&kind))
-    };
-    let lines: Vec<&str> = symbols.lines().filter(is_function).collect();
-    lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn functions_are_told_from_other_symbols() {
-        let symbols = "ffffffff81000000 T _text\nffffffff82000000 D jiffies\n\
-                       ffffffffc0000000 t ours\t[ours]";
-        let expected = "ffffffff81000000 T _text\nffffffffc0000000 t ours\t[ours]";
-        assert_eq!(functions(symbols), expected);
-    }
 }

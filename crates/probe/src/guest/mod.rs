@@ -13,6 +13,7 @@ mod network;
 mod path_length;
 mod port;
 mod setup;
+mod symbols;
 mod trial;
 
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -106,10 +107,14 @@ fn serve(port: &mut Port, is_icount: bool, booted: Booted) {
             line.and_then(|line| decode_guest_request(&line).map_err(|error| error.to_string()));
         let event = match request.map(|request| request.action) {
             Ok(GuestAction::End) => return,
-            Ok(GuestAction::Trial(asked)) => match trial::run(&asked, booted) {
-                outcome if is_icount => GuestEvent::Trial(path_length::in_instructions(outcome)),
-                outcome => GuestEvent::Trial(outcome),
-            },
+            Ok(GuestAction::Trial(asked)) => {
+                let (outcome, symbols) = trial::run(&asked, booted);
+                let outcome = match is_icount {
+                    true => path_length::in_instructions(outcome),
+                    false => outcome,
+                };
+                GuestEvent::Trial { outcome, symbols }
+            }
             Ok(GuestAction::Run(command)) => match with_trial_modules(&command) {
                 Ok(end) => GuestEvent::Ended(end),
                 Err(reason) => GuestEvent::Refused(reason),

@@ -18,6 +18,7 @@ use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome};
 
 use super::kernel_log::KernelLog;
 use super::setup::TrialModules;
+use super::symbols;
 use crate::boot::{self, Booted};
 use crate::failure::reason;
 
@@ -31,15 +32,16 @@ const STDERR_BYTES_MAX: usize = 4096;
 /// Time between looks whether a probe has ended after its answer.
 const END_POLL: Duration = Duration::from_micros(200);
 
-pub fn run(trial: &GuestTrial, booted: Booted) -> Outcome {
+/// Runs a trial, and tells the kernel's functions if they are asked for.
+pub fn run(trial: &GuestTrial, booted: Booted) -> (Outcome, Option<String>) {
     if let Err(failure) = trial.knobs.iter().try_for_each(set) {
-        return Outcome::Failed(failure);
+        return (Outcome::Failed(failure), None);
     }
     let modules = match TrialModules::insert() {
         Ok(modules) => modules,
         Err(message) => {
             let kind = FailureKind::Unsupported;
-            return Outcome::Failed(Failure { kind, message });
+            return (Outcome::Failed(Failure { kind, message }), None);
         }
     };
     let log = KernelLog::from_now();
@@ -52,8 +54,10 @@ pub fn run(trial: &GuestTrial, booted: Booted) -> Outcome {
     };
     // What a trial left running may use them.
     super::end_processes();
+    // While its modules are there.
+    let symbols = trial.wants_symbols.then(symbols::functions);
     drop(modules);
-    outcome
+    (outcome, symbols)
 }
 
 /// Sets a knob, by one write, as files of the kernel want it.

@@ -13,7 +13,9 @@ use toll_wire::guest::CountedCommand;
 
 use super::gate::Condition;
 use super::{Failure, output};
-use crate::count::{CommandCount, CountedRun, Programs, comparisons, executed, labels};
+use crate::count::{
+    CommandCount, CountComparison, CountedRun, Programs, Symbols, comparisons, executed, labels,
+};
 use crate::environment::guest::{self, Counted, GuestFailure, GuestPlace, GuestSpec};
 use crate::environment::kernel;
 use crate::environment::program_files::{self, ProgramFiles};
@@ -44,6 +46,9 @@ does not, and so does each repetition of a string instruction (rep movs).
 A guest has the command's program with its interpreter and libraries, files that its words name,
 and what --file and --tree give; no network, no terminal, and the same directory as here, empty.
 
+Beside each function that differs stands how much it differs over the runs: any run of the one less any
+run of the other. One whose runs overlap is not listed; more runs tell more of them.
+
 Functions are named by the symbols of kernel, programs and libraries, those of a command's own program
 behind their name with [program]. A stripped program has those that it exports.";
 
@@ -56,6 +61,9 @@ pub(super) struct CountArguments {
     /// Run each command so many times, and tell whether the runs agree
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=100))]
     runs: u64,
+    /// Seed of the guest's random numbers in the first run; each further run has the next
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
     /// Copy a file into the guests, to the same path or another one
     #[arg(long, value_name = "FILE[:GUEST_PATH]")]
     file: Vec<String>,
@@ -84,8 +92,8 @@ pub(super) struct CountArguments {
     /// Count commands that fail, too
     #[arg(short = 'i', long)]
     ignore_failure: bool,
-    /// Show the functions with most instructions, or of several commands those that
-    /// differ most from the first one's
+    /// Show the functions with most instructions, or of several commands or kernels those
+    /// in which they differ from the first, and how much of the difference these explain
     #[arg(long, value_name = "function", value_parser = ["function"])]
     by: Option<String>,
     /// Show all functions, not the first 20
@@ -117,6 +125,7 @@ enum Format {
 struct Document<'a> {
     version: u32,
     commands: &'a [CommandCount],
+    comparisons: &'a [CountComparison],
 }
 
 /// What a guest counts, and the names of the functions in it.
@@ -147,10 +156,12 @@ pub(super) fn run(arguments: &CountArguments) -> anyhow::Result<ExitCode> {
                     "counting {command} on kernel {kernel}, run {number} of {} …",
                     arguments.runs
                 ));
-                let counted = count(arguments, &counting.spec, number, &interrupt)?;
+                let seed = arguments.seed.wrapping_add(number - 1);
+                let counted = count(arguments, &counting.spec, seed, &interrupt)?;
                 check_end(arguments, command, &counted)?;
                 let end = counted.end;
-                let executed = executed(&counted.records, &end.symbols, &counting.programs);
+                let symbols = Symbols::read(&end.symbols);
+                let executed = executed(&counted.records, &symbols, &counting.programs);
                 Ok(CountedRun {
                     executed: executed.map_err(anyhow::Error::msg)?,
                     minor_faults: end.minor_faults,
@@ -162,8 +173,9 @@ pub(super) fn run(arguments: &CountArguments) -> anyhow::Result<ExitCode> {
             counts.push(CommandCount::new(command.clone(), kernel.clone(), runs));
         }
     }
-    show(arguments, &counts)?;
-    judge(&counts, limit)
+    let comparisons = comparisons(&counts);
+    show(arguments, &counts, &comparisons)?;
+    judge(&counts, &comparisons, limit)
 }
 
 fn check_kernels(names: &[String]) -> anyhow::Result<()> {
@@ -178,7 +190,11 @@ fn check_kernels(names: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show(arguments: &CountArguments, counts: &[CommandCount]) -> anyhow::Result<()> {
+fn show(
+    arguments: &CountArguments,
+    counts: &[CommandCount],
+    comparisons: &[CountComparison],
+) -> anyhow::Result<()> {
     match arguments.format {
         Some(Format::Markdown) => return output::document(&count_formats::markdown(counts)),
         Some(Format::GithubActionBenchmark) => {
@@ -191,6 +207,7 @@ fn show(arguments: &CountArguments, counts: &[CommandCount]) -> anyhow::Result<(
         return output::json(&Document {
             version: 1,
             commands: counts,
+            comparisons,
         });
     }
     let rows = match (arguments.by.is_some(), arguments.all) {
@@ -198,25 +215,22 @@ fn show(arguments: &CountArguments, counts: &[CommandCount]) -> anyhow::Result<(
         (true, false) => FUNCTIONS_SHOWN,
         (true, true) => usize::MAX,
     };
-    output::result(&counted(counts, rows, output::style()))
+    output::result(&counted(counts, comparisons, rows, output::style()))
 }
 
-fn judge(counts: &[CommandCount], limit: Option<f64>) -> anyhow::Result<ExitCode> {
+fn judge(
+    counts: &[CommandCount],
+    comparisons: &[CountComparison],
+    limit: Option<f64>,
+) -> anyhow::Result<ExitCode> {
     let Some(limit) = limit else {
         return Ok(ExitCode::SUCCESS);
     };
-    let pairs = comparisons(counts);
-    let is_worse = |one: &CommandCount| {
-        let mut pairs = pairs.iter();
-        pairs.any(|(other, reference)| {
-            std::ptr::eq(*other, one) && one.is_regression(reference, limit)
-        })
-    };
-    let worse: Vec<String> = counts
+    let labels = labels(counts);
+    let worse: Vec<&str> = comparisons
         .iter()
-        .zip(labels(counts))
-        .filter(|(one, _)| is_worse(one))
-        .map(|(_, label)| label)
+        .filter(|one| counts[one.count].is_regression(&counts[one.reference], limit))
+        .map(|one| labels[one.count].as_str())
         .collect();
     match worse.is_empty() {
         true => Ok(ExitCode::SUCCESS),
@@ -236,6 +250,9 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
             "cannot count {command}: a quote or escape has no end"
         ))
     })?;
+    if split.is_empty() {
+        bail!(usage("cannot count: a command is empty".into()));
+    }
     let words = match needs_shell(command) {
         true => {
             // What a shell starts is found out by trying: a word too many does no harm.
@@ -248,10 +265,7 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
         }
         false => split,
     };
-    let name = words
-        .first()
-        .ok_or_else(|| usage("cannot count: a command is empty".into()))?;
-    let program = program_files::add_program(name, &mut files).map_err(usage)?;
+    let program = program_files::add_program(&words[0], &mut files).map_err(usage)?;
     let absolute = |path: &PathBuf| std::path::absolute(path).context("cannot find a file");
     let named = words
         .iter()

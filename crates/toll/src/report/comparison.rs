@@ -72,6 +72,8 @@ pub fn table(analysis: &Analysis, metrics: &[&str]) -> ComparisonTable {
             let mut notes = notes(one, analysis);
             let compared = comparison(analysis, one.index, metrics[0]);
             notes.extend(compared.and_then(|compared| compared.reason.clone()));
+            let functions = compared.and_then(|compared| compared.functions.as_ref());
+            notes.extend(functions.map(differences::functions).into_iter().flatten());
             notes
         })
         .collect();

@@ -15,21 +15,27 @@ pub fn markdown(counts: &[CommandCount]) -> String {
         .chain(names.map(Column::numbers))
         .collect();
     let pairs = comparisons(counts);
-    let ratio = |one: &CommandCount| {
-        let pair = pairs.iter().find(|(other, _)| std::ptr::eq(*other, one));
+    let ratio = |index: usize| {
+        let pair = pairs.iter().find(|pair| pair.count == index);
         pair.map_or_else(
             || "1".to_owned(),
-            |(_, reference)| format!("{:.4}", one.factor(reference)),
+            |pair| format!("{:.4}", counts[index].factor(&counts[pair.reference])),
         )
     };
-    let row = |(one, label): (&CommandCount, String)| {
+    let row = |(index, label): (usize, String)| {
+        let one = &counts[index];
         let sum = one.instructions;
         let faults = one.minor_faults + one.major_faults;
         let numbers = [sum.total, sum.user, sum.kernel, faults];
         let numbers = numbers.map(|number| number.to_string());
-        [vec![markup.code(&label)], numbers.into(), vec![ratio(one)]].concat()
+        [
+            vec![markup.code(&label)],
+            numbers.into(),
+            vec![ratio(index)],
+        ]
+        .concat()
     };
-    let rows: Vec<Vec<String>> = counts.iter().zip(labels(counts)).map(row).collect();
+    let rows: Vec<Vec<String>> = labels(counts).into_iter().enumerate().map(row).collect();
     markup.table(&columns, &rows)
 }
 

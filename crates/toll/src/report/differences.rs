@@ -6,8 +6,13 @@ use std::collections::BTreeSet;
 use super::comparison::{ComparisonRow, ComparisonTable};
 use super::words;
 use crate::claim::metric_words;
-use crate::claim::model::{Analysis, Comparison, Estimate, Overall, Relation};
+use crate::claim::model::{
+    Analysis, Comparison, Estimate, FunctionDifference, FunctionDifferences, Overall, Relation,
+};
 use crate::format;
+
+/// Functions shown of each difference.
+const FUNCTIONS_SHOWN: usize = 10;
 
 /// Lists what differs, the largest difference first, and tells how many comparisons
 /// show none.
@@ -50,8 +55,42 @@ fn row(one: &Comparison, analysis: &Analysis) -> ComparisonRow {
         cells: vec![metric_words(&one.metric), ratio(&one.ratio)],
         relation: Some(one.relation),
         is_skipped: false,
-        notes: Vec::new(),
+        notes: one.functions.as_ref().map_or_else(Vec::new, functions),
     }
+}
+
+/// The functions that make a difference, a line each, and what they leave of it.
+pub(super) fn functions(one: &FunctionDifferences) -> Vec<String> {
+    let whole = one.difference.value;
+    let line = |function: &FunctionDifference| {
+        let count = instructions(&function.instructions);
+        let share = format::percent(function.instructions.value / whole);
+        format!("{}: {count} instructions, {share}", function.name)
+    };
+    let mut lines: Vec<String> = one.listed.iter().take(FUNCTIONS_SHOWN).map(line).collect();
+    if let more @ 1.. = one.listed.len().saturating_sub(FUNCTIONS_SHOWN) {
+        lines.push(format!(
+            "and {} (--json)",
+            words::plural(more, "more function")
+        ));
+    }
+    let rest = instructions(&one.rest);
+    let of = instructions(&one.difference);
+    lines.push(match one.listed.len() {
+        0 => format!("no function can be told from chance in {of} instructions"),
+        _ => {
+            let share = format::percent(one.explained);
+            format!("these explain {share} of {of} instructions; the rest is {rest}")
+        }
+    });
+    lines
+}
+
+/// A difference in full, with its interval if that is no point.
+fn instructions(difference: &Estimate) -> String {
+    let ends = [difference.value, difference.low, difference.high];
+    let [value, low, high] = ends.map(|count| format::signed(count.round() as i64));
+    format!("{value} [{low}, {high}]")
 }
 
 /// Three decimals, since path lengths repeat to more than anyone reads.

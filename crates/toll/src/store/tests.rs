@@ -34,6 +34,7 @@ fn trial(block: u32, treatment: usize) -> TrialRecord {
         samples: BTreeMap::from([("duration_ns".into(), vec![1.5, -0.0, f64::MAX])]),
         disturbance: BTreeMap::from([("steal_ns".into(), 3.0)]),
         notes: vec!["buffer 4096".into()],
+        functions: BTreeMap::from([("vfs_read".into(), 7)]),
         ..TrialRecord::default()
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct TrialInGuest {
 pub struct Guests<'a> {
     probe: &'a Probe,
     interrupt: &'a Interrupt,
+    /// Whether instructions are counted by function, too.
+    counts_functions: bool,
     /// Room that trials need on the work disk, in bytes.
     disk_bytes: u64,
     /// What is laid on the work disk.
@@ -57,12 +59,14 @@ impl<'a> Guests<'a> {
         workspace: &Workspace,
         probe: &'a Probe,
         interrupt: &'a Interrupt,
+        counts_functions: bool,
         disk_bytes: u64,
     ) -> Self {
         let laid = workspace.directory(LAID_FOR_GUESTS);
         Self {
             probe,
             interrupt,
+            counts_functions,
             disk_bytes,
             laid: laid.ok().map(Path::to_owned),
             directory: workspace.root().join("guest"),
@@ -150,7 +154,10 @@ impl<'a> Guests<'a> {
     }
 
     fn booted(&self, boot: &Boot, seed: u64) -> Result<GuestGroup, GuestFailure> {
-        let spec = spec_of(boot, seed, self.probe.path()).map_err(GuestFailure::Missing)?;
+        let spec = GuestSpec {
+            counts_functions: self.counts_functions,
+            ..spec_of(boot, seed, self.probe.path()).map_err(GuestFailure::Missing)?
+        };
         match std::fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 let message = format!("cannot use {}: {error}", self.directory.display());

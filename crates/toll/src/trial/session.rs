@@ -341,6 +341,7 @@ impl Session<'_> {
                 padding_bytes: u32::try_from(padding_bytes).unwrap_or(u32::MAX),
                 timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
                 knobs: guests::knobs(self.experiment, &self.plan.treatments[treatment]),
+                wants_symbols: false,
             },
             seed: self.plan.trial_seed(block, treatment),
         }

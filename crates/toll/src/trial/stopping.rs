@@ -125,25 +125,14 @@ pub(super) fn time_of(trials: &[TrialRecord]) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::store::TrialState;
 
     #[test]
     fn time_in_which_two_trials_ran_counts_once() {
         let trial = |second: u32, wall_s: u64| TrialRecord {
-            block: 0,
-            position: 0,
-            treatment: 0,
             started_at: format!("2026-01-01T00:00:{second:02}Z"),
             wall_ns: wall_s * 1_000_000_000,
-            state: TrialState::Completed,
-            message: None,
-            samples: BTreeMap::new(),
-            disturbance: BTreeMap::new(),
-            counters_missing: BTreeMap::new(),
-            notes: Vec::new(),
+            ..TrialRecord::default()
         };
         let trials = [trial(20, 5), trial(0, 10), trial(2, 3), trial(9, 4)];
         assert_eq!(time_of(&trials), Duration::from_secs(18));

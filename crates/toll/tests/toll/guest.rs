@@ -70,6 +70,7 @@ fn trial(workload: Workload) -> GuestTrial {
         padding_bytes: 100,
         timeout_ms: 60_000,
         knobs: Vec::new(),
+        wants_symbols: false,
     }
 }
 

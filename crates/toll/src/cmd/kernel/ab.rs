@@ -23,8 +23,10 @@ Examples:
   toll kernel ab toll mine 'busybox sort /proc/kallsyms' 'busybox find /'
 
 Each block boots both kernels, side by side where there are two CPUs, and runs trials in random order.
-Instructions are counted by a guest's clock, not timed: they are no time. One error budget of 5 % holds for all comparisons together, and fixes the number of
-blocks. Kernels that are missing are built first. A comparison is a run: `toll show`, `toll export` and
+Instructions are counted by a guest's clock, not timed: they are no time. One error budget of 5 % holds
+for all comparisons together, and fixes the number of blocks. Below each path length that differs stand
+the kernel's functions that make the difference, under the same budget. Kernels that are missing are
+built first. A comparison is a run: `toll show`, `toll export` and
 `toll run --resume` take it as any other.
 
 In which functions a difference lies tells toll count --kernel BASE,NEW --by function COMMAND.";

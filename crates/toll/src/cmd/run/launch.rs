@@ -235,6 +235,8 @@ impl Prepared {
                 &self.workspace,
                 &self.probe,
                 &self.interrupt,
+                // They explain what is compared.
+                self.experiment.reference.is_some(),
                 self.disk_bytes,
             ),
             interrupt: &self.interrupt,

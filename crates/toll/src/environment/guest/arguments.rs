@@ -8,8 +8,8 @@ use toll_wire::guest::{
     PORT, PairSide, SWAP_DISK, SWAP_VARIABLE, WORK_DISK,
 };
 
-use super::count::{COUNTS, PLUGIN};
 use super::disk::{INITRAMFS, SWAP_IMAGE};
+use super::plugin::{COUNTS, PLUGIN};
 use super::spec::{Accelerator, GuestSpec};
 use crate::environment::kernel::Board;
 
@@ -63,10 +63,12 @@ pub(super) fn qemu(
             &format!("virtserialport,chardev={name},name={name}"),
         ]);
     }
-    match spec.counted {
-        // A disk would answer at another instruction each time.
-        Some(_) => add(&["-plugin", &format!("./{PLUGIN},out={COUNTS}")]),
-        None => disk(&mut add, board, work, WORK_DISK),
+    if spec.has_plugin(accelerator) {
+        add(&["-plugin", &format!("./{PLUGIN},out={COUNTS}")]);
+    }
+    // A disk would answer at another instruction each time.
+    if spec.counted.is_none() {
+        disk(&mut add, board, work, WORK_DISK);
     }
     if spec.swap_bytes > 0 {
         disk(&mut add, board, SWAP_IMAGE, SWAP_DISK);

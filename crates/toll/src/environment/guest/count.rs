@@ -10,16 +10,9 @@ use super::disk::{GuestDisk, INITRAMFS};
 use super::initramfs;
 use super::life::{Boot, Gone, Guest, GuestFailure};
 use super::machine::{self, Card, Machine};
+use super::plugin;
 use super::port::Wait;
 use super::spec::{Accelerator, GuestSpec};
-
-/// The plugin's name in the directory of a guest.
-pub(super) const PLUGIN: &str = "count_blocks.so";
-
-/// The name there of what it counted.
-pub(super) const COUNTS: &str = "counts";
-
-const PLUGIN_FILE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count_blocks.so"));
 
 /// Longest wait for output that a guest has announced.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(60);
@@ -46,7 +39,6 @@ pub fn count(
     };
     let program = machine::program().map_err(GuestFailure::Missing)?;
     let disk = GuestDisk::none(directory);
-    std::fs::write(directory.join(PLUGIN), PLUGIN_FILE).map_err(|error| failed(&error))?;
     initramfs::write(spec, &directory.join(INITRAMFS)).map_err(GuestFailure::Failed)?;
     let boot = Boot {
         spec,
@@ -91,10 +83,9 @@ pub fn count(
             }
         });
     }
-    let records = std::fs::read(directory.join(COUNTS)).map_err(|error| failed(&error))?;
     Ok(Counted {
         end,
-        records,
+        records: plugin::take_counts(directory).map_err(|error| failed(&error))?,
         errors,
     })
 }

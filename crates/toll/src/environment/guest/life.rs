@@ -11,6 +11,7 @@ use toll_wire::{Failure, FailureKind, Outcome};
 
 use super::accelerator::{self, TRIAL_PATIENCE};
 use super::arguments;
+use super::counting::Counting;
 use super::disk::{GuestDisk, INITRAMFS};
 use super::initramfs;
 use super::log::last_words;
@@ -115,6 +116,9 @@ impl Boot<'_> {
         let started = Machine::start(program, self, accelerator);
         let (machine, ports) = started.map_err(|error| cannot(&error))?;
         let mut guest = Guest::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
+        if self.spec.has_plugin(accelerator) {
+            guest.counting = Some(Counting::new(self));
+        }
         let facts = match guest.event(&wait) {
             Ok(GuestEvent::Ready(facts)) => *facts,
             Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),
@@ -163,6 +167,7 @@ pub struct Guest {
     /// The partner's end of the cable, until the partner has it.
     pub(super) cable: Option<UnixStream>,
     accelerator: Accelerator,
+    counting: Option<Counting>,
     /// Whether it can be asked. Once it is gone it stays so, and QEMU is ended.
     is_alive: bool,
     facts: GuestFacts,
@@ -211,6 +216,7 @@ impl Guest {
             error: ports.error,
             cable: ports.cable,
             accelerator,
+            counting: None,
             is_alive: false,
             facts: GuestFacts::default(),
         })
@@ -247,9 +253,15 @@ impl Guest {
             deadline: Instant::now() + self.answer_limit(trial),
             interrupted,
         };
-        let action = GuestAction::Trial(Box::new(trial.clone()));
-        let answer = self.send(action, &wait).and_then(|()| self.event(&wait));
+        let answer = self.ask(trial, &wait).and_then(|()| self.event(&wait));
         self.outcome(answer)
+    }
+
+    /// Asks for a trial, and for the kernel's functions if they are needed and not known.
+    pub(super) fn ask(&mut self, trial: &GuestTrial, wait: &Wait<'_>) -> Result<(), Gone> {
+        let mut trial = trial.clone();
+        trial.wants_symbols = self.counting.as_ref().is_some_and(Counting::lacks_symbols);
+        self.send(GuestAction::Trial(Box::new(trial)), wait)
     }
 
     /// Longest time until a trial is answered.
@@ -267,7 +279,10 @@ impl Guest {
     pub(super) fn outcome(&mut self, answer: Result<GuestEvent, Gone>) -> Option<Outcome> {
         let failed = |kind, message| Some(Outcome::Failed(Failure { kind, message }));
         match answer {
-            Ok(GuestEvent::Trial(outcome)) => Some(outcome),
+            Ok(GuestEvent::Trial { outcome, symbols }) => match &mut self.counting {
+                Some(counting) => Some(counting.add_to(outcome, symbols)),
+                None => Some(outcome),
+            },
             Ok(GuestEvent::Refused(reason)) => failed(FailureKind::Instrument, reason),
             Ok(_) => {
                 self.give_up();

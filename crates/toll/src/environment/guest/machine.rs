@@ -20,6 +20,7 @@ use toll_wire::guest::PairSide;
 use super::arguments::{self, Descriptors};
 use super::life::Boot;
 use super::log::Log;
+use super::plugin;
 use super::spec::Accelerator;
 use super::tsc;
 use crate::environment::process;
@@ -78,6 +79,9 @@ impl Machine {
         accelerator: Accelerator,
     ) -> io::Result<(Self, Ports)> {
         let log = boot.log.map(File::create).transpose()?;
+        if boot.spec.has_plugin(accelerator) {
+            plugin::write(boot.disk.directory())?;
+        }
         let (requests, far_requests) = UnixStream::pair()?;
         let (output, far_output) = UnixStream::pair()?;
         let (error, far_error) = UnixStream::pair()?;

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 use rustix::event::PollFlags;
-use toll_wire::guest::{GuestAction, GuestTrial, PairSide};
+use toll_wire::guest::{GuestTrial, PairSide};
 use toll_wire::{Failure, FailureKind, Outcome};
 
 use super::disk::GuestDisk;
@@ -52,6 +52,7 @@ impl GuestGroup {
         // What the choice came to is the same for both.
         let spec = GuestSpec {
             accelerator: AcceleratorChoice::Only(main.accelerator()),
+            counts_functions: false,
             ..spec.clone()
         };
         let partner =
@@ -115,7 +116,7 @@ impl GuestGroup {
                 deadline,
                 interrupted,
             };
-            if let Err(gone) = guest.send(GuestAction::Trial(Box::new(part.clone())), &wait) {
+            if let Err(gone) = guest.ask(part, &wait) {
                 answers.push((side, guest.outcome(Err(gone))?));
                 return Some(answers);
             }

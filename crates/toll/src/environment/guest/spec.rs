@@ -28,9 +28,17 @@ pub struct GuestSpec {
     pub extra_files: Vec<(PathBuf, PathBuf)>,
     /// What it counts the instructions of, in place of serving trials.
     pub counted: Option<CountedCommand>,
+    /// Whether the instructions of trials are counted by function, where it is one of
+    /// [`Accelerator::Icount`].
+    pub counts_functions: bool,
 }
 
 impl GuestSpec {
+    /// Whether QEMU loads the plugin that counts.
+    pub(super) fn has_plugin(&self, accelerator: Accelerator) -> bool {
+        accelerator == Accelerator::Icount && (self.counts_functions || self.counted.is_some())
+    }
+
     /// A guest with one CPU, no swap, and the memory that kernels of distributions
     /// need.
     pub fn new(kernel: Kernel, probe: PathBuf) -> Self {
@@ -45,6 +53,7 @@ impl GuestSpec {
             probe,
             extra_files: Vec::new(),
             counted: None,
+            counts_functions: false,
         }
     }
 }

@@ -205,11 +205,7 @@ impl Definition {
             }
         }
         if let Some(tree) = &self.tree {
-            let revision = self.revision.as_deref().unwrap_or("HEAD");
-            git(
-                tree,
-                &["rev-parse", "--verify", &format!("{revision}^{{commit}}")],
-            )?;
+            check_tree(tree, self.revision.as_deref().unwrap_or("HEAD"))?;
         }
         if let Some(image) = &self.image {
             require_file(image, "an image")?;
@@ -228,6 +224,25 @@ impl Definition {
         files
             .chain(single.into_iter().flatten())
             .map(PathBuf::as_path)
+    }
+}
+
+/// Whether a directory is a git repository of Linux that has a revision.
+fn check_tree(tree: &Path, revision: &str) -> Result<(), String> {
+    git(tree, &["rev-parse", "--git-dir"])?;
+    let has = |object: &str| git(tree, &["rev-parse", "--quiet", "--verify", object]).is_ok();
+    if !has(&format!("{revision}^{{commit}}")) {
+        return Err(format!(
+            "{} has no commit {revision}; name a commit, a tag or a branch of it",
+            tree.display()
+        ));
+    }
+    match has(&format!("{revision}:arch/x86/Kconfig")) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} has no arch/x86/Kconfig at {revision}; name a git repository of Linux",
+            tree.display()
+        )),
     }
 }
 

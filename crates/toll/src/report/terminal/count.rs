@@ -3,7 +3,7 @@
 use super::Style;
 use super::text::{Column, Paint, Row, Text, paragraph, table};
 use crate::count::{
-    AGREEMENT, CommandCount, FunctionCount, FunctionDifference, comparisons, differences, labels,
+    AGREEMENT, CommandCount, CountComparison, DifferingFunction, FunctionCount, labels,
 };
 use crate::format;
 
@@ -14,26 +14,25 @@ const CALLS_SHOWN: usize = 12;
 const VARYING_SHOWN: usize = 3;
 
 /// The result in a sentence, a table, so many functions, and what to know of it.
-pub fn of_commands(counts: &[CommandCount], functions: usize, style: Style) -> Text {
+pub fn of_commands(
+    counts: &[CommandCount],
+    comparisons: &[CountComparison],
+    functions: usize,
+    style: Style,
+) -> Text {
     let labels = labels(counts);
-    let label = |wanted: &CommandCount| {
-        let mut all = counts.iter().zip(&labels);
-        all.find(|(one, _)| std::ptr::eq(*one, wanted))
-            .map_or("", |(_, label)| label.as_str())
-    };
-    let pairs = comparisons(counts);
     let mut text = Text::default();
-    for (one, reference) in &pairs {
+    for one in comparisons {
         let said = format!(
             "{} executes {:.4} times the instructions of {}.",
-            label(one),
-            one.factor(reference),
-            label(reference)
+            labels[one.count],
+            counts[one.count].factor(&counts[one.reference]),
+            labels[one.reference]
         );
         text += paragraph(&said, 0, Paint::Bold, style);
     }
     if let [only] = counts {
-        let sum = exact(only.instructions.total);
+        let sum = format::exact(only.instructions.total);
         let said = format!("{} executes {sum} instructions.", only.command);
         text += paragraph(&said, 0, Paint::Bold, style);
     }
@@ -48,9 +47,9 @@ pub fn of_commands(counts: &[CommandCount], functions: usize, style: Style) -> T
         if let [only] = counts {
             text += functions_of(only, functions, style);
         }
-        for (one, reference) in &pairs {
-            let title = format!("{} beside {}", label(one), label(reference));
-            text += differing_functions(&title, one, reference, functions, style);
+        for one in comparisons {
+            let title = format!("{} beside {}", labels[one.count], labels[one.reference]);
+            text += differing_functions(&title, one, functions, style);
             text.gap();
         }
     }
@@ -68,7 +67,13 @@ pub fn of_commands(counts: &[CommandCount], functions: usize, style: Style) -> T
 fn varies(one: &CommandCount, label: &str) -> String {
     let shown = one.varying.iter().take(VARYING_SHOWN);
     let functions: Vec<String> = shown
-        .map(|function| format!("{} ({})", function.name, signed(function.instructions)))
+        .map(|function| {
+            format!(
+                "{} ({})",
+                function.name,
+                format::exact(function.instructions)
+            )
+        })
         .collect();
     format!(
         "{label} varies: its runs differ by {}, more than {}, most in {}",
@@ -83,13 +88,17 @@ fn calls(one: &CommandCount, label: &str) -> String {
     let calls = one.system_calls();
     let shown = calls.iter().take(CALLS_SHOWN);
     let mut words: Vec<String> = shown
-        .map(|(name, count)| format!("{name} {}", exact(*count)))
+        .map(|(name, count)| format!("{name} {}", format::exact(*count)))
         .collect();
     if let more @ 1.. = calls.len().saturating_sub(CALLS_SHOWN) {
         words.push(format!("{more} others"));
     }
     let sum: u64 = calls.iter().map(|(_, count)| count).sum();
-    format!("{label}: {} system calls: {}", exact(sum), words.join(", "))
+    format!(
+        "{label}: {} system calls: {}",
+        format::exact(sum),
+        words.join(", ")
+    )
 }
 
 fn functions_of(one: &CommandCount, rows: usize, style: Style) -> Text {
@@ -97,51 +106,64 @@ fn functions_of(one: &CommandCount, rows: usize, style: Style) -> Text {
         let share = function.instructions as f64 / one.instructions.total as f64;
         Row::new(vec![
             function.name.clone(),
-            exact(function.instructions),
+            format::exact(function.instructions),
             format::percent(share),
         ])
     };
     let all: Vec<Row> = one.functions.iter().map(row).collect();
-    function_table(&format!("Functions of {}", one.command), &all, rows, style)
+    let title = format!("Functions of {}", one.command);
+    paragraph(&title, 0, Paint::Bold, style) + function_table(&["share"], &all, rows, style)
 }
 
-fn differing_functions(
-    title: &str,
-    one: &CommandCount,
-    reference: &CommandCount,
-    rows: usize,
-    style: Style,
-) -> Text {
-    let all = differences(&one.functions, &reference.functions);
-    let whole: i64 = all.iter().map(|function| function.instructions).sum();
-    let row = |function: &FunctionDifference| {
-        let share = function.instructions as f64 / whole as f64;
+fn differing_functions(title: &str, one: &CountComparison, rows: usize, style: Style) -> Text {
+    let row = |function: &DifferingFunction| {
+        let difference = function.difference;
+        let share = difference.instructions as f64 / one.difference.instructions as f64;
         Row::new(vec![
             function.name.clone(),
-            signed(function.instructions),
+            format::signed(difference.instructions),
+            format!(
+                "{} to {}",
+                format::signed(difference.low),
+                format::signed(difference.high)
+            ),
             // Without a difference in sum there is nothing to share.
-            if whole == 0 {
-                String::new()
-            } else {
-                format::percent(share)
+            match one.explained {
+                Some(_) => format::percent(share),
+                None => String::new(),
             },
         ])
     };
-    let all: Vec<Row> = all.iter().map(row).collect();
-    function_table(title, &all, rows, style)
+    let all: Vec<Row> = one.functions.iter().map(row).collect();
+    let title = paragraph(title, 0, Paint::Bold, style);
+    let table = function_table(&["over the runs", "share"], &all, rows, style);
+    title + table + paragraph(&explained(one), 0, Paint::Plain, style)
 }
 
-fn function_table(title: &str, all: &[Row], rows: usize, style: Style) -> Text {
-    let title = paragraph(title, 0, Paint::Bold, style);
-    if all.is_empty() {
-        return title + paragraph("no function differs", 0, Paint::Plain, style);
+/// What the functions come to together.
+fn explained(one: &CountComparison) -> String {
+    let whole = format::signed(one.difference.instructions);
+    match (one.explained, one.functions.is_empty()) {
+        (None, _) => "in sum there is no difference".to_owned(),
+        (Some(_), true) => {
+            format!("no function differs by more than its runs do; in sum it is {whole}")
+        }
+        (Some(share), false) => format!(
+            "they explain {} of {whole}; the rest is {}",
+            format::percent(share),
+            format::signed(one.rest)
+        ),
     }
-    let columns = [
-        Column::words("function"),
-        Column::numbers("instructions"),
-        Column::numbers("share"),
-    ];
-    let mut text = title + table(&columns, &all[..rows.min(all.len())], style);
+}
+
+/// Functions with their instructions, and what else is known of each.
+fn function_table(others: &[&str], all: &[Row], rows: usize, style: Style) -> Text {
+    if all.is_empty() {
+        return Text::default();
+    }
+    let mut columns = vec![Column::words("function"), Column::numbers("instructions")];
+    columns.extend(others.iter().map(|title| Column::numbers(title)));
+    let mut text = table(&columns, &all[..rows.min(all.len())], style);
     if let more @ 1.. = all.len().saturating_sub(rows) {
         text += paragraph(&format!("and {more} more (--all)"), 0, Paint::Dim, style);
     }
@@ -161,7 +183,7 @@ fn rows(counts: &[CommandCount], labels: &[String], style: Style) -> Text {
             sum.kernel,
             one.minor_faults + one.major_faults,
         ];
-        let numbers = numbers.map(exact);
+        let numbers = numbers.map(format::exact);
         let mut row = Row::new([vec![label.clone()], numbers.into()].concat());
         row.below.push(match one.runs.len() {
             1 => "1 run, so whether it repeats is not known".to_owned(),
@@ -176,28 +198,10 @@ fn rows(counts: &[CommandCount], labels: &[String], style: Style) -> Text {
     table(&columns, &all, style)
 }
 
-fn signed(number: i64) -> String {
-    let sign = if number > 0 { "+" } else { "-" };
-    format!("{sign}{}", exact(number.unsigned_abs()))
-}
-
-/// A number in full: people compare these digit by digit.
-fn exact(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::count::{CountedRun, Executed, Instructions};
+    use crate::count::{CountedRun, Executed, Instructions, comparisons};
 
     #[test]
     fn a_comparison_names_the_factor_the_functions_and_what_varies() {
@@ -229,25 +233,20 @@ mod tests {
             count("toll", [1_000_000, 1_000_000]),
             count("mine", [1_100_000, 1_200_000]),
         ];
-        let text = of_commands(&counts, 20, style).show(style);
+        let text = of_commands(&counts, &comparisons(&counts), 20, style).show(style);
         for expected in [
             "cat x on mine executes 1.1000 times the instructions of cat x on toll.",
             "1,000,000",
-            "vfs_read      +100,000  100",
-            "cat x on mine varies: its runs differ by 9.1 %, more than 0.01 %, most in\nvfs_read (+100,000)",
+            "vfs_read      +100,000  +100,000 to +200,000  100",
+            "they explain 100 % of +100,000; the rest is 0",
+            "cat x on mine varies: its runs differ by 9.1 %, more than 0.01 %, most in\nvfs_read (100,000)",
             "Instructions are not time.",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
         assert!(!text.contains("on toll varies"), "{text}");
-        let same = of_commands(
-            &[
-                count("toll", [5, 5].map(|n| n * 1000)),
-                count("mine", [5000; 2]),
-            ],
-            20,
-            style,
-        );
-        assert!(same.show(style).contains("no function differs"));
+        let same = [count("toll", [5000; 2]), count("mine", [5000; 2])];
+        let same = of_commands(&same, &comparisons(&same), 20, style);
+        assert!(same.show(style).contains("in sum there is no difference"));
     }
 }

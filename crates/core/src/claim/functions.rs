@@ -1,0 +1,126 @@
+//! Which functions make the difference of two path lengths.
+//!
+//! A path length that differs and its functions share the error of one comparison: they
+//! are tested in a fixed order, each at the whole of it, up to the first that cannot be
+//! told from chance (Maurer, Hothorn and Lehmacher 1995). So however many functions a
+//! kernel has, they cost no blocks. The order is that of the smallest absolute
+//! difference of any block. Absolute differences say nothing of the signs, on which the
+//! signed-rank test rests, so the order may come from the same blocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toll_stats::{Interval, stopped_interval};
+use toll_wire::guest::PATH_LENGTH;
+
+use super::context::AnalysisContext;
+use super::model::{FunctionDifference, FunctionDifferences};
+use super::summary::estimate;
+use crate::count::explaining;
+
+/// The functions in which a treatment differs from its reference, at the confidence of
+/// the comparison. `None` where too few blocks have them.
+pub(super) fn explain(
+    context: &AnalysisContext,
+    (treatment, reference): (usize, usize),
+    confidence: f64,
+) -> Option<FunctionDifferences> {
+    let blocks: Vec<Block> = context
+        .common_blocks(PATH_LENGTH, &[treatment, reference])
+        .into_iter()
+        .filter_map(|block| Block::new(context, treatment, reference, block))
+        .collect();
+    if blocks.is_empty() {
+        return None;
+    }
+    let interval = |values: &[f64]| stopped_interval(values, confidence, context.looks());
+    let lengths: Vec<f64> = blocks.iter().map(|block| block.path_length).collect();
+    let difference = interval(&lengths);
+    if !difference.reaches(confidence) {
+        return None;
+    }
+    let mut differing = differing(&blocks, &interval);
+    differing.sort_by(|a, b| size(&b.1).total_cmp(&size(&a.1)));
+    let sizes: Vec<f64> = differing.iter().map(|(_, one)| size(one)).collect();
+    differing.truncate(explaining(&sizes, size(&difference)));
+    let rests: Vec<f64> = blocks.iter().map(|block| block.rest(&differing)).collect();
+    let rest = interval(&rests);
+    let explained = 1.0 - size(&rest) / size(&difference);
+    let listed = differing.into_iter().map(|(name, one)| FunctionDifference {
+        name: name.to_owned(),
+        instructions: estimate(&one),
+    });
+    Some(FunctionDifferences {
+        difference: estimate(&difference),
+        listed: listed.collect(),
+        rest: estimate(&rest),
+        explained,
+    })
+}
+
+fn size(interval: &Interval) -> f64 {
+    interval.estimate.abs()
+}
+
+/// Treatment less reference in a block.
+struct Block<'a> {
+    path_length: f64,
+    functions: BTreeMap<&'a str, f64>,
+}
+
+impl<'a> Block<'a> {
+    fn new(
+        context: &AnalysisContext<'a>,
+        treatment: usize,
+        reference: usize,
+        block: u32,
+    ) -> Option<Self> {
+        let mut functions = BTreeMap::new();
+        for (side, sign) in [(treatment, 1.0), (reference, -1.0)] {
+            for (name, count) in context.functions(side, block)? {
+                *functions.entry(name.as_str()).or_default() += sign * *count as f64;
+            }
+        }
+        let length = |side| context.column(PATH_LENGTH, side).get(&block);
+        Some(Self {
+            path_length: length(treatment)? - length(reference)?,
+            functions,
+        })
+    }
+
+    fn of(&self, name: &str) -> f64 {
+        self.functions.get(name).copied().unwrap_or_default()
+    }
+
+    /// What the functions leave of the difference of path lengths.
+    fn rest(&self, listed: &[(&str, Interval)]) -> f64 {
+        let explained: f64 = listed.iter().map(|(name, _)| self.of(name)).sum();
+        self.path_length - explained
+    }
+}
+
+/// The functions whose difference is none of chance.
+fn differing<'a>(
+    blocks: &[Block<'a>],
+    interval: &dyn Fn(&[f64]) -> Interval,
+) -> Vec<(&'a str, Interval)> {
+    let names: BTreeSet<&str> = blocks
+        .iter()
+        .flat_map(|block| block.functions.keys().copied())
+        .collect();
+    let values = |name: &str| -> Vec<f64> { blocks.iter().map(|block| block.of(name)).collect() };
+    let smallest = |name: &str| {
+        let sizes = blocks.iter().map(|block| block.of(name).abs());
+        sizes.fold(f64::INFINITY, f64::min)
+    };
+    let mut ordered: Vec<(f64, &str)> = names
+        .into_iter()
+        .map(|name| (smallest(name), name))
+        .filter(|(smallest, _)| *smallest > 0.0)
+        .collect();
+    ordered.sort_by(|a, b| b.0.total_cmp(&a.0));
+    ordered
+        .into_iter()
+        .map(|(_, name)| (name, interval(&values(name))))
+        .take_while(|(_, interval)| !interval.contains(0.0))
+        .collect()
+}

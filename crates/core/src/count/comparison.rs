@@ -1,0 +1,251 @@
+//! Commands or kernels beside each other, by function.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{CommandCount, has_several_kernels};
+
+/// Share of a difference that functions which are not listed may have.
+const UNEXPLAINED: f64 = 0.01;
+
+/// One count less the one that it is compared with, of the runs in the middle. The
+/// ends are those of any run less any run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    pub instructions: i64,
+    pub low: i64,
+    pub high: i64,
+}
+
+impl Difference {
+    /// The smallest and the largest count of each side, behind those of its run in the
+    /// middle.
+    fn new(one: (u64, [u64; 2]), reference: (u64, [u64; 2])) -> Self {
+        let less = |a: u64, b: u64| a.cast_signed() - b.cast_signed();
+        Self {
+            instructions: less(one.0, reference.0),
+            low: less(one.1[0], reference.1[1]),
+            high: less(one.1[1], reference.1[0]),
+        }
+    }
+
+    /// Whether all runs of one side have more than all of the other.
+    fn is_told_from_variation(&self) -> bool {
+        self.low > 0 || self.high < 0
+    }
+}
+
+/// A function that all runs of one side execute more of than all runs of the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DifferingFunction {
+    pub name: String,
+    #[serde(flatten)]
+    pub difference: Difference,
+}
+
+/// A count beside the one that it is compared with.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CountComparison {
+    /// Place of the count among all.
+    pub count: usize,
+    /// Place of the one that it is compared with.
+    pub reference: usize,
+    #[serde(flatten)]
+    pub difference: Difference,
+    /// Those that differ, the largest first, until all that differ beyond them have less
+    /// than 1 % of the difference.
+    pub functions: Vec<DifferingFunction>,
+    /// What the functions leave of the difference.
+    pub rest: i64,
+    /// Share of the difference that the functions are; absent where there is none.
+    pub explained: Option<f64>,
+}
+
+/// Each count beside the one that it is compared with: of several kernels the same
+/// command under the first kernel, of one kernel the first command. Those compared with
+/// are beside nothing.
+pub fn comparisons(counts: &[CommandCount]) -> Vec<CountComparison> {
+    let has_kernels = has_several_kernels(counts);
+    let reference = |one: &CommandCount| match has_kernels {
+        true => counts
+            .iter()
+            .position(|other| other.command == one.command)
+            .unwrap_or_default(),
+        false => 0,
+    };
+    let pairs = counts.iter().map(reference).enumerate();
+    pairs
+        .filter(|(count, reference)| count != reference)
+        .map(|(count, reference)| compare(counts, count, reference))
+        .collect()
+}
+
+fn compare(counts: &[CommandCount], count: usize, reference: usize) -> CountComparison {
+    let (one, other) = (&counts[count], &counts[reference]);
+    let totals = |side: &CommandCount| {
+        let totals = || side.runs.iter().map(|run| run.total);
+        let ends = [totals().min(), totals().max()].map(Option::unwrap_or_default);
+        (side.instructions.total, ends)
+    };
+    let difference = Difference::new(totals(one), totals(other));
+    let mut functions = differing(one, other);
+    let size = |one: &DifferingFunction| one.difference.instructions.unsigned_abs();
+    functions.sort_by_key(|one| std::cmp::Reverse(size(one)));
+    let whole = difference.instructions.unsigned_abs() as f64;
+    let sizes = functions
+        .iter()
+        .map(|one| size(one) as f64)
+        .collect::<Vec<_>>();
+    functions.truncate(explaining(&sizes, whole));
+    let told = functions.iter().map(|one| one.difference.instructions);
+    let rest = difference.instructions - told.sum::<i64>();
+    CountComparison {
+        count,
+        reference,
+        difference,
+        functions,
+        rest,
+        explained: (whole > 0.0).then(|| 1.0 - rest.unsigned_abs() as f64 / whole),
+    }
+}
+
+/// How many of some sizes, the largest first, explain a difference: the others together
+/// are less than 1 % of it, so that nothing large cancels out among them.
+pub(crate) fn explaining(sizes: &[f64], difference: f64) -> usize {
+    let mut left_out = 0.0;
+    let is_little = |size: &&f64| {
+        left_out += **size;
+        left_out <= UNEXPLAINED * difference
+    };
+    sizes.len() - sizes.iter().rev().take_while(is_little).count()
+}
+
+fn differing(one: &CommandCount, other: &CommandCount) -> Vec<DifferingFunction> {
+    let middle = |side: &CommandCount| -> BTreeMap<String, u64> {
+        let functions = side.functions.iter();
+        functions
+            .map(|one| (one.name.clone(), one.instructions))
+            .collect()
+    };
+    let (middle, other_middle) = (middle(one), middle(other));
+    let sides = [(one, &middle), (other, &other_middle)];
+    let mut names: Vec<&String> = sides.iter().flat_map(|(_, middle)| middle.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let difference = |name: &String| {
+        let [one, other] = sides.map(|(side, middle)| {
+            let count = middle.get(name).copied().unwrap_or_default();
+            (count, side.range_of(name))
+        });
+        Difference::new(one, other)
+    };
+    let all = names.into_iter().map(|name| DifferingFunction {
+        name: name.clone(),
+        difference: difference(name),
+    });
+    all.filter(|one| one.difference.is_told_from_variation())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{command, function};
+    use super::super::{CountedRun, Executed, Instructions};
+    use super::*;
+
+    /// Runs, each with the counts of its functions.
+    fn of_functions(kernel: &str, runs: &[&[(&str, u64)]]) -> CommandCount {
+        let run = |functions: &&[(&str, u64)]| {
+            let total = functions.iter().map(|(_, count)| count).sum();
+            let functions = functions
+                .iter()
+                .map(|(name, count)| function(name, *count, 1));
+            CountedRun {
+                executed: Executed {
+                    instructions: Instructions {
+                        total,
+                        user: 0,
+                        kernel: total,
+                    },
+                    functions: functions.collect(),
+                },
+                ..CountedRun::default()
+            }
+        };
+        CommandCount::new("x".into(), kernel.into(), runs.iter().map(run).collect())
+    }
+
+    #[test]
+    fn functions_are_listed_that_no_variation_explains_until_they_are_the_difference() {
+        let old = of_functions(
+            "toll",
+            &[
+                &[("read", 1000), ("tick", 50)],
+                &[("read", 1000), ("tick", 90)],
+            ],
+        );
+        let new = of_functions(
+            "mine",
+            &[
+                &[("read", 3000), ("fget", 500), ("little", 5), ("tick", 80)],
+                &[("read", 3001), ("fget", 500), ("little", 5), ("tick", 60)],
+            ],
+        );
+        let [compared] = &comparisons(&[old.clone(), new])[..] else {
+            panic!("one is compared");
+        };
+        let listed: Vec<_> = compared
+            .functions
+            .iter()
+            .map(|one| (one.name.as_str(), one.difference))
+            .collect();
+        let difference = |instructions, low, high| Difference {
+            instructions,
+            low,
+            high,
+        };
+        let expected = [
+            ("read", difference(2001, 2000, 2001)),
+            ("fget", difference(500, 500, 500)),
+        ];
+        assert_eq!(listed, expected);
+        assert_eq!(compared.rest, compared.difference.instructions - 2501);
+        assert!(compared.explained.unwrap() > 0.98, "{compared:?}");
+        let same = CommandCount {
+            kernel: "same".into(),
+            ..old.clone()
+        };
+        let compared = &comparisons(&[old, same])[0];
+        assert!(compared.functions.is_empty() && compared.explained.is_none());
+    }
+
+    #[test]
+    fn what_cancels_out_is_listed() {
+        assert_eq!(explaining(&[900.0, 800.0, 0.5, 0.4], 100.0), 2);
+        assert_eq!(explaining(&[900.0, 0.6, 0.5], 100.0), 2);
+        assert_eq!(explaining(&[3.0, 1.0], 0.0), 2);
+        assert_eq!(explaining(&[], 0.0), 0);
+    }
+
+    #[test]
+    fn counts_are_compared_with_the_first_kernel_or_the_first_command() {
+        let compared = |sides: &[(&str, &str)]| -> Vec<[String; 2]> {
+            let counts = sides
+                .iter()
+                .map(|(name, kernel)| command(name, kernel, &[1]));
+            let counts: Vec<CommandCount> = counts.collect();
+            let labels = super::super::labels(&counts);
+            let pairs = comparisons(&counts).into_iter();
+            pairs
+                .map(|one| [one.count, one.reference].map(|index| labels[index].clone()))
+                .collect()
+        };
+        assert!(compared(&[]).is_empty() && compared(&[("a", "toll")]).is_empty());
+        let commands = [("a", "toll"), ("a", "toll"), ("b", "toll")];
+        assert_eq!(compared(&commands), [["a", "a"], ["b", "a"]]);
+        let kernels = [("a", "toll"), ("a", "mine"), ("b", "toll"), ("b", "mine")];
+        let expected = [["a on mine", "a on toll"], ["b on mine", "b on toll"]];
+        assert_eq!(compared(&kernels), expected);
+    }
+}

@@ -1,0 +1,64 @@
+//! Instructions by function of the trials of a guest.
+
+use std::path::PathBuf;
+
+use toll_wire::guest::PATH_LENGTH;
+use toll_wire::{Outcome, TrialData};
+
+use super::life::Boot;
+use super::plugin;
+use crate::count::{Symbols, functions_in_the_middle};
+
+/// What the plugin counts in a guest, and the kernel's functions.
+#[derive(Debug)]
+pub(super) struct Counting {
+    directory: PathBuf,
+    symbols: Option<Symbols>,
+    /// Modules that are inserted for each trial may lie elsewhere each time.
+    has_trial_modules: bool,
+}
+
+impl Counting {
+    pub fn new(boot: &Boot<'_>) -> Self {
+        Self {
+            directory: boot.disk.directory().to_owned(),
+            symbols: None,
+            has_trial_modules: !boot.spec.kernel.trial_modules.is_empty(),
+        }
+    }
+
+    pub fn lacks_symbols(&self) -> bool {
+        self.symbols.is_none() || self.has_trial_modules
+    }
+
+    /// Adds to a trial what was counted during it; why there is nothing becomes a note.
+    pub fn add_to(&mut self, outcome: Outcome, symbols: Option<String>) -> Outcome {
+        if let Some(lines) = symbols {
+            self.symbols = Some(Symbols::read(&lines));
+        }
+        // Whatever was counted before is no part of the next trial.
+        let counts = plugin::take_counts(&self.directory);
+        let Outcome::Completed(mut data) = outcome else {
+            return outcome;
+        };
+        let functions = counts.map_err(|error| error.to_string());
+        match functions.and_then(|counts| self.functions(&counts, &data)) {
+            Ok(functions) => data.functions = functions,
+            Err(why) => data.notes.push(format!("functions are not known: {why}")),
+        }
+        Outcome::Completed(data)
+    }
+
+    fn functions(
+        &self,
+        counts: &[u8],
+        data: &TrialData,
+    ) -> Result<std::collections::BTreeMap<String, u64>, String> {
+        let samples = data.samples.iter();
+        let lengths = samples.filter_map(|sample| sample.metrics.get(PATH_LENGTH).copied());
+        let lengths: Vec<f64> = lengths.collect();
+        let symbols = self.symbols.as_ref();
+        let symbols = symbols.ok_or("the kernel does not tell its symbols")?;
+        functions_in_the_middle(counts, symbols, &lengths)
+    }
+}

@@ -1,0 +1,31 @@
+//! The plugin of QEMU's that counts instructions by block.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The plugin's name in the directory of a guest.
+pub(super) const PLUGIN: &str = "count_blocks.so";
+
+/// The name there of what it counted.
+pub(super) const COUNTS: &str = "counts";
+
+const CONTENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count_blocks.so"));
+
+/// Puts the plugin where QEMU is started.
+pub(super) fn write(directory: &Path) -> io::Result<()> {
+    fs::write(directory.join(PLUGIN), CONTENT)
+}
+
+/// What the plugin has written since the last time. It appends, so that the file may be
+/// emptied meanwhile.
+pub(super) fn take_counts(directory: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .open(directory.join(COUNTS))?;
+    let mut counts = Vec::new();
+    file.read_to_end(&mut counts)?;
+    file.set_len(0)?;
+    Ok(counts)
+}
