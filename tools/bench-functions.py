@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants a cost in one kernel function at a time, and asks toll which functions differ.
 
-    bench-functions.py TOLL [--runs N]    prints the result in Markdown
+    bench-functions.py TOLL [--runs N] [--functions N]    prints the result in Markdown
 
 Counts do not depend on how busy the machine is.
 """
@@ -108,7 +108,7 @@ def note(text):
 def find_planted(tree, directory):
     """By kernel, what toll lists for the cost that is planted in it."""
     tallies = {}
-    for path, function in PLACES:
+    for path, function in places():
         name, build_s = planted(tree, path, function, directory)
         note(f"{name} is built in {build_s:.0f} s")
         tallies[name] = Tally(path, function, build_s)
@@ -127,11 +127,15 @@ def identical():
     """Lists of the same kernel beside itself, and how many are empty."""
     empty, lists = 0, 0
     for seed in seeds():
-        said = counted(seed, ["toll"], [COMMAND] * (len(PLACES) + 1))
+        said = counted(seed, ["toll"], [COMMAND] * (len(places()) + 1))
         lists += len(said["comparisons"])
         empty += sum(not comparison["functions"] for comparison in said["comparisons"])
         note(f"seed {seed}: {empty} of {lists} lists of identical kernels are empty")
     return empty, lists
+
+
+def places():
+    return PLACES[: args.functions]
 
 
 def seeds():
@@ -169,5 +173,6 @@ random numbers. All lists are those of `toll count --json`.
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("toll")
 parser.add_argument("--runs", type=int, default=10, help="lists of each kernel, and for each of identical ones")
+parser.add_argument("--functions", type=int, default=len(PLACES), help="plant costs in so many functions only")
 args = parser.parse_args()
 main()

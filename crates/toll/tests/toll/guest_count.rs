@@ -55,6 +55,18 @@ fn guest_counts_repeat_and_tell_system_calls_by_their_names() {
         .sum();
     let user = few["instructions"]["user"].as_u64().unwrap();
     assert!(without_file < user / 100, "{without_file} of {user}");
+    let [compared] = list(&said["comparisons"]) else {
+        panic!("{said:#}");
+    };
+    let differing = list(&compared["functions"]);
+    let explained = compared["explained"].as_f64().unwrap();
+    assert!(!differing.is_empty() && explained > 0.95, "{compared:#}");
+    for one in differing {
+        let ends = ["low", "instructions", "high"].map(|end| one[end].as_i64().unwrap());
+        let [low, value, high] = ends;
+        assert!(low <= value && value <= high, "{one:#}");
+        assert!(low > 0 || high < 0, "{one:#}");
+    }
     let more = total(many) - total(few);
     // What 200 pairs of a read and a write take on this kernel is about 345,000.
     assert!((200_000..600_000).contains(&more), "{more}");

@@ -127,6 +127,76 @@ fn span_of_boot(boot: &serde_json::Value) -> (Timestamp, Timestamp) {
     (begin, begin + took)
 }
 
+/// A kernel that clears memory when it is freed, beside one that does not.
+const CLEARING: &str = "
+format = 1
+name = 'clearing'
+metric = 'path_length_instructions'
+reference = { command_line = 'toll.side=a' }
+[workload]
+kind = 'system-calls'
+[guest]
+kernel = 'toll'
+accelerator = 'icount'
+memory = '96MiB'
+[[factor]]
+name = 'command_line'
+levels = ['toll.side=a', 'init_on_free=1']
+[[rows]]
+list = [{ name = 'pipes', times = 5, program = '''
+    pipe p:8
+    write p.1 \"x\" 1
+    close p.0
+    close p.1
+''' }]
+";
+
+#[test]
+fn a_longer_path_is_explained_by_functions_of_the_kernel_from_the_store_too() {
+    if kernel("toll").is_none() {
+        return;
+    }
+    let bench = bench();
+    bench.write("clearing.toml", CLEARING);
+    let ran = bench.ok("run clearing.toml --runs 6 --time-budget 1h --no-html -q");
+    has(
+        &ran.stdout,
+        &["these explain ", " instructions; the rest is "],
+    );
+    has(&bench.ok("show last").stdout, &["these explain "]);
+    let document = bench.document("last");
+    let [compared] = list(&document["analysis"]["comparisons"]) else {
+        panic!("{document:#}");
+    };
+    assert_eq!(compared["relation"], "worse", "{compared:#}");
+    let functions = &compared["functions"];
+    assert!(
+        functions["explained"].as_f64().unwrap() > 0.97,
+        "{functions:#}"
+    );
+    let first = &list(&functions["listed"])[0];
+    let name = first["name"].as_str().unwrap();
+    assert!(
+        name.contains("clear") || name.contains("memset"),
+        "{first:#}"
+    );
+    assert!(
+        first["instructions"]["low"].as_f64().unwrap() > 0.0,
+        "{first:#}"
+    );
+    // What was counted in a trial is its path length and two reads of the clock.
+    for trial in list(&document["trials"]) {
+        let counted = trial["functions"].as_object().unwrap();
+        let counted: u64 = counted.values().map(|one| one.as_u64().unwrap()).sum();
+        let lengths = list(&trial["samples"]["path_length_instructions"]);
+        let is_near = |length: f64| (0.0..1_000.0).contains(&(counted as f64 - length));
+        assert!(
+            lengths.iter().any(|one| is_near(one.as_f64().unwrap())),
+            "{trial:#}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_compared_is_told_before_anything_runs() {
     let bench = Bench::new();
