@@ -102,7 +102,7 @@ fn functions_are_listed_by_chance_as_rarely_as_comparisons_are_wrong() {
         let names: Vec<&str> = found.listed.iter().map(|one| one.name.as_str()).collect();
         first += u64::from(names.first() == Some(&"vfs_read"));
         let is_none = |name: &&str| !["vfs_read", "rcu_note_context_switch"].contains(name);
-        wrong += u64::from(names.iter().any(|name| is_none(&name)));
+        wrong += u64::from(names.iter().any(is_none));
     }
     assert!(first >= RUNS * 95 / 100, "first in {first}");
     // 5 % and three standard errors.

@@ -1,5 +1,6 @@
 //! Instructions by function of the trials of a guest.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use toll_wire::guest::PATH_LENGTH;
@@ -49,11 +50,7 @@ impl Counting {
         Outcome::Completed(data)
     }
 
-    fn functions(
-        &self,
-        counts: &[u8],
-        data: &TrialData,
-    ) -> Result<std::collections::BTreeMap<String, u64>, String> {
+    fn functions(&self, counts: &[u8], data: &TrialData) -> Result<BTreeMap<String, u64>, String> {
         let samples = data.samples.iter();
         let lengths = samples.filter_map(|sample| sample.metrics.get(PATH_LENGTH).copied());
         let lengths: Vec<f64> = lengths.collect();
