@@ -186,6 +186,8 @@ fn check_kernels(names: &[String]) -> anyhow::Result<()> {
                 "cannot compare kernel {name} with itself; name each kernel once"
             )));
         }
+        // Before minutes go into counting on another one.
+        kernel::find(name).map_err(Failure::Prerequisite)?;
     }
     Ok(())
 }
