@@ -99,10 +99,11 @@ bench-toll: build ## Measure what toll itself costs, about 15 minutes
 	$(call run-bench,toll-call)
 
 .PHONY: bench-trace
-bench-trace: build ## Compare what toll trace predicts with what is saved, about 4 minutes
+bench-trace: build ## Compare what toll trace predicts with what is saved, and time what it adds, about 6 minutes
 	@tools/install-prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,trace)
+	$(call run-bench,trace-overhead)
 
 .PHONY: replay
 replay: ## Simulate runs of the built-in experiments: how often are their claims decided, and rightly

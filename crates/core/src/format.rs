@@ -77,6 +77,12 @@ pub fn signed(difference: i64) -> String {
     format!("{sign}{}", exact(difference.unsigned_abs()))
 }
 
+/// A number of things: `1 call`, `1,000 calls`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number as f64))
+}
+
 /// A ratio: `0.496`, `1.03`, `12.2`, `3,870`.
 pub fn ratio(value: f64) -> String {
     significant(value)

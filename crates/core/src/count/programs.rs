@@ -60,7 +60,7 @@ impl Programs {
         for segment in elf.segments() {
             let is_executable = matches!(
                 segment.flags(),
-                SegmentFlags::Elf { p_flags, .. } if (p_flags & PF_X).0 != 0
+                SegmentFlags::Elf { p_flags, .. } if p_flags & PF_X != 0
             );
             let (offset, bytes) = segment.file_range();
             let Some(end) = offset.checked_add(bytes).filter(|_| is_executable) else {

@@ -30,6 +30,14 @@ pub struct Descriptor {
     pub name: String,
 }
 
+impl Descriptor {
+    /// What has this name.
+    pub fn named(name: String) -> Self {
+        let kind = kind_of(&name);
+        Self { kind, name }
+    }
+}
+
 /// Reads an argument such as `3</tmp/a\76b>` or `3</tmp/x>(deleted)`; a bare
 /// number is a descriptor that was not open.
 pub fn parse(argument: &str) -> Option<Descriptor> {
@@ -46,8 +54,7 @@ pub fn parse(argument: &str) -> Option<Descriptor> {
         None if rest.is_empty() => format!("descriptor {argument}"),
         None => return None,
     };
-    let kind = kind_of(&name);
-    Some(Descriptor { kind, name })
+    Some(Descriptor::named(name))
 }
 
 fn kind_of(name: &str) -> Kind {

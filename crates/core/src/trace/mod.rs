@@ -1,20 +1,23 @@
 //! What a program's system calls moved, and what they cost on this machine.
 //!
-//! The way of the data: lines of strace ([`mod@line`]) become calls
-//! ([`assembly`] joins what threads cut in two), calls are summed up
-//! ([`tally`]), and the sums are priced ([`price`]) by what a stored run
-//! measured ([`costs`]).
+//! The way of the data: calls are summed up ([`tally`]), and the sums are priced
+//! ([`price`]) by what a stored run measured ([`costs`]). Calls come from lines of
+//! strace ([`mod@line`], [`line_tally`]; [`assembly`] joins what threads cut in two),
+//! or summed up already from BPF.
 //!
-//! Architecture invariant: no I/O here. The crate `toll` runs strace and
-//! hands in its lines; `cmd` prints.
+//! Architecture invariant: no I/O here. The crate `toll` runs strace and loads BPF
+//! programs, and hands in what they tell; `cmd` prints.
 
 pub mod assembly;
 pub mod costs;
 pub mod descriptor;
 pub mod line;
+pub mod line_tally;
 pub mod model;
 pub mod price;
+pub mod shape;
 pub mod sizes;
+pub mod slowdown;
 pub mod tally;
 
 /// All system calls, as [`TRACED_CALLS`] is those of interest.

@@ -11,7 +11,7 @@ use super::line::CallResult;
 use super::sizes::Sizes;
 
 /// Version of the JSON document; a reader refuses another.
-pub const TRACE_VERSION: u32 = 1;
+pub const TRACE_VERSION: u32 = 2;
 
 /// What a traced program did, what that costs, and what would cost less.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,8 +20,9 @@ pub struct TraceReport {
     /// The command with its arguments; bytes that are not UTF-8 are replaced.
     pub command: Vec<String>,
     pub ended: Ended,
-    /// Wall time of the command under trace, in nanoseconds: far more than it
-    /// takes by itself.
+    pub counted_by: CountedBy,
+    /// Wall time of the command under trace, in nanoseconds: under strace far more than
+    /// it takes by itself.
     pub traced_wall_ns: u64,
     /// How many times as long it took under trace; `None` where prices do not tell.
     pub slowdown: Option<Slowdown>,
@@ -57,6 +58,24 @@ pub enum Ended {
     /// By itself, with a status.
     Status(i32),
     Signal(i32),
+    /// It was there before, and may be there behind it.
+    Watch(WatchEnd),
+}
+
+/// How a trace of running processes ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WatchEnd {
+    TimeOver,
+    Interrupted,
+    AllEnded,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountedBy {
+    Strace,
+    Bpf,
 }
 
 /// One system call by name.

@@ -3,10 +3,11 @@
 use super::costs::{Costs, TransferCost};
 use super::descriptor::{Descriptor, Kind};
 use super::model::{
-    CallSummary, Ended, FileSummary, FlowSummary, ProgramSummary, Slowdown, TRACE_VERSION,
+    CallSummary, CountedBy, Ended, FileSummary, FlowSummary, ProgramSummary, TRACE_VERSION,
     TraceAdvice, TraceReport,
 };
 use super::sizes::Sizes;
+use super::slowdown::{self, Counting};
 use super::tally::{CallTally, Direction, FileTally, Flow, ProgramTally, Tally};
 use crate::format;
 
@@ -25,6 +26,7 @@ pub struct Traced {
     /// The command with its arguments.
     pub command: Vec<String>,
     pub ended: Ended,
+    pub counting: Counting,
     /// Wall time under trace, in nanoseconds.
     pub wall_ns: u64,
     pub notes: Vec<String>,
@@ -58,7 +60,11 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
     let priced_ns = costs
         .as_ref()
         .map(|_| calls.iter().filter_map(|call| call.priced_ns).sum());
-    let slowdown = slowdown(traced.wall_ns, &calls);
+    let counted_by = match traced.counting {
+        Counting::Strace => CountedBy::Strace,
+        Counting::Bpf { .. } => CountedBy::Bpf,
+    };
+    let slowdown = slowdown::of(traced.counting, traced.wall_ns, &calls);
     let advice = desk.advice(priced_ns.unwrap_or(0.0));
     let mut notes = traced.notes;
     notes.extend(desk.notes(&calls));
@@ -66,6 +72,7 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
         version: TRACE_VERSION,
         command: traced.command,
         ended: traced.ended,
+        counted_by,
         traced_wall_ns: traced.wall_ns,
         slowdown,
         threads: tally.threads.len(),
@@ -91,28 +98,6 @@ fn programs(tally: &Tally) -> Vec<ProgramSummary> {
     let mut programs: Vec<ProgramSummary> = tally.programs.iter().map(summary).collect();
     programs.sort_by_key(|program| std::cmp::Reverse(program.traced_ns));
     programs
-}
-
-/// How many times as long the command took under trace. At least: without what its
-/// priced calls took longer than they cost; what strace takes between calls is not
-/// known. At most: as if it did nothing but its priced calls. `None` without any.
-fn slowdown(wall_ns: u64, calls: &[CallSummary]) -> Option<Slowdown> {
-    let priced = || {
-        calls
-            .iter()
-            .filter_map(|call| Some((call, call.priced_ns?)))
-    };
-    let priced_ns: f64 = priced().map(|(_, price)| price).sum();
-    let longer_ns: f64 = priced()
-        .map(|(call, price)| call.traced_ns as f64 - price)
-        .sum();
-    let wall = wall_ns as f64;
-    // Threads that wait at the same time may be stopped longer than the command ran.
-    let rest_ns = wall - longer_ns.max(0.0);
-    (priced_ns > 0.0 && rest_ns > priced_ns).then(|| Slowdown {
-        least: wall / rest_ns,
-        most: wall / priced_ns,
-    })
 }
 
 fn traced_ns(file: &FileSummary) -> u64 {
@@ -365,23 +350,11 @@ impl Desk<'_> {
             notes.push(format!(
                 "{} without a price: reads from pipes, sockets and terminals wait for others, and \
                  what the kernel makes up as it is read was not measured",
-                counted(unpriced, "call")
-            ));
-        }
-        if self.tally.assembly.not_understood > 0 {
-            notes.push(format!(
-                "{} of strace's {} not understood and not counted",
-                format::count(self.tally.assembly.not_understood as f64),
-                counted(self.tally.lines, "line")
+                format::counted(unpriced, "call")
             ));
         }
         notes
     }
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", format::count(count as f64))
 }
 
 fn size_in_words(sizes: &Sizes) -> String {
@@ -395,17 +368,19 @@ fn size_in_words(sizes: &Sizes) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::costs;
+    use super::super::line_tally::LineTally;
     use super::*;
 
     fn priced(lines: &str) -> TraceReport {
-        let mut tally = Tally::default();
+        let mut tally = LineTally::default();
         for line in lines.lines() {
             tally.feed(line);
         }
-        tally.finish();
+        let (tally, _) = tally.finish();
         let traced = Traced {
             command: vec!["x".into()],
             ended: Ended::Status(0),
+            counting: Counting::Strace,
             wall_ns: 5,
             notes: Vec::new(),
         };
@@ -480,16 +455,11 @@ mod tests {
 
     #[test]
     fn what_has_no_price_is_told() {
-        let report = priced("1 read(0<pipe:[1]>, \"\"..., 1) = 1 <0.1>\n1 nonsense\n");
+        let report = priced("1 read(0<pipe:[1]>, \"\"..., 1) = 1 <0.1>\n");
         assert_eq!(report.calls[0].priced_ns, None);
         assert_eq!(report.calls[0].unpriced_calls, 1);
         assert!(
             report.notes[0].starts_with("1 call without a price"),
-            "{:?}",
-            report.notes
-        );
-        assert!(
-            report.notes[1].starts_with("1 of strace's 2 lines"),
             "{:?}",
             report.notes
         );

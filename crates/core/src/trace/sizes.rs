@@ -38,6 +38,16 @@ impl Sizes {
         self.max_bytes = self.max_bytes.max(bytes);
     }
 
+    /// Calls that are all of one bucket.
+    pub fn of_bucket(calls: u64, bytes: u64, min_bytes: u64, max_bytes: u64) -> Self {
+        let bucket = Bucket { calls, bytes };
+        Self {
+            buckets: BTreeMap::from([(lower_bound(min_bytes), bucket)]),
+            min_bytes,
+            max_bytes,
+        }
+    }
+
     /// Counts all that another one counted.
     pub fn add_all(&mut self, other: &Self) {
         if other.buckets.is_empty() {
@@ -100,5 +110,6 @@ mod tests {
             sum.add_all(&part);
         }
         assert_eq!(sum, count(&[5, 9, 2, 8]));
+        assert_eq!(Sizes::of_bucket(2, 11, 5, 6), count(&[5, 6]));
     }
 }

@@ -68,6 +68,9 @@ pub fn capabilities() -> Vec<Capability> {
     list.push(capability("tracing by strace", || {
         Strace::find().map(|_| "yes".into())
     }));
+    list.push(capability("tracing by BPF", || {
+        toll_callcount::Counter::new(false).map(|_| "yes".into())
+    }));
     list.push(capability("guests", guest::guest_state));
     list.push(capability(
         "address-space randomisation",

@@ -8,6 +8,7 @@ mod capability;
 pub mod capture;
 pub mod children;
 mod cleanup_journal;
+pub mod counted_run;
 pub mod devices;
 mod filesystem;
 mod fuse_servers;

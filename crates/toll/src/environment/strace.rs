@@ -272,7 +272,7 @@ fn send_to_command(strace: u32, signal: i32) {
 
 /// Whether this program is in the foreground of its terminal: then ^C has
 /// reached the command as well, and twice is not the same as once.
-fn has_terminal() -> bool {
+pub(super) fn has_terminal() -> bool {
     let terminal = std::fs::File::open("/dev/tty");
     let foreground = terminal.and_then(|terminal| Ok(rustix::termios::tcgetpgrp(terminal)?));
     foreground.is_ok_and(|group| group == rustix::process::getpgrp())

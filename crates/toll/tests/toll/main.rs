@@ -63,6 +63,7 @@ mod test_script;
 mod together;
 mod trace;
 mod trace_prices;
+mod trace_running;
 mod transfers;
 mod vanishing;
 mod verdicts_as_reached;

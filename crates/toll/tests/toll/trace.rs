@@ -22,10 +22,22 @@ pub fn can_trace(bench: &Bench) -> bool {
     }
 }
 
-/// Directories in which tracing works.
+/// Directories in which tracing by strace works.
 fn bench() -> Option<Bench> {
     let bench = Bench::new();
     can_trace(&bench).then_some(bench)
+}
+
+/// Does the same with each of those who can count here, in a directory of its own.
+fn with_each(test: impl Fn(&Bench, &str)) {
+    for with in ["--with=bpf", "--with=strace"] {
+        let bench = Bench::new();
+        let ran = bench.run(&["trace", "--no-prices", with, "true"]);
+        match ran.code {
+            Some(5) => skip(ran.stderr.trim()),
+            _ => test(&bench, with),
+        }
+    }
 }
 
 /// Traces a command without prices, and gives what was told of it.
@@ -33,8 +45,12 @@ fn bench() -> Option<Bench> {
 fn traced(bench: &Bench, options: &[&str], command: &[&str]) -> (Ran, Value) {
     let fixed = ["trace", "--no-prices", "--json", "-o", "trace.json"];
     let ran = bench.run(&[&fixed, options, &["--"], command].concat());
-    let report = serde_json::from_str(&bench.read("trace.json"));
-    (ran, report.expect("one JSON document"))
+    (ran, report(bench))
+}
+
+#[track_caller]
+pub fn report(bench: &Bench) -> Value {
+    serde_json::from_str(&bench.read("trace.json")).expect("one JSON document")
 }
 
 #[track_caller]
@@ -45,7 +61,7 @@ fn call<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[track_caller]
-fn file<'a>(report: &'a Value, end: &str) -> &'a Value {
+pub fn file<'a>(report: &'a Value, end: &str) -> &'a Value {
     let mut files = list(&report["files"]).iter();
     let found = files.find(|file| {
         file["name"]
@@ -57,110 +73,115 @@ fn file<'a>(report: &'a Value, end: &str) -> &'a Value {
 
 #[test]
 fn every_read_and_write_of_dd_is_counted_by_its_size() {
-    let Some(bench) = bench() else { return };
-    bench.write("in", &"x".repeat(1000));
-    let command = ["dd", "if=in", "of=out", "bs=1", "status=none"];
-    let (ran, report) = traced(&bench, &[], &command);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
-    assert_eq!(report["ended"]["status"], 0);
-    let read = &file(&report, "/in")["read"];
-    assert_eq!(read["bytes"], 1000);
-    assert_eq!(read["calls"], 1001, "the end of the file is a read, too");
-    assert_eq!(read["sizes"]["buckets"]["1"]["calls"], 1000);
-    assert_eq!(read["sizes"]["buckets"]["0"]["calls"], 1);
-    let written = &file(&report, "/out")["written"];
-    assert_eq!(
-        (&written["bytes"], &written["calls"]),
-        (&1000.into(), &1000.into())
-    );
-    assert!(call(&report, "write")["calls"].as_u64() >= Some(1000));
-    assert!(call(&report, "write")["traced_ns"].as_u64() > Some(0));
-    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+    with_each(|bench, with| {
+        bench.write("in", &"x".repeat(1000));
+        let command = ["dd", "if=in", "of=out", "bs=1", "status=none"];
+        let (ran, report) = traced(bench, &[with], &command);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+        assert_eq!(report["ended"]["status"], 0);
+        let read = &file(&report, "/in")["read"];
+        assert_eq!(read["bytes"], 1000);
+        assert_eq!(read["calls"], 1001, "the end of the file is a read, too");
+        assert_eq!(read["sizes"]["buckets"]["1"]["calls"], 1000);
+        assert_eq!(read["sizes"]["buckets"]["0"]["calls"], 1);
+        let written = &file(&report, "/out")["written"];
+        assert_eq!(
+            (&written["bytes"], &written["calls"]),
+            (&1000.into(), &1000.into())
+        );
+        assert!(call(&report, "write")["calls"].as_u64() >= Some(1000));
+        assert!(call(&report, "write")["traced_ns"].as_u64() > Some(0));
+        assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+    });
 }
 
 #[test]
 fn children_and_pipes_are_followed() {
-    let Some(bench) = bench() else { return };
-    bench.write("in", &"x".repeat(100_000));
-    let line = "dd if=in bs=1000 status=none | cat >out; exit 7";
-    let (ran, report) = traced(&bench, &[], &["sh", "-c", line]);
-    assert_eq!(ran.code, Some(7), "{ran:#?}");
-    assert_eq!(bench.read("out").len(), 100_000);
-    let pipe = list(&report["files"])
-        .iter()
-        .find(|file| file["kind"] == "pipe" && file["written"]["bytes"] == 100_000);
-    let pipe = pipe.unwrap_or_else(|| panic!("no pipe: {report:#}"));
-    assert_eq!(pipe["written"]["calls"], 100);
-    assert!(report["threads"].as_u64() >= Some(3));
-    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+    with_each(|bench, with| {
+        bench.write("in", &"x".repeat(100_000));
+        let line = "dd if=in bs=1000 status=none | cat >out; exit 7";
+        let (ran, report) = traced(bench, &[with], &["sh", "-c", line]);
+        assert_eq!(ran.code, Some(7), "{ran:#?}");
+        assert_eq!(bench.read("out").len(), 100_000);
+        let pipe = list(&report["files"])
+            .iter()
+            .find(|file| file["kind"] == "pipe" && file["written"]["bytes"] == 100_000);
+        let pipe = pipe.unwrap_or_else(|| panic!("no pipe: {report:#}"));
+        assert_eq!(pipe["written"]["calls"], 100);
+        assert!(report["threads"].as_u64() >= Some(3));
+        assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+    });
 }
 
 #[test]
 fn programs_that_hardly_matter_are_left_out_unless_asked_for() {
-    let Some(bench) = bench() else { return };
-    bench.write("small", "x");
-    let line = "cat small; dd if=/dev/zero of=/dev/null bs=1 count=50000 status=none";
-    let (_, report) = traced(&bench, &[], &["sh", "-c", line]);
-    let programs = list(&report["programs"]);
-    assert_eq!(programs[0]["name"], "dd", "{programs:#?}");
-    assert_eq!(programs[0]["is_helper"], false);
-    let cat = programs.iter().find(|program| program["name"] == "cat");
-    assert_eq!(cat.expect("it ran")["is_helper"], true, "{programs:#?}");
-    assert_eq!(file(&report, "/small")["is_of_helpers"], true);
-    let text = |option: &str| {
-        let words = [
-            "trace",
-            "--no-prices",
-            "-o",
-            "summary",
-            option,
-            "sh",
-            "-c",
-            line,
-        ];
-        bench.ok(&words
-            .into_iter()
-            .filter(|word| !word.is_empty())
-            .collect::<Vec<_>>());
-        bench.read("summary")
-    };
-    let short = text("");
-    assert!(short.contains("--helpers shows them"), "{short}");
-    assert!(!short.contains("/small"), "{short}");
-    let long = text("--helpers");
-    has(&long, &["/small"]);
-    lacks(&long, &["shows them"]);
+    with_each(|bench, with| {
+        bench.write("small", "x");
+        let line = "cat small; dd if=/dev/zero of=/dev/null bs=1 count=50000 status=none";
+        let (_, report) = traced(bench, &[with], &["sh", "-c", line]);
+        let programs = list(&report["programs"]);
+        assert_eq!(programs[0]["name"], "dd", "{programs:#?}");
+        assert_eq!(programs[0]["is_helper"], false);
+        let cat = programs.iter().find(|program| program["name"] == "cat");
+        assert_eq!(cat.expect("it ran")["is_helper"], true, "{programs:#?}");
+        assert_eq!(file(&report, "/small")["is_of_helpers"], true);
+        let text = |option: &str| {
+            let words = [
+                "trace",
+                "--no-prices",
+                "-o",
+                "summary",
+                with,
+                option,
+                "sh",
+                "-c",
+                line,
+            ];
+            bench.ok(&words
+                .into_iter()
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>());
+            bench.read("summary")
+        };
+        let short = text("");
+        assert!(short.contains("--helpers shows them"), "{short}");
+        assert!(!short.contains("/small"), "{short}");
+        let long = text("--helpers");
+        has(&long, &["/small"]);
+        lacks(&long, &["shows them"]);
+    });
 }
 
 #[test]
 fn threads_that_cut_each_others_lines_in_two_are_all_counted() {
-    let Some(bench) = bench() else { return };
     if !has_program("python3") {
         return skip("there is no python3");
     }
-    let script = bench.write(
-        "threads.py",
-        "import os, threading\n\
+    with_each(|bench, with| {
+        let script = bench.write(
+            "threads.py",
+            "import os, threading\n\
          pipes = [os.pipe() for _ in range(4)]\n\
          def put(fd):\n    [os.write(fd, b'abc') for _ in range(200)]\n    os.close(fd)\n\
          def get(fd):\n    while os.read(fd, 3): pass\n\
          all = [threading.Thread(target=put, args=(w,)) for _, w in pipes]\n\
          all += [threading.Thread(target=get, args=(r,)) for r, _ in pipes]\n\
          [t.start() for t in all]\n[t.join() for t in all]\n",
-    );
-    let script = script.to_str().expect("UTF-8");
-    let (ran, report) = traced(&bench, &[], &["python3", script]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let pipes = list(&report["files"])
-        .iter()
-        .filter(|file| file["kind"] == "pipe" && file["written"]["calls"] == 200);
-    let sums = pipes.map(|pipe| {
-        assert_eq!(pipe["read"]["bytes"], 600, "{pipe:#}");
-        assert_eq!(pipe["written"]["bytes"], 600, "{pipe:#}");
+        );
+        let script = script.to_str().expect("UTF-8");
+        let (ran, report) = traced(bench, &[with], &["python3", script]);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        let pipes = list(&report["files"])
+            .iter()
+            .filter(|file| file["kind"] == "pipe" && file["written"]["calls"] == 200);
+        let sums = pipes.map(|pipe| {
+            assert_eq!(pipe["read"]["bytes"], 600, "{pipe:#}");
+            assert_eq!(pipe["written"]["bytes"], 600, "{pipe:#}");
+        });
+        assert_eq!(sums.count(), 4, "{report:#}");
+        assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
     });
-    assert_eq!(sums.count(), 4, "{report:#}");
-    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
 }
 
 #[test]
@@ -197,33 +218,44 @@ fn options_behind_the_command_are_the_commands() {
 
 #[test]
 fn a_death_by_signal_is_told_and_handed_on() {
-    let Some(bench) = bench() else { return };
-    let (ran, report) = traced(&bench, &[], &["sh", "-c", "kill -KILL $$"]);
-    assert_eq!(ran.code, Some(128 + 9), "{ran:#?}");
-    assert_eq!(report["ended"]["signal"], 9);
+    with_each(|bench, with| {
+        let (ran, report) = traced(bench, &[with], &["sh", "-c", "kill -KILL $$"]);
+        assert_eq!(ran.code, Some(128 + 9), "{ran:#?}");
+        assert_eq!(report["ended"]["signal"], 9);
+    });
 }
 
 #[test]
 fn a_signal_to_toll_reaches_the_command_and_the_summary_comes_all_the_same() {
-    let Some(bench) = bench() else { return };
-    for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
-        let _ = std::fs::remove_file(bench.path("started"));
-        let line = "echo x >started; exec sleep 100";
-        let arguments = ["trace", "--no-prices", "-o", "summary", "sh", "-c", line];
-        let mut command = bench.spawnable(&arguments);
-        let mut running = Running(command.stdin(Stdio::null()).spawn().expect("toll starts"));
-        wait_until("the command has begun", || bench.path("started").exists());
-        let pid = Pid::from_raw(i32::try_from(running.0.id()).expect("a process"));
-        kill_process(pid.expect("a process"), signal).expect("it is ours");
-        let ended = running.0.wait().expect("it can be waited for");
-        assert_eq!(ended.code(), Some(status));
-        let told = format!("ended by signal {}", status - 128);
-        assert!(
-            bench.read("summary").contains(&told),
-            "{}",
-            bench.read("summary")
-        );
-    }
+    with_each(|bench, with| {
+        for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+            let _ = std::fs::remove_file(bench.path("started"));
+            let line = "echo x >started; exec sleep 100";
+            let arguments = [
+                "trace",
+                "--no-prices",
+                with,
+                "-o",
+                "summary",
+                "sh",
+                "-c",
+                line,
+            ];
+            let mut command = bench.spawnable(&arguments);
+            let mut running = Running(command.stdin(Stdio::null()).spawn().expect("toll starts"));
+            wait_until("the command has begun", || bench.path("started").exists());
+            let pid = Pid::from_raw(i32::try_from(running.0.id()).expect("a process"));
+            kill_process(pid.expect("a process"), signal).expect("it is ours");
+            let ended = running.0.wait().expect("it can be waited for");
+            assert_eq!(ended.code(), Some(status));
+            let told = format!("ended by signal {}", status - 128);
+            assert!(
+                bench.read("summary").contains(&told),
+                "{}",
+                bench.read("summary")
+            );
+        }
+    });
 }
 
 #[test]
@@ -233,7 +265,7 @@ fn a_strace_that_may_not_trace_is_a_missing_prerequisite() {
         "#!/bin/sh\necho 'strace: ptrace(PTRACE_SEIZE, 5): Operation not permitted' >&2\nexit 1\n";
     std::fs::create_dir(bench.path("bin")).expect("the test's directory takes files");
     make_executable(&bench.write("bin/strace", script));
-    let ran = bench.shell("PATH=bin:$PATH toll trace echo it ran");
+    let ran = bench.shell("PATH=bin:$PATH toll trace --with strace echo it ran");
     assert_eq!(ran.code, Some(5), "{ran:#?}");
     assert!(ran.stderr.contains("SYS_PTRACE"), "{ran:#?}");
     assert_eq!(ran.stdout, "", "the command must not run");
@@ -241,31 +273,33 @@ fn a_strace_that_may_not_trace_is_a_missing_prerequisite() {
 
 #[test]
 fn hostile_names_of_files_reach_neither_the_terminal_nor_the_parser() {
-    let Some(bench) = bench() else { return };
-    let name = "a>b) = 5 <0.1\n12 read(\"\u{1b}[31mä\\";
-    std::fs::write(bench.path(name), "12345").expect("Linux takes any name");
-    let (ran, report) = traced(&bench, &[], &["cat", name]);
-    assert_eq!(ran.stdout, "12345");
-    assert_eq!(file(&report, name)["read"]["bytes"], 5);
-    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
-    let ran = bench.ok(&["trace", "--no-prices", "cat", name]);
-    assert!(!ran.stderr.contains('\u{1b}'), "{ran:#?}");
-    assert!(ran.stderr.contains("a>b) = 5 <0.1 12 read"), "{ran:#?}");
+    with_each(|bench, with| {
+        let name = "a>b) = 5 <0.1\n12 read(\"\u{1b}[31mä\\";
+        std::fs::write(bench.path(name), "12345").expect("Linux takes any name");
+        let (ran, report) = traced(bench, &[with], &["cat", name]);
+        assert_eq!(ran.stdout, "12345");
+        assert_eq!(file(&report, name)["read"]["bytes"], 5);
+        assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+        let ran = bench.ok(&["trace", "--no-prices", with, "cat", name]);
+        assert!(!ran.stderr.contains('\u{1b}'), "{ran:#?}");
+        assert!(ran.stderr.contains("a>b) = 5 <0.1 12 read"), "{ran:#?}");
+    });
 }
 
 #[test]
 fn all_calls_are_counted_if_wanted() {
-    let Some(bench) = bench() else { return };
-    let (_, some) = traced(&bench, &[], &["cat", "/nowhere"]);
-    assert!(
-        list(&some["calls"])
-            .iter()
-            .all(|call| call["name"] != "openat")
-    );
-    let (ran, all) = traced(&bench, &["--all"], &["cat", "/nowhere"]);
-    assert_eq!(ran.code, Some(1), "{ran:#?}");
-    assert!(call(&all, "openat")["errors"]["ENOENT"].as_u64() >= Some(1));
-    assert_eq!(list(&all["notes"]), [] as [Value; 0], "{all:#}");
+    with_each(|bench, with| {
+        let (_, some) = traced(bench, &[with], &["cat", "/nowhere"]);
+        assert!(
+            list(&some["calls"])
+                .iter()
+                .all(|call| call["name"] != "openat")
+        );
+        let (ran, all) = traced(bench, &["--all", with], &["cat", "/nowhere"]);
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        assert!(call(&all, "openat")["errors"]["ENOENT"].as_u64() >= Some(1));
+        assert_eq!(list(&all["notes"]), [] as [Value; 0], "{all:#}");
+    });
 }
 
 /// Traces a command with a list of its calls, and gives the list.
@@ -411,4 +445,47 @@ fn the_summary_fits_a_narrow_terminal_and_names_as_many_files_as_asked_for() {
     assert!(ran.stderr.contains("--top shows more"), "{ran:#?}");
     let ascii = bench.shell(&command.replace("COLUMNS", "LC_ALL=C COLUMNS"));
     assert!(ascii.stderr.is_ascii(), "{ascii:#?}");
+}
+
+#[test]
+fn both_count_the_same() {
+    let line = "cat in in >/dev/null; dd if=in of=out bs=7 status=none; tail -c 10 in | wc -c";
+    let seen = std::cell::RefCell::new(Vec::new());
+    with_each(|bench, with| {
+        bench.write("in", &"x".repeat(10_000));
+        let (_, report) = traced(bench, &[with], &["sh", "-c", line]);
+        let of_file = |way: &str| {
+            let files = list(&report["files"]).iter();
+            let mut flows: Vec<String> = files
+                .filter(|file| file["kind"] != "pipe")
+                .filter(|file| !file[way].is_null())
+                .map(|file| {
+                    let name = file["name"].as_str().expect("a name");
+                    let name = name.rsplit('/').next().expect("a part");
+                    let (sizes, seeks) = (&file[way]["sizes"], &file["seeks"]);
+                    format!("{name} {way} {sizes} {seeks} {}", file["kind"])
+                })
+                .collect();
+            flows.sort();
+            flows
+        };
+        let calls = list(&report["calls"]).iter().map(|call| {
+            let (name, calls, errors) = (&call["name"], &call["calls"], &call["errors"]);
+            format!("{name} {calls} {errors} {}", call["bytes"])
+        });
+        let mut calls: Vec<String> = calls.collect();
+        calls.sort();
+        let programs = list(&report["programs"]).iter();
+        let mut programs: Vec<String> = programs
+            .map(|program| program["name"].to_string())
+            .collect();
+        programs.sort();
+        let files = (of_file("read"), of_file("written"));
+        seen.borrow_mut()
+            .push((calls, files, programs, report["threads"].clone()));
+    });
+    let seen = seen.into_inner();
+    if let [bpf, strace] = &seen[..] {
+        assert_eq!(bpf, strace);
+    }
 }

@@ -2,26 +2,25 @@
 
 mod calls;
 mod costs;
+mod observation;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 
-use super::{Failure, output};
-use crate::environment::{Strace, TraceEnd, Unstartable, startable};
+use super::output;
+use crate::environment::{TraceEnd, Unstartable, startable};
 use crate::report::terminal::{self, TraceShown};
+use crate::spec::quantity::parse_duration;
 use crate::trace::costs::Costs;
 use crate::trace::model::{Ended, TraceReport};
 use crate::trace::price::{self, Traced};
-use crate::trace::tally::Tally;
-use crate::trace::{ALL_CALLS, TRACED_CALLS};
-use crate::trial::Interrupt;
 use calls::CallList;
 use costs::Prices;
+use observation::{Source, With};
 
 const NOTES: &str = "\
 Examples:
@@ -29,12 +28,17 @@ Examples:
   toll trace -o summary.txt grep -r needle src
   toll trace --json -o trace.json -- sh -c 'sort words | uniq -c'
   toll trace --all --no-prices cargo --version
+  toll trace --pid 1234 --for 10s
   toll trace --calls --no-prices -o calls.txt cat /etc/hostname
 
-The command runs under strace, with its threads and child processes, and has this terminal, its
-input and its output to itself; the summary goes to standard error, or to a file with -o. Tracing
-makes a program that makes many small calls slower by a factor of ten to a hundred. The prices do
-not suffer from that: they are of calls measured by themselves, once, and kept.
+The calls of the command are counted, with those of its threads and child processes. It has this
+terminal, its input and its output to itself; the summary goes to standard error, or to a file with
+-o. As root the kernel counts (BPF), which makes a program that makes many small calls up to twice
+as slow. Else strace counts, and makes it slower by a factor of ten to a hundred; --calls needs
+strace. The prices do not suffer from that: they are of calls measured by themselves, once, and kept.
+
+--pid traces a process that runs already, from now on. What was open before is found, too. ^C or the
+end of --for ends the trace and not the process.
 
 --calls lists calls as strace does, in the order in which they return, and the summary follows. A
 line says when the call began (since the first one), its arguments, what it returned and how long
@@ -43,14 +47,29 @@ pipe each call is one line; on a terminal long ones are folded. Calls are writte
 that their number does not matter; where the command writes to this terminal too, use -o.
 
 Exit status: that of the command, 128 + n if signal n ended it, 126 if it is no program that may be
-executed, 127 if it is not there; 5 if strace is missing or may not trace, 1 or 2 if toll fails.";
+executed, 127 if it is not there; 0 with --pid; 5 if neither BPF nor strace may trace, 1 or 2 if
+toll fails.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(super) struct TraceArguments {
     /// Command to trace, and its arguments
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    #[arg(
+        value_name = "COMMAND",
+        required_unless_present = "pid",
+        trailing_var_arg = true
+    )]
     command: Vec<OsString>,
+    /// Trace this running process instead, with its threads and child processes, until it
+    /// ends or ^C; needs BPF
+    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "calls"])]
+    pid: Option<u32>,
+    /// Trace the running process for so long, such as 10s
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, requires = "pid", conflicts_with = "command")]
+    time: Option<Duration>,
+    /// Who counts the calls [default: bpf where it is permitted, else strace]
+    #[arg(long, value_enum)]
+    with: Option<With>,
     /// Write the summary, and the list of --calls, to this file (`-`: standard
     /// output) instead of standard error
     #[arg(short, long, value_name = "FILE")]
@@ -69,7 +88,7 @@ pub(super) struct TraceArguments {
     /// files that they alone used
     #[arg(long)]
     helpers: bool,
-    /// Count every system call, not only those that move bytes; slower
+    /// Count every system call, not only those that move bytes; slower with strace
     #[arg(long)]
     all: bool,
     /// Price calls by this run of `toll prices` [default: the newest one of this
@@ -90,14 +109,14 @@ pub(super) struct TraceArguments {
 }
 
 pub(super) fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    if let Some(code) = unstartable(&arguments.command[0]) {
+    if let Some(code) = arguments.command.first().and_then(|name| unstartable(name)) {
         return Ok(code);
     }
     arguments
         .output
         .as_deref()
         .map_or(Ok(()), output::check_file)?;
-    let strace = Strace::find().map_err(Failure::Prerequisite)?;
+    let source = Source::find(arguments)?;
     let work_dir = arguments.work_dir.as_deref();
     // A run that is not there is told before the command has run.
     let stored = match (arguments.no_prices, arguments.measure) {
@@ -113,12 +132,12 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Ex
         )?),
         false => None,
     };
-    let (tally, end, was_interrupted) = trace(arguments, strace, list.as_mut())?;
-    let mut notes = Vec::new();
+    let observation = source.observe(arguments, list.as_mut())?;
+    let mut notes = observation.notes;
     let costs = match stored {
         Prices::NotWanted => None,
         Prices::Found(costs) => Some(*costs),
-        Prices::Missing if was_interrupted => {
+        Prices::Missing if observation.was_interrupted => {
             notes.push(
                 "there are no prices: what calls cost here is not measured after an interrupt"
                     .into(),
@@ -133,18 +152,19 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Ex
             }
         },
     };
-    let words = arguments
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned());
     let traced = Traced {
-        command: words.collect(),
-        ended: ended(&end),
-        wall_ns: u64::try_from(end.wall.as_nanos()).unwrap_or(u64::MAX),
+        command: observation.command,
+        ended: observation.ended,
+        counting: observation.counting,
+        wall_ns: u64::try_from(observation.wall.as_nanos()).unwrap_or(u64::MAX),
         notes,
     };
-    show(arguments, &price::report(traced, &tally, costs), list)?;
-    Ok(exit_code(&end))
+    show(
+        arguments,
+        &price::report(traced, &observation.tally, costs),
+        list,
+    )?;
+    Ok(exit_code(observation.ended))
 }
 
 /// Tells why a command cannot be started, if it cannot, and gives the status
@@ -170,45 +190,6 @@ fn measure(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Costs> {
     costs::measure(store, arguments.work_dir.as_deref())
 }
 
-/// Runs the command; tells too whether a signal came for this program.
-fn trace(
-    arguments: &TraceArguments,
-    strace: Strace,
-    mut list: Option<&mut CallList>,
-) -> anyhow::Result<(Tally, TraceEnd, bool)> {
-    let cannot = "cannot listen for signals";
-    let interrupt = Interrupt::listen().context(cannot)?;
-    // ^\ is for the command too; its core, not this program's, is wanted.
-    signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default()).context(cannot)?;
-    let mut was_interrupted = false;
-    let mut signal = || {
-        let signal = interrupt.signal()?;
-        interrupt.forget();
-        was_interrupted = true;
-        Some(signal)
-    };
-    let calls = if arguments.all || arguments.calls {
-        ALL_CALLS
-    } else {
-        TRACED_CALLS
-    };
-    let strace = match list {
-        Some(_) => strace.with_details(),
-        None => strace,
-    };
-    let mut tally = Tally::default();
-    let end = strace
-        .run(&arguments.command, calls, &mut signal, &mut |line| {
-            let event = tally.feed(line);
-            if let (Some(list), Some(event)) = (&mut list, event) {
-                list.add(&event);
-            }
-        })
-        .map_err(anyhow::Error::msg)?;
-    tally.finish();
-    Ok((tally, end, was_interrupted))
-}
-
 fn ended(end: &TraceEnd) -> Ended {
     match (end.signal, end.status) {
         (Some(signal), _) => Ended::Signal(signal),
@@ -216,10 +197,11 @@ fn ended(end: &TraceEnd) -> Ended {
     }
 }
 
-fn exit_code(end: &TraceEnd) -> ExitCode {
-    match ended(end) {
+fn exit_code(ended: Ended) -> ExitCode {
+    match ended {
         Ended::Signal(signal) => super::run::exit_code_of(signal),
         Ended::Status(status) => ExitCode::from(u8::try_from(status).unwrap_or(1)),
+        Ended::Watch(_) => ExitCode::SUCCESS,
     }
 }
 

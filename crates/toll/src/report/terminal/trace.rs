@@ -5,7 +5,8 @@ use super::text::{Column, Paint, Row, Text, columns, heading, paragraph, right, 
 use crate::format;
 use crate::report::words;
 use crate::trace::model::{
-    CallSummary, Ended, FileSummary, FlowSummary, ProgramSummary, TraceAdvice, TraceReport,
+    CallSummary, CountedBy, Ended, FileSummary, FlowSummary, ProgramSummary, TraceAdvice,
+    TraceReport, WatchEnd,
 };
 use crate::trace::sizes::Sizes;
 
@@ -55,15 +56,17 @@ fn header(report: &TraceReport, style: Style) -> Text {
             .collect();
     }
     let mut text = heading(&format!("trace: {command}"), style);
+    let wall = format::duration_ns(report.traced_wall_ns as f64);
     let ended = match report.ended {
-        Ended::Status(status) => format!("ended with status {status}"),
-        Ended::Signal(signal) => format!("ended by signal {signal}"),
+        Ended::Status(status) => format!("ended with status {status} after {wall} under trace"),
+        Ended::Signal(signal) => format!("ended by signal {signal} after {wall} under trace"),
+        Ended::Watch(WatchEnd::AllEnded) => format!("ended after {wall} under trace"),
+        Ended::Watch(WatchEnd::TimeOver) => format!("traced for {wall}; it goes on"),
+        Ended::Watch(WatchEnd::Interrupted) => {
+            format!("traced for {wall}, until interrupted; it goes on")
+        }
     };
-    let line = format!(
-        "{ended} after {} under trace, {}",
-        format::duration_ns(report.traced_wall_ns as f64),
-        words::plural(report.threads, "thread")
-    );
+    let line = format!("{ended}, {}", words::plural(report.threads, "thread"));
     text += paragraph(&line, 0, Paint::Plain, style);
     text += paragraph(&meaning(report), 0, Paint::Dim, style);
     text
@@ -71,16 +74,26 @@ fn header(report: &TraceReport, style: Style) -> Text {
 
 /// What the columns of times mean.
 fn meaning(report: &TraceReport) -> String {
-    let stops = match report.slowdown {
-        Some(factor) => format!(
+    let stops = match (report.counted_by, report.slowdown) {
+        (CountedBy::Bpf, Some(factor)) => format!(
+            "Counting in the kernel takes time at every call, so it took up to {} times as long as \
+             without.",
+            format::ratio(factor.most)
+        ),
+        (CountedBy::Bpf, None) => "Counting in the kernel takes time at every call, so its times \
+                                   under trace are not quite its own."
+            .to_owned(),
+        (CountedBy::Strace, Some(factor)) => format!(
             "Tracing stops the program at every call that is counted, so it took {} to {} times as \
              long as without.",
             format::ratio(factor.least),
             format::ratio(factor.most)
         ),
-        None => "Tracing stops the program at every call that is counted, so its times under \
+        (CountedBy::Strace, None) => {
+            "Tracing stops the program at every call that is counted, so its times under \
                  trace are not its own."
-            .to_owned(),
+                .to_owned()
+        }
     };
     let (Some(costs), Some(priced_ns)) = (&report.costs, report.priced_ns) else {
         return stops;
@@ -357,11 +370,12 @@ mod tests {
     use std::fmt::Write as _;
 
     use super::*;
+    use crate::trace::line_tally::LineTally;
     use crate::trace::price::{self, Traced};
-    use crate::trace::tally::Tally;
+    use crate::trace::slowdown::Counting;
 
     fn report() -> TraceReport {
-        let mut tally = Tally::default();
+        let mut tally = LineTally::default();
         let mut lines = String::new();
         for _ in 0..200 {
             lines.push_str("1 read(3</in\\33[1m>, \"\"..., 1) = 1 <0.000010000>\n");
@@ -378,10 +392,11 @@ mod tests {
         for line in lines.lines() {
             tally.feed(line);
         }
-        tally.finish();
+        let (tally, _) = tally.finish();
         let traced = Traced {
             command: vec!["cp".into(), "a\nb".into()],
             ended: Ended::Signal(13),
+            counting: Counting::Strace,
             wall_ns: 3_000_000,
             notes: vec!["a remark".into()],
         };

@@ -1,0 +1,312 @@
+//! The programs in the kernel, from loading them to their last sums.
+
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
+use aya::programs::tp_btf::BtfTracePointLink;
+use aya::programs::{BtfTracePoint, Iter, ProgramError};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use toll_core::format;
+use toll_core::trace::shape::{Role, Shape};
+use toll_core::trace::tally::Tally;
+
+use crate::layout::{CALLS_MAX, Shape as CallShape, Sum, SumKey, Totals};
+use crate::mark::Marker;
+use crate::sums::Sums;
+use crate::{names, overhead};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/count_calls.o"));
+
+const TRACEPOINTS: [(&str, &str); 6] = [
+    ("enter", "sys_enter"),
+    ("leave", "sys_exit"),
+    ("fork", "sched_process_fork"),
+    ("exec", "sched_process_exec"),
+    ("end", "sched_process_exit"),
+    ("switch_thread", "sched_switch"),
+];
+
+/// Calls after which a descriptor may be another file; what io_uring does is not seen.
+const CLOSING_CALLS: [&str; 8] = [
+    "close",
+    "close_range",
+    "dup2",
+    "dup3",
+    "execve",
+    "execveat",
+    "io_uring_enter",
+    "unshare",
+];
+
+/// Sums of ended threads are taken out of the kernel when there are so many threads.
+const ENDED_MAX: usize = 1000;
+
+/// How long a program in the kernel may still run that had begun when it was detached.
+const LAST_RUN: Duration = Duration::from_millis(10);
+
+/// Numbers of programs that are named from here, far from those that the kernel gives.
+const FIRST_NAMED_PROGRAM: u32 = 1 << 31;
+
+/// Counts calls from when it is made.
+pub struct Counter {
+    bpf: Ebpf,
+    events: RingBuf<MapData>,
+    totals: Array<MapData, Totals>,
+    kernel_sums: HashMap<MapData, SumKey, Sum>,
+    links: Vec<BtfTracePointLink>,
+    marker: Marker,
+    sums: Sums,
+    programs_named: u32,
+    overhead_ns: Option<f64>,
+}
+
+/// What was counted.
+#[derive(Debug)]
+pub struct Counted {
+    pub tally: Tally,
+    pub notes: Vec<String>,
+    /// What counting took of all calls together, in nanoseconds, where that is known.
+    pub overhead_ns: Option<f64>,
+}
+
+impl Counter {
+    /// Loads the programs; on failure the reason and what to do. `counts_all`: other
+    /// calls than those that move bytes, too.
+    pub fn new(counts_all: bool) -> Result<Self, String> {
+        if OBJECT.is_empty() {
+            return Err(
+                "this toll was built without clang; install the package clang and build it again"
+                    .into(),
+            );
+        }
+        let btf = Btf::from_sys_fs().map_err(|error| {
+            format!("the kernel tells no types ({error}); use one with CONFIG_DEBUG_INFO_BTF")
+        })?;
+        let untraced_ns = overhead::untraced_ns();
+        let mut bpf = EbpfLoader::new()
+            .btf(Some(&btf))
+            .allow_unsupported_maps()
+            .verifier_log_level(VerifierLogLevel::DISABLE)
+            .override_global("shapes", &call_shapes()[..], true)
+            .load(OBJECT)
+            .map_err(|error| refusal(&error))?;
+        let links = attach(&mut bpf, &btf).map_err(|error| refusal(&error.into()))?;
+        let Some(Map::Unsupported(threads)) = bpf.map("threads") else {
+            panic!("the object has this map");
+        };
+        let marker = Marker {
+            threads: threads.fd().as_fd().as_raw_fd(),
+        };
+        let mut counter = Self {
+            events: RingBuf::try_from(take(&mut bpf, "events")).expect("it is a ring buffer"),
+            totals: Array::try_from(take(&mut bpf, ".bss")).expect("it is an array"),
+            kernel_sums: HashMap::try_from(take(&mut bpf, "sums")).expect("it is a hash map"),
+            links,
+            marker,
+            sums: Sums::new(counts_all),
+            programs_named: 0,
+            overhead_ns: None,
+            bpf,
+        };
+        counter.overhead_ns = overhead::traced_ns(marker)
+            .zip(untraced_ns)
+            .map(|(traced, untraced)| (traced - untraced).max(0.0));
+        Ok(counter)
+    }
+
+    /// By which a new process marks itself.
+    pub fn marker(&self) -> Marker {
+        self.marker
+    }
+
+    /// Counts the calls of a running process, too, under the name of its program.
+    pub fn mark(&mut self, process: BorrowedFd<'_>, program: &str) -> std::io::Result<()> {
+        let number = FIRST_NAMED_PROGRAM + self.programs_named;
+        self.programs_named += 1;
+        self.sums.name_program(number, program);
+        self.marker.mark(process, number)
+    }
+
+    /// Threads that made a call and have not ended.
+    pub fn alive(&self) -> u64 {
+        self.read_totals().alive
+    }
+
+    /// Takes what the kernel tells until a descriptor can be read or the time is over.
+    pub fn wait(&mut self, until: Option<BorrowedFd<'_>>, nap: Duration) -> std::io::Result<()> {
+        let nap = Timespec::try_from(nap).expect("short");
+        let mut watched = vec![PollFd::new(&self.events, PollFlags::IN)];
+        watched.extend(until.map(|until| PollFd::from_borrowed_fd(until, PollFlags::IN)));
+        match poll(&mut watched, Some(&nap)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.take_events();
+        if self.sums.ended.len() >= ENDED_MAX {
+            self.take_sums_of_ended();
+        }
+        Ok(())
+    }
+
+    /// Stops counting.
+    pub fn finish(mut self) -> Result<Counted, String> {
+        self.links.clear();
+        std::thread::sleep(LAST_RUN);
+        self.put_away_rest()
+            .map_err(|error| format!("cannot read the last sums of BPF: {error}"))?;
+        self.take_events();
+        let keys = self.kernel_sums.keys().filter_map(Result::ok).collect();
+        self.take_sums(keys);
+        self.sums.tally.finish();
+        let notes = notes(&self.read_totals(), self.sums.calls_without_file);
+        let overhead_ns = self.overhead_ns.map(|each| each * self.sums.calls as f64);
+        Ok(Counted {
+            tally: self.sums.tally,
+            notes,
+            overhead_ns,
+        })
+    }
+
+    fn read_totals(&self) -> Totals {
+        self.totals.get(&0, 0).expect("there is one entry")
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.events.next() {
+            self.sums.take_event(&event);
+        }
+    }
+
+    fn take_sums_of_ended(&mut self) {
+        let keys = self.kernel_sums.keys().filter_map(Result::ok);
+        let keys = keys
+            .filter(|key| self.sums.ended.contains(&key.thread))
+            .collect();
+        self.take_sums(keys);
+        for thread in std::mem::take(&mut self.sums.ended) {
+            self.sums.tally.end_thread(thread);
+        }
+    }
+
+    /// Moves sums from the kernel to the tally.
+    fn take_sums(&mut self, keys: Vec<SumKey>) {
+        let mut sums = Vec::with_capacity(keys.len());
+        for key in keys {
+            if let Ok(sum) = self.kernel_sums.get(&key, 0) {
+                sums.push((key, sum));
+                // If it stays it is read twice, which cannot happen to one that was read.
+                self.kernel_sums.remove(&key).expect("it is there");
+            }
+        }
+        self.sums.add(&sums);
+    }
+
+    fn put_away_rest(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+        let program: &mut Iter = program(&mut self.bpf, "put_away_rest");
+        let link = program.attach()?;
+        let mut walk = program.take_link(link)?.into_file()?;
+        // Reading is what makes it run.
+        walk.read_to_end(&mut Vec::new())?;
+        Ok(())
+    }
+}
+
+fn attach(bpf: &mut Ebpf, btf: &Btf) -> Result<Vec<BtfTracePointLink>, ProgramError> {
+    let last: &mut Iter = program(bpf, "put_away_rest");
+    last.load("task", btf)?;
+    for (name, tracepoint) in TRACEPOINTS {
+        program::<BtfTracePoint>(bpf, name).load(tracepoint, btf)?;
+    }
+    let attached = TRACEPOINTS.iter().map(|(name, _)| {
+        let program: &mut BtfTracePoint = program(bpf, name);
+        let link = program.attach()?;
+        program.take_link(link)
+    });
+    attached.collect()
+}
+
+fn program<'a, P>(bpf: &'a mut Ebpf, name: &str) -> &'a mut P
+where
+    &'a mut P: TryFrom<&'a mut aya::programs::Program>,
+{
+    let program = bpf.program_mut(name).expect("the object has it");
+    program.try_into().ok().expect("it is of this type")
+}
+
+fn take(bpf: &mut Ebpf, map: &str) -> Map {
+    bpf.take_map(map).expect("the object has it")
+}
+
+/// What the arguments of each call mean, by its number.
+fn call_shapes() -> [CallShape; CALLS_MAX] {
+    let place = |place: usize| i8::try_from(place).expect("calls have six arguments");
+    let shape_of = |name: &str| {
+        let shape = Shape::of(name);
+        let ends = shape.map_or(&[][..], |shape| shape.ends);
+        let end = |at: usize| ends.get(at).map_or(-1, |(_, argument)| place(*argument));
+        CallShape {
+            ends: u8::try_from(ends.len()).expect("at most two"),
+            places: [end(0), end(1)],
+            asked: shape.and_then(|shape| shape.asked).map_or(-1, place),
+            is_seek: shape.is_some_and(|shape| shape.role == Role::Seek).into(),
+            is_closing: CLOSING_CALLS.contains(&name).into(),
+        }
+    };
+    std::array::from_fn(|number| {
+        let number = u32::try_from(number).expect("few");
+        shape_of(names::call(number).unwrap_or(""))
+    })
+}
+
+/// Why the kernel takes no BPF, and what to do.
+fn refusal(error: &EbpfError) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let io_error = cause.downcast_ref::<std::io::Error>();
+    match io_error.and_then(std::io::Error::raw_os_error) {
+        Some(libc::EPERM | libc::EACCES) => format!(
+            "the kernel does not permit it ({cause}); run as root, or give a container the \
+             capabilities BPF, PERFMON and SYS_RESOURCE"
+        ),
+        _ => format!("the kernel refuses the programs ({cause}); use Linux 5.17 or newer"),
+    }
+}
+
+/// What a reader needs to know of the sums.
+fn notes(totals: &Totals, calls_without_file: u64) -> Vec<String> {
+    let lost = [
+        (
+            totals.calls_lost,
+            "call",
+            "not counted: there were too many threads and files at once",
+        ),
+        (
+            totals.threads_lost,
+            "thread",
+            "not counted: the kernel had no memory for its state",
+        ),
+        (
+            totals.programs_lost,
+            "program",
+            "not named: events came faster than they were read",
+        ),
+        (
+            calls_without_file,
+            "call",
+            "on files that are not named: events came faster than they were read",
+        ),
+        (
+            totals.calls_of_32_bit,
+            "call",
+            "not counted: a program for 32 bits made it; --with strace counts it",
+        ),
+    ];
+    let told = lost.iter().filter(|(number, ..)| *number > 0);
+    told.map(|(number, noun, why)| format!("{} {why}", format::counted(*number, noun)))
+        .collect()
+}

@@ -1,0 +1,85 @@
+//! Marking a process as traced, from outside or by itself.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::layout::Thread;
+
+const MAP_UPDATE_ELEM: libc::c_long = 2;
+
+/// Takes no memory and no lock, so that a new process may use it before it executes a
+/// program.
+#[derive(Debug, Clone, Copy)]
+pub struct Marker {
+    pub(crate) threads: RawFd,
+}
+
+#[repr(C)]
+struct MapUpdate {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+impl Marker {
+    /// From now on the calls of this process are counted, and those of its children.
+    pub fn mark_self(&self) -> io::Result<()> {
+        self.mark_own(std::process::id(), 0, 0)
+    }
+
+    /// The same for the calling thread alone, on Linux 6.9 or newer.
+    pub(crate) fn mark_thread(&self, program: u32) -> io::Result<()> {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        self.mark_own(thread.cast_unsigned(), libc::O_EXCL, program)
+    }
+
+    fn mark_own(&self, id: u32, flags: i32, program: u32) -> io::Result<()> {
+        let process = pidfd_open(id, flags)?;
+        // SAFETY: the kernel has just made this descriptor for us alone.
+        let process = unsafe { OwnedFd::from_raw_fd(process) };
+        self.mark(std::os::fd::AsFd::as_fd(&process), program)
+    }
+
+    /// From now on the calls of a process are counted, of all its threads.
+    pub(crate) fn mark(&self, process: BorrowedFd<'_>, program: u32) -> io::Result<()> {
+        let key = process.as_raw_fd();
+        let value = Thread {
+            number: 0,
+            program,
+            others: [0; _],
+        };
+        let mut attributes = MapUpdate {
+            map_fd: self.threads.cast_unsigned(),
+            padding: 0,
+            key: (&raw const key).expose_provenance() as u64,
+            value: (&raw const value).expose_provenance() as u64,
+            flags: 0,
+        };
+        // SAFETY: the kernel reads `size_of::<MapUpdate>()` bytes, and what these point
+        // to is alive and as long as the map's keys and values.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                MAP_UPDATE_ELEM,
+                &raw mut attributes,
+                size_of::<MapUpdate>(),
+            )
+        };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// rustix knows no descriptors of threads.
+fn pidfd_open(id: u32, flags: i32) -> io::Result<RawFd> {
+    // SAFETY: this call takes numbers alone.
+    let result = unsafe { libc::syscall(libc::SYS_pidfd_open, id, flags) };
+    match RawFd::try_from(result) {
+        Ok(descriptor) if descriptor >= 0 => Ok(descriptor),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

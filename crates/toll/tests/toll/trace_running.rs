@@ -1,0 +1,179 @@
+//! `toll trace --pid`, and what a trace by BPF leaves behind: nothing.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::{Bench, Running, has_program, list, skip, wait_until};
+use crate::trace::{file, report};
+
+/// Directories in which BPF may count.
+fn bench_for_bpf() -> Option<Bench> {
+    let bench = Bench::new();
+    let ran = bench.run("trace --no-prices --with=bpf true");
+    if ran.code == Some(5) {
+        skip(ran.stderr.trim());
+        return None;
+    }
+    Some(bench)
+}
+
+/// A program that writes on until it is killed.
+fn writer(bench: &Bench) -> Running {
+    let line =
+        "echo x >started; exec dd if=/dev/zero of=endless bs=1000 count=100000000 status=none";
+    let line = line.replace("of=endless", "of=/dev/null");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &line]).current_dir(bench.path("."));
+    let running = Running(command.spawn().expect("sh starts"));
+    wait_until("it writes", || {
+        let comm = std::fs::read_to_string(format!("/proc/{}/comm", running.0.id()));
+        bench.path("started").exists() && comm.is_ok_and(|comm| comm.trim_end() == "dd")
+    });
+    running
+}
+
+#[test]
+fn a_running_process_is_traced_for_a_time_and_goes_on() {
+    let Some(bench) = bench_for_bpf() else { return };
+    let mut running = writer(&bench);
+    let pid = running.0.id().to_string();
+    let line = [
+        "trace",
+        "--no-prices",
+        "--json",
+        "-o",
+        "trace.json",
+        "--for",
+        "300ms",
+        "--pid",
+    ];
+    bench.ok(&[&line[..], &[&pid]].concat());
+    assert!(
+        running.0.try_wait().expect("it is ours").is_none(),
+        "it goes on"
+    );
+    let report = report(&bench);
+    assert_eq!(report["ended"]["watch"], "time-over");
+    assert_eq!(report["command"][0], "dd");
+    assert_eq!(report["programs"][0]["name"], "dd");
+    let written = &file(&report, "/dev/null")["written"];
+    let (calls, bytes) = (written["calls"].as_u64(), written["bytes"].as_u64());
+    assert!(calls > Some(0), "{report:#}");
+    assert_eq!(bytes, calls.map(|calls| calls * 1000));
+    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+}
+
+#[test]
+fn a_trace_of_a_process_ends_with_it_and_by_a_signal() {
+    let Some(bench) = bench_for_bpf() else { return };
+    for (signals_toll, end) in [(true, "interrupted"), (false, "all-ended")] {
+        let mut running = writer(&bench);
+        let pid = running.0.id().to_string();
+        let words = [
+            "trace",
+            "--no-prices",
+            "--json",
+            "-o",
+            "trace.json",
+            "--pid",
+            &pid,
+        ];
+        let mut tracer = Running(bench.spawnable(&words).spawn().expect("toll starts"));
+        wait_until("BPF counts", || has_programs_of(tracer.0.id()));
+        match signals_toll {
+            true => {
+                let pid = Pid::from_raw(i32::try_from(tracer.0.id()).expect("a process"));
+                kill_process(pid.expect("a process"), Signal::INT).expect("it is ours");
+            }
+            false => running.0.kill().expect("it is ours"),
+        }
+        let ended = tracer.0.wait().expect("it can be waited for");
+        assert_eq!(ended.code(), Some(0));
+        assert_eq!(report(&bench)["ended"]["watch"], end);
+    }
+}
+
+#[test]
+fn what_cannot_be_traced_is_told() {
+    let Some(bench) = bench_for_bpf() else { return };
+    for (line, code, told) in [
+        (
+            "trace --pid 4194304",
+            2,
+            "cannot trace process 4194304: there is no such process",
+        ),
+        (
+            "trace --pid 1 --with strace",
+            2,
+            "cannot trace a running process by strace",
+        ),
+        (
+            "trace --calls --with bpf true",
+            2,
+            "cannot list calls by BPF",
+        ),
+        ("trace --pid 1 true", 2, "cannot be used with"),
+        ("trace --for 1s true", 2, "cannot be used with"),
+    ] {
+        let ran = bench.run(line);
+        assert_eq!(ran.code, Some(code), "{line}: {ran:#?}");
+        assert!(ran.stderr.contains(told), "{line}: {ran:#?}");
+    }
+}
+
+/// Whether a process holds BPF programs.
+fn has_programs_of(pid: u32) -> bool {
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    let names = descriptors.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok());
+    names
+        .into_iter()
+        .any(|name| name.to_string_lossy().contains("bpf_link"))
+}
+
+/// Numbers of the BPF programs that a process holds.
+fn programs_of(pid: u32) -> Vec<String> {
+    let all = std::fs::read_dir(format!("/proc/{pid}/fdinfo"))
+        .into_iter()
+        .flatten();
+    let texts = all.filter_map(|one| std::fs::read_to_string(one.ok()?.path()).ok());
+    let numbers = texts.filter_map(|text| {
+        let line = text.lines().find(|line| line.starts_with("prog_id:"))?;
+        Some(line.split_whitespace().nth(1)?.to_owned())
+    });
+    numbers.collect()
+}
+
+/// Whether the kernel has a program of this number.
+fn is_loaded(number: &str) -> bool {
+    let show = ["prog", "show", "id", number];
+    let ran = std::process::Command::new("bpftool").args(show).output();
+    ran.expect("it is there").status.success()
+}
+
+#[test]
+fn nothing_is_left_behind_even_by_a_kill() {
+    let Some(bench) = bench_for_bpf() else { return };
+    if !has_program("bpftool") {
+        return skip("there is no bpftool");
+    }
+    let mounts = || std::fs::read_to_string("/proc/self/mounts").expect("there are mounts");
+    let before = mounts();
+    let running = writer(&bench);
+    let pid = running.0.id().to_string();
+    let mut tracer = bench.spawnable(&["trace", "--no-prices", "--pid", &pid]);
+    let mut tracer = Running(tracer.spawn().expect("toll starts"));
+    wait_until("BPF counts", || has_programs_of(tracer.0.id()));
+    let programs = programs_of(tracer.0.id());
+    assert!(
+        programs.iter().any(|number| is_loaded(number)),
+        "{programs:?}"
+    );
+    tracer.0.kill().expect("it is ours");
+    tracer.0.wait().expect("it can be waited for");
+    wait_until("the kernel has removed them", || {
+        !programs.iter().any(|number| is_loaded(number))
+    });
+    assert_eq!(mounts(), before);
+}
