@@ -173,7 +173,8 @@ fn only_environment_trials_and_the_probe_start_processes() {
             word,
             "crates",
             &[
-                // Runs the compiler, when toll is built.
+                // Run compilers, when toll is built.
+                "crates/callcount/build.rs",
                 "crates/toll/build.rs",
                 "crates/toll/src/environment/",
                 "crates/toll/src/trial/",
@@ -203,6 +204,7 @@ fn only_the_commands_print() {
     let places = [
         // A build script speaks to Cargo by printing.
         "crates/meow/build.rs",
+        "crates/callcount/build.rs",
         "crates/toll/build.rs",
         "crates/probe/build.rs",
         "crates/toll/src/cmd/",
