@@ -105,6 +105,14 @@ bench-trace: build ## Compare what toll trace predicts with what is saved, and t
 	$(call run-bench,trace)
 	$(call run-bench,trace-overhead)
 
+# Runs of each planted delay.
+WHY_RUNS ?= 100
+
+.PHONY: bench-why
+bench-why: build ## Find out how often toll run --why finds planted delays, about 30 minutes
+	mkdir -p $(BENCH_OUT)
+	tools/bench-why $(RELEASE) --runs $(WHY_RUNS) --out $(BENCH_OUT)/why.md
+
 .PHONY: replay
 replay: ## Simulate runs of the built-in experiments: how often are their claims decided, and rightly
 	$(CARGO) build --release -p toll-bench --bin bench-replay

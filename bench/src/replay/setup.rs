@@ -118,6 +118,7 @@ impl Setup {
                 treatments,
                 trials: Vec::new(),
                 boots: Vec::new(),
+                profiles: Vec::new(),
             },
             plan,
             nodes,
@@ -192,6 +193,7 @@ impl Setup {
             treatments: self.run.treatments.clone(),
             trials,
             boots: Vec::new(),
+            profiles: Vec::new(),
         }
     }
 

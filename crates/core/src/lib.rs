@@ -1,10 +1,11 @@
 //! What `toll` concludes, without input or output: experiment files ([`spec`]),
 //! their [`plan`], the records of a [`run`], estimates and verdicts ([`claim`]),
-//! and the prices of a traced program ([`trace`]).
+//! why treatments differ ([`explain`]), and the prices of a traced program ([`trace`]).
 
 pub mod bisect;
 pub mod claim;
 pub mod count;
+pub mod explain;
 pub mod format;
 pub mod plan;
 pub mod run;

@@ -33,6 +33,7 @@ mod meter;
 pub mod page_cache;
 pub mod primes;
 mod proc_file;
+mod profile;
 pub mod program;
 mod random;
 mod reclaim;

@@ -13,6 +13,7 @@ use toll_wire::{CounterReading, Failure, Sample};
 use crate::clock;
 use crate::count_mark;
 use crate::counters::Counters;
+use crate::profile::Profiler;
 use crate::usage::{Scope, StorageBytes, StorageMeter, Usage, peak_rss_bytes};
 
 /// Everything that is read around a timed region, opened beforehand.
@@ -20,6 +21,8 @@ pub struct Meter {
     counters: Counters,
     storage: StorageMeter,
     scope: Scope,
+    /// Records where the time goes, if that is asked for.
+    pub profiler: Option<Profiler>,
 }
 
 struct Started {
@@ -44,6 +47,7 @@ impl Meter {
             counters,
             storage: StorageMeter::open(),
             scope,
+            profiler: None,
         };
         // Most trials have one iteration, whose readings would else be the first
         // use of their code: page faults and cold caches inside of the region.
@@ -68,6 +72,9 @@ impl Meter {
     fn start(&mut self) -> Result<Started, Failure> {
         let storage = self.storage.read();
         self.counters.start()?;
+        if let Some(profiler) = &self.profiler {
+            profiler.start();
+        }
         Ok(Started {
             storage,
             usage: Usage::now(self.scope),
@@ -85,6 +92,9 @@ impl Meter {
         // Before anything allocates, which may be a page fault.
         let mut usage = Usage::now(self.scope).since(&started.usage);
         let counters = self.counters.stop();
+        if let Some(profiler) = &mut self.profiler {
+            profiler.stop(started.start_ns, end_ns);
+        }
         let storage = self.storage.read().zip(started.storage);
         if let Some(bytes) = peak_rss_bytes() {
             usage.max_rss_bytes = bytes;

@@ -11,6 +11,7 @@ use crate::counters::{Counters, Inherit};
 use crate::disturbance::Observation;
 use crate::interruption::Watch;
 use crate::meter::Meter;
+use crate::profile::Profiler;
 use crate::usage::Scope;
 use crate::{
     boot, chase, command, copy, crossing, files, memory, primes, reclaim, system_calls, transfer,
@@ -57,6 +58,7 @@ pub struct Trial {
     pub warmups: u32,
     iterations: u32,
     meter: Meter,
+    profile: bool,
 }
 
 impl Trial {
@@ -70,6 +72,7 @@ impl Trial {
             warmups: request.warmup_iterations,
             iterations: request.iterations,
             meter: Meter::new(Counters::open(&request.counters, inherit), scope),
+            profile: request.profile,
         }
     }
 
@@ -77,9 +80,15 @@ impl Trial {
         mut self,
         mut iterate: impl FnMut(&mut Meter) -> Result<Sample, Failure>,
     ) -> Result<TrialData, Failure> {
-        let data = repeat(self.warmups, self.iterations, || iterate(&mut self.meter))?;
+        for _ in 0..self.warmups {
+            iterate(&mut self.meter)?;
+        }
+        self.meter.profiler = self.profile.then(Profiler::open).transpose()?;
+        let data = repeat(0, self.iterations, || iterate(&mut self.meter))?;
+        let profiler = self.meter.profiler.take();
         let counters = self.meter.counters();
         Ok(TrialData {
+            profile: profiler.map(Profiler::finish),
             counters_missing: counters.missing().clone(),
             notes: counters.notes().to_vec(),
             ..data

@@ -54,7 +54,7 @@ pub use proportion::clopper_pearson;
 pub use quantile::{mean, median, outliers, quantile, standard_deviation};
 pub use rng::Rng;
 pub use session_shift::session_shift;
-pub use signed_rank::hodges_lehmann;
+pub use signed_rank::{hodges_lehmann, signed_rank_p};
 pub use spread::Spread;
 pub use staircase::{Staircase, step};
 pub use step::StepModel;

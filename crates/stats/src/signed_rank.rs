@@ -57,6 +57,15 @@ pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
     }
 }
 
+/// The two-sided p of the signed-rank test for a centre of 0: the smallest level at
+/// which the interval of [`hodges_lehmann`] of confidence 1 - level lies wholly on one
+/// side of it. Values of 0 speak for a centre there.
+pub fn signed_rank_p(values: &[f64]) -> f64 {
+    let walsh = WalshAverages::new(values);
+    let count = walsh.count_at_most(0.0).min(walsh.count_at_least(0.0));
+    Null::signed_rank(values.len()).two_sided(count)
+}
+
 /// As [`hodges_lehmann`], for one of `count` intervals of equally many values
 /// that hold together with `confidence`, whatever depends on what (Bonferroni;
 /// Dunn, "Multiple comparisons among means", JASA 56 (1961)). The confidence in
@@ -199,5 +208,20 @@ mod tests {
                 assert_eq!(first, again, "{n} values at {confidence}");
             }
         }
+    }
+
+    #[test]
+    fn a_p_is_the_level_from_which_the_interval_leaves_out_0() {
+        for seed in 0..50 {
+            let mut rng = crate::Rng::new(seed);
+            let values: Vec<f64> = (0..12).map(|_| (rng.normal() + 0.7).max(0.0)).collect();
+            let p = signed_rank_p(&values);
+            for level in [0.001, 0.01, 0.05, 0.3] {
+                let interval = hodges_lehmann(&values, 1.0 - level);
+                let leaves_out = interval.reaches(1.0 - level) && !interval.contains(0.0);
+                assert_eq!(p <= level, leaves_out, "{seed} {level} {p} {interval:?}");
+            }
+        }
+        assert_eq!(signed_rank_p(&[0.0; 12]), 1.0);
     }
 }

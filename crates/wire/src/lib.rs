@@ -19,6 +19,7 @@ mod levels;
 mod memory;
 mod metrics;
 mod primes;
+mod profile;
 pub mod quantity;
 mod reclaim;
 mod request;
@@ -52,6 +53,7 @@ pub use primes::{
     PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,
     RandomSource,
 };
+pub use profile::{Activity, CodeAddress, Profile, ProfiledStack};
 pub use reclaim::{HotMapping, PASSES_MAX, PROCESSES_MAX, ReclaimRequest, WorkingSet};
 pub use request::{Request, decode_request};
 pub use response::{

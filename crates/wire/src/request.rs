@@ -25,6 +25,9 @@ pub struct Request {
     /// server that a set-up starts for the trials. Those of a trial are ended
     /// with the iteration that left them.
     pub may_leave_processes: bool,
+    /// Whether to record where the time of the timed regions goes, which disturbs them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profile: bool,
 }
 
 impl Request {
@@ -37,6 +40,7 @@ impl Request {
             warmup_iterations: 0,
             counters: Vec::new(),
             may_leave_processes: false,
+            profile: false,
         }
     }
 }

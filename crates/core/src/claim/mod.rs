@@ -32,6 +32,7 @@ pub mod work;
 
 use std::collections::BTreeSet;
 
+use crate::explain;
 use crate::plan::{self, Treatment};
 use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
@@ -166,6 +167,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         checks,
         comparisons,
         overall,
+        explanations: explain::explain_all(stored),
         tables: table::fill_all(context),
         figures: figure::draw_all(context, &derived, &staircases),
         advice: advice::advise(context),

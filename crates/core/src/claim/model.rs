@@ -14,6 +14,9 @@ mod shown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::explain::model::{
+    ExplainedCount, ExplainedRow, Explanation, ProfilingOverhead, RowKind,
+};
 pub use crate::spec::{Better, ClaimDirection};
 pub use functions::{FunctionDifference, FunctionDifferences};
 pub use overall::Overall;
@@ -58,6 +61,9 @@ pub struct Analysis {
     /// What they come to together, where they are a list of differences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overall: Vec<Overall>,
+    /// Why treatments differ, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explanations: Vec<Explanation>,
     /// Published tables with the measured values beside them.
     pub tables: Vec<PublishedTable>,
     /// Curves and distributions to draw, in order.

@@ -2,6 +2,7 @@
 
 mod boot;
 mod machine;
+mod profile;
 mod record;
 mod trial;
 
@@ -10,6 +11,7 @@ use crate::spec::Experiment;
 
 pub use boot::{BootRecord, LOG_BYTES_MAX, PartnerRecord};
 pub use machine::{FileSystem, Machine};
+pub use profile::{ProfileRecord, ProfiledFunction, ProfiledTrial};
 pub use record::{RunRecord, RunStatus};
 pub use trial::{TrialRecord, TrialState};
 
@@ -25,4 +27,6 @@ pub struct StoredRun {
     pub trials: Vec<TrialRecord>,
     /// The boots of its guests, in order.
     pub boots: Vec<BootRecord>,
+    /// Profiles of its treatments, in the order in which they were made.
+    pub profiles: Vec<ProfileRecord>,
 }

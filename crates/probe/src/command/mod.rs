@@ -29,6 +29,7 @@ use crate::copy::sink::OpenSink;
 use crate::counters::{Counters, Inherit};
 use crate::failure::{self, OrFail};
 use crate::meter::put;
+use crate::profile::{CommandProfiler, CommandRecording};
 use crate::{children, clock, count_mark, trial};
 
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
@@ -41,8 +42,8 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     if ends_children {
         children::adopt_orphans();
     }
-    let iterate = |is_check| {
-        let sample = runner.iterate(&request.counters, is_check);
+    let iterate = |is_check, profiler: &mut Option<CommandProfiler>| {
+        let sample = runner.iterate(&request.counters, is_check, profiler);
         if ends_children {
             children::end_all();
         }
@@ -50,15 +51,21 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     };
     let mut warmups = request.warmup_iterations;
     if command.expected.is_some() {
-        iterate(true)?;
+        iterate(true, &mut None)?;
         warmups = warmups.saturating_sub(1);
     }
     let mut numbers = IterationNumbers::new(command.numbering, warmups);
-    let data = trial::repeat(warmups, request.iterations, || {
+    for _ in 0..warmups {
         numbers.begin();
-        iterate(false)
+        iterate(false, &mut None)?;
+    }
+    let mut profiler = request.profile.then(CommandProfiler::default);
+    let data = trial::repeat(0, request.iterations, || {
+        numbers.begin();
+        iterate(false, &mut profiler)
     })?;
     Ok(TrialData {
+        profile: profiler.and_then(CommandProfiler::finish),
         counters_missing: missing,
         notes: runner.notes(),
         ..data
@@ -91,6 +98,7 @@ struct Runner<'a> {
 }
 
 struct Run {
+    process: u32,
     start_ns: u64,
     end_ns: u64,
     ended: Ended,
@@ -123,9 +131,14 @@ impl<'a> Runner<'a> {
     }
 
     /// One run of the command, with what is run before and after it.
-    fn iterate(&self, counters: &[String], is_check: bool) -> Result<Sample, Failure> {
+    fn iterate(
+        &self,
+        counters: &[String],
+        is_check: bool,
+        profiler: &mut Option<CommandProfiler>,
+    ) -> Result<Sample, Failure> {
         self.beside("prepare", self.request.prepare.as_ref())?;
-        let sample = self.sample(counters, is_check);
+        let sample = self.sample(counters, is_check, profiler);
         // After a failure, too: it may remove what the command has made.
         let concluded = self.beside("conclude", self.request.conclude.as_ref());
         sample.and_then(|sample| concluded.map(|()| sample))
@@ -177,7 +190,12 @@ impl<'a> Runner<'a> {
         Ok(command)
     }
 
-    fn sample(&self, counters: &[String], is_check: bool) -> Result<Sample, Failure> {
+    fn sample(
+        &self,
+        counters: &[String],
+        is_check: bool,
+        profiler: &mut Option<CommandProfiler>,
+    ) -> Result<Sample, Failure> {
         let request = self.request;
         let capture = request.capture_bytes_max as usize;
         let mut sink = ends::open_sink(request, is_check)?;
@@ -186,11 +204,19 @@ impl<'a> Runner<'a> {
         // Opened anew, so that nothing counts what `prepare` has left running.
         let mut counters = Counters::open(counters, Inherit::OnExec);
         counters.start()?;
+        let is_profiled = profiler.is_some();
+        let recording = is_profiled.then(CommandRecording::begin).transpose()?;
         let run = self.spawn(command, is_piped(request), capture, &name);
+        if let Some(recording) = &recording {
+            recording.end();
+        }
         let counters = counters.stop()?;
         let mut run = run?;
         if let Some(received_ns) = sink.as_mut().map(ends::finish).transpose()?.flatten() {
             run.end_ns = run.end_ns.max(received_ns);
+        }
+        if let (Some(profiler), Some(recording)) = (profiler, recording) {
+            profiler.add(recording, run.process, run.start_ns, run.end_ns);
         }
         self.check_status(&run)?;
         if let (Some(sink), Some(expected)) = (sink, &request.expected) {
@@ -228,19 +254,22 @@ impl<'a> Runner<'a> {
         }
         count_mark::begin();
         let start_ns = clock::now_ns();
-        let waited = command.spawn().map(|mut child| pipes.wait(&mut child));
+        let waited = command
+            .spawn()
+            .map(|mut child| (child.id(), pipes.wait(&mut child)));
         let end_ns = clock::now_ns();
         count_mark::end();
         // It holds the writing end of a sink, for whose close a reader waits.
         drop(command);
         let outputs = pipes.finish()?;
-        let waited = waited.failed_by(
+        let (process, waited) = waited.failed_by(
             format_args!("start {name}"),
             "give a program on PATH, or use a shell",
         )?;
         let ended =
             waited.instrument_by(format_args!("wait for {name}"), "do not ignore SIGCHLD")?;
         Ok(Run {
+            process,
             start_ns,
             end_ns,
             ended,

@@ -30,6 +30,7 @@ mod selftest;
 mod show;
 mod store_health;
 mod trace;
+mod why;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -90,6 +91,8 @@ enum Verb {
     List(WithStore<list::ListArguments>),
     /// Show a run: verdicts, treatments, noise, advice
     Show(WithStore<show::ShowArguments>),
+    /// Find out why two treatments of a run differ: split the time into functions and waits
+    Why(WithStore<why::WhyArguments>),
     /// Write a report of runs as one HTML file, or its plots
     Report(WithStore<report::ReportArguments>),
     /// Write a run as JSON, CSV or Markdown, or for other tools
@@ -155,6 +158,7 @@ pub fn main() -> ExitCode {
         Verb::Run(verb) => verb.run(store, run::run),
         Verb::List(verb) => verb.run(store, list::run),
         Verb::Show(verb) => verb.run(store, show::run),
+        Verb::Why(verb) => verb.run(store, why::run),
         Verb::Report(verb) => verb.run(store, report::run),
         Verb::Export(verb) => verb.run(store, export::run),
         Verb::Import(verb) => verb.run(store, import::run),

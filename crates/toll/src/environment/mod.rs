@@ -25,6 +25,7 @@ pub mod program_files;
 mod source_file;
 mod strace;
 mod swap;
+pub mod symbols;
 mod workspace;
 mod workspace_check;
 

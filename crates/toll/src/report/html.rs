@@ -6,11 +6,11 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 
 use super::plots::palette::dark_rules;
-use super::plots::{self, NamedPlot};
+use super::plots::{self, NamedPlot, flame};
 use super::sanitize::sanitize;
-use super::{comparison, words};
+use super::{comparison, explained, words};
 use crate::claim::model::{
-    DerivedValue, Estimate, ExplanatoryMetrics, Metric, NearestCache, Outcome, Price,
+    DerivedValue, Estimate, Explanation, ExplanatoryMetrics, Metric, NearestCache, Outcome, Price,
     PublishedGroup, PublishedRow, TreatmentSummary, Verdict,
 };
 use crate::claim::{Run, metric_words};
@@ -135,7 +135,41 @@ fn view(run: &Run) -> Value {
         claims_plot => plots::claims(run).map(svg),
         plots => svgs(plots::figures(run)),
         twin_plots => svgs(plots::twins(run)),
+        explanations => explanations(run),
     }
+}
+
+/// Why treatments differ, with the flame graphs.
+fn explanations(run: &Run) -> Vec<Value> {
+    let mut graphs = flame::all(run).into_iter();
+    let one = |one: &Explanation| {
+        let graph = graphs.next();
+        context! {
+            sentence => explained::sentence(one),
+            notes => explained::notes(one),
+            rows => Serde(explained::shown_rows(&one.rows, one).0),
+            entries => Serde(explained::shown_rows(&one.entries, one).0),
+            one => Serde(one),
+            graph => graph.map(|graph| inline(&graph.svg)),
+        }
+    };
+    run.analysis.explanations.iter().map(one).collect()
+}
+
+/// The drawing of a document of its own as a part of a page.
+fn inline(svg: &str) -> Value {
+    let begin = svg.find("<svg").unwrap_or(0);
+    let namespaces = [
+        " xmlns=\"http://www.w3.org/2000/svg\"",
+        " xmlns:xlink=\"http://www.w3.org/1999/xlink\"",
+        " xmlns:fg=\"http://github.com/jonhoo/inferno\"",
+    ];
+    let bare = namespaces
+        .iter()
+        .fold(svg[begin..].to_owned(), |svg, namespace| {
+            svg.replacen(namespace, "", 1)
+        });
+    Value::from_safe_string(bare)
 }
 
 /// The drawing without its namespace, which an HTML page need not name.
@@ -163,6 +197,12 @@ fn add_filters_of_numbers(environment: &mut Environment) {
     );
     environment.add_filter("ratio_interval", |one: Serde<Option<Estimate>>| {
         or_nothing(one.0, |one| format::ratio_interval(&one))
+    });
+    environment.add_filter("share", |one: Serde<Option<Estimate>>| {
+        or_nothing(one.0, |one| explained::share(&one))
+    });
+    environment.add_filter("counted_unit", |metric: String| {
+        explained::counted_unit(&metric)
     });
     environment.add_filter("ratio", |one: Option<f64>| or_nothing(one, format::ratio));
     environment.add_filter("percent", format::percent);

@@ -12,6 +12,7 @@ pub mod count_formats;
 pub mod csv;
 mod differences;
 pub mod document;
+mod explained;
 mod footnotes;
 pub mod html;
 pub mod hyperfine;

@@ -53,6 +53,7 @@ fn run_of(mut document: Value) -> Run {
             treatments: Vec::new(),
             trials: Vec::new(),
             boots: Vec::new(),
+            profiles: Vec::new(),
         },
         analysis: serde_json::from_value(analysis).unwrap(),
     }

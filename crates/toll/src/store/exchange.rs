@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BootRecord, RunRecord, StoreError, StoredRun, TrialRecord};
+use super::{BootRecord, ProfileRecord, RunRecord, StoreError, StoredRun, TrialRecord};
 use crate::claim::model::Analysis;
 use crate::plan::Treatment;
 use crate::spec::{BLOCKS_MAX, Experiment};
@@ -38,6 +38,9 @@ pub struct RunDocument {
     /// Boots of guests in their order; left out if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boots: Vec<BootRecord>,
+    /// Profiles of treatments in their order; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<ProfileRecord>,
     /// What this program concluded; made anew at import, never trusted.
     pub analysis: Option<Analysis>,
 }
@@ -53,6 +56,7 @@ impl RunDocument {
             treatments: stored.treatments,
             trials: stored.trials,
             boots: stored.boots,
+            profiles: stored.profiles,
             analysis: Some(analysis),
         }
     }
@@ -92,6 +96,7 @@ impl RunDocument {
             treatments: document.treatments,
             trials: document.trials,
             boots: document.boots,
+            profiles: document.profiles,
         })
     }
 
@@ -130,6 +135,18 @@ impl RunDocument {
                 ));
             }
         }
-        Ok(())
+        let count = self.treatments.len();
+        let is_of_none =
+            |profile: &&ProfileRecord| profile.treatment >= count || profile.reference >= count;
+        if self.profiles.iter().any(|profile| is_of_none(&profile)) {
+            return Err("a profile is of a treatment which is not there".into());
+        }
+        let mut profiled = self.profiles.iter().flat_map(|profile| &profile.trials);
+        match profiled.any(|trial| trial.block >= BLOCKS_MAX) {
+            true => Err(format!(
+                "a profile has a block over the limit of {BLOCKS_MAX}"
+            )),
+            false => Ok(()),
+        }
     }
 }

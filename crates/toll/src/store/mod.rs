@@ -22,7 +22,8 @@ pub use error::StoreError;
 pub use open::SCHEMA_VERSION;
 pub use salvage::{Survey, SurveyedRun};
 pub use toll_core::run::{
-    BootRecord, PartnerRecord, RunRecord, RunStatus, StoredRun, TrialRecord, TrialState,
+    BootRecord, PartnerRecord, ProfileRecord, RunRecord, RunStatus, StoredRun, TrialRecord,
+    TrialState,
 };
 
 /// An open store.

@@ -59,6 +59,17 @@ CREATE TABLE baselines (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// Made on its own: stores that were begun without profiles get it when they are
+/// next written to.
+const PROFILES_TABLE: &str = "
+CREATE TABLE IF NOT EXISTS profiles (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES runs(id),
+    record TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS profiles_of_run ON profiles (run_id);
+";
+
 impl Store {
     /// Opens a store to write to it, making it if it is missing. A damaged one is
     /// refused and left as it is.
@@ -259,7 +270,7 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     keep_a_log(connection)?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
     if let Found::Tables = found {
-        return Ok(());
+        return Ok(connection.execute_batch(PROFILES_TABLE)?);
     }
     // One transaction, so that two programs that start at once on a new store
     // do not both create the tables, and a kill leaves no half of them.
@@ -267,6 +278,7 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version == 0 {
         connection.execute_batch(TABLES)?;
+        connection.execute_batch(PROFILES_TABLE)?;
         connection.execute_batch(&format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}"
         ))?;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 use serde::de::DeserializeOwned;
-use toll_core::run::{BootRecord, RunRecord, StoredRun, TrialRecord};
+use toll_core::run::{BootRecord, ProfileRecord, RunRecord, StoredRun, TrialRecord};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Store, StoreError};
@@ -176,6 +176,7 @@ pub(super) fn run(connection: &Connection, id: i64) -> Result<ReadRun, StoreErro
     let experiment = hashed.json(row.get_ref(4)?.as_str()?)?;
     let mut trials = trials(connection, id, &mut hashed)?;
     let boots = boots(connection, id, &mut hashed)?;
+    let profiles = profiles(connection, id, &mut hashed)?;
     run.id = id;
     run.updated_at = trials.last().map(|last| last.started_at.clone());
     trials.sort_by_key(|trial| (trial.block, trial.position));
@@ -186,6 +187,7 @@ pub(super) fn run(connection: &Connection, id: i64) -> Result<ReadRun, StoreErro
             treatments,
             trials,
             boots,
+            profiles,
         },
         hash: hashed.0.digest().cast_signed(),
         kept_hash,
@@ -235,4 +237,24 @@ fn boots(
         boots.push(hashed.json(row.get_ref(0)?.as_str()?)?);
     }
     Ok(boots)
+}
+
+fn profiles(
+    connection: &Connection,
+    run_id: i64,
+    hashed: &mut Hashed,
+) -> Result<Vec<ProfileRecord>, StoreError> {
+    // A store that was begun without them, and is only read, has no table.
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'profiles'";
+    if connection.query_row(sql, [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(Vec::new());
+    }
+    let mut statement =
+        connection.prepare("SELECT record FROM profiles WHERE run_id = ?1 ORDER BY id")?;
+    let mut rows = statement.query([run_id])?;
+    let mut profiles = Vec::new();
+    while let Some(row) = rows.next()? {
+        profiles.push(hashed.json(row.get_ref(0)?.as_str()?)?);
+    }
+    Ok(profiles)
 }

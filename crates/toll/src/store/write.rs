@@ -3,7 +3,7 @@
 use std::mem;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use toll_core::run::{BootRecord, RunRecord, RunStatus, StoredRun, TrialRecord};
+use toll_core::run::{BootRecord, ProfileRecord, RunRecord, RunStatus, StoredRun, TrialRecord};
 
 use super::{Store, StoreError, read};
 use crate::plan::Treatment;
@@ -34,6 +34,19 @@ impl Store {
         self.change(|connection| {
             drop_hash(connection, run_id)?;
             insert_boot(connection, run_id, boot)
+        })
+    }
+
+    /// Adds a profile of two treatments of a run, complete or not.
+    pub fn add_profile(&mut self, run_id: i64, profile: &ProfileRecord) -> Result<(), StoreError> {
+        self.change(|connection| {
+            drop_hash(connection, run_id)?;
+            insert_profile(connection, run_id, profile)?;
+            let sql = "SELECT record ->> 'status' = 'complete' FROM runs WHERE id = ?1";
+            match connection.query_row(sql, [run_id], |row| row.get(0))? {
+                true => keep_hash(connection, run_id),
+                false => Ok(()),
+            }
         })
     }
 
@@ -104,6 +117,7 @@ pub(super) fn insert_whole(
         treatments,
         trials,
         boots,
+        profiles,
     } = stored;
     let id = insert_run(connection, id, run, experiment, treatments)?;
     for trial in trials {
@@ -111,6 +125,9 @@ pub(super) fn insert_whole(
     }
     for boot in boots {
         insert_boot(connection, id, boot)?;
+    }
+    for profile in profiles {
+        insert_profile(connection, id, profile)?;
     }
     if run.status == RunStatus::Complete {
         keep_hash(connection, id)?;
@@ -173,6 +190,16 @@ fn insert_trial(
 fn insert_boot(connection: &Connection, run_id: i64, boot: &BootRecord) -> Result<(), StoreError> {
     let sql = "INSERT INTO boots (run_id, record) VALUES (?1, ?2)";
     connection.execute(sql, params![run_id, serde_json::to_string(boot)?])?;
+    Ok(())
+}
+
+fn insert_profile(
+    connection: &Connection,
+    run_id: i64,
+    profile: &ProfileRecord,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO profiles (run_id, record) VALUES (?1, ?2)";
+    connection.execute(sql, params![run_id, serde_json::to_string(profile)?])?;
     Ok(())
 }
 

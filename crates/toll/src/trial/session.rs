@@ -406,7 +406,7 @@ impl Session<'_> {
         request::request(self.experiment, treatment, self.workspace, seed)
     }
 
-    fn memory_limit_bytes(&self, treatment: usize) -> Option<u64> {
+    pub(super) fn memory_limit_bytes(&self, treatment: usize) -> Option<u64> {
         let parameters =
             TreatmentParameters::new(self.experiment, &self.plan.treatments[treatment]);
         parameters.ok()?.memory_limit()

@@ -124,5 +124,6 @@ pub fn made_up(mut experiment: Experiment, rng: &mut Rng) -> Option<StoredRun> {
         experiment,
         trials,
         boots: Vec::new(),
+        profiles: Vec::new(),
     })
 }

@@ -202,6 +202,7 @@ fn as_if_all_ran(experiment: &Experiment) -> Analysis {
             .map(|(block, treatment)| trial(block, treatment))
             .collect(),
         boots: Vec::new(),
+        profiles: Vec::new(),
     })
 }
 

@@ -67,4 +67,5 @@ mod trace_running;
 mod transfers;
 mod vanishing;
 mod verdicts_as_reached;
+mod why;
 mod work_files;

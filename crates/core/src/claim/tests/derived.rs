@@ -120,6 +120,7 @@ fn staircase() -> StoredRun {
         treatments: plan.treatments,
         trials,
         boots: Vec::new(),
+        profiles: Vec::new(),
     }
 }
 

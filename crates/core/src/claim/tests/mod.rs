@@ -58,6 +58,7 @@ fn run(toml: &str, blocks: u32, duration: impl Fn(&str, f64, u32) -> Option<f64>
         treatments: plan.treatments,
         trials,
         boots: Vec::new(),
+        profiles: Vec::new(),
     }
 }
 

@@ -70,6 +70,7 @@ fn stored() -> StoredRun {
         treatments: plan.treatments,
         trials,
         boots: Vec::new(),
+        profiles: Vec::new(),
     }
 }
 

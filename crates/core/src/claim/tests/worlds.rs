@@ -96,6 +96,7 @@ fn run_to_the_end(
         treatments: plan.treatments,
         trials,
         boots: Vec::new(),
+        profiles: Vec::new(),
     });
     for (id, outcome) in decided {
         let verdict = analysis.verdicts.iter().find(|one| one.id == id);

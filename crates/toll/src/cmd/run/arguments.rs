@@ -197,6 +197,10 @@ pub(in crate::cmd) struct RunArguments {
         help = format!("Count these events too: {}, or one by number: raw:0x01c2", COUNTERS.join(", "))
     )]
     pub counters: Vec<String>,
+    /// Then find out why the two treatments differ that differ most: profile both in
+    /// trials of their own, and split the difference into functions and waits
+    #[arg(long, conflicts_with_all = ["resume", "dry_run", "guest"])]
+    pub why: bool,
     #[command(flatten)]
     pub exports: RunExports,
     /// Schema of hyperfine's JSON: 2 as of hyperfine 2.0, 1 as before

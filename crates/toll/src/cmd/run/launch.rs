@@ -12,7 +12,7 @@ use crate::environment::{Workspace, WorkspaceRequest, check_foreign, inspect, pa
 use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunRecord, Store, StoredRun, TrialRecord};
-use crate::trial::{Guests, Interrupt, Probe, Session, SessionEnd, workspace_request};
+use crate::trial::{Guests, Interrupt, Probe, ProfileEnd, Session, SessionEnd, workspace_request};
 use anyhow::{Context, anyhow, bail};
 
 /// What to run.
@@ -182,6 +182,57 @@ fn is_plain(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.chars().all(is_plain))
 }
 
+/// Profiles two treatments of a run and keeps the profile with it. Gives the signal
+/// that ended it, if one did.
+pub(in crate::cmd) fn profile(
+    store: &mut Store,
+    stored: StoredRun,
+    pair: [usize; 2],
+    directories: &WorkDirectories,
+    is_quiet: bool,
+) -> anyhow::Result<Option<i32>> {
+    let id = stored.run.id;
+    if stored.run.imported {
+        bail!(Failure::Usage(format!(
+            "cannot explain run {id}: it was made on another machine; explain it there"
+        )));
+    }
+    let treatments = pair.map(|index| &stored.treatments[index]);
+    if let Some(one) = treatments.iter().find(|one| one.boot().is_some()) {
+        bail!(Failure::Usage(format!(
+            "cannot explain {}: it runs in a guest, which cannot be profiled; `toll count` counts \
+             the instructions of commands by function",
+            one.label
+        )));
+    }
+    if let Some((one, reason)) = treatments
+        .iter()
+        .find_map(|one| Some((one, one.skipped.as_ref()?)))
+    {
+        bail!(Failure::Prerequisite(format!(
+            "cannot explain {}: it cannot run here: {reason}",
+            one.label
+        )));
+    }
+    if !is_quiet {
+        output::note(&format!(
+            "profiling {} and {}",
+            treatments[0].label, treatments[1].label
+        ));
+    }
+    let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
+    plan.treatments.clone_from(&stored.treatments);
+    let prepared = Prepared::new(stored.experiment, plan, directories, Purpose::Quiet)?;
+    match prepared.profile(store, id, pair, stored.trials)? {
+        ProfileEnd::Made(record) => {
+            store.add_profile(id, &record)?;
+            Ok(None)
+        }
+        ProfileEnd::Interrupted(signal) => Ok(Some(signal)),
+        ProfileEnd::Failed(message) => bail!("cannot explain run {id}: {message}"),
+    }
+}
+
 /// All that a session of a run needs beside the store.
 struct Prepared {
     experiment: Experiment,
@@ -224,7 +275,39 @@ impl Prepared {
         boots: Vec<BootRecord>,
     ) -> anyhow::Result<Launched> {
         let mut progress = Progress::new(&self.experiment, run_id, self.purpose);
-        let mut session = Session {
+        let end = self
+            .session(store, run_id, trials, boots)
+            .run(&mut progress);
+        progress.finish();
+        Ok(Launched {
+            run_id,
+            end: end.map_err(anyhow::Error::from),
+        })
+    }
+
+    fn profile(
+        mut self,
+        store: &mut Store,
+        run_id: i64,
+        pair: [usize; 2],
+        trials: Vec<TrialRecord>,
+    ) -> anyhow::Result<ProfileEnd> {
+        let mut progress = Progress::new(&self.experiment, run_id, self.purpose);
+        let seed = random_seed()?;
+        let mut session = self.session(store, run_id, trials, Vec::new());
+        let end = session.profile(pair, seed, &mut progress);
+        progress.finish();
+        Ok(end?)
+    }
+
+    fn session<'a>(
+        &'a mut self,
+        store: &'a mut Store,
+        run_id: i64,
+        trials: Vec<TrialRecord>,
+        boots: Vec<BootRecord>,
+    ) -> Session<'a> {
+        Session {
             store,
             run_id,
             experiment: &self.experiment,
@@ -247,13 +330,7 @@ impl Prepared {
             prestarted: None,
             next_peek: Instant::now(),
             open: None,
-        };
-        let end = session.run(&mut progress);
-        progress.finish();
-        Ok(Launched {
-            run_id,
-            end: end.map_err(anyhow::Error::from),
-        })
+        }
     }
 }
 

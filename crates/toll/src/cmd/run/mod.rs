@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::baseline::Against;
+use super::why::most_different;
 use super::{Failure, failure, kernel, output};
 use crate::claim::{blocks_needed, too_few_blocks};
 use crate::environment::paths;
@@ -22,7 +23,7 @@ use anyhow::bail;
 use conclude::{Conclusion, Ending};
 
 pub(super) use arguments::{RunArguments, WorkDirectories};
-pub(super) use launch::{Launch, Launched, Purpose, launch, random_seed, same_device};
+pub(super) use launch::{Launch, Launched, Purpose, launch, profile, random_seed, same_device};
 pub(super) use launch::{listen, resume as go_on};
 pub(super) use select::experiments as select;
 
@@ -101,8 +102,11 @@ fn measure(
         // What was measured before an error is shown all the same.
         match launched {
             Ok(launched) => {
-                let run = output::load_run(store, &launched.run_id.to_string())?;
                 ending = Ending::of(launched.end);
+                if arguments.why && matches!(ending, Ending::Complete) {
+                    ending = explain(arguments, store, launched.run_id);
+                }
+                let run = output::load_run(store, &launched.run_id.to_string())?;
                 conclusion.add(run, &ending);
             }
             Err(error) => {
@@ -125,6 +129,26 @@ fn measure(
         }
     }
     Ok(with_obstacles(ending, obstacles, count))
+}
+
+/// Profiles the treatments of a run that differ most. The run is complete whatever
+/// comes of that.
+fn explain(arguments: &RunArguments, store: &mut Store, run_id: i64) -> Ending {
+    let explained = output::load_run(store, &run_id.to_string()).and_then(|run| {
+        let pair = most_different(&run, |_| true)?;
+        profile(
+            store,
+            run.stored,
+            pair,
+            &arguments.directories,
+            arguments.quiet,
+        )
+    });
+    match explained {
+        Ok(None) => Ending::Complete,
+        Ok(Some(signal)) => Ending::Interrupted(signal),
+        Err(error) => Ending::Failed(error),
+    }
 }
 
 /// Whether the work directory's own file system is part of what is measured.

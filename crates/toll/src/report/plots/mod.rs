@@ -11,6 +11,7 @@ mod boxes;
 mod chart;
 mod curve;
 mod distribution;
+pub mod flame;
 mod forest;
 pub mod palette;
 mod prices;
@@ -104,6 +105,11 @@ pub fn files(run: &Run) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         let svg = plot.svg.replacen('>', &style, 1);
         files.push((format!("{stem}.svg"), svg.into_bytes()));
         files.push((format!("{stem}.png"), png(&plot)?));
+    }
+    for graph in flame::all(run) {
+        let experiment = file_safe(&record.experiment);
+        let name = format!("{experiment}-{}-{}.svg", record.id, graph.name);
+        files.push((name, graph.svg.into_bytes()));
     }
     Ok(files)
 }

@@ -17,6 +17,7 @@ mod summary;
 pub(crate) mod text;
 mod trace;
 pub(super) mod verdicts;
+mod why;
 
 pub use calls::of_call as listed_call;
 pub use count::of_commands as counted;
@@ -29,6 +30,7 @@ pub use prices::{compared as prices_compared, is_listed, of_run as prices};
 pub use selftest::of_report as selftest;
 pub(super) use summary::paint;
 pub use trace::{Shown as TraceShown, of_report as traced};
+pub use why::of_explanation as explanation;
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,11 @@ pub fn summary(run: &Run, style: Style) -> Text {
         false => prices(run, &is_listed, style),
     };
     Text::sections([prices, summary::of_run(run, style)])
+}
+
+/// Texts with an empty line between them.
+pub fn sections(texts: impl IntoIterator<Item = Text>) -> Text {
+    Text::sections(texts)
 }
 
 fn advice_lines(run: &Run, style: Style) -> Text {

@@ -1,7 +1,7 @@
 //! One run: what answers its question first, then what that rests on.
 
 use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
-use super::{Style, advice_lines, small_plot, verdicts};
+use super::{Style, advice_lines, explanation, small_plot, verdicts};
 use crate::claim::Run;
 use crate::claim::metric_words;
 use crate::claim::model::{Analysis, Relation, Step};
@@ -13,10 +13,11 @@ use crate::store::RunStatus;
 /// All that is shown of a run.
 pub fn of_run(reported: &Run, style: Style) -> Text {
     let analysis = &reported.analysis;
-    let mut sections = match analysis.verdicts.is_empty() {
-        true => vec![compared(reported, style)],
-        false => vec![verdicts::of_run(reported, true, style)],
-    };
+    let mut sections = explanations(analysis, style);
+    sections.push(match analysis.verdicts.is_empty() {
+        true => compared(reported, style),
+        false => verdicts::of_run(reported, true, style),
+    });
     sections.push(checks(analysis, style));
     sections.extend(advice_and_plot(reported, style));
     sections.push(section("Derived", derived(analysis, style), style));
@@ -38,7 +39,8 @@ pub fn of_run(reported: &Run, style: Style) -> Text {
 /// What answers the question of a run, without what always holds if `is_quiet`.
 pub fn result(reported: &Run, is_quiet: bool, style: Style) -> Text {
     let analysis = &reported.analysis;
-    let mut sections = vec![answer(reported, style), checks(analysis, style)];
+    let mut sections = explanations(analysis, style);
+    sections.extend([answer(reported, style), checks(analysis, style)]);
     sections.extend(advice_and_plot(reported, style));
     if analysis.verdicts.is_empty() {
         sections.push(section("Noise", noise(analysis, style), style));
@@ -53,6 +55,11 @@ pub fn answer(reported: &Run, style: Style) -> Text {
         true => compared(reported, style),
         false => verdicts::of_run(reported, false, style),
     }
+}
+
+fn explanations(analysis: &Analysis, style: Style) -> Vec<Text> {
+    let explanations = analysis.explanations.iter();
+    explanations.map(|one| explanation(one, style)).collect()
 }
 
 fn checks(analysis: &Analysis, style: Style) -> Text {

@@ -1,0 +1,410 @@
+//! Why one treatment takes longer than another: from profiles to rows that can be
+//! told from noise.
+//!
+//! A row's time in a trial is what the stacks of that trial say, and its difference
+//! is taken within each block. Rows are tested in three stages, each with a third of
+//! the error budget and within it by Holm's procedure: functions and waits; groups of
+//! what is left of a program or system call; the rest of the kernel, of programs and
+//! of waits. So all listed rows hold together with 95 %.
+
+pub mod model;
+mod place;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toll_stats::{Looks, hodges_lehmann, holm, median, signed_rank_p, values_needed};
+use toll_wire::Activity;
+
+pub use place::SYSTEM_CALL_RETURN;
+
+use crate::claim::model::Estimate;
+use crate::claim::{ALPHA, CONFIDENCE};
+use crate::run::{ProfileRecord, ProfiledFunction, StoredRun, TrialState};
+use model::{ExplainedCount, ExplainedRow, Explanation, ProfilingOverhead, RowKind};
+use place::{Places, entered_by, places};
+
+const KINDS: [RowKind; 3] = [RowKind::Function, RowKind::Group, RowKind::Rest];
+
+/// Most rows of a stage, and least share of all time that a row has, so that few
+/// tests share the error budget. What is chosen depends on the sum of both
+/// treatments, of which their difference knows nothing.
+const ROWS_MAX: usize = 20;
+const SHARE_MIN: f64 = 0.005;
+
+/// Blocks from which the largest row of a full stage can be told from noise.
+pub fn blocks_needed() -> usize {
+    let level = ALPHA / KINDS.len() as f64 / ROWS_MAX as f64;
+    values_needed(1.0 - level, Looks::once(1))
+}
+
+/// The explanations of a run, the newest of each pair of treatments.
+pub fn explain_all(stored: &StoredRun) -> Vec<Explanation> {
+    let mut newest: BTreeMap<(usize, usize), &ProfileRecord> = BTreeMap::new();
+    for record in &stored.profiles {
+        newest.insert((record.treatment, record.reference), record);
+    }
+    let explained = newest.into_values();
+    explained
+        .filter_map(|record| explain(stored, record))
+        .collect()
+}
+
+/// Explains a difference; `None` without a block of both treatments.
+pub fn explain(stored: &StoredRun, record: &ProfileRecord) -> Option<Explanation> {
+    if record.treatment == record.reference {
+        return None;
+    }
+    let blocks = Blocks::new(record);
+    let whole = blocks.whole();
+    if whole.is_empty() {
+        return None;
+    }
+    let sides = [record.treatment, record.reference];
+    let is_slower = median(&differences(&whole)) >= 0.0;
+    let [slower, faster] = if is_slower {
+        sides
+    } else {
+        [sides[1], sides[0]]
+    };
+    let blocks = blocks.turned(is_slower);
+    let whole = blocks.whole();
+    let difference = differences(&whole);
+    let mut attributed = vec![0.0; difference.len()];
+    let mut rows = find_rows(&blocks, &difference, &mut attributed);
+    rows.sort_by(|a, b| {
+        let size = |row: &ExplainedRow| row.difference_ns.value.abs();
+        size(b).total_cmp(&size(a))
+    });
+    let rest: Vec<f64> = subtract(&difference, &attributed);
+    let medians = [0, 1].map(|side| side_median(&whole, side));
+    let label = |index: usize| stored.treatments[index].label.clone();
+    Some(Explanation {
+        slower,
+        slower_label: label(slower),
+        faster,
+        faster_label: label(faster),
+        ratio: timed_ratio(stored, slower, faster).unwrap_or(medians[0] / medians[1]),
+        blocks: difference.len(),
+        blocks_needed: blocks_needed(),
+        difference_ns: estimate(&difference, CONFIDENCE),
+        rows,
+        not_attributed_share: share(&rest, &difference, CONFIDENCE),
+        not_attributed_ns: estimate(&rest, CONFIDENCE),
+        entries: test(&blocks.entries(), &difference, RowKind::Entry, ALPHA)
+            .into_iter()
+            .map(|(row, _)| row)
+            .collect(),
+        counts: counts(record, slower),
+        overheads: overheads(stored, record, [slower, faster]),
+        waits_for_cpu_ns: blocks.waits_for_cpu_ns,
+        notes: record.notes.clone(),
+    })
+}
+
+/// Times of the stacks of one trial, of an iteration.
+type Times = BTreeMap<(Activity, u32), f64>;
+
+/// The blocks that have both treatments.
+struct Blocks<'a> {
+    places: BTreeMap<(Activity, u32), Places>,
+    entries: BTreeMap<(Activity, u32), Option<String>>,
+    /// By block, the times of the slower treatment and of the faster.
+    pairs: Vec<[Times; 2]>,
+    waits_for_cpu_ns: f64,
+    record: &'a ProfileRecord,
+}
+
+impl<'a> Blocks<'a> {
+    fn new(record: &'a ProfileRecord) -> Self {
+        let mut of_block: BTreeMap<u32, [Option<Times>; 2]> = BTreeMap::new();
+        let mut blocks = Self {
+            places: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            pairs: Vec::new(),
+            waits_for_cpu_ns: 0.0,
+            record,
+        };
+        for trial in &record.trials {
+            let mut times = Times::new();
+            for (activity, stack, time_ns) in &trial.times {
+                let key = (*activity, *stack);
+                let time_ns = *time_ns as f64 / f64::from(trial.iterations.max(1));
+                match activity {
+                    // Other programs had it: that is the machine's doing.
+                    Activity::WaitsForCpu => {
+                        blocks.waits_for_cpu_ns += time_ns / record.trials.len() as f64;
+                    }
+                    _ => *times.entry(key).or_default() += time_ns,
+                }
+                blocks.place(key);
+            }
+            let side = usize::from(trial.treatment != record.treatment);
+            of_block.entry(trial.block).or_default()[side] = Some(times);
+        }
+        blocks.pairs = of_block
+            .into_values()
+            .filter_map(|[one, other]| Some([one?, other?]))
+            .collect();
+        blocks
+    }
+
+    fn place(&mut self, key: (Activity, u32)) {
+        if self.places.contains_key(&key) {
+            return;
+        }
+        let numbers = self.record.stacks.get(key.1 as usize).into_iter().flatten();
+        let frames: Vec<&ProfiledFunction> = numbers
+            .filter_map(|number| self.record.functions.get(*number as usize))
+            .collect();
+        self.places.insert(key, places(key.0, &frames));
+        self.entries.insert(key, entered_by(key.0, &frames));
+    }
+
+    fn turned(mut self, is_slower: bool) -> Self {
+        if !is_slower {
+            self.pairs.iter_mut().for_each(|pair| pair.reverse());
+        }
+        self
+    }
+
+    /// Time of each treatment by block.
+    fn whole(&self) -> Vec<[f64; 2]> {
+        let sum = |times: &Times| times.values().sum::<f64>();
+        self.pairs
+            .iter()
+            .map(|pair| [sum(&pair[0]), sum(&pair[1])])
+            .collect()
+    }
+
+    /// Times by name at a level, of the stacks that no listed row has.
+    fn at(&self, level: usize, listed: &[BTreeSet<String>]) -> Vec<Column> {
+        self.columns(|key| {
+            let places = &self.places[key];
+            let name = places[level].as_deref();
+            name.filter(|_| !is_listed(places, listed))
+        })
+    }
+
+    /// Times by the way into the kernel.
+    fn entries(&self) -> Vec<Column> {
+        self.columns(|key| self.entries[key].as_deref())
+    }
+
+    /// Times by name: the largest that have at least the least share.
+    fn columns<'b>(&'b self, name: impl Fn(&(Activity, u32)) -> Option<&'b str>) -> Vec<Column> {
+        let mut columns: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
+        for (block, pair) in self.pairs.iter().enumerate() {
+            for (side, times) in pair.iter().enumerate() {
+                for (key, time_ns) in times {
+                    if let Some(name) = name(key) {
+                        let zeros = || vec![[0.0; 2]; self.pairs.len()];
+                        columns.entry(name).or_insert_with(zeros)[block][side] += time_ns;
+                    }
+                }
+            }
+        }
+        let total: f64 = sum(&self.whole());
+        columns.retain(|_, column| sum(column) >= SHARE_MIN * total);
+        let owned = |(name, column): (&str, _)| (name.to_owned(), column);
+        let mut columns: Vec<Column> = columns.into_iter().map(owned).collect();
+        columns.sort_by(|a, b| sum(&b.1).total_cmp(&sum(&a.1)));
+        columns.truncate(ROWS_MAX);
+        columns
+    }
+}
+
+/// A name, and the times of the slower treatment and of the faster by block.
+type Column = (String, Vec<[f64; 2]>);
+
+fn is_listed(places: &Places, listed: &[BTreeSet<String>]) -> bool {
+    let has = |(names, place): (&BTreeSet<String>, &Option<String>)| {
+        place.as_ref().is_some_and(|name| names.contains(name))
+    };
+    listed.iter().zip(places).any(has)
+}
+
+fn find_rows(blocks: &Blocks<'_>, whole: &[f64], attributed: &mut [f64]) -> Vec<ExplainedRow> {
+    let mut listed = vec![BTreeSet::new(); KINDS.len()];
+    let mut rows = Vec::new();
+    for (level, kind) in KINDS.into_iter().enumerate() {
+        let columns = blocks.at(level, &listed);
+        for (row, series) in test(&columns, whole, kind, ALPHA / KINDS.len() as f64) {
+            for (sum, value) in attributed.iter_mut().zip(series) {
+                *sum += value;
+            }
+            listed[level].insert(row.name.clone());
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// The columns whose difference can be told from noise within an error budget, with
+/// their differences by block.
+fn test(
+    columns: &[Column],
+    whole: &[f64],
+    kind: RowKind,
+    alpha: f64,
+) -> Vec<(ExplainedRow, Vec<f64>)> {
+    let series = columns.iter().map(|(_, column)| differences(column));
+    let series: Vec<Vec<f64>> = series.collect();
+    let p_values: Vec<f64> = series.iter().map(|one| signed_rank_p(one)).collect();
+    let steps = holm(&p_values, alpha);
+    let tested = columns.iter().zip(series).zip(steps);
+    let listed = tested.filter(|(_, step)| step.rejected);
+    listed
+        .map(|(((name, column), series), step)| {
+            let confidence = 1.0 - step.level;
+            let row = ExplainedRow {
+                name: name.clone(),
+                kind,
+                slower_ns: side_median(column, 0),
+                faster_ns: side_median(column, 1),
+                difference_ns: estimate(&series, confidence),
+                share: share(&series, whole, confidence),
+            };
+            (row, series)
+        })
+        .collect()
+}
+
+fn side_median(pairs: &[[f64; 2]], side: usize) -> f64 {
+    median(&pairs.iter().map(|pair| pair[side]).collect::<Vec<_>>())
+}
+
+/// A part of the difference over the whole: block by block, or, where the whole of a
+/// block is of the other sign, over the estimate of the whole. `None` if the whole
+/// cannot be told from 0, so that a share of it means nothing.
+fn share(part: &[f64], whole: &[f64], confidence: f64) -> Option<Estimate> {
+    if whole.iter().all(|whole| *whole > 0.0) {
+        let shares: Vec<f64> = part
+            .iter()
+            .zip(whole)
+            .map(|(part, whole)| part / whole)
+            .collect();
+        return Some(estimate(&shares, confidence));
+    }
+    let whole = estimate(whole, CONFIDENCE);
+    let part = estimate(part, confidence);
+    (whole.low > 0.0).then(|| Estimate {
+        value: part.value / whole.value,
+        low: part.low / whole.value,
+        high: part.high / whole.value,
+        ..part
+    })
+}
+
+fn estimate(values: &[f64], confidence: f64) -> Estimate {
+    let interval = hodges_lehmann(values, confidence);
+    Estimate {
+        value: interval.estimate,
+        low: interval.low,
+        high: interval.high,
+        confidence: interval.confidence,
+    }
+}
+
+fn differences(pairs: &[[f64; 2]]) -> Vec<f64> {
+    pairs
+        .iter()
+        .map(|[slower, faster]| slower - faster)
+        .collect()
+}
+
+fn subtract(from: &[f64], what: &[f64]) -> Vec<f64> {
+    from.iter()
+        .zip(what)
+        .map(|(from, what)| from - what)
+        .collect()
+}
+
+fn sum(pairs: &[[f64; 2]]) -> f64 {
+    pairs.iter().flatten().sum()
+}
+
+/// Median of a treatment's timed trials, in nanoseconds of an iteration.
+fn timed_ns(stored: &StoredRun, treatment: usize) -> Option<f64> {
+    let is_timed = |trial: &&crate::run::TrialRecord| {
+        trial.treatment == treatment && trial.state == TrialState::Completed
+    };
+    let trials = stored.trials.iter().filter(is_timed);
+    let of_trial = trials.filter_map(|trial| Some(median(trial.samples.get("duration_ns")?)));
+    let durations: Vec<f64> = of_trial.collect();
+    (!durations.is_empty()).then(|| median(&durations))
+}
+
+/// The ratio in the timed trials, if it has the sign of the profiled ones.
+fn timed_ratio(stored: &StoredRun, slower: usize, faster: usize) -> Option<f64> {
+    let ratio = timed_ns(stored, slower)? / timed_ns(stored, faster)?;
+    (ratio >= 1.0).then_some(ratio)
+}
+
+fn overheads(
+    stored: &StoredRun,
+    record: &ProfileRecord,
+    treatments: [usize; 2],
+) -> Vec<ProfilingOverhead> {
+    let overhead = |treatment: usize| {
+        let trials = record
+            .trials
+            .iter()
+            .filter(|one| one.treatment == treatment);
+        let durations: Vec<f64> = trials
+            .map(|trial| {
+                let times = trial.times.iter();
+                let region_ns: f64 = times.map(|(_, _, time_ns)| *time_ns as f64).sum();
+                region_ns / f64::from(trial.iterations.max(1))
+            })
+            .collect();
+        let ratio = median(&durations) / timed_ns(stored, treatment)?;
+        Some(ProfilingOverhead { treatment, ratio })
+    };
+    treatments.into_iter().filter_map(overhead).collect()
+}
+
+/// What the treatments count differently, each metric tested for itself within one
+/// error budget.
+fn counts(record: &ProfileRecord, slower: usize) -> Vec<ExplainedCount> {
+    let mut columns: BTreeMap<&str, BTreeMap<u32, [Option<f64>; 2]>> = BTreeMap::new();
+    for trial in &record.trials {
+        let side = usize::from(trial.treatment != slower);
+        for (metric, value) in &trial.counts {
+            let column = columns.entry(metric).or_default();
+            column.entry(trial.block).or_default()[side] = Some(*value);
+        }
+    }
+    let mut compared: Vec<(&str, Vec<[f64; 2]>)> = Vec::new();
+    for (metric, column) in columns {
+        let both = column.into_values();
+        let pairs: Vec<[f64; 2]> = both
+            .filter_map(|[one, other]| Some([one?, other?]))
+            .collect();
+        let is_finite = differences(&pairs).iter().all(|one| one.is_finite());
+        if !pairs.is_empty() && is_finite {
+            compared.push((metric, pairs));
+        }
+    }
+    let series: Vec<Vec<f64>> = compared
+        .iter()
+        .map(|(_, pairs)| differences(pairs))
+        .collect();
+    let p_values: Vec<f64> = series.iter().map(|one| signed_rank_p(one)).collect();
+    let steps = holm(&p_values, ALPHA);
+    let listed = compared
+        .iter()
+        .zip(&series)
+        .zip(steps)
+        .filter(|(_, step)| step.rejected);
+    listed
+        .map(|(((metric, pairs), series), step)| ExplainedCount {
+            metric: (*metric).to_owned(),
+            slower: side_median(pairs, 0),
+            faster: side_median(pairs, 1),
+            difference: estimate(series, 1.0 - step.level),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

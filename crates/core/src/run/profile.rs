@@ -1,0 +1,58 @@
+//! Profiles of two treatments, as they are kept.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toll_wire::Activity;
+
+/// Trials that recorded where the time of two treatments goes. They stand beside the
+/// timed trials, which they would disturb.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileRecord {
+    /// Index of the treatment that is explained.
+    pub treatment: usize,
+    /// Index of the one that it is compared with.
+    pub reference: usize,
+    /// When the first trial began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Functions, which stacks name by their place here.
+    pub functions: Vec<ProfiledFunction>,
+    /// Stacks, the innermost function first, which trials name by their place here.
+    pub stacks: Vec<Vec<u32>>,
+    /// The trials in the order in which they ran.
+    pub trials: Vec<ProfiledTrial>,
+    /// What could not be recorded, and how to enable it.
+    pub notes: Vec<String>,
+}
+
+/// A function of the kernel or of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfiledFunction {
+    /// Its name, if the file has it.
+    pub name: Option<String>,
+    /// Name of the file without directories; `None` for the kernel, empty for code
+    /// of no file.
+    pub file: Option<String>,
+}
+
+/// One trial that was profiled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfiledTrial {
+    /// Block, from 0.
+    pub block: u32,
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// Timed iterations, which all times are of.
+    pub iterations: u32,
+    /// Samples that were taken.
+    pub samples: u64,
+    /// Activity, stack and nanoseconds; together the timed regions.
+    #[schemars(with = "Vec<(String, u32, u64)>")]
+    pub times: Vec<(Activity, u32, u64)>,
+    /// What was counted of an iteration, by metric.
+    pub counts: BTreeMap<String, f64>,
+}

@@ -1,0 +1,503 @@
+//! From what was recorded to where each moment of the timed regions went.
+//!
+//! A moment goes to the main thread while it is on a CPU; else, in equal parts, to
+//! the other threads that are; else to a wait: the main thread's own, or, where
+//! other processes live for which it waits, the wait that ends next.
+
+use std::collections::{BTreeSet, HashMap};
+
+use toll_wire::{Activity, CodeAddress, Profile, ProfiledStack};
+
+use super::mappings::Mappings;
+use super::record::{Event, Recording, What};
+use super::sampling::Clocking;
+
+/// A timed region, by the clock of the events.
+#[derive(Debug, Clone, Copy)]
+pub struct Region {
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+/// What a region is the time of.
+#[derive(Debug, Clone, Copy)]
+pub enum Timed {
+    /// Work of a thread, by process and thread, which is on a CPU when a region begins.
+    Thread((u32, u32)),
+    /// A command, by its first process, from before a thread starts it.
+    Command { process: u32, starter: u32 },
+}
+
+/// A stack of some process as it was recorded.
+type RawStack = (u32, u32);
+
+#[derive(Debug, Clone, Copy)]
+struct Off {
+    preempted: bool,
+    at: Option<RawStack>,
+}
+
+/// Times by what was done, over any number of recordings.
+#[derive(Debug, Default)]
+pub struct Tally {
+    times: HashMap<(Activity, Vec<CodeAddress>), f64>,
+    mappings: Mappings,
+    region_ns: u64,
+    samples: u64,
+    pub lost: u64,
+}
+
+/// The threads of one recording as time goes by.
+struct Threads {
+    main: u32,
+    main_process: u32,
+    on_cpu: BTreeSet<u32>,
+    off_cpu: HashMap<u32, Off>,
+    /// Where a thread is about to leave its CPU.
+    leaves_at: HashMap<u32, RawStack>,
+    /// Processes beside the main one, by how many of their threads live.
+    others: HashMap<u32, usize>,
+    /// The thread that starts the command, and whether it is on a CPU.
+    starter: Option<(u32, bool)>,
+    /// Whether the main thread runs what is timed.
+    is_begun: bool,
+}
+
+/// Times of one recording, whose stacks are numbers yet.
+#[derive(Default)]
+struct Raw {
+    /// Weights of samples.
+    sampled: HashMap<RawStack, f64>,
+    waits: HashMap<(Activity, Option<RawStack>), f64>,
+    on_cpu_ns: f64,
+    /// A wait of which is not known yet whose it is.
+    pending_ns: f64,
+}
+
+impl Tally {
+    pub fn new(mappings: Mappings) -> Self {
+        Self {
+            mappings,
+            ..Self::default()
+        }
+    }
+
+    /// Adds regions of a recording.
+    pub fn add(
+        &mut self,
+        recording: &Recording,
+        regions: &[Region],
+        timed: Timed,
+        clocking: Clocking,
+    ) {
+        let mut threads = Threads::new(timed);
+        let mut resolver = Resolver::default();
+        let mut raw = Raw::default();
+        let mut events = recording.events.iter().peekable();
+        for region in regions {
+            if let Timed::Thread((_, thread)) = timed {
+                threads.switch_in(thread);
+            }
+            let mut now_ns = region.start_ns;
+            while let Some(event) = events.next_if(|event| event.time_ns < region.end_ns) {
+                if event.time_ns > now_ns {
+                    raw.charge((event.time_ns - now_ns) as f64, &threads);
+                    now_ns = event.time_ns;
+                }
+                self.samples += u64::from(matches!(event.what, What::Sample { .. }));
+                resolver.see(event, recording, &mut self.mappings);
+                raw.see(event, &mut threads, event.time_ns >= region.start_ns);
+            }
+            raw.charge((region.end_ns.saturating_sub(now_ns)) as f64, &threads);
+            raw.settle(Activity::Blocked, threads.wait_of(threads.main));
+            self.region_ns += region.end_ns - region.start_ns;
+        }
+        self.lost += recording.lost;
+        self.take(&raw, &resolver, clocking);
+    }
+
+    fn take(&mut self, raw: &Raw, resolver: &Resolver, clocking: Clocking) {
+        let weights: f64 = raw.sampled.values().sum();
+        let frames = |stack: &RawStack| resolver.frames.get(stack).cloned().unwrap_or_default();
+        let mut add = |activity, frames, time_ns: f64| {
+            if time_ns > 0.0 {
+                *self.times.entry((activity, frames)).or_default() += time_ns;
+            }
+        };
+        // Without samples of the kernel, what is left is the kernel's.
+        let (scale, rest) = match clocking {
+            Clocking::UserTimer => (
+                (raw.on_cpu_ns / weights).min(1.0),
+                (raw.on_cpu_ns - weights).max(0.0),
+            ),
+            _ if weights > 0.0 => (raw.on_cpu_ns / weights, 0.0),
+            _ => (0.0, raw.on_cpu_ns),
+        };
+        for (stack, weight) in &raw.sampled {
+            add(Activity::OnCpu, frames(stack), weight * scale);
+        }
+        let unsampled = match clocking {
+            Clocking::UserTimer => Activity::OnCpuInKernel,
+            _ => Activity::OnCpu,
+        };
+        add(unsampled, Vec::new(), rest);
+        for ((activity, stack), time_ns) in &raw.waits {
+            let frames = stack.as_ref().map(frames).unwrap_or_default();
+            add(*activity, frames, *time_ns);
+        }
+    }
+
+    pub fn into_profile(self, notes: Vec<String>) -> Profile {
+        let stack = |((activity, frames), time_ns): (_, f64)| ProfiledStack {
+            activity,
+            frames,
+            time_ns,
+        };
+        let mut stacks: Vec<ProfiledStack> = self.times.into_iter().map(stack).collect();
+        stacks.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns));
+        Profile {
+            region_ns: self.region_ns,
+            samples: self.samples,
+            files: self.mappings.into_files(),
+            stacks,
+            notes,
+        }
+    }
+}
+
+/// What the addresses of stacks stand for, found while the process has them mapped.
+#[derive(Default)]
+struct Resolver {
+    frames: HashMap<RawStack, Vec<CodeAddress>>,
+}
+
+impl Resolver {
+    fn see(&mut self, event: &Event, recording: &Recording, mappings: &mut Mappings) {
+        let process = event.process;
+        match &event.what {
+            What::Sample { stack, .. } | What::LeavesAt { stack } => {
+                let addresses = &recording.stacks[*stack as usize];
+                let resolve = || mappings.resolve(process, addresses);
+                self.frames.entry((process, *stack)).or_insert_with(resolve);
+            }
+            What::Exec => mappings.clear(process),
+            What::Begins { parent_process } if *parent_process != process => {
+                mappings.copy(*parent_process, process);
+            }
+            What::Maps(mapping) => mappings.add(process, mapping.clone()),
+            _ => {}
+        }
+    }
+}
+
+impl Threads {
+    fn new(timed: Timed) -> Self {
+        let (main_process, main, starter) = match timed {
+            Timed::Thread((process, thread)) => (process, thread, None),
+            Timed::Command { process, starter } => (process, process, Some((starter, true))),
+        };
+        Self {
+            main,
+            main_process,
+            on_cpu: BTreeSet::new(),
+            off_cpu: HashMap::new(),
+            leaves_at: HashMap::new(),
+            others: HashMap::new(),
+            starter,
+            is_begun: starter.is_none(),
+        }
+    }
+
+    /// Whether what is timed runs: from its `execve` until its processes have ended.
+    fn has_work(&self) -> bool {
+        let lives = self.on_cpu.contains(&self.main) || self.off_cpu.contains_key(&self.main);
+        self.is_begun && (lives || !self.others.is_empty())
+    }
+
+    fn switch_in(&mut self, thread: u32) {
+        self.on_cpu.insert(thread);
+        self.off_cpu.remove(&thread);
+    }
+
+    fn wait_of(&self, thread: u32) -> Option<RawStack> {
+        self.off_cpu.get(&thread)?.at
+    }
+}
+
+impl Raw {
+    /// Gives a span of time to whoever has it.
+    fn charge(&mut self, span_ns: f64, threads: &Threads) {
+        let main = threads.off_cpu.get(&threads.main);
+        if !threads.has_work() {
+            // The starter, or the process before its `execve`, works or waits; else both
+            // could go on, and have no CPU.
+            let is_on_cpu = !threads.on_cpu.is_empty() || threads.starter.is_some_and(|one| one.1);
+            let activity = match is_on_cpu || main.is_some_and(|off| !off.preempted) {
+                true => Activity::StartAndEnd,
+                false => Activity::WaitsForCpu,
+            };
+            self.wait(activity, None, span_ns);
+            return;
+        }
+        if !threads.on_cpu.is_empty() {
+            self.on_cpu_ns += span_ns;
+            return;
+        }
+        let has_others = !threads.others.is_empty();
+        match main {
+            Some(off) if off.preempted => self.wait(Activity::WaitsForCpu, None, span_ns),
+            Some(off) if !has_others => self.wait(Activity::Blocked, off.at, span_ns),
+            _ => self.pending_ns += span_ns,
+        }
+    }
+
+    fn wait(&mut self, activity: Activity, at: Option<RawStack>, span_ns: f64) {
+        *self.waits.entry((activity, at)).or_default() += span_ns;
+    }
+
+    fn settle(&mut self, activity: Activity, at: Option<RawStack>) {
+        let pending_ns = std::mem::take(&mut self.pending_ns);
+        if pending_ns > 0.0 {
+            self.wait(activity, at, pending_ns);
+        }
+    }
+
+    fn see(&mut self, event: &Event, threads: &mut Threads, is_inside: bool) {
+        let (process, thread) = (event.process, event.thread);
+        if let Some((starter, is_on_cpu)) = &mut threads.starter
+            && *starter == thread
+        {
+            match event.what {
+                What::SwitchedIn | What::Sample { .. } => *is_on_cpu = true,
+                What::SwitchedOut { .. } => *is_on_cpu = false,
+                _ => {}
+            }
+            return;
+        }
+        match &event.what {
+            What::Sample { stack, period } => {
+                self.on_cpu_again(thread, threads);
+                let is_main = thread == threads.main;
+                if is_inside
+                    && threads.has_work()
+                    && (is_main || !threads.on_cpu.contains(&threads.main))
+                {
+                    let share = match is_main {
+                        true => 1.0,
+                        false => 1.0 / threads.on_cpu.len() as f64,
+                    };
+                    let weight = *period as f64 * share;
+                    *self.sampled.entry((process, *stack)).or_default() += weight;
+                }
+            }
+            What::LeavesAt { stack } => {
+                threads.leaves_at.insert(thread, (process, *stack));
+            }
+            What::SwitchedOut { preempted } => {
+                threads.on_cpu.remove(&thread);
+                let off = Off {
+                    preempted: *preempted,
+                    at: threads.leaves_at.remove(&thread),
+                };
+                threads.off_cpu.insert(thread, off);
+            }
+            What::Exec => {
+                threads.is_begun |= thread == threads.main;
+                self.on_cpu_again(thread, threads);
+            }
+            What::SwitchedIn => self.on_cpu_again(thread, threads),
+            What::Begins { .. } if process != threads.main_process => {
+                *threads.others.entry(process).or_default() += 1;
+            }
+            What::Ends => {
+                threads.on_cpu.remove(&thread);
+                threads.off_cpu.remove(&thread);
+                if let Some(living) = threads.others.get_mut(&process) {
+                    *living -= 1;
+                    if *living == 0 {
+                        threads.others.remove(&process);
+                    }
+                }
+            }
+            What::Begins { .. } | What::Maps(_) => {}
+        }
+    }
+
+    /// A thread is on a CPU: a wait that nobody had yet was its own.
+    fn on_cpu_again(&mut self, thread: u32, threads: &mut Threads) {
+        let off = threads.off_cpu.get(&thread);
+        match off {
+            Some(off) if !off.preempted => self.settle(Activity::Blocked, off.at),
+            _ => self.settle(Activity::WaitsForCpu, None),
+        }
+        threads.switch_in(thread);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Mapping;
+    use super::*;
+
+    const MAIN: u32 = 10;
+    const STARTER: u32 = 1;
+    const USER: u64 = 0_u64.wrapping_sub(512);
+
+    /// A recording of events at microseconds, each of a process and a thread of it. A
+    /// stack is an address in the one file that the main process has mapped.
+    fn recording(events: &[(u64, u32, u32, What)]) -> Recording {
+        let mapping = Mapping {
+            start: 0,
+            end: 1000,
+            offset: 0,
+            file: "/bin/prog".into(),
+        };
+        let event = |(time_us, process, thread, what): &(u64, u32, u32, What)| Event {
+            time_ns: time_us * 1000,
+            process: *process,
+            thread: *thread,
+            what: what.clone(),
+        };
+        let mut recording = Recording::default();
+        recording.stacks = (0..10).map(|address| vec![USER, address]).collect();
+        recording.events = events.iter().map(event).collect();
+        let at = recording
+            .events
+            .iter()
+            .position(|event| event.what == What::Exec);
+        let maps = Event {
+            what: What::Maps(mapping),
+            ..recording.events[at.unwrap_or(0)].clone()
+        };
+        recording.events.insert(at.map_or(0, |at| at + 1), maps);
+        recording
+    }
+
+    /// Microseconds by activity and address.
+    fn split(
+        events: &[(u64, u32, u32, What)],
+        end_us: u64,
+        timed: Timed,
+    ) -> Vec<(Activity, u64, f64)> {
+        let region = Region {
+            start_ns: 0,
+            end_ns: end_us * 1000,
+        };
+        let mut tally = Tally::default();
+        tally.add(&recording(events), &[region], timed, Clocking::Timer);
+        let profile = tally.into_profile(Vec::new());
+        let sum: f64 = profile.stacks.iter().map(|stack| stack.time_ns).sum();
+        assert!((sum - region.end_ns as f64).abs() < 1.0, "{profile:?}");
+        let row = |stack: &ProfiledStack| {
+            let address = match stack.frames.first() {
+                Some(CodeAddress::File(0, offset)) => *offset,
+                _ => 99,
+            };
+            (stack.activity, address, (stack.time_ns / 1000.0).round())
+        };
+        let mut rows: Vec<_> = profile.stacks.iter().map(row).collect();
+        rows.sort_by_key(|row| (row.0, row.1));
+        rows
+    }
+
+    fn sample(stack: u32) -> What {
+        What::Sample { stack, period: 1 }
+    }
+
+    const OUT: What = What::SwitchedOut { preempted: false };
+    const PREEMPTED: What = What::SwitchedOut { preempted: true };
+    const COMMAND: Timed = Timed::Command {
+        process: MAIN,
+        starter: STARTER,
+    };
+
+    #[test]
+    fn a_command_s_time_is_its_start_its_work_its_waits_and_its_end() {
+        let events = [
+            (10, STARTER, STARTER, OUT),
+            (20, MAIN, MAIN, What::SwitchedIn),
+            (30, MAIN, MAIN, What::Exec),
+            (40, MAIN, MAIN, sample(1)),
+            (45, MAIN, MAIN, sample(1)),
+            (46, MAIN, MAIN, sample(2)),
+            (60, MAIN, MAIN, What::LeavesAt { stack: 3 }),
+            (60, MAIN, MAIN, OUT),
+            (100, MAIN, MAIN, What::SwitchedIn),
+            (110, MAIN, MAIN, PREEMPTED),
+            (150, MAIN, MAIN, What::SwitchedIn),
+            (170, MAIN, MAIN, What::Ends),
+            (175, STARTER, STARTER, What::SwitchedIn),
+        ];
+        let rows = split(&events, 200, COMMAND);
+        assert_eq!(
+            rows,
+            [
+                // 30 to 60, 100 to 110 and 150 to 170, by samples.
+                (Activity::OnCpu, 1, 40.0),
+                (Activity::OnCpu, 2, 20.0),
+                (Activity::Blocked, 3, 40.0),
+                // Before the process first ran, while it was preempted, and until the
+                // starter ran again.
+                (Activity::WaitsForCpu, 99, 10.0 + 40.0 + 5.0),
+                (Activity::StartAndEnd, 99, 10.0 + 10.0 + 25.0),
+            ]
+        );
+    }
+
+    #[test]
+    fn while_a_shell_waits_the_time_is_that_of_what_it_started() {
+        let child = 20;
+        let begins = What::Begins {
+            parent_process: MAIN,
+        };
+        let events = [
+            (0, MAIN, MAIN, What::Exec),
+            (0, STARTER, STARTER, OUT),
+            (0, child, child, begins),
+            (10, MAIN, MAIN, What::LeavesAt { stack: 1 }),
+            (10, MAIN, MAIN, OUT),
+            (10, child, child, What::SwitchedIn),
+            (20, child, child, sample(2)),
+            // Nobody runs: the wait that ends next is the child's.
+            (40, child, child, What::LeavesAt { stack: 3 }),
+            (40, child, child, OUT),
+            (90, child, child, What::SwitchedIn),
+            (95, child, child, What::Ends),
+            (95, MAIN, MAIN, What::SwitchedIn),
+            (100, MAIN, MAIN, What::Ends),
+        ];
+        let rows = split(&events, 100, COMMAND);
+        let expected = [(Activity::OnCpu, 2, 50.0), (Activity::Blocked, 3, 50.0)];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_thread_s_moments_are_its_own_and_else_shared_by_those_that_run() {
+        let timed = Timed::Thread((MAIN, MAIN));
+        let events = [
+            (0, MAIN, 11, What::SwitchedIn),
+            (5, MAIN, 11, sample(5)),
+            (10, MAIN, MAIN, sample(1)),
+            (20, MAIN, MAIN, sample(1)),
+            (50, MAIN, MAIN, What::LeavesAt { stack: 2 }),
+            (50, MAIN, MAIN, OUT),
+            (50, MAIN, 12, What::SwitchedIn),
+            (60, MAIN, 11, sample(3)),
+            (60, MAIN, 12, sample(4)),
+            (70, MAIN, 11, OUT),
+            (70, MAIN, 12, OUT),
+            (100, MAIN, MAIN, What::SwitchedIn),
+        ];
+        let rows = split(&events, 100, timed);
+        let share = (70.0_f64 / 3.0 / 2.0).round();
+        assert_eq!(
+            rows,
+            [
+                (Activity::OnCpu, 1, (70.0_f64 * 2.0 / 3.0).round()),
+                (Activity::OnCpu, 3, share),
+                (Activity::OnCpu, 4, share),
+                (Activity::Blocked, 2, 30.0),
+            ]
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! `toll why`, and what `toll run --why` does after a run.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+
+use super::run::{WorkDirectories, exit_code_of, profile};
+use super::{Failure, output};
+use crate::claim::Run;
+use crate::claim::model::Comparison;
+use crate::environment::paths;
+use crate::report::terminal;
+use crate::store::Store;
+use crate::trial::RunLock;
+
+#[derive(Debug, Args)]
+pub(super) struct WhyArguments {
+    /// Run: its number, the start of its identity, or `last`
+    #[arg(default_value = "last")]
+    run: String,
+    /// Label of the treatment to explain, as `toll show` has it [default: the one
+    /// that differs most from what it is compared with]
+    #[arg(long, value_name = "LABEL")]
+    treatment: Option<String>,
+    /// Label of the treatment to compare it with [default: the run's reference]
+    #[arg(long, value_name = "LABEL")]
+    reference: Option<String>,
+    /// Show what was found before, and run nothing
+    #[arg(long, conflicts_with_all = ["treatment", "reference"])]
+    stored: bool,
+    #[command(flatten)]
+    directories: WorkDirectories,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    quiet: bool,
+}
+
+pub(super) fn run(arguments: &WhyArguments, path: &Path) -> anyhow::Result<ExitCode> {
+    if arguments.stored {
+        let store = Store::read(path)?;
+        let run = output::load_run(&store, &arguments.run)?;
+        if run.analysis.explanations.is_empty() {
+            bail!(Failure::Usage(format!(
+                "cannot show why: run {} was not profiled; leave out --stored",
+                run.stored.run.id
+            )));
+        }
+        show(
+            arguments,
+            &run,
+            &(0..run.analysis.explanations.len()).collect::<Vec<_>>(),
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let mut store = Store::open_existing(path)?;
+    let run = output::load_run(&store, &arguments.run)?;
+    let (id, pair) = (run.stored.run.id, pair(arguments, &run)?);
+    let interrupted = profile(
+        &mut store,
+        run.stored,
+        pair,
+        &arguments.directories,
+        arguments.quiet,
+    )?;
+    if let Some(signal) = interrupted {
+        output::note("interrupted; nothing of the profile is kept");
+        return Ok(exit_code_of(signal));
+    }
+    let run = output::load_run(&store, &id.to_string())?;
+    let is_of_pair = |index: &usize| {
+        let one = &run.analysis.explanations[*index];
+        pair.contains(&one.slower) && pair.contains(&one.faster)
+    };
+    let shown: Vec<usize> = (0..run.analysis.explanations.len())
+        .filter(is_of_pair)
+        .collect();
+    show(arguments, &run, &shown)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(arguments: &WhyArguments, run: &Run, shown: &[usize]) -> anyhow::Result<()> {
+    let explanations: Vec<_> = shown
+        .iter()
+        .map(|index| &run.analysis.explanations[*index])
+        .collect();
+    match arguments.json {
+        true => output::json(
+            &serde_json::json!({ "run": run.stored.run.id, "explanations": explanations }),
+        ),
+        false => {
+            let style = output::style();
+            let texts = explanations
+                .into_iter()
+                .map(|one| terminal::explanation(one, style));
+            output::result(&terminal::sections(texts))
+        }
+    }
+}
+
+/// The treatments that are meant: the named ones, or those that differ most.
+fn pair(arguments: &WhyArguments, run: &Run) -> anyhow::Result<[usize; 2]> {
+    let found = |label: &str| match run.stored.treatments.iter().find(|one| one.label == label) {
+        Some(treatment) => Ok(treatment.index),
+        None => {
+            let labels: Vec<&str> = run
+                .stored
+                .treatments
+                .iter()
+                .map(|one| one.label.as_str())
+                .collect();
+            bail!(Failure::Usage(format!(
+                "cannot explain {label}: no treatment of the run has that label; labels are {}",
+                labels.join(", ")
+            )))
+        }
+    };
+    let treatment = arguments.treatment.as_deref().map(found).transpose()?;
+    let reference = arguments.reference.as_deref().map(found).transpose()?;
+    let pair = match (treatment, reference) {
+        (Some(treatment), Some(reference)) => [treatment, reference],
+        (treatment, reference) => {
+            let fits = |[one, other]: &[usize; 2]| {
+                treatment.is_none_or(|wanted| wanted == *one)
+                    && reference.is_none_or(|wanted| wanted == *other)
+            };
+            most_different(run, fits)?
+        }
+    };
+    if pair[0] == pair[1] {
+        bail!(Failure::Usage(
+            "cannot explain a treatment by itself; name two".into()
+        ));
+    }
+    Ok(pair)
+}
+
+/// Of the compared pairs that fit, the one whose times differ most.
+///
+/// # Errors
+/// If none was compared.
+pub(super) fn most_different(
+    run: &Run,
+    fits: impl Fn(&[usize; 2]) -> bool,
+) -> anyhow::Result<[usize; 2]> {
+    let is_of_time = |one: &&Comparison| {
+        one.metric == run.analysis.primary_metric && one.metric.contains("duration")
+    };
+    let compared = run.analysis.comparisons.iter().filter(is_of_time);
+    let pairs = compared.map(|one| ([one.treatment, one.reference], one.ratio.value.ln().abs()));
+    let most = pairs
+        .filter(|(pair, _)| fits(pair))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    most.map(|(pair, _)| pair).ok_or_else(|| {
+        Failure::Usage(format!(
+            "cannot explain run {}: it compares no times of these treatments; name two with \
+             --treatment and --reference of `toll why`",
+            run.stored.run.id
+        ))
+        .into()
+    })
+}

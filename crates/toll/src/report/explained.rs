@@ -1,0 +1,112 @@
+//! The words of an explanation, for every kind of report.
+
+use crate::claim::model::{Estimate, ExplainedRow, Explanation};
+use crate::format;
+use crate::report::words::plural;
+
+/// Rows that the sentence names.
+const NAMED_MAX: usize = 3;
+
+/// An explanation in one sentence.
+pub fn sentence(one: &Explanation) -> String {
+    let difference = format!(
+        "{} takes {} times as long as {}",
+        one.slower_label,
+        format::ratio(one.ratio),
+        one.faster_label
+    );
+    let named: Vec<String> = one
+        .rows
+        .iter()
+        .take(NAMED_MAX)
+        .enumerate()
+        .map(part)
+        .collect();
+    match named.is_empty() {
+        true if one.blocks < one.blocks_needed => format!(
+            "{difference}: {} cannot tell why; at least {} can",
+            plural(one.blocks, "block"),
+            one.blocks_needed
+        ),
+        true => format!("{difference}: nothing that differs can be told from noise"),
+        false => format!("{difference}: {}", named.join(", ")),
+    }
+}
+
+fn part((index, row): (usize, &ExplainedRow)) -> String {
+    let size = match &row.share {
+        Some(one) => share(one),
+        None => format::interval(&row.difference_ns, "ns"),
+    };
+    match index {
+        0 => format!("{size} of the difference is {}", row.name),
+        _ => format!("{size} {}", row.name),
+    }
+}
+
+/// The rows that are worth a line, and how many are not: each under 1 % of the
+/// difference.
+pub fn shown_rows<'a>(
+    rows: &'a [ExplainedRow],
+    one: &Explanation,
+) -> (Vec<&'a ExplainedRow>, usize) {
+    let least_ns = 0.01 * one.difference_ns.value.abs();
+    let is_shown = |row: &&ExplainedRow| row.difference_ns.value.abs() >= least_ns;
+    let shown: Vec<&ExplainedRow> = rows.iter().filter(is_shown).collect();
+    let left_out = rows.len() - shown.len();
+    (shown, left_out)
+}
+
+/// A share with its interval: `71 % [69, 73]`.
+pub fn share(one: &Estimate) -> String {
+    let percent = |share: f64| format!("{:.0}", share * 100.0);
+    format!(
+        "{} % [{}, {}]",
+        percent(one.value),
+        percent(one.low),
+        percent(one.high)
+    )
+}
+
+/// What a reader of an explanation must know.
+pub fn notes(one: &Explanation) -> Vec<String> {
+    let mut notes = vec![format!(
+        "all rows hold together with 95 %; {} of profiled trials beside the timed ones",
+        plural(one.blocks, "block")
+    )];
+    let left_out = shown_rows(&one.rows, one).1;
+    if left_out > 0 {
+        notes.push(format!(
+            "{} under 1 % each {} left out; --json has them",
+            plural(left_out, "row"),
+            if left_out == 1 { "is" } else { "are" }
+        ));
+    }
+    let overheads: Vec<String> = one
+        .overheads
+        .iter()
+        .map(|overhead| format::ratio(overhead.ratio))
+        .collect();
+    if !overheads.is_empty() {
+        notes.push(format!(
+            "profiled trials took {} times the time of timed ones, slower treatment first",
+            overheads.join(" and ")
+        ));
+    }
+    if one.waits_for_cpu_ns > 0.0 {
+        notes.push(format!(
+            "left out: {} of an iteration in which other programs had the CPU",
+            format::duration_ns(one.waits_for_cpu_ns)
+        ));
+    }
+    notes.extend(one.notes.iter().cloned());
+    notes
+}
+
+/// The unit of something that is counted.
+pub fn counted_unit(metric: &str) -> &'static str {
+    match metric.ends_with("_bytes") {
+        true => "bytes",
+        false => "count",
+    }
+}

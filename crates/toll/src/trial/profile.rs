@@ -1,0 +1,238 @@
+//! Trials that record where the time of two treatments goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use toll_stats::{Rng, median};
+use toll_wire::{Outcome, Profile, Sample, TrialData, Workload};
+
+use super::probe::ProbeOptions;
+use super::{Event, Observer, Session, SessionError};
+use crate::environment::symbols::Symbols;
+use crate::run::{ProfileRecord, ProfiledTrial};
+use crate::store::TrialState;
+
+/// Most blocks, and time after which there are no more than are needed.
+const BLOCKS_MAX: u32 = 20;
+const BUDGET: Duration = Duration::from_secs(10);
+
+/// Least time of a profiled trial's regions, so that it has some 200 samples. Short
+/// work is repeated within the trial.
+const REGION_NS: f64 = 50e6;
+const ITERATIONS_MAX: f64 = 200.0;
+
+/// Why no profile was made.
+#[derive(Debug)]
+pub enum ProfileEnd {
+    Made(Box<ProfileRecord>),
+    Interrupted(i32),
+    /// A trial failed, with its message.
+    Failed(String),
+}
+
+impl Session<'_> {
+    /// Profiles two treatments in blocks of both, in random order.
+    pub fn profile(
+        &mut self,
+        pair: [usize; 2],
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<ProfileEnd, SessionError> {
+        // The set-up is for these two alone.
+        for treatment in &mut self.plan.treatments {
+            if !pair.contains(&treatment.index) {
+                treatment.skipped = Some("it is not profiled".to_owned());
+            }
+        }
+        let mut set_up = BTreeSet::new();
+        let outcome = match self.set_up(&mut set_up) {
+            Ok(None) => {
+                self.interrupt.defer_pauses();
+                let end = self.profile_blocks(pair, seed, observer);
+                self.interrupt.let_pauses();
+                Ok(end)
+            }
+            Ok(Some(signal)) => Ok(ProfileEnd::Interrupted(signal)),
+            Err(error) => Err(error),
+        };
+        let cleaned = self.clean_up(&set_up);
+        self.end_servers();
+        let end = outcome?;
+        Ok(match cleaned? {
+            Some(signal) => ProfileEnd::Interrupted(signal),
+            None => end,
+        })
+    }
+
+    fn profile_blocks(
+        &mut self,
+        pair: [usize; 2],
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> ProfileEnd {
+        let mut record = ProfileRecord {
+            treatment: pair[0],
+            reference: pair[1],
+            started_at: jiff::Timestamp::now().to_string(),
+            ..ProfileRecord::default()
+        };
+        let mut symbols = Symbols::default();
+        let mut rng = Rng::new(seed);
+        let begin = Instant::now();
+        let needed = u32::try_from(toll_core::explain::blocks_needed()).unwrap_or(u32::MAX);
+        let mut block = 0;
+        while block < needed || (block < BLOCKS_MAX && begin.elapsed() < BUDGET) {
+            let mut order = pair;
+            if rng.below(2) == 1 {
+                order.reverse();
+            }
+            for (done, treatment) in order.into_iter().enumerate() {
+                let label = format!("profile: {}", self.plan.treatments[treatment].label);
+                let (label, of) = (label.as_str(), pair.len());
+                observer.notice(&Event::TrialStarts { done, of, label });
+                let Some(trial) = self.unpaused_profile(block, treatment, observer) else {
+                    return ProfileEnd::Interrupted(self.interrupt.signal().unwrap_or_default());
+                };
+                let data = trial.map(|mut data| Some((data.profile.take()?, data.samples)));
+                match data {
+                    Ok(Some((profile, samples))) => {
+                        keep(
+                            &mut record,
+                            &mut symbols,
+                            block,
+                            treatment,
+                            &profile,
+                            &samples,
+                        );
+                    }
+                    Ok(None) => {
+                        let kind = "work of this kind cannot be profiled; profile another method";
+                        return ProfileEnd::Failed(kind.to_owned());
+                    }
+                    Err(message) => return ProfileEnd::Failed(message),
+                }
+            }
+            block += 1;
+            let elapsed = begin.elapsed();
+            observer.notice(&Event::BlockEnds {
+                blocks: block,
+                elapsed,
+            });
+        }
+        ProfileEnd::Made(Box::new(record))
+    }
+
+    /// One profiled trial, made anew if a pause ended it; `None` if a signal did.
+    fn unpaused_profile(
+        &mut self,
+        block: u32,
+        treatment: usize,
+        observer: &mut dyn Observer,
+    ) -> Option<Result<Box<TrialData>, String>> {
+        loop {
+            self.pause_if_asked(observer);
+            let trial = self.profile_trial(block, treatment);
+            if trial.is_some() || self.interrupt.signal().is_some() {
+                return trial;
+            }
+        }
+    }
+
+    /// One profiled trial; `None` if an interrupt ended it.
+    fn profile_trial(
+        &mut self,
+        block: u32,
+        treatment: usize,
+    ) -> Option<Result<Box<TrialData>, String>> {
+        let seed = self.plan.trial_seed(block, treatment);
+        let mut request = match self.request(treatment, seed) {
+            Ok(request) => request,
+            Err(message) => return Some(Err(message)),
+        };
+        request.profile = true;
+        request.counters.clear();
+        request.iterations = request.iterations.max(self.profiled_iterations(treatment));
+        if let Workload::Command(command) = &mut request.workload {
+            command.capture_bytes_max = 0;
+        }
+        let limit_bytes = self.memory_limit_bytes(treatment);
+        let options = ProbeOptions {
+            limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
+            padding_bytes: self.plan.padding_bytes(block, treatment),
+            next_padding_bytes: None,
+            timeout: self.experiment.run.trial_timeout(false),
+        };
+        let outcome = self
+            .probe
+            .run(&request, &options, &mut self.prestarted, self.interrupt)?;
+        Some(match outcome {
+            Outcome::Completed(data) => Ok(data),
+            Outcome::Failed(failure) => Err(failure.message),
+        })
+    }
+
+    /// Iterations of a treatment that together last long enough for its samples.
+    fn profiled_iterations(&self, treatment: usize) -> u32 {
+        let is_timed = |trial: &&crate::store::TrialRecord| {
+            trial.treatment == treatment && trial.state == TrialState::Completed
+        };
+        let trials = self.trials.iter().filter(is_timed);
+        let durations = trials.filter_map(|trial| Some(median(trial.samples.get("duration_ns")?)));
+        let durations: Vec<f64> = durations.collect();
+        match durations.is_empty() {
+            true => 1,
+            false => (REGION_NS / median(&durations))
+                .ceil()
+                .clamp(1.0, ITERATIONS_MAX) as u32,
+        }
+    }
+}
+
+/// Adds a trial to a record, under the names of its functions.
+fn keep(
+    record: &mut ProfileRecord,
+    symbols: &mut Symbols,
+    block: u32,
+    treatment: usize,
+    profile: &Profile,
+    samples: &[Sample],
+) {
+    let times = symbols.add(profile, record);
+    for note in &profile.notes {
+        if !record.notes.contains(note) {
+            record.notes.push(note.clone());
+        }
+    }
+    record.trials.push(ProfiledTrial {
+        block,
+        treatment,
+        iterations: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+        samples: profile.samples,
+        times,
+        counts: counts(samples),
+    });
+}
+
+/// What was counted of an iteration: all metrics but times and what follows from them.
+fn counts(samples: &[Sample]) -> BTreeMap<String, f64> {
+    const COUNTED: [&str; 6] = [
+        "minor_faults",
+        "major_faults",
+        "voluntary_switches",
+        "block_input_bytes",
+        "block_output_bytes",
+        "calls",
+    ];
+    let counted = COUNTED.iter().filter_map(|name| {
+        let values: Option<Vec<f64>> = samples
+            .iter()
+            .map(|sample| sample.metrics.get(*name).copied())
+            .collect();
+        let values = values.filter(|values| !values.is_empty())?;
+        Some((
+            (*name).to_owned(),
+            values.iter().sum::<f64>() / values.len() as f64,
+        ))
+    });
+    counted.collect()
+}
