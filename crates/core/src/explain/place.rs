@@ -118,6 +118,10 @@ fn context(names: &[&str]) -> Option<String> {
         }
         if is_system_call_entry(name) {
             let call = names[..index].last();
+            // Such as a task switch on the way out.
+            if call.is_some_and(|name| is_entry(name)) {
+                return Some(SYSTEM_CALLS.to_owned());
+            }
             return Some(
                 call.map_or("a system call", |name| system_call(name))
                     .to_owned(),
@@ -242,6 +246,15 @@ mod tests {
             "system-call entry and exit"
         );
         assert_eq!(on_cpu(&[SYSTEM_CALL_RETURN]), "system-call entry and exit");
+        let switch = [
+            &["finish_task_switch", "exit_to_user_mode_loop"][..],
+            &entry,
+        ]
+        .concat();
+        assert_eq!(
+            on_cpu(&switch),
+            "finish_task_switch (system-call entry and exit)"
+        );
         let fault = [
             "clear_page_erms",
             "handle_mm_fault",

@@ -156,8 +156,10 @@ fn explanations(run: &Run) -> Vec<Value> {
     run.analysis.explanations.iter().map(one).collect()
 }
 
-/// The drawing of a document of its own as a part of a page.
+/// The drawing of a document of its own as a part of a page, whose style it gets: its
+/// own would be that of the whole page.
 fn inline(svg: &str) -> Value {
+    let svg = &flame::without(svg, "<style", "</style>");
     let begin = svg.find("<svg").unwrap_or(0);
     let namespaces = [
         " xmlns=\"http://www.w3.org/2000/svg\"",

@@ -51,7 +51,19 @@ fn draw(record: &ProfileRecord, one: &Explanation, name: String) -> Option<Flame
     let mut svg = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut svg).ok()?;
     let svg = String::from_utf8(svg).ok()?;
+    // The library leaves settings of the script that it does not write.
+    let svg = without(&svg, "<script", "</script>").replacen(" onload=\"init(evt)\"", "", 1);
     Some(FlameGraph { name, svg })
+}
+
+/// A text without the first part from one mark to another.
+pub fn without(text: &str, from: &str, to: &str) -> String {
+    let begin = text.find(from);
+    let end = begin.and_then(|begin| Some(begin + text[begin..].find(to)? + to.len()));
+    match (begin, end) {
+        (Some(begin), Some(end)) => format!("{}{}", &text[..begin], &text[end..]),
+        _ => text.to_owned(),
+    }
 }
 
 /// Lines of a stack from the outermost function, with its time in an iteration of the
@@ -114,6 +126,12 @@ fn frame(function: &ProfiledFunction) -> String {
 mod tests {
     use super::*;
     use crate::run::ProfiledTrial;
+
+    #[test]
+    fn a_part_between_two_marks_is_cut_out() {
+        assert_eq!(without("a<b>c</b>d", "<b>", "</b>"), "ad");
+        assert_eq!(without("a<b>c", "<b>", "</b>"), "a<b>c");
+    }
 
     #[test]
     fn a_stack_is_one_line_with_both_times_and_hostile_names_stay_text() {

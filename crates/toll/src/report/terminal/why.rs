@@ -60,7 +60,7 @@ pub fn of_explanation(one: &Explanation, style: Style) -> Text {
 
 fn entries(one: &Explanation, style: Style) -> Text {
     let columns = [
-        Column::words("time in, with all that it called and waited for"),
+        Column::words("time in, all included"),
         Column::numbers("share"),
         Column::numbers("difference"),
     ];
