@@ -123,7 +123,7 @@ fn context(names: &[&str]) -> Option<String> {
                 return Some(SYSTEM_CALLS.to_owned());
             }
             return Some(
-                call.map_or("a system call", |name| system_call(name))
+                call.map_or(SYSTEM_CALLS, |name| system_call(name))
                     .to_owned(),
             );
         }
