@@ -10,7 +10,7 @@ use crate::spec::Experiment;
 /// Blocks at the begin that run every treatment: as many as an interval of 95 % takes.
 const FULL_BLOCKS: u32 = 6;
 /// After these, one block in so many does.
-const FULL_EVERY: u32 = 4;
+const FULL_EVERY: u32 = 16;
 
 /// The treatments that each claim compares; without claims, each treatment beside
 /// its reference.
@@ -40,7 +40,7 @@ pub(super) fn compared(experiment: &Experiment, treatments: &[Treatment]) -> Vec
 impl Plan {
     /// Indices of the treatments that a block runs, in their order. `open` are the
     /// treatments of each question that is not settled; without it, all are. A block
-    /// runs what open questions need; the first blocks, and one in four after them,
+    /// runs what open questions need; the first blocks, and one in sixteen after them,
     /// run everything, for figures, tables and twins.
     ///
     /// Treatments of one question stand together, since what disturbs a machine lasts

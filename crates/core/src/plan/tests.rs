@@ -128,8 +128,8 @@ fn the_order_of_blocks_is_pinned_by_the_seed() {
 
 proptest! {
     #[test]
-    fn the_first_blocks_and_one_in_four_run_every_treatment_once(seed: u64, number in 0u32..25_000) {
-        let block = if number < 6 { number } else { 4 * number + 3 };
+    fn the_first_blocks_and_one_in_sixteen_run_every_treatment_once(seed: u64, number in 0u32..25_000) {
+        let block = if number < 6 { number } else { 16 * number + 15 };
         let plan = Plan::new(&experiment(TWO_FACTORS), seed).unwrap();
         let mut order = plan.block_order(block, None);
         order.sort_unstable();
@@ -162,7 +162,7 @@ fn a_block_runs_what_is_open_and_the_sides_of_a_claim_stand_together() {
     let order = |block, open: Option<&[Vec<usize>]>| plan.block_order(block, open);
     // v is compared twice and stands beside one of the two at least.
     let is_neighbour = |block: &u32| {
-        let order = order(4 * block + 3, None);
+        let order = order(16 * block + 15, None);
         let place = |one: usize| order.iter().position(|other| *other == one).unwrap();
         place(0).abs_diff(place(1)) == 1 || place(0).abs_diff(place(2)) == 1
     };
@@ -178,9 +178,9 @@ fn a_block_runs_what_is_open_and_the_sides_of_a_claim_stand_together() {
     open.sort_unstable();
     assert_eq!(open, [0, 1]);
     assert_eq!(
-        order(11, Some(&[vec![1, 0]])).len(),
+        order(15, Some(&[vec![1, 0]])).len(),
         6,
-        "one in four runs all"
+        "one in sixteen runs all"
     );
 }
 
