@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::{Store, StoreError};
 
 /// Version of the tables below. A store of any other is refused.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// Marks the file as a store of this program (`PRAGMA application_id`), so
 /// that another program's database is never taken for one: "toll" in ASCII.
@@ -50,6 +50,12 @@ CREATE TABLE boots (
     record TEXT NOT NULL
 ) STRICT;
 CREATE INDEX boots_of_run ON boots (run_id);
+CREATE TABLE profiles (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES runs(id),
+    record TEXT NOT NULL
+) STRICT;
+CREATE INDEX profiles_of_run ON profiles (run_id);
 CREATE TABLE baselines (
     name TEXT NOT NULL,
     experiment TEXT NOT NULL,
@@ -57,17 +63,6 @@ CREATE TABLE baselines (
     saved_at TEXT NOT NULL,
     PRIMARY KEY (name, experiment)
 ) STRICT, WITHOUT ROWID;
-";
-
-/// Made on its own: stores that were begun without profiles get it when they are
-/// next written to.
-const PROFILES_TABLE: &str = "
-CREATE TABLE IF NOT EXISTS profiles (
-    id INTEGER PRIMARY KEY,
-    run_id INTEGER NOT NULL REFERENCES runs(id),
-    record TEXT NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS profiles_of_run ON profiles (run_id);
 ";
 
 impl Store {
@@ -270,7 +265,7 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     keep_a_log(connection)?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
     if let Found::Tables = found {
-        return Ok(connection.execute_batch(PROFILES_TABLE)?);
+        return Ok(());
     }
     // One transaction, so that two programs that start at once on a new store
     // do not both create the tables, and a kill leaves no half of them.
@@ -278,7 +273,6 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version == 0 {
         connection.execute_batch(TABLES)?;
-        connection.execute_batch(PROFILES_TABLE)?;
         connection.execute_batch(&format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}"
         ))?;

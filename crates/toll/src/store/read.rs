@@ -244,11 +244,6 @@ fn profiles(
     run_id: i64,
     hashed: &mut Hashed,
 ) -> Result<Vec<ProfileRecord>, StoreError> {
-    // A store that was begun without them, and is only read, has no table.
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'profiles'";
-    if connection.query_row(sql, [], |row| row.get::<_, i64>(0))? == 0 {
-        return Ok(Vec::new());
-    }
     let mut statement =
         connection.prepare("SELECT record FROM profiles WHERE run_id = ?1 ORDER BY id")?;
     let mut rows = statement.query([run_id])?;
