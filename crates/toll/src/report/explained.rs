@@ -59,7 +59,11 @@ pub fn shown_rows<'a>(
 
 /// A share with its interval: `71 % [69, 73]`.
 pub fn share(one: &Estimate) -> String {
-    let percent = |share: f64| format!("{:.0}", share * 100.0);
+    let percent = |share: f64| match (share * 100.0).round() {
+        negative @ ..0.0 => format!("−{}", -negative),
+        // Also of -0, which would have a sign.
+        other => format!("{}", other.abs()),
+    };
     format!(
         "{} % [{}, {}]",
         percent(one.value),
@@ -71,7 +75,7 @@ pub fn share(one: &Estimate) -> String {
 /// What a reader of an explanation must know.
 pub fn notes(one: &Explanation) -> Vec<String> {
     let mut notes = vec![format!(
-        "all rows hold together with 95 %; {} of profiled trials beside the timed ones",
+        "the intervals of each list hold together at a confidence of 95 %; {} of profiled trials",
         plural(one.blocks, "block")
     )];
     let left_out = shown_rows(&one.rows, one).1;
