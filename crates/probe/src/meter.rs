@@ -21,7 +21,7 @@ pub struct Meter {
     counters: Counters,
     storage: StorageMeter,
     scope: Scope,
-    /// Records where the time goes, if that is asked for.
+    /// Profiles the timed region, if the request says so.
     pub profiler: Option<Profiler>,
 }
 

@@ -21,7 +21,7 @@ pub struct Shape {
     /// Directions with the places of their descriptors among the arguments.
     pub ends: &'static [(Direction, usize)],
     pub role: Role,
-    /// Place of the count of bytes that is asked for.
+    /// Index of the argument that is the requested number of bytes.
     pub asked: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Functions of the kernel and of its modules, which a host's counts are told by.
+//! Symbols of the kernel and its modules; the host uses them to attribute counts to functions.
 
 use std::fs;
 

@@ -32,7 +32,7 @@ const STDERR_BYTES_MAX: usize = 4096;
 /// Time between looks whether a probe has ended after its answer.
 const END_POLL: Duration = Duration::from_micros(200);
 
-/// Runs a trial, and tells the kernel's functions if they are asked for.
+/// Runs a trial, and returns the kernel's symbols if the host requests them.
 pub fn run(trial: &GuestTrial, booted: Booted) -> (Outcome, Option<String>) {
     if let Err(failure) = trial.knobs.iter().try_for_each(set) {
         return (Outcome::Failed(failure), None);
