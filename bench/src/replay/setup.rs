@@ -210,6 +210,18 @@ impl Setup {
         Ok(world)
     }
 
+    /// The world in which a ratio has the value that its estimator finds in drawn trials:
+    /// the median of quotients is not the quotient of medians where both vary together.
+    pub fn as_estimated(&self, studied: &Studied) -> World {
+        let Target::Sum(terms) = &studied.target else {
+            return self.world.clone();
+        };
+        let mut world = self.drawn_world.clone();
+        let (node, sign) = terms[0];
+        world[node] += sign * self.nodes.centre(terms, studied.is_quotient());
+        world
+    }
+
     /// Whether a claim is about a quantity whose interval takes as long as a hundred others.
     #[must_use]
     pub fn is_slow(&self) -> bool {

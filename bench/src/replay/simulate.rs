@@ -184,7 +184,10 @@ fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
             None => Some(Truth::Recorded),
         };
         cases.push(truth.map(|truth| {
-            let (right, measured) = setup.truth(studied, &setup.world);
+            let (right, measured) = match truth {
+                Truth::Recorded => setup.truth(studied, &setup.as_estimated(studied)),
+                _ => setup.truth(studied, &setup.world),
+            };
             case(setup, studied, truth, measured, Some(right))
         }));
     }
