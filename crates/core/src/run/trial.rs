@@ -20,6 +20,9 @@ pub struct TrialRecord {
     pub started_at: String,
     /// How long it took in all, set-up and checks included, in nanoseconds.
     pub wall_ns: u64,
+    /// How long the run had taken when it ended, over all sessions and without pauses, in
+    /// nanoseconds.
+    pub run_ns: u64,
     /// How it ended.
     pub state: TrialState,
     /// The error's message, unless it completed.

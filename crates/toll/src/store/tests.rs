@@ -31,6 +31,7 @@ fn trial(block: u32, treatment: usize) -> TrialRecord {
         treatment,
         started_at: "2026-01-01T00:00:01Z".into(),
         wall_ns: 12,
+        run_ns: 15,
         samples: BTreeMap::from([("duration_ns".into(), vec![1.5, -0.0, f64::MAX])]),
         disturbance: BTreeMap::from([("steal_ns".into(), 3.0)]),
         notes: vec!["buffer 4096".into()],

@@ -11,8 +11,9 @@ use super::guests::{self, TrialInGuest};
 use super::planned::{PlannedTrial, RunningTrial};
 use super::probe::ProbeOptions;
 use super::request::{self, parse_metric};
-use super::stopping::time_of;
-use super::{Event, Guests, Interrupt, Observer, PrestartedProbe, Probe, SessionEnd, SessionError};
+use super::{
+    Event, Guests, Interrupt, Observer, PrestartedProbe, Probe, RunTime, SessionEnd, SessionError,
+};
 use crate::environment::Workspace;
 use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
@@ -33,8 +34,7 @@ pub struct Session<'a> {
     pub trials: Vec<TrialRecord>,
     /// Boots of guests recorded by earlier sessions; grows.
     pub boots: Vec<BootRecord>,
-    /// Time in pauses, which is no time of the run; grows.
-    pub paused: Duration,
+    pub time: RunTime,
     /// Processes that the set-up left running for the trials.
     pub servers: BTreeSet<i32>,
     /// The probe of the next trial, if it was started already.
@@ -93,19 +93,15 @@ impl Session<'_> {
     pub(super) fn pause_if_asked(&mut self, observer: &mut dyn Observer) {
         if self.interrupt.wants_pause() && self.interrupt.signal().is_none() {
             observer.notice(&Event::Pauses);
-            self.paused += self.interrupt.pause();
+            let pause = self.interrupt.pause();
+            self.time.leave_out(pause);
             observer.notice(&Event::Continues);
         }
     }
 
     /// Runs blocks from the first that is not complete.
     fn blocks(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
-        let earlier = time_of(&self.trials);
-        let begin = Instant::now();
-        let elapsed = |session: &Self| {
-            let here = begin.elapsed().saturating_sub(session.paused);
-            here + earlier
-        };
+        self.time = RunTime::after(&self.trials);
         let done: BTreeSet<(u32, usize)> = self
             .trials
             .iter()
@@ -122,7 +118,7 @@ impl Session<'_> {
             // killed between its last trial and its end stops where it would
             // have stopped.
             if blocks > 0 {
-                let elapsed = elapsed(self);
+                let elapsed = self.time.elapsed();
                 let reason = self.stop_reason(blocks, elapsed, observer);
                 observer.notice(&Event::BlockEnds { blocks, elapsed });
                 if let Some(reason) = reason {
@@ -358,7 +354,9 @@ impl Session<'_> {
             ..TrialRecord::default()
         };
         trial.take_outcome(self.with_parsed_metrics(outcome));
-        trial.wall_ns = u64::try_from(running.begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        trial.wall_ns = ns(running.begin.elapsed());
+        trial.run_ns = ns(self.time.elapsed());
         trial
     }
 

@@ -104,38 +104,3 @@ impl Session<'_> {
         })
     }
 }
-
-/// Time in which trials ran, once where two of them did at one time.
-pub(super) fn time_of(trials: &[TrialRecord]) -> Duration {
-    let span = |trial: &TrialRecord| {
-        let begin: jiff::Timestamp = trial.started_at.parse().ok()?;
-        let begin_ns = begin.as_nanosecond();
-        Some((begin_ns, begin_ns + i128::from(trial.wall_ns)))
-    };
-    let mut spans: Vec<(i128, i128)> = trials.iter().filter_map(span).collect();
-    spans.sort_unstable();
-    let mut until_ns = i128::MIN;
-    let mut time_ns = 0;
-    for (begin_ns, end_ns) in spans {
-        time_ns += (end_ns - begin_ns.max(until_ns)).max(0);
-        until_ns = until_ns.max(end_ns);
-    }
-    Duration::from_nanos(u64::try_from(time_ns).unwrap_or(u64::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_in_which_two_trials_ran_counts_once() {
-        let trial = |second: u32, wall_s: u64| TrialRecord {
-            started_at: format!("2026-01-01T00:00:{second:02}Z"),
-            wall_ns: wall_s * 1_000_000_000,
-            ..TrialRecord::default()
-        };
-        let trials = [trial(20, 5), trial(0, 10), trial(2, 3), trial(9, 4)];
-        assert_eq!(time_of(&trials), Duration::from_secs(18));
-        assert_eq!(time_of(&[]), Duration::ZERO);
-    }
-}

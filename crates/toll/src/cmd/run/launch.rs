@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::arguments::WorkDirectories;
 use crate::cmd::progress::Progress;
@@ -12,7 +12,9 @@ use crate::environment::{Workspace, WorkspaceRequest, check_foreign, inspect, pa
 use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunRecord, Store, StoredRun, TrialRecord};
-use crate::trial::{Guests, Interrupt, Probe, ProfileEnd, Session, SessionEnd, workspace_request};
+use crate::trial::{
+    Guests, Interrupt, Probe, ProfileEnd, RunTime, Session, SessionEnd, workspace_request,
+};
 use anyhow::{Context, anyhow, bail};
 
 /// What to run.
@@ -323,9 +325,9 @@ impl Prepared {
                 self.disk_bytes,
             ),
             interrupt: &self.interrupt,
+            time: RunTime::after(&trials),
             trials,
             boots,
-            paused: Duration::ZERO,
             servers: BTreeSet::new(),
             prestarted: None,
             next_peek: Instant::now(),
