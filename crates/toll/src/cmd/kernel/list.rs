@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::output;
 use crate::environment::kernel::{KernelState, ListedKernel, find, list, names};
 use crate::format;
+use crate::report::terminal::text::columns;
 
 const NOTES: &str = "\
 Example:
@@ -43,9 +44,12 @@ pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<()> {
 
 fn lines(listing: &Listing) -> Vec<String> {
     let mut lines = Vec::new();
+    let kernels = listing.kernels.iter();
+    let names = kernels.filter_map(|row| row.kernel.as_ref().map(|kernel| kernel.name.as_str()));
+    let width = names.chain(["name"]).map(columns).max().unwrap_or_default();
     if !listing.kernels.is_empty() {
         lines.push(format!(
-            "{:<10}  {:<26}  {:<36}  {:>8}  {:<16}  {}",
+            "{:<width$}  {:<26}  {:<36}  {:>8}  {:<16}  {}",
             "name", "release", "source", "size", "built (UTC)", "state"
         ));
     }
@@ -60,7 +64,7 @@ fn lines(listing: &Listing) -> Vec<String> {
             Some(kernel) => {
                 let built = kernel.built_at.get(..16).unwrap_or(&kernel.built_at);
                 format!(
-                    "{:<10}  {:<26}  {:<36}  {size:>8}  {:<16}  {state}",
+                    "{:<width$}  {:<26}  {:<36}  {size:>8}  {:<16}  {state}",
                     kernel.name,
                     kernel.release,
                     kernel.source,
@@ -68,7 +72,7 @@ fn lines(listing: &Listing) -> Vec<String> {
                 )
             }
             None => format!(
-                "{:<10}  {:<64}  {size:>8}  {:<16}  {state}: {}",
+                "{:<width$}  {:<64}  {size:>8}  {:<16}  {state}: {}",
                 "?",
                 row.directory.display(),
                 "",
