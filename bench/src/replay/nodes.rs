@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use toll_core::plan::Treatment;
 use toll_core::spec::{Level, Table, TableMean};
-use toll_stats::{Rng, median};
+use toll_stats::{Rng, fit_cost_model, median};
 
 use super::noise::{RecordedRun, RecordedTreatment, Series};
 
@@ -213,6 +213,24 @@ impl Nodes {
         let pairs = drawn.chunks_exact(2);
         let means: Vec<f64> = pairs.map(|two| f64::midpoint(two[0], two[1])).collect();
         median(&means)
+    }
+
+    /// The median call share of the cost models of drawn blocks, which is not that of a
+    /// block without noise.
+    pub fn median_call_share(&self, curve: &[[usize; 3]], place: usize, world: &World) -> f64 {
+        let level = |nodes: usize| curve.iter().map(move |node| world[node[nodes]].exp());
+        let (calls, bytes): (Vec<f64>, Vec<f64>) = level(1).zip(level(2)).unzip();
+        let mut rng = Rng::new(1);
+        let draws = (0..CENTRE_DRAWS).filter_map(|_| {
+            let deviations = self.draw(&mut rng);
+            let times = curve.iter().zip(level(0));
+            let times: Vec<f64> = times
+                .map(|([time, ..], level)| level * deviations[*time].exp())
+                .collect();
+            let model = fit_cost_model(&calls, &bytes, &times)?;
+            Some(model.call_share(calls[place], bytes[place]))
+        });
+        median(&draws.collect::<Vec<_>>())
     }
 }
 

@@ -15,6 +15,8 @@ use super::target::{Target, Targets};
 
 /// Blocks of a run without noise: enough for any verdict of a single claim.
 const BLOCKS_WITHOUT_NOISE: u32 = 16;
+/// Steps to the cost model whose noisy blocks have a given call share.
+const SHARE_STEPS: usize = 3;
 
 /// An experiment in a profile.
 pub struct Setup {
@@ -206,6 +208,13 @@ impl Setup {
         for terms in studied.target.ratios(value) {
             let (node, sign) = terms[0];
             world[node] -= sign * self.nodes.centre(&terms, studied.is_quotient());
+        }
+        if let Target::CallShare { curve, place } = &studied.target {
+            let mut put = value;
+            for _ in 0..SHARE_STEPS {
+                put *= value / self.nodes.median_call_share(curve, *place, &world);
+                studied.target.put(put, &mut world)?;
+            }
         }
         Ok(world)
     }

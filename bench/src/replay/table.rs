@@ -33,7 +33,7 @@ const METHOD: &str = "\
 5. A border is where a verdict on a run without noise changes, found by bisection. Told is how often the verdict that begins there is
    given there, the worse of two borders where a claim has two. In an experiment with a knee, a crossing or a call share the claim is then
    the only one, as in the last step of Holm's procedure, where errors are most frequent; and all of its cases have a fifth of the runs.
-6. A ratio's truth is the pseudo-median of its noise, also of the ratios behind a knee, a spread or a crossing; a quotient's is the median.
+6. A ratio's truth is the pseudo-median of its noise, also of the ratios behind a knee, a spread or a crossing; a quotient's, and a call share's, is the median.
    A knee's border lies half way between two levels, where the first of them loses exactly what is tolerated.
 7. Times of guests count as under KVM, so those that were recorded under emulation are not used. What is skipped here for want of a file
    system or a server counts as if it ran.
