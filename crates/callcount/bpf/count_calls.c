@@ -14,6 +14,9 @@ char LICENSE[] SECTION("license") = "Dual MIT/GPL";
 /* What the arguments and the result of each system call mean. */
 const volatile struct shape shapes[CALLS_MAX];
 
+/* Whether the calls of a cgroup are counted. */
+const volatile bool is_of_cgroup;
+
 struct totals totals;
 
 struct {
@@ -38,6 +41,13 @@ struct {
 	TYPE(key, struct identity);
 	TYPE(value, u32);
 } files SECTION(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u32);
+} cgroups SECTION(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
@@ -193,6 +203,34 @@ INLINE struct thread *begin_thread(struct thread *thread)
 	return thread;
 }
 
+/* Names the program of a process that executed it before the trace. */
+INLINE u32 tell_program(struct task_struct *task)
+{
+	u32 program = __sync_fetch_and_add(&totals.programs, 1) + 1;
+	struct event *event = draft(EVENT_PROGRAM, program);
+	struct mm_struct *memory = READ(task, mm);
+	struct file *file = READ(memory, exe_file);
+	struct dentry *dentry = READ(file, f_path.dentry);
+	long length;
+
+	if (!event)
+		return program;
+	length = bpf_probe_read_kernel_str(event->text, NAME_BYTES, READ(dentry, d_name.name));
+	event->length = length < 0 ? 0 : length;
+	if (!is_sent(event))
+		__sync_fetch_and_add(&totals.programs_lost, 1);
+	return program;
+}
+
+/* Each call asks anew, so that a thread counts as long as it is in the cgroup, however
+ * it came there and left. */
+INLINE bool is_outside(struct thread *thread)
+{
+	if (!is_of_cgroup || bpf_current_task_under_cgroup(&cgroups, 0) == 1)
+		return false;
+	return !thread || thread->program != PROGRAM_NOT_TRACED;
+}
+
 /* The state of a thread if it is traced. Threads that were there before count
  * with the first of their process. */
 INLINE struct thread *traced(struct task_struct *task)
@@ -200,9 +238,17 @@ INLINE struct thread *traced(struct task_struct *task)
 	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
 	struct thread *leader;
 
+	if (is_outside(thread))
+		return 0;
 	if (thread)
 		return thread->number ? thread : begin_thread(thread);
 	leader = bpf_task_storage_get(&threads, task->group_leader, 0, 0);
+	if (!leader && is_of_cgroup) {
+		leader = bpf_task_storage_get(&threads, task->group_leader, 0,
+					      BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (leader)
+			leader->program = tell_program(task);
+	}
 	if (!leader)
 		return 0;
 	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);

@@ -28,6 +28,9 @@
 #define COMPAT_CALL 2
 #define ERRORS_MAX 4095
 
+/* Program of threads whose calls are no part of the trace. */
+#define PROGRAM_NOT_TRACED 0xffffffffu
+
 /* Of a call that moved bytes, the bucket of its size, and whether all that was
  * asked for; of one that failed, its error; else 0. */
 #define OUTCOME_WHOLE 0x80

@@ -94,8 +94,13 @@ struct thread_info {
 	u32 status;
 } RELOCATED;
 
+struct mm_struct {
+	struct file *exe_file;
+} RELOCATED;
+
 struct task_struct {
 	struct thread_info thread_info;
+	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct files_struct *files;
 } RELOCATED;
@@ -112,6 +117,8 @@ struct pt_regs {
 	unsigned long di, si, dx, r10, r8, r9;
 } RELOCATED;
 
+static long (*bpf_current_task_under_cgroup)(void *cgroups, u32 place) =
+	(void *)BPF_FUNC_current_task_under_cgroup;
 static struct task_struct *(*bpf_get_current_task_btf)(void) =
 	(void *)BPF_FUNC_get_current_task_btf;
 

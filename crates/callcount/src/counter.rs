@@ -4,7 +4,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
+use aya::maps::{Array, CgroupArray, HashMap, Map, MapData, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLink;
 use aya::programs::{BtfTracePoint, Iter, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
@@ -74,8 +74,9 @@ pub struct Counted {
 
 impl Counter {
     /// Loads the programs; on failure the reason and what to do. `counts_all`: other
-    /// calls than those that move bytes, too.
-    pub fn new(counts_all: bool) -> Result<Self, String> {
+    /// calls than those that move bytes, too. Of a control group, the calls of all
+    /// processes in it and in those below it are counted; else those of marked ones.
+    pub fn new(counts_all: bool, cgroup: Option<BorrowedFd<'_>>) -> Result<Self, String> {
         if OBJECT.is_empty() {
             return Err(
                 "this toll was built without clang; install the package clang and build it again"
@@ -91,8 +92,16 @@ impl Counter {
             .allow_unsupported_maps()
             .verifier_log_level(VerifierLogLevel::DISABLE)
             .override_global("shapes", &call_shapes()[..], true)
+            .override_global("is_of_cgroup", &u8::from(cgroup.is_some()), true)
             .load(OBJECT)
             .map_err(|error| refusal(&error))?;
+        if let Some(cgroup) = cgroup {
+            let cgroups = bpf.map_mut("cgroups").expect("the object has it");
+            let mut cgroups = CgroupArray::try_from(cgroups).expect("it is an array of groups");
+            cgroups
+                .set(0, cgroup, 0)
+                .map_err(|error| format!("the kernel does not take the control group: {error}"))?;
+        }
         let links = attach(&mut bpf, &btf).map_err(|error| refusal(&error.into()))?;
         let Some(Map::Unsupported(threads)) = bpf.map("threads") else {
             panic!("the object has this map");
@@ -111,6 +120,11 @@ impl Counter {
             overhead_ns: None,
             bpf,
         };
+        if cgroup.is_some() {
+            marker
+                .leave_out_self()
+                .map_err(|error| format!("cannot leave out the calls of toll: {error}"))?;
+        }
         counter.overhead_ns = overhead::traced_ns(marker)
             .zip(untraced_ns)
             .map(|(traced, untraced)| (traced - untraced).max(0.0));

@@ -7,6 +7,9 @@ pub const OUTCOME_WHOLE: u32 = 0x80;
 pub const OUTCOME_ERROR: u32 = 0x1000;
 pub const ERROR_MASK: u32 = 0xfff;
 
+/// Program of threads whose calls are no part of the trace.
+pub const PROGRAM_NOT_TRACED: u32 = u32::MAX;
+
 pub const EVENT_FILE: u32 = 1;
 pub const EVENT_PROGRAM: u32 = 2;
 pub const EVENT_END: u32 = 3;

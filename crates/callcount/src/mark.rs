@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::layout::Thread;
+use crate::layout::{PROGRAM_NOT_TRACED, Thread};
 
 const MAP_UPDATE_ELEM: libc::c_long = 2;
 
@@ -29,7 +29,12 @@ impl Marker {
         self.mark_own(std::process::id(), 0, 0)
     }
 
-    /// The same for the calling thread alone, on Linux 6.9 or newer.
+    /// What this process does is no part of the trace of a group in which it is.
+    pub(crate) fn leave_out_self(&self) -> io::Result<()> {
+        self.mark_own(std::process::id(), 0, PROGRAM_NOT_TRACED)
+    }
+
+    /// The calls of the calling thread alone are counted, on Linux 6.9 or newer.
     pub(crate) fn mark_thread(&self, program: u32) -> io::Result<()> {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         self.mark_own(thread.cast_unsigned(), libc::O_EXCL, program)

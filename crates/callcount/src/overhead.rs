@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use crate::layout::PROGRAM_NOT_TRACED;
 use crate::mark::Marker;
-use crate::sums::NOT_TRACED;
 
 /// Enough calls that reading the clock does not matter.
 const CALLS: u32 = 1000;
@@ -31,7 +31,7 @@ pub fn untraced_ns() -> Option<f64> {
 /// The same, counted. The thread is a new one, of which nothing else is known.
 pub fn traced_ns(marker: Marker) -> Option<f64> {
     let counted = std::thread::spawn(move || {
-        marker.mark_thread(NOT_TRACED).ok()?;
+        marker.mark_thread(PROGRAM_NOT_TRACED).ok()?;
         untraced_ns()
     });
     counted.join().ok().flatten()

@@ -9,13 +9,10 @@ use toll_core::trace::sizes::Sizes;
 use toll_core::trace::tally::{CallSum, FileIndex, Outcome, Tally};
 
 use crate::layout::{
-    ERROR_MASK, EVENT_END, EVENT_FILE, EVENT_PROGRAM, EventHead, OUTCOME_ERROR, OUTCOME_WHOLE, Sum,
-    SumKey,
+    ERROR_MASK, EVENT_END, EVENT_FILE, EVENT_PROGRAM, EventHead, OUTCOME_ERROR, OUTCOME_WHOLE,
+    PROGRAM_NOT_TRACED, Sum, SumKey,
 };
 use crate::names;
-
-/// Program of threads whose calls are no part of the trace.
-pub const NOT_TRACED: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub struct Sums {
@@ -65,7 +62,7 @@ impl Sums {
 
     /// Adds sums to the tally, which holds none of them yet.
     pub fn add(&mut self, sums: &[(SumKey, Sum)]) {
-        let is_traced = |(key, _): &&(SumKey, Sum)| key.program != NOT_TRACED;
+        let is_traced = |(key, _): &&(SumKey, Sum)| key.program != PROGRAM_NOT_TRACED;
         for (key, sum) in sums.iter().filter(is_traced) {
             self.calls += sum.calls;
             let (calls, ns) = self.timed.entry(key.call).or_default();

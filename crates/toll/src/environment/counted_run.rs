@@ -18,6 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use signal_hook::consts::SIGINT;
 use toll_callcount::{Counter, Marker};
 
+use super::cgroup::Cgroup;
 use super::paths::Cannot;
 use super::process;
 use super::strace::{TraceEnd, has_terminal};
@@ -89,16 +90,50 @@ fn pass_on(signal: i32, pid: Pid) {
     }
 }
 
-/// Processes whose calls are counted.
+/// Whose calls are counted.
 #[derive(Debug)]
-pub struct Watched {
-    /// The command of the process that was asked for.
-    pub command: Vec<String>,
-    processes: Vec<OwnedFd>,
+pub enum Watched {
+    Processes(Vec<OwnedFd>),
+    /// Those in a control group: from its first process to its last.
+    Cgroup {
+        cgroup: Cgroup,
+        was_populated: bool,
+    },
 }
 
-/// Counts the calls of a running process and of its descendants from now on.
-pub fn mark_processes(counter: &mut Counter, pid: u32) -> Result<Watched, String> {
+impl Watched {
+    fn has_ended(&mut self, counter: &Counter) -> bool {
+        match self {
+            Self::Processes(processes) => {
+                processes.retain(|process| !has_ended(process.as_fd()));
+                processes.is_empty() && counter.alive() == 0
+            }
+            Self::Cgroup {
+                cgroup,
+                was_populated,
+            } => match cgroup.is_populated() {
+                Some(true) => {
+                    *was_populated = true;
+                    false
+                }
+                Some(false) => *was_populated,
+                None => true,
+            },
+        }
+    }
+
+    /// What can be read once a process has ended.
+    fn ending(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Processes(processes) => processes.first().map(AsFd::as_fd),
+            Self::Cgroup { .. } => None,
+        }
+    }
+}
+
+/// Counts the calls of a running process and of its descendants from now on; gives its
+/// command, too.
+pub fn mark_processes(counter: &mut Counter, pid: u32) -> Result<(Watched, Vec<String>), String> {
     let mut marked = BTreeSet::new();
     let mut processes = Vec::new();
     // Until nothing new is found: one that is not marked yet may start another.
@@ -122,10 +157,7 @@ pub fn mark_processes(counter: &mut Counter, pid: u32) -> Result<Watched, String
             }
         }
     }
-    Ok(Watched {
-        command: command_of(pid),
-        processes,
-    })
+    Ok((Watched::Processes(processes), command_of(pid)))
 }
 
 fn mark(counter: &mut Counter, pid: u32) -> Result<OwnedFd, String> {
@@ -187,32 +219,28 @@ fn command_of(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// Counts until all processes and their children have ended, a signal comes, or the time
-/// is over.
+/// Counts until all that is watched has ended, a signal comes, or the time is over.
 pub fn watch(
     counter: &mut Counter,
-    watched: Watched,
+    mut watched: Watched,
     time: Option<Duration>,
     signal: &mut dyn FnMut() -> Option<i32>,
 ) -> Result<(WatchEnd, Duration), String> {
     let begin = Instant::now();
-    let mut processes = watched.processes;
     let end = loop {
-        processes.retain(|process| !has_ended(process.as_fd()));
         if signal().is_some() {
             break WatchEnd::Interrupted;
         }
-        if processes.is_empty() && counter.alive() == 0 {
+        if watched.has_ended(counter) {
             break WatchEnd::AllEnded;
         }
         let left = time.map(|time| time.saturating_sub(begin.elapsed()));
         if left == Some(Duration::ZERO) {
             break WatchEnd::TimeOver;
         }
-        let until = processes.first().map(AsFd::as_fd);
         counter
-            .wait(until, left.unwrap_or(NAP).min(NAP))
-            .map_err(|error| format!("cannot wait for the process: {error}"))?;
+            .wait(watched.ending(), left.unwrap_or(NAP).min(NAP))
+            .map_err(|error| format!("cannot wait for the processes: {error}"))?;
     };
     Ok((end, begin.elapsed()))
 }

@@ -6,6 +6,7 @@
 pub mod background;
 mod capability;
 pub mod capture;
+pub mod cgroup;
 pub mod children;
 mod cleanup_journal;
 pub mod counted_run;

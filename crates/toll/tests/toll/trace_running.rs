@@ -1,5 +1,7 @@
 //! `toll trace --pid`, and what a trace by BPF leaves behind: nothing.
 
+use std::path::PathBuf;
+
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -105,8 +107,14 @@ fn what_cannot_be_traced_is_told() {
         (
             "trace --pid 1 --with strace",
             2,
-            "cannot trace a running process by strace",
+            "cannot trace what runs already by strace",
         ),
+        (
+            "trace --cgroup no/such.slice",
+            2,
+            "cannot trace cgroup no/such.slice: ",
+        ),
+        ("trace --cgroup / --pid 1", 2, "cannot be used with"),
         (
             "trace --calls --with bpf true",
             2,
@@ -176,4 +184,129 @@ fn nothing_is_left_behind_even_by_a_kill() {
         !programs.iter().any(|number| is_loaded(number))
     });
     assert_eq!(mounts(), before);
+}
+
+/// A control group of version 2 that ends with the test.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(name: &str) -> Option<Self> {
+        let mounts = std::fs::read_to_string("/proc/mounts").expect("Linux has it");
+        let mut mounts = mounts.lines().map(|line| line.split(' '));
+        let point = mounts.find_map(|mut words| {
+            let point = words.nth(1)?;
+            (words.next()? == "cgroup2").then(|| PathBuf::from(point))
+        });
+        let Some(point) = point else {
+            skip("control groups of version 2 are not mounted");
+            return None;
+        };
+        let group = point.join(format!("toll-{name}-{}", std::process::id()));
+        match std::fs::create_dir(&group) {
+            Ok(()) => Some(Self(group)),
+            Err(error) => {
+                skip(&format!("no control group can be made: {error}"));
+                None
+            }
+        }
+    }
+
+    /// A shell that comes into the group and runs a line there.
+    fn shell(&self, line: &str) -> Running {
+        let line = format!("echo $$ >{}/cgroup.procs; {line}", self.0.display());
+        let mut command = std::process::Command::new("sh");
+        Running(command.args(["-c", &line]).spawn().expect("sh starts"))
+    }
+
+    fn has_processes(&self) -> bool {
+        let processes = std::fs::read_to_string(self.0.join("cgroup.procs"));
+        processes.is_ok_and(|processes| !processes.is_empty())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Ended processes leave it a moment later.
+        wait_until("the group is empty", || !self.has_processes());
+        std::fs::remove_dir(&self.0).expect("it is empty");
+    }
+}
+
+#[test]
+fn a_control_group_is_traced_from_its_first_process_to_its_last() {
+    let Some(bench) = bench_for_bpf() else { return };
+    let Some(group) = Group::new("first") else {
+        return;
+    };
+    let path = group.0.file_name().expect("it has one").to_str();
+    let words = [
+        &["trace", "--no-prices", "--json", "-o", "trace.json"][..],
+        &["--cgroup", path.expect("ASCII")],
+    ];
+    let mut tracer = Running(
+        bench
+            .spawnable(&words.concat())
+            .spawn()
+            .expect("toll starts"),
+    );
+    wait_until("BPF counts", || has_programs_of(tracer.0.id()));
+    // One outside makes the same calls.
+    let dd = "dd if=/dev/zero of=/dev/null count=100 status=none";
+    let outside = std::process::Command::new("sh")
+        .args(["-c", &format!("{dd} bs=3000")])
+        .status();
+    assert!(outside.expect("sh runs").success());
+    // Moved in, forked there, and gone before the end.
+    let line = format!(
+        "{dd} bs=1000; echo $$ >{}/../cgroup.procs; {dd} bs=2000",
+        group.0.display()
+    );
+    assert!(group.shell(&line).0.wait().expect("sh runs").success());
+    assert_eq!(tracer.0.wait().expect("toll runs").code(), Some(0));
+    let report = report(&bench);
+    assert_eq!(report["ended"]["watch"], "all-ended");
+    assert_eq!(report["command"][1].as_str(), group.0.to_str());
+    let written = &file(&report, "/dev/null")["written"];
+    assert_eq!(
+        (&written["calls"], &written["bytes"]),
+        (&100.into(), &100_000.into())
+    );
+    let programs: Vec<&Value> = list(&report["programs"])
+        .iter()
+        .map(|one| &one["name"])
+        .collect();
+    assert!(programs.iter().any(|name| *name == "dd"), "{report:#}");
+    assert!(!programs.iter().any(|name| *name == "toll"), "{report:#}");
+}
+
+#[test]
+fn processes_that_are_in_a_group_before_are_counted_with_their_programs() {
+    let Some(bench) = bench_for_bpf() else { return };
+    let Some(group) = Group::new("before") else {
+        return;
+    };
+    let line = "exec dd if=/dev/zero of=/dev/null bs=1000 count=100000000 status=none";
+    let mut running = group.shell(line);
+    wait_until("it is there", || group.has_processes());
+    let path = group.0.display().to_string();
+    let words = [
+        "trace",
+        "--no-prices",
+        "--json",
+        "-o",
+        "trace.json",
+        "--for",
+        "300ms",
+    ];
+    bench.ok(&[&words[..], &["--cgroup", &path]].concat());
+    running.0.kill().expect("it is ours");
+    running.0.wait().expect("it is ours");
+    let report = report(&bench);
+    assert_eq!(report["ended"]["watch"], "time-over");
+    assert_eq!(report["programs"][0]["name"], "dd", "{report:#}");
+    let written = &file(&report, "/dev/null")["written"];
+    assert_eq!(
+        written["bytes"].as_u64(),
+        written["calls"].as_u64().map(|calls| calls * 1000)
+    );
 }

@@ -29,6 +29,7 @@ Examples:
   toll trace --json -o trace.json -- sh -c 'sort words | uniq -c'
   toll trace --all --no-prices cargo --version
   toll trace --pid 1234 --for 10s
+  toll trace --cgroup system.slice/nginx.service --for 10s
   toll trace --calls --no-prices -o calls.txt cat /etc/hostname
 
 The calls of the command are counted, with those of its threads and child processes. It has this
@@ -40,6 +41,10 @@ strace. The prices do not suffer from that: they are of calls measured by themse
 --pid traces a process that runs already, from now on. What was open before is found, too. ^C or the
 end of --for ends the trace and not the process.
 
+--cgroup traces a container or a service: a process counts from its first call in the control group,
+or in one below it, to its last one there, whether it was there, came or was forked. An empty group
+is waited for. PATH is a directory of cgroup v2, or a path below its mount.
+
 --calls lists calls as strace does, in the order in which they return, and the summary follows. A
 line says when the call began (since the first one), its arguments, what it returned and how long
 it took under trace; from the second thread on, lines have the thread's number. In a file or a
@@ -47,7 +52,7 @@ pipe each call is one line; on a terminal long ones are folded. Calls are writte
 that their number does not matter; where the command writes to this terminal too, use -o.
 
 Exit status: that of the command, 128 + n if signal n ended it, 126 if it is no program that may be
-executed, 127 if it is not there; 0 with --pid; 5 if neither BPF nor strace may trace, 1 or 2 if
+executed, 127 if it is not there; 0 with --pid and --cgroup; 5 if neither BPF nor strace may trace, 1 or 2 if
 toll fails.";
 
 #[derive(Debug, Args)]
@@ -56,16 +61,20 @@ pub(super) struct TraceArguments {
     /// Command to trace, and its arguments
     #[arg(
         value_name = "COMMAND",
-        required_unless_present = "pid",
+        required_unless_present = "running",
         trailing_var_arg = true
     )]
     command: Vec<OsString>,
     /// Trace this running process instead, with its threads and child processes, until it
     /// ends or ^C; needs BPF
-    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "calls"])]
+    #[arg(long, value_name = "PID", group = "running", conflicts_with_all = ["command", "calls"])]
     pid: Option<u32>,
-    /// Trace the running process for so long, such as 10s
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, requires = "pid", conflicts_with = "command")]
+    /// Trace all processes of this control group instead, such as a container's or
+    /// system.slice/NAME.service, until the last one ends or ^C; needs BPF and cgroup v2
+    #[arg(long, value_name = "PATH", group = "running", conflicts_with_all = ["command", "calls"])]
+    cgroup: Option<PathBuf>,
+    /// Trace what runs for so long, such as 10s
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, requires = "running", conflicts_with = "command")]
     time: Option<Duration>,
     /// Who counts the calls [default: bpf where it is permitted, else strace]
     #[arg(long, value_enum)]

@@ -1,5 +1,6 @@
 //! Who counts the calls, of what, and until when.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use toll_callcount::{Counted, Counter};
 use super::TraceArguments;
 use super::calls::CallList;
 use crate::cmd::Failure;
+use crate::environment::cgroup::Cgroup;
+use crate::environment::counted_run::Watched;
 use crate::environment::{Strace, counted_run};
 use crate::trace::line_tally::LineTally;
 use crate::trace::model::Ended;
@@ -28,7 +31,8 @@ pub(super) enum With {
 
 /// What counts, ready to begin.
 pub(super) enum Source {
-    Bpf(Box<Counter>),
+    /// Of a control group, where one is given.
+    Bpf(Box<Counter>, Option<Cgroup>),
     Strace {
         strace: Strace,
         /// Why BPF does not, where it was not asked for either.
@@ -57,16 +61,19 @@ impl Source {
             let message = "cannot list calls by BPF: it only counts them; leave out --with";
             return Err(Failure::Usage(message.into()).into());
         }
-        if arguments.pid.is_some() && wants_strace {
-            let message = "cannot trace a running process by strace; leave out --with";
+        let is_watch = arguments.pid.is_some() || arguments.cgroup.is_some();
+        if is_watch && wants_strace {
+            let message = "cannot trace what runs already by strace; leave out --with";
             return Err(Failure::Usage(message.into()).into());
         }
         if wants_strace {
             return Self::strace(None);
         }
-        match Counter::new(arguments.all) {
-            Ok(counter) => Ok(Self::Bpf(Box::new(counter))),
-            Err(reason) if arguments.pid.is_some() || arguments.with.is_some() => {
+        let cgroup = arguments.cgroup.as_deref().map(Cgroup::find);
+        let cgroup = cgroup.transpose().map_err(Failure::Usage)?;
+        match Counter::new(arguments.all, cgroup.as_ref().map(AsFd::as_fd)) {
+            Ok(counter) => Ok(Self::Bpf(Box::new(counter), cgroup)),
+            Err(reason) if is_watch || arguments.with.is_some() => {
                 Err(Failure::Prerequisite(format!("cannot count by BPF: {reason}")).into())
             }
             Err(reason) => Self::strace(Some(format!(
@@ -98,8 +105,20 @@ impl Source {
             Some(signal)
         };
         let observation = match (self, arguments.pid) {
-            (Self::Bpf(counter), Some(pid)) => watch(*counter, pid, arguments.time, &mut signal),
-            (Self::Bpf(counter), None) => count(*counter, arguments, &mut signal),
+            (Self::Bpf(mut counter, None), Some(pid)) => {
+                let (watched, command) =
+                    counted_run::mark_processes(&mut counter, pid).map_err(Failure::Usage)?;
+                watch(*counter, watched, command, arguments.time, &mut signal)
+            }
+            (Self::Bpf(counter, Some(cgroup)), _) => {
+                let command = vec!["cgroup".to_owned(), cgroup.directory.display().to_string()];
+                let watched = Watched::Cgroup {
+                    cgroup,
+                    was_populated: false,
+                };
+                watch(*counter, watched, command, arguments.time, &mut signal)
+            }
+            (Self::Bpf(counter, None), None) => count(*counter, arguments, &mut signal),
             (Self::Strace { strace, note }, _) => {
                 let mut observation = follow(strace, arguments, list, &mut signal)?;
                 observation.notes.extend(note);
@@ -134,12 +153,11 @@ fn count(
 /// Counts the calls of processes that run already.
 fn watch(
     mut counter: Counter,
-    pid: u32,
+    watched: Watched,
+    command: Vec<String>,
     time: Option<Duration>,
     signal: &mut dyn FnMut() -> Option<i32>,
 ) -> anyhow::Result<Observation> {
-    let watched = counted_run::mark_processes(&mut counter, pid).map_err(Failure::Usage)?;
-    let command = watched.command.clone();
     let (end, wall) =
         counted_run::watch(&mut counter, watched, time, signal).map_err(anyhow::Error::msg)?;
     counted(counter, command, Ended::Watch(end), wall)

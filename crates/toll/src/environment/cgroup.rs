@@ -1,0 +1,71 @@
+//! A control group whose calls are counted.
+
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, open};
+
+use super::inspect::{file_system_of, mounts};
+
+/// A control group of version 2 (`cgroups(7)`).
+#[derive(Debug)]
+pub struct Cgroup {
+    pub directory: PathBuf,
+    descriptor: OwnedFd,
+}
+
+impl Cgroup {
+    /// The group of a directory, or of a path below the mount of version 2.
+    pub fn find(path: &Path) -> Result<Self, String> {
+        let cannot = |why: &str| format!("cannot trace cgroup {}: {why}", path.display());
+        let directory = directory_of(path).map_err(|why| cannot(&why))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptor =
+            open(&directory, flags, Mode::empty()).map_err(|error| cannot(&error.to_string()))?;
+        Ok(Self {
+            directory,
+            descriptor,
+        })
+    }
+
+    /// Whether a process is in it or in a group below it; `None` once it is removed. The
+    /// root has no end.
+    pub fn is_populated(&self) -> Option<bool> {
+        match fs::read_to_string(self.directory.join("cgroup.events")) {
+            Ok(events) => Some(events.lines().any(|line| line == "populated 1")),
+            Err(_) => self.directory.exists().then_some(true),
+        }
+    }
+}
+
+impl AsFd for Cgroup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn directory_of(path: &Path) -> Result<PathBuf, String> {
+    let kind = |path: &Path| path.is_dir().then(|| file_system_of(path).kind);
+    match kind(path).as_deref() {
+        Some("cgroup2") => return Ok(path.to_owned()),
+        Some("cgroup") => {
+            return Err(
+                "it is one of version 1; name one of version 2 (/proc/PID/cgroup has it \
+                        in the line that begins with 0::)"
+                    .into(),
+            );
+        }
+        _ => {}
+    }
+    let (root, _) = mounts()
+        .into_iter()
+        .find(|(_, file_system)| file_system.kind == "cgroup2")
+        .ok_or("control groups of version 2 are not mounted; mount -t cgroup2 none DIR")?;
+    let below = path.strip_prefix("/").unwrap_or(path);
+    let directory = Path::new(&root).join(below);
+    match kind(&directory).as_deref() {
+        Some("cgroup2") => Ok(directory),
+        _ => Err(format!("there is none below {root}; see systemd-cgls")),
+    }
+}
