@@ -3,16 +3,17 @@
 //!
 //! A row's time in a trial is what the stacks of that trial say, and its difference
 //! is taken within each block. Rows are tested in three stages, each with a third of
-//! the error budget and within it by Holm's procedure: functions and waits; groups of
+//! the error budget, in equal parts for what it tests: functions and waits; groups of
 //! what is left of a program or system call; the rest of the kernel, of programs and
-//! of waits. So all listed rows hold together with 95 %.
+//! of waits. Intervals have the level of the tests. Holm's procedure would list more
+//! rows, but the intervals at its levels do not hold together.
 
 pub mod model;
 mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toll_stats::{Looks, hodges_lehmann, holm, median, signed_rank_p, values_needed};
+use toll_stats::{Looks, hodges_lehmann, median, signed_rank_p, values_needed};
 use toll_wire::Activity;
 
 pub use place::SYSTEM_CALL_RETURN;
@@ -247,15 +248,9 @@ fn test(
     kind: RowKind,
     alpha: f64,
 ) -> Vec<(ExplainedRow, Vec<f64>)> {
-    let series = columns.iter().map(|(_, column)| differences(column));
-    let series: Vec<Vec<f64>> = series.collect();
-    let p_values: Vec<f64> = series.iter().map(|one| signed_rank_p(one)).collect();
-    let steps = holm(&p_values, alpha);
-    let tested = columns.iter().zip(series).zip(steps);
-    let listed = tested.filter(|(_, step)| step.rejected);
+    let listed = told_from_noise(columns, alpha).into_iter();
     listed
-        .map(|(((name, column), series), step)| {
-            let confidence = 1.0 - step.level;
+        .map(|((name, column), series, confidence)| {
             let row = ExplainedRow {
                 name: name.clone(),
                 kind,
@@ -266,6 +261,18 @@ fn test(
             };
             (row, series)
         })
+        .collect()
+}
+
+/// The columns that differ by a test of each with an equal part of an error budget,
+/// their differences by block, and the confidence of an interval that agrees.
+fn told_from_noise(columns: &[Column], alpha: f64) -> Vec<(&Column, Vec<f64>, f64)> {
+    let level = alpha / columns.len() as f64;
+    let tested = columns
+        .iter()
+        .map(|column| (column, differences(&column.1), 1.0 - level));
+    tested
+        .filter(|(_, series, _)| signed_rank_p(series) <= level)
         .collect()
 }
 
@@ -374,7 +381,7 @@ fn counts(record: &ProfileRecord, slower: usize) -> Vec<ExplainedCount> {
             column.entry(trial.block).or_default()[side] = Some(*value);
         }
     }
-    let mut compared: Vec<(&str, Vec<[f64; 2]>)> = Vec::new();
+    let mut compared: Vec<Column> = Vec::new();
     for (metric, column) in columns {
         let both = column.into_values();
         let pairs: Vec<[f64; 2]> = both
@@ -382,26 +389,16 @@ fn counts(record: &ProfileRecord, slower: usize) -> Vec<ExplainedCount> {
             .collect();
         let is_finite = differences(&pairs).iter().all(|one| one.is_finite());
         if !pairs.is_empty() && is_finite {
-            compared.push((metric, pairs));
+            compared.push((metric.to_owned(), pairs));
         }
     }
-    let series: Vec<Vec<f64>> = compared
-        .iter()
-        .map(|(_, pairs)| differences(pairs))
-        .collect();
-    let p_values: Vec<f64> = series.iter().map(|one| signed_rank_p(one)).collect();
-    let steps = holm(&p_values, ALPHA);
-    let listed = compared
-        .iter()
-        .zip(&series)
-        .zip(steps)
-        .filter(|(_, step)| step.rejected);
+    let listed = told_from_noise(&compared, ALPHA).into_iter();
     listed
-        .map(|(((metric, pairs), series), step)| ExplainedCount {
-            metric: (*metric).to_owned(),
+        .map(|((metric, pairs), series, confidence)| ExplainedCount {
+            metric: metric.clone(),
             slower: side_median(pairs, 0),
             faster: side_median(pairs, 1),
-            difference: estimate(series, 1.0 - step.level),
+            difference: estimate(&series, confidence),
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 use super::Style;
 use super::text::{Column, Paint, Row, Text, paragraph, table};
 use crate::claim::metric_words;
-use crate::claim::model::Explanation;
+use crate::claim::model::{Estimate, Explanation};
 use crate::format;
 use crate::report::explained;
 
@@ -22,25 +22,15 @@ pub fn of_explanation(one: &Explanation, style: Style) -> Text {
         .0
         .into_iter()
         .map(|row| {
-            Row::new(vec![
-                row.name.clone(),
-                row.share
-                    .as_ref()
-                    .map_or_else(|| format::NOTHING.into(), explained::share),
-                format::interval(&row.difference_ns, "ns"),
-                ns(row.slower_ns),
-                ns(row.faster_ns),
-            ])
+            let mut cells = difference_cells(&row.name, row.share.as_ref(), &row.difference_ns);
+            cells.extend([ns(row.slower_ns), ns(row.faster_ns)]);
+            Row::new(cells)
         })
         .collect();
     let rest = one.not_attributed_share.as_ref();
-    let mut last = Row::new(vec![
-        "not attributed".into(),
-        rest.map_or_else(|| format::NOTHING.into(), explained::share),
-        format::interval(&one.not_attributed_ns, "ns"),
-        String::new(),
-        String::new(),
-    ]);
+    let mut cells = difference_cells("not attributed", rest, &one.not_attributed_ns);
+    cells.resize(columns.len(), String::new());
+    let mut last = Row::new(cells);
     last.paint = Paint::Dim;
     rows.push(last);
     text += table(&columns, &rows, style);
@@ -58,6 +48,15 @@ pub fn of_explanation(one: &Explanation, style: Style) -> Text {
     text
 }
 
+/// Name, share and difference of a row.
+fn difference_cells(name: &str, share: Option<&Estimate>, difference_ns: &Estimate) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        share.map_or_else(|| format::NOTHING.into(), explained::share),
+        format::interval(difference_ns, "ns"),
+    ]
+}
+
 fn entries(one: &Explanation, style: Style) -> Text {
     let columns = [
         Column::words("time in, all included"),
@@ -67,15 +66,8 @@ fn entries(one: &Explanation, style: Style) -> Text {
     let (shown, _) = explained::shown_rows(&one.entries, one);
     let rows: Vec<Row> = shown
         .into_iter()
-        .map(|row| {
-            Row::new(vec![
-                row.name.clone(),
-                row.share
-                    .as_ref()
-                    .map_or_else(|| format::NOTHING.into(), explained::share),
-                format::interval(&row.difference_ns, "ns"),
-            ])
-        })
+        .map(|row| difference_cells(&row.name, row.share.as_ref(), &row.difference_ns))
+        .map(Row::new)
         .collect();
     table(&columns, &rows, style)
 }
