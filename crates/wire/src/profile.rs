@@ -32,6 +32,8 @@ pub struct ProfiledStack {
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
     OnCpu,
+    /// In programs, where they may not be sampled.
+    OnCpuInPrograms,
     /// In the kernel, where it may not be sampled.
     OnCpuInKernel,
     Blocked,

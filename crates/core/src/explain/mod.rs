@@ -356,7 +356,7 @@ fn overheads(
         let trials = record
             .trials
             .iter()
-            .filter(|one| one.treatment == treatment);
+            .filter(|one| one.treatment == treatment && one.samples > 0);
         let durations: Vec<f64> = trials
             .map(|trial| {
                 let times = trial.times.iter();
@@ -364,6 +364,9 @@ fn overheads(
                 region_ns / f64::from(trial.iterations.max(1))
             })
             .collect();
+        if durations.is_empty() {
+            return None;
+        }
         let ratio = median(&durations) / timed_ns(stored, treatment)?;
         Some(ProfilingOverhead { treatment, ratio })
     };

@@ -18,6 +18,7 @@ pub type Places = [Option<String>; 3];
 pub fn places(activity: Activity, frames: &[&ProfiledFunction]) -> Places {
     match activity {
         Activity::OnCpu => on_cpu(frames),
+        Activity::OnCpuInPrograms => whole("programs, which could not be sampled"),
         Activity::OnCpuInKernel => whole("the kernel, which could not be sampled"),
         Activity::Blocked => wait(frames),
         Activity::WaitsForCpu => [None, None, None],

@@ -12,7 +12,8 @@ use self::sampling::{Clocking, Sampling, disable_all, enable_all};
 use self::timeline::{Region, Tally, Timed};
 use crate::failure::OrFail;
 
-const ADVICE: &str = "run as root or set kernel.perf_event_paranoid to 1";
+const ADVICE: &str = "run as root or set kernel.perf_event_paranoid to 1; a container has to \
+                      permit perf_event_open";
 
 /// A profile of the timed regions of this process.
 pub struct Profiler {

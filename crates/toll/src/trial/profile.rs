@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use toll_stats::{Rng, median};
-use toll_wire::{Outcome, Profile, Sample, TrialData, Workload};
+use toll_wire::{Activity, Failure, FailureKind, Outcome, Profile, Sample, TrialData, Workload};
 
 use super::probe::ProbeOptions;
 use super::{Event, Observer, Session, SessionError};
 use crate::environment::symbols::Symbols;
 use crate::run::{ProfileRecord, ProfiledTrial};
-use crate::store::TrialState;
+use crate::store::{TrialRecord, TrialState};
 
 /// Most blocks, and time after which there are no more than are needed.
 const BLOCKS_MAX: u32 = 20;
@@ -109,7 +109,11 @@ impl Session<'_> {
                         let kind = "work of this kind cannot be profiled; profile another method";
                         return ProfileEnd::Failed(kind.to_owned());
                     }
-                    Err(message) => return ProfileEnd::Failed(message),
+                    Err(failure) if failure.kind == FailureKind::Instrument => {
+                        self.add_accounts(&mut record, &failure.message);
+                        return ProfileEnd::Made(Box::new(record));
+                    }
+                    Err(failure) => return ProfileEnd::Failed(failure.message),
                 }
             }
             block += 1;
@@ -128,7 +132,7 @@ impl Session<'_> {
         block: u32,
         treatment: usize,
         observer: &mut dyn Observer,
-    ) -> Option<Result<Box<TrialData>, String>> {
+    ) -> Option<Result<Box<TrialData>, Failure>> {
         loop {
             self.pause_if_asked(observer);
             let trial = self.profile_trial(block, treatment);
@@ -143,11 +147,14 @@ impl Session<'_> {
         &mut self,
         block: u32,
         treatment: usize,
-    ) -> Option<Result<Box<TrialData>, String>> {
+    ) -> Option<Result<Box<TrialData>, Failure>> {
         let seed = self.plan.trial_seed(block, treatment);
         let mut request = match self.request(treatment, seed) {
             Ok(request) => request,
-            Err(message) => return Some(Err(message)),
+            Err(message) => {
+                let kind = FailureKind::Unsupported;
+                return Some(Err(Failure { kind, message }));
+            }
         };
         request.profile = true;
         request.counters.clear();
@@ -167,13 +174,29 @@ impl Session<'_> {
             .run(&request, &options, &mut self.prestarted, self.interrupt)?;
         Some(match outcome {
             Outcome::Completed(data) => Ok(data),
-            Outcome::Failed(failure) => Err(failure.message),
+            Outcome::Failed(failure) => Err(failure),
         })
+    }
+
+    /// What the timed trials tell by themselves where nothing may be sampled: time in
+    /// programs, in the kernel, and of waits.
+    fn add_accounts(&self, record: &mut ProfileRecord, why: &str) {
+        record.notes = vec![
+            format!("{why}; until then no function is named"),
+            "times are those of the timed trials (getrusage): the kernel tells programs from \
+             itself by ticks of a timer, and waits are for a CPU, too"
+                .to_owned(),
+        ];
+        record.stacks = vec![Vec::new()];
+        let pair = [record.treatment, record.reference];
+        let trials = self.trials.iter();
+        let trials = trials.filter(|one| pair.contains(&one.treatment));
+        record.trials = trials.filter_map(accounted).collect();
     }
 
     /// Iterations of a treatment that together last long enough for its samples.
     fn profiled_iterations(&self, treatment: usize) -> u32 {
-        let is_timed = |trial: &&crate::store::TrialRecord| {
+        let is_timed = |trial: &&TrialRecord| {
             trial.treatment == treatment && trial.state == TrialState::Completed
         };
         let trials = self.trials.iter().filter(is_timed);
@@ -186,6 +209,35 @@ impl Session<'_> {
                 .clamp(1.0, ITERATIONS_MAX) as u32,
         }
     }
+}
+
+/// The times of a timed trial; `None` if it failed.
+fn accounted(trial: &TrialRecord) -> Option<ProfiledTrial> {
+    let values = |metric: &str| trial.samples.get(metric).filter(|all| !all.is_empty());
+    let sum_ns = |metric: &str| Some(values(metric)?.iter().sum::<f64>());
+    let (wall_ns, programs_ns, kernel_ns) = (
+        sum_ns("duration_ns")?,
+        sum_ns("user_ns")?,
+        sum_ns("system_ns")?,
+    );
+    // Threads side by side have more time than there is.
+    let scale = (wall_ns / (programs_ns + kernel_ns).max(1.0)).min(1.0);
+    let waits_ns = wall_ns - (programs_ns + kernel_ns) * scale;
+    let times = [
+        (Activity::OnCpuInPrograms, programs_ns * scale),
+        (Activity::OnCpuInKernel, kernel_ns * scale),
+        (Activity::Blocked, waits_ns),
+    ];
+    Some(ProfiledTrial {
+        block: trial.block,
+        treatment: trial.treatment,
+        iterations: u32::try_from(values("duration_ns")?.len()).unwrap_or(u32::MAX),
+        samples: 0,
+        times: times
+            .map(|(activity, ns)| (activity, 0, ns as u64))
+            .to_vec(),
+        counts: counts(|metric| values(metric).cloned()),
+    })
 }
 
 /// Adds a trial to a record, under the names of its functions.
@@ -209,12 +261,15 @@ fn keep(
         iterations: u32::try_from(samples.len()).unwrap_or(u32::MAX),
         samples: profile.samples,
         times,
-        counts: counts(samples),
+        counts: counts(|metric| {
+            let values = samples.iter();
+            values.map(|one| one.metrics.get(metric).copied()).collect()
+        }),
     });
 }
 
 /// What was counted of an iteration: all metrics but times and what follows from them.
-fn counts(samples: &[Sample]) -> BTreeMap<String, f64> {
+fn counts(values: impl Fn(&str) -> Option<Vec<f64>>) -> BTreeMap<String, f64> {
     const COUNTED: [&str; 6] = [
         "minor_faults",
         "major_faults",
@@ -224,11 +279,7 @@ fn counts(samples: &[Sample]) -> BTreeMap<String, f64> {
         "calls",
     ];
     let counted = COUNTED.iter().filter_map(|name| {
-        let values: Option<Vec<f64>> = samples
-            .iter()
-            .map(|sample| sample.metrics.get(*name).copied())
-            .collect();
-        let values = values.filter(|values| !values.is_empty())?;
+        let values = values(name).filter(|values| !values.is_empty())?;
         Some((
             (*name).to_owned(),
             values.iter().sum::<f64>() / values.len() as f64,

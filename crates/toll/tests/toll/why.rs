@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::common::{Bench, has, has_program, is_root, lacks, list, skip, source_tree, texts};
+use crate::common::{
+    Bench, TOLL, has, has_program, is_root, lacks, list, skip, source_tree, texts,
+};
 
 /// A bench with the program whose delays are known; `None` if it cannot be built, or
 /// nothing be profiled, here.
@@ -124,4 +126,28 @@ fn a_profile_that_cannot_be_is_refused_with_the_reason() {
         &bench.fails(2, "why last --treatment a --reference a"),
         &["cannot explain a treatment by itself"],
     );
+}
+
+#[test]
+fn where_nothing_may_be_sampled_the_timed_trials_tell_of_programs_kernel_and_waits() {
+    if !has_program("python3") {
+        return skip("there is no python3");
+    }
+    let bench = Bench::new();
+    let script = source_tree().join("crates/toll/tests/toll/samples/without_perf_events.py");
+    let line = "run -q --no-html --json --why -r 10 'sleep 0.05' true";
+    let ran = bench.shell(&format!("python3 {} {TOLL} {line}", script.display()));
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let explanation = &document["runs"][0]["analysis"]["explanations"][0];
+    assert_eq!(explanation["slower_label"], "sleep 0.05");
+    let rows = list(&explanation["rows"]);
+    assert_eq!(rows[0]["name"], "waits", "{explanation:#}");
+    let longer_ns = rows[0]["difference_ns"]["value"].as_f64().unwrap();
+    assert!(longer_ns > 25e6, "{explanation:#}");
+    assert_eq!(list(&explanation["overheads"]), [] as [Value; 0]);
+    let notes = explanation["notes"].to_string();
+    has(&notes, &["perf_event_open", "perf_event_paranoid"]);
+    bench.ok("report last --html page.html");
+    lacks(&bench.read("page.html"), &["<figure class=\"flame\">"]);
 }

@@ -39,6 +39,10 @@ pub fn all(run: &Run) -> Vec<FlameGraph> {
 }
 
 fn draw(record: &ProfileRecord, one: &Explanation, name: String) -> Option<FlameGraph> {
+    // Times without stacks make no picture.
+    if record.functions.is_empty() {
+        return None;
+    }
     let lines = folded(record, one.slower);
     let mut options = Options::default();
     options.title = TITLE.to_owned();
@@ -95,6 +99,7 @@ fn folded(record: &ProfileRecord, slower: usize) -> Vec<String> {
 fn path(record: &ProfileRecord, activity: Activity, stack: u32) -> Option<String> {
     let top = match activity {
         Activity::OnCpu => "on a CPU",
+        Activity::OnCpuInPrograms => "in programs",
         Activity::OnCpuInKernel => "in the kernel",
         Activity::Blocked => "waits",
         Activity::StartAndEnd => "start and end",
