@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::common::{Bench, Running, has_program, list, skip, wait_until};
 use crate::trace::{file, report};
 
+/// A trace whose document is in a file.
+const TO_FILE: [&str; 5] = ["trace", "--no-prices", "--json", "-o", "trace.json"];
+
 /// Directories in which BPF may count.
 fn bench_for_bpf() -> Option<Bench> {
     let bench = Bench::new();
@@ -39,17 +42,7 @@ fn a_running_process_is_traced_for_a_time_and_goes_on() {
     let Some(bench) = bench_for_bpf() else { return };
     let mut running = writer(&bench);
     let pid = running.0.id().to_string();
-    let line = [
-        "trace",
-        "--no-prices",
-        "--json",
-        "-o",
-        "trace.json",
-        "--for",
-        "300ms",
-        "--pid",
-    ];
-    bench.ok(&[&line[..], &[&pid]].concat());
+    bench.ok(&[&TO_FILE[..], &["--for", "300ms", "--pid", &pid]].concat());
     assert!(
         running.0.try_wait().expect("it is ours").is_none(),
         "it goes on"
@@ -71,15 +64,7 @@ fn a_trace_of_a_process_ends_with_it_and_by_a_signal() {
     for (signals_toll, end) in [(true, "interrupted"), (false, "all-ended")] {
         let mut running = writer(&bench);
         let pid = running.0.id().to_string();
-        let words = [
-            "trace",
-            "--no-prices",
-            "--json",
-            "-o",
-            "trace.json",
-            "--pid",
-            &pid,
-        ];
+        let words = [&TO_FILE[..], &["--pid", &pid]].concat();
         let mut tracer = Running(bench.spawnable(&words).spawn().expect("toll starts"));
         wait_until("BPF counts", || has_programs_of(tracer.0.id()));
         match signals_toll {
@@ -239,16 +224,8 @@ fn a_control_group_is_traced_from_its_first_process_to_its_last() {
         return;
     };
     let path = group.0.file_name().expect("it has one").to_str();
-    let words = [
-        &["trace", "--no-prices", "--json", "-o", "trace.json"][..],
-        &["--cgroup", path.expect("ASCII")],
-    ];
-    let mut tracer = Running(
-        bench
-            .spawnable(&words.concat())
-            .spawn()
-            .expect("toll starts"),
-    );
+    let words = [&TO_FILE[..], &["--cgroup", path.expect("ASCII")]].concat();
+    let mut tracer = Running(bench.spawnable(&words).spawn().expect("toll starts"));
     wait_until("BPF counts", || has_programs_of(tracer.0.id()));
     // One outside makes the same calls.
     let dd = "dd if=/dev/zero of=/dev/null count=100 status=none";
@@ -289,16 +266,7 @@ fn processes_that_are_in_a_group_before_are_counted_with_their_programs() {
     let mut running = group.shell(line);
     wait_until("it is there", || group.has_processes());
     let path = group.0.display().to_string();
-    let words = [
-        "trace",
-        "--no-prices",
-        "--json",
-        "-o",
-        "trace.json",
-        "--for",
-        "300ms",
-    ];
-    bench.ok(&[&words[..], &["--cgroup", &path]].concat());
+    bench.ok(&[&TO_FILE[..], &["--for", "300ms", "--cgroup", &path]].concat());
     running.0.kill().expect("it is ours");
     running.0.wait().expect("it is ours");
     let report = report(&bench);
