@@ -70,7 +70,7 @@ bench-device: build ## Compare the virtual device with two programs in guests, a
 	$(call run-bench,device)
 
 .PHONY: bench-functions
-bench-functions: build ## Plant costs in kernel functions, and see whether toll names them, about 40 minutes
+bench-functions: build ## Plant costs in kernel functions, and see whether toll names them, an hour on two CPUs
 	@tools/install-prerequisites run
 	$(RELEASE)/toll kernel build
 	mkdir -p $(BENCH_OUT)

@@ -7,12 +7,14 @@ Counts do not depend on how busy the machine is.
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 COMMAND = "dd if=/dev/zero of=/dev/null bs=4k count=200"
 # Rounds of an empty loop, some instructions each.
@@ -41,6 +43,12 @@ def counted(seed, kernels, commands):
     """What toll says of kernels, or commands, beside the first one."""
     text = toll("count", "--json", "--seed", str(seed), "--kernel", ",".join(kernels), *commands)
     return json.loads(text)
+
+
+def counted_side_by_side(kernels, commands):
+    """The same for all seeds, as many at a time as there are CPUs."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from zip(seeds(), pool.map(lambda seed: counted(seed, kernels, commands), seeds()))
 
 
 def with_cost(source, function):
@@ -112,8 +120,7 @@ def find_planted(tree, directory):
         name, build_s = planted(tree, path, function, directory)
         note(f"{name} is built in {build_s:.0f} s")
         tallies[name] = Tally(path, function, build_s)
-    for seed in seeds():
-        said = counted(seed, ["toll", *tallies], [COMMAND])
+    for seed, said in counted_side_by_side(["toll", *tallies], [COMMAND]):
         for comparison in said["comparisons"]:
             count = said["commands"][comparison["count"]]
             tallies[count["kernel"]].add(count, comparison)
@@ -126,8 +133,7 @@ def find_planted(tree, directory):
 def identical():
     """Lists of the same kernel beside itself, and how many are empty."""
     empty, lists = 0, 0
-    for seed in seeds():
-        said = counted(seed, ["toll"], [COMMAND] * (len(places()) + 1))
+    for seed, said in counted_side_by_side(["toll"], [COMMAND] * (len(places()) + 1)):
         lists += len(said["comparisons"])
         empty += sum(not comparison["functions"] for comparison in said["comparisons"])
         note(f"seed {seed}: {empty} of {lists} lists of identical kernels are empty")
