@@ -1,10 +1,11 @@
 //! A control group whose calls are counted.
 
-use std::fs;
+use std::fs::File;
+use std::io::read_to_string;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, open, openat};
 
 use super::inspect::{file_system_of, mounts};
 
@@ -29,12 +30,21 @@ impl Cgroup {
         })
     }
 
-    /// Whether a process is in it or in a group below it; `None` once it is removed. The
-    /// root has no end.
+    /// Whether a process is in it or in a group below it; `None` once it is removed, even
+    /// if there is another of its name, as of a service that restarted. The root has no end.
     pub fn is_populated(&self) -> Option<bool> {
-        match fs::read_to_string(self.directory.join("cgroup.events")) {
-            Ok(events) => Some(events.lines().any(|line| line == "populated 1")),
-            Err(_) => self.directory.exists().then_some(true),
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let events = openat(&self.descriptor, "cgroup.events", flags, Mode::empty());
+        match events.map(|events| read_to_string(File::from(events))) {
+            Ok(Ok(events)) => Some(events.lines().any(|line| line == "populated 1")),
+            _ => accessat(
+                &self.descriptor,
+                "cgroup.procs",
+                Access::EXISTS,
+                AtFlags::empty(),
+            )
+            .is_ok()
+            .then_some(true),
         }
     }
 }

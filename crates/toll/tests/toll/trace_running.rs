@@ -257,6 +257,39 @@ fn a_control_group_is_traced_from_its_first_process_to_its_last() {
 }
 
 #[test]
+fn a_trace_of_a_control_group_ends_though_another_has_its_name() {
+    let Some(bench) = bench_for_bpf() else { return };
+    let Some(group) = Group::new("again") else {
+        return;
+    };
+    let mut running = group.shell("exec sleep 1000");
+    wait_until("it is there", || group.has_processes());
+    let path = group.0.display().to_string();
+    let words = [
+        "trace",
+        "--no-prices",
+        "--json",
+        "-o",
+        "trace.json",
+        "--cgroup",
+        &path,
+    ];
+    let mut tracer = Running(bench.spawnable(&words).spawn().expect("toll starts"));
+    wait_until("BPF counts", || has_programs_of(tracer.0.id()));
+    running.0.kill().expect("it is ours");
+    running.0.wait().expect("it is ours");
+    drop(group);
+    let another = Group::new("again").expect("one could be made before");
+    let mut running = another.shell("exec sleep 1000");
+    wait_until("the trace ends", || {
+        tracer.0.try_wait().expect("it is ours").is_some()
+    });
+    assert_eq!(report(&bench)["ended"]["watch"], "all-ended");
+    running.0.kill().expect("it is ours");
+    running.0.wait().expect("it is ours");
+}
+
+#[test]
 fn processes_that_are_in_a_group_before_are_counted_with_their_programs() {
     let Some(bench) = bench_for_bpf() else { return };
     let Some(group) = Group::new("before") else {
