@@ -265,15 +265,7 @@ fn a_trace_of_a_control_group_ends_though_another_has_its_name() {
     let mut running = group.shell("exec sleep 1000");
     wait_until("it is there", || group.has_processes());
     let path = group.0.display().to_string();
-    let words = [
-        "trace",
-        "--no-prices",
-        "--json",
-        "-o",
-        "trace.json",
-        "--cgroup",
-        &path,
-    ];
+    let words = [&TO_FILE[..], &["--cgroup", &path]].concat();
     let mut tracer = Running(bench.spawnable(&words).spawn().expect("toll starts"));
     wait_until("BPF counts", || has_programs_of(tracer.0.id()));
     running.0.kill().expect("it is ours");

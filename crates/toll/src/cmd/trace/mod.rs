@@ -34,7 +34,7 @@ Examples:
 
 The calls of the command are counted, with those of its threads and child processes. It has this
 terminal, its input and its output to itself; the summary goes to standard error, or to a file with
--o. As root the kernel counts (BPF), which makes a program that makes many small calls up to twice
+-o. As root the kernel counts (BPF), which makes a program that makes many small calls some twice
 as slow. Else strace counts, and makes it slower by a factor of ten to a hundred; --calls needs
 strace. The prices do not suffer from that: they are of calls measured by themselves, once, and kept.
 
@@ -52,8 +52,8 @@ pipe each call is one line; on a terminal long ones are folded. Calls are writte
 that their number does not matter; where the command writes to this terminal too, use -o.
 
 Exit status: that of the command, 128 + n if signal n ended it, 126 if it is no program that may be
-executed, 127 if it is not there; 0 with --pid and --cgroup; 5 if neither BPF nor strace may trace, 1 or 2 if
-toll fails.";
+executed, 127 if it is not there; 0 with --pid and --cgroup; 5 if neither BPF nor strace may trace,
+1 or 2 if toll fails.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
