@@ -3,11 +3,11 @@
  * Counts the system calls of traced threads for `toll trace`.
  *
  * Each call adds to a sum that belongs to its thread alone, so that nothing is
- * locked. Only what is rare goes through the ring buffer: a file that is used for
- * the first time, an executed program, the end of a thread.
+ * locked. What is rare is an event: see events.h.
  */
 #include "kernel.h"
 #include "count_calls.h"
+#include "events.h"
 
 char LICENSE[] SECTION("license") = "Dual MIT/GPL";
 
@@ -16,8 +16,6 @@ const volatile struct shape shapes[CALLS_MAX];
 
 /* Whether the calls of a cgroup are counted. */
 const volatile bool is_of_cgroup;
-
-struct totals totals;
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -34,114 +32,12 @@ struct {
 	TYPE(value, struct sum);
 } sums SECTION(".maps");
 
-/* A file that was dropped from here gets another number and is told once more. */
-struct {
-	NUMBER(type, BPF_MAP_TYPE_LRU_HASH);
-	NUMBER(max_entries, 65536);
-	TYPE(key, struct identity);
-	TYPE(value, u32);
-} files SECTION(".maps");
-
 struct {
 	NUMBER(type, BPF_MAP_TYPE_CGROUP_ARRAY);
 	NUMBER(max_entries, 1);
 	TYPE(key, u32);
 	TYPE(value, u32);
 } cgroups SECTION(".maps");
-
-struct {
-	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
-	NUMBER(max_entries, 4 << 20);
-} events SECTION(".maps");
-
-/* Events are put together here: the stack is too small. Tracepoints run without
- * preemption, so that one a CPU is enough. */
-struct {
-	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	NUMBER(max_entries, 1);
-	TYPE(key, u32);
-	TYPE(value, struct event);
-} drafts SECTION(".maps");
-
-INLINE struct event *draft(u32 kind, u32 number)
-{
-	u32 zero = 0;
-	struct event *event = bpf_map_lookup_elem(&drafts, &zero);
-
-	if (event) {
-		event->kind = kind;
-		event->number = number;
-		event->mode = 0;
-		event->magic = 0;
-		event->inode = 0;
-		event->length = 0;
-	}
-	return event;
-}
-
-INLINE bool is_sent(struct event *event)
-{
-	return !bpf_ringbuf_output(&events, event, HEAD_BYTES + (event->length & TEXT_MASK), 0);
-}
-
-/* Where write_name() is on its way from a file to the root. */
-struct walk {
-	struct mount *mount;
-	struct dentry *dentry;
-	struct event *event;
-};
-
-/* A step of the way: writes a name, or goes on where a mount hangs. */
-static long write_name(u32 depth __attribute__((unused)), struct walk *walk)
-{
-	struct event *event = walk->event;
-	struct mount *mount = walk->mount;
-	struct dentry *dentry = walk->dentry;
-	struct dentry *parent = READ(dentry, d_parent);
-	long size;
-
-	if (dentry == READ(mount, mnt.mnt_root)) {
-		walk->dentry = READ(mount, mnt_mountpoint);
-		walk->mount = READ(mount, mnt_parent);
-		return walk->mount == mount ? STOP : GO_ON;
-	}
-	size = bpf_probe_read_kernel_str(event->text + (event->length & TEXT_MASK), NAME_BYTES,
-					 READ(dentry, d_name.name));
-	if (size > 0)
-		event->length += size;
-	walk->dentry = parent;
-	/* What hangs nowhere, such as a pipe, is its own parent. */
-	return parent == dentry || event->length > TEXT_MASK - NAME_BYTES ? STOP : GO_ON;
-}
-
-/* Tells of a file and its path, the last name first; gives its number, or 0 if the
- * ring buffer is full: then the next call tells. Global, so that the verifier looks
- * at it once. */
-u32 tell_file(u64 address, struct identity *identity)
-{
-	u32 number = __sync_fetch_and_add(&totals.files, 1) + 1;
-	struct event *event = draft(EVENT_FILE, number);
-	struct file *file = (void *)address;
-	struct inode *inode = READ(file, f_inode);
-	struct super_block *super = READ(inode, i_sb);
-	struct walk walk = {
-		.mount = (void *)READ(file, f_path.mnt) -
-			 __builtin_preserve_field_info(((struct mount *)0)->mnt, 0),
-		.dentry = READ(file, f_path.dentry),
-		.event = event,
-	};
-
-	if (!event || !identity)
-		return 0;
-	event->mode = READ(inode, i_mode);
-	event->magic = READ(super, s_magic);
-	event->inode = READ(inode, i_ino);
-	bpf_loop(DEPTH_MAX, write_name, &walk, 0);
-	if (!is_sent(event))
-		return 0;
-	bpf_map_update_elem(&files, identity, &number, 0);
-	return number;
-}
 
 INLINE u32 file_of(struct task_struct *task, u32 descriptor)
 {
@@ -201,25 +97,6 @@ INLINE struct thread *begin_thread(struct thread *thread)
 	thread->number = __sync_fetch_and_add(&totals.threads, 1) + 1;
 	__sync_fetch_and_add(&totals.alive, 1);
 	return thread;
-}
-
-/* Names the program of a process that executed it before the trace. */
-INLINE u32 tell_program(struct task_struct *task)
-{
-	u32 program = __sync_fetch_and_add(&totals.programs, 1) + 1;
-	struct event *event = draft(EVENT_PROGRAM, program);
-	struct mm_struct *memory = READ(task, mm);
-	struct file *file = READ(memory, exe_file);
-	struct dentry *dentry = READ(file, f_path.dentry);
-	long length;
-
-	if (!event)
-		return program;
-	length = bpf_probe_read_kernel_str(event->text, NAME_BYTES, READ(dentry, d_name.name));
-	event->length = length < 0 ? 0 : length;
-	if (!is_sent(event))
-		__sync_fetch_and_add(&totals.programs_lost, 1);
-	return program;
 }
 
 /* Each call asks anew, so that a thread counts as long as it is in the cgroup, however
