@@ -187,3 +187,31 @@ fn extended_attributes_are_shown_unless_they_are_not_wanted() {
         place.unmount();
     }
 }
+
+#[test]
+fn a_mount_that_has_ended_leaves_alone_what_is_mounted_there_since() {
+    let Some(place) = Place::new() else { return };
+    for _ in 0..30 {
+        let output = place.mount(&[]);
+        assert!(output.status.success(), "{output:?}");
+        place.unmount();
+    }
+    let output = place.mount(&[]);
+    assert!(output.status.success(), "{output:?}");
+    wait_until("the mounts before have ended", || place.left().len() <= 1);
+    assert!(place.is_mounted());
+}
+
+#[test]
+fn a_mount_whose_connection_is_aborted_goes() {
+    let Some(place) = Place::new() else { return };
+    assert!(place.mount(&[]).status.success());
+    let open = fs::File::create(place.path("at/f")).unwrap();
+    // The kernel first aborts the connection, and then finds the mount busy.
+    let mut forced = Command::new("umount");
+    let forced = forced.arg("-f").arg(place.path("at")).output().unwrap();
+    assert!(!forced.status.success(), "{forced:?}");
+    wait_until("it is unmounted", || !place.is_mounted());
+    wait_until("nothing is left", || place.left().is_empty());
+    drop(open);
+}

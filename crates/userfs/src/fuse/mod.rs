@@ -1,5 +1,6 @@
 //! The kernel's side: mounting, serving requests, unmounting.
 
+mod attach;
 mod convert;
 mod filesystem;
 mod reply;
@@ -12,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use fuser::{Config, InitFlags, KernelConfig, MountOption, Session, SessionACL, SessionUnmounter};
-use rustix::mount::UnmountFlags;
+use fuser::{Config, InitFlags, KernelConfig, Session, SessionACL};
 use rustix::thread::CapabilitySet;
 
 use crate::cache::Mode;
 pub use crate::mount::{KernelCache, Options};
 use crate::mount::{Note, Volume};
 use crate::source::Source;
+use attach::Attachment;
 use filesystem::Fuse;
 use serve::Server;
 use splice::Device;
@@ -37,6 +38,7 @@ const WRITE_BYTES_MAX: u32 = 1 << 20;
 
 pub struct Mount {
     session: JoinHandle<io::Result<()>>,
+    mountpoint: PathBuf,
     volume: Arc<Volume>,
 }
 
@@ -44,7 +46,6 @@ pub struct Mount {
 pub struct Stopper {
     mountpoint: PathBuf,
     volume: Arc<Volume>,
-    unmounter: SessionUnmounter,
 }
 
 impl Mount {
@@ -68,23 +69,37 @@ impl Mount {
         // Only files of this machine have descriptors here.
         let is_local = options.mode == Mode::None && !volume.shared.source.is_remote();
         let splices = is_local && options.kernel != KernelCache::PassThrough;
-        let config = config(options, name, !splices);
-        let mut session = Session::new(Fuse(Arc::clone(&server)), &mountpoint, &config)?;
+        let attachment = Attachment {
+            name: &name,
+            is_read_only: options.is_read_only,
+            allows_others: options.allows_others,
+        };
+        let device = attachment.mount(&mountpoint)?;
+        let acl = match options.allows_others {
+            true => SessionACL::All,
+            false => SessionACL::Owner,
+        };
+        let filesystem = Fuse(Arc::clone(&server));
+        let session = Session::from_fd(filesystem, device, acl, config(!splices))
+            .inspect_err(|_| drop(attach::unmount(&mountpoint)))?;
         // The handshake is over and no request has been read yet.
         server.notifier.set(session.notifier()).ok();
         if splices {
             let device = Device::new(session.as_fd().try_clone_to_owned()?);
             server.device.set(device).ok();
         }
-        let unmounter = session.unmount_callable();
         let thread = std::thread::Builder::new().name("session".to_owned());
         let session = thread.spawn(move || session.run())?;
         let stopper = Stopper {
-            mountpoint,
+            mountpoint: mountpoint.clone(),
             volume: Arc::clone(&volume),
-            unmounter,
         };
-        Ok((Self { session, volume }, stopper))
+        let mount = Self {
+            session,
+            mountpoint,
+            volume,
+        };
+        Ok((mount, stopper))
     }
 
     /// Waits until it is unmounted, by whomever, and brings what is left to
@@ -93,8 +108,12 @@ impl Mount {
         let served = self.session.join();
         let files_kept = self.volume.close();
         match served {
-            Ok(outcome) => outcome?,
-            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(Ok(())) => attach::unmount_if_dead(&self.mountpoint)?,
+            failed => {
+                // Nobody else knows that it is no longer served.
+                let _ = attach::unmount(&self.mountpoint);
+                failed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
         }
         Ok(files_kept)
     }
@@ -106,7 +125,7 @@ impl Stopper {
     /// still open then can be read until the process ends, and not written.
     /// Returns how many files could not be written back and are kept. If it cannot
     /// be unmounted, all changes are at the source, too.
-    pub fn stop(mut self) -> io::Result<usize> {
+    pub fn stop(self) -> io::Result<usize> {
         for name in self.volume.open_names() {
             // The kernel's pages of it come here before the call returns;
             // `syncfs` does not wait for those of a FUSE file system. What
@@ -114,12 +133,7 @@ impl Stopper {
             let file = std::fs::File::open(self.mountpoint.join(name));
             let _ = file.and_then(|file| file.sync_all());
         }
-        let unmounted = match rustix::mount::unmount(&self.mountpoint, UnmountFlags::DETACH) {
-            Err(rustix::io::Errno::PERM) => self.unmounter.unmount(),
-            // Somebody else was faster.
-            Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
-            Err(error) => Err(error.into()),
-        };
+        let unmounted = attach::unmount(&self.mountpoint);
         let files_kept = self.volume.close();
         unmounted.map(|()| files_kept)
     }
@@ -138,20 +152,8 @@ fn check_privileges(options: &Options) -> io::Result<()> {
     }
 }
 
-fn config(options: &Options, name: String, clones_device: bool) -> Config {
+fn config(clones_device: bool) -> Config {
     let mut config = Config::default();
-    config.mount_options = vec![
-        // A comma would end the option.
-        MountOption::FSName(name.replace(',', "_")),
-        MountOption::Subtype("toll".to_owned()),
-        MountOption::DefaultPermissions,
-    ];
-    if options.is_read_only {
-        config.mount_options.push(MountOption::RO);
-    }
-    if options.allows_others {
-        config.acl = SessionACL::All;
-    }
     config.n_threads = Some(THREADS);
     config.clone_fd = clones_device;
     config

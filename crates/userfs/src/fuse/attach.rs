@@ -1,0 +1,131 @@
+//! A FUSE file system in the tree of directories: mount(2) for root, the
+//! setuid program fusermount3 for others (mount.fuse3(8), fusermount3(1)).
+//!
+//! `fuser` can mount, too. It unmounts by path once more when a mount has ended,
+//! as it takes the poll(2) event of a closed connection (`fuse_dev_poll` in
+//! fs/fuse/dev.c) for a mount that is still there. So it would remove what
+//! somebody had mounted there since.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+
+const HELPER: &str = "fusermount3";
+const SUBTYPE: &str = "toll";
+
+pub(super) struct Attachment<'a> {
+    /// What the list of mounts names as the source.
+    pub name: &'a str,
+    pub is_read_only: bool,
+    pub allows_others: bool,
+}
+
+impl Attachment<'_> {
+    /// Mounts on a directory; gives the connection that serves it.
+    pub fn mount(&self, mountpoint: &Path) -> io::Result<OwnedFd> {
+        match self.mount_as_root(mountpoint) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+                self.mount_by_helper(mountpoint)
+            }
+            mounted => mounted,
+        }
+    }
+
+    fn mount_as_root(&self, mountpoint: &Path) -> io::Result<OwnedFd> {
+        let mut device = OpenOptions::new();
+        let device = OwnedFd::from(device.read(true).write(true).open("/dev/fuse")?);
+        let mut data = format!(
+            "fd={},rootmode={:o},user_id={},group_id={},default_permissions",
+            device.as_raw_fd(),
+            File::open(mountpoint)?.metadata()?.mode(),
+            rustix::process::getuid().as_raw(),
+            rustix::process::getgid().as_raw(),
+        );
+        if self.allows_others {
+            data += ",allow_other";
+        }
+        let mut flags = MountFlags::NODEV | MountFlags::NOSUID;
+        flags.set(MountFlags::RDONLY, self.is_read_only);
+        let kind = format!("fuse.{SUBTYPE}");
+        let data = CString::new(data)?;
+        rustix::mount::mount(self.name, mountpoint, kind, flags, Some(data.as_c_str()))?;
+        Ok(device)
+    }
+
+    /// The helper mounts with its rights of root, and sends the connection through
+    /// a socket (`send_fd` in libfuse's util/fusermount.c).
+    fn mount_by_helper(&self, mountpoint: &Path) -> io::Result<OwnedFd> {
+        // A comma would end the option, a backslash begins what is escaped.
+        let name = self.name.replace('\\', r"\\").replace(',', r"\,");
+        let mut options = format!("fsname={name},subtype={SUBTYPE},default_permissions");
+        for (is_set, option) in [
+            (self.is_read_only, ",ro"),
+            (self.allows_others, ",allow_other"),
+        ] {
+            options += if is_set { option } else { "" };
+        }
+        let (here, there) = UnixStream::pair()?;
+        let helper = Command::new(HELPER)
+            .args(["-o", &options, "--"])
+            .arg(mountpoint)
+            .env("_FUSE_COMMFD", "0")
+            .stdin(Stdio::from(OwnedFd::from(there)))
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let received = receive_descriptor(&here);
+        let said = helper.wait_with_output()?.stderr;
+        received?.ok_or_else(|| io::Error::other(String::from_utf8_lossy(&said).trim().to_owned()))
+    }
+}
+
+/// The descriptor that the other end sends, or none if it closes before that.
+fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut parts = [io::IoSliceMut::new(&mut byte)];
+    rustix::io::retry_on_intr(|| {
+        rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    Ok(control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    }))
+}
+
+/// Unmounts, even if files are open.
+pub(super) fn unmount(mountpoint: &Path) -> io::Result<()> {
+    match rustix::mount::unmount(mountpoint, UnmountFlags::DETACH) {
+        Err(Errno::PERM) => {
+            let mut helper = Command::new(HELPER);
+            let helper = helper.args(["-u", "-z", "--"]).arg(mountpoint).output()?;
+            let said = String::from_utf8_lossy(&helper.stderr);
+            match helper.status.success() {
+                true => Ok(()),
+                false => Err(io::Error::other(said.trim().to_owned())),
+            }
+        }
+        // Somebody else was faster.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Unmounts what is mounted there if nobody serves it any more, as after an abort
+/// of its connection. What somebody has mounted there since is served.
+pub(super) fn unmount_if_dead(mountpoint: &Path) -> io::Result<()> {
+    match rustix::fs::stat(mountpoint) {
+        Err(Errno::NOTCONN) => unmount(mountpoint),
+        _ => Ok(()),
+    }
+}
