@@ -17,6 +17,9 @@ const volatile struct shape shapes[CALLS_MAX];
 /* Whether the calls of a cgroup are counted. */
 const volatile bool is_of_cgroup;
 
+/* Whether calls count only in regions. */
+const volatile bool has_regions;
+
 struct {
 	NUMBER(type, BPF_MAP_TYPE_TASK_STORAGE);
 	NUMBER(map_flags, BPF_F_NO_PREALLOC);
@@ -150,7 +153,15 @@ int enter(u64 *context)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = traced(task);
 
-	if (!thread || call >= CALLS_MAX)
+	if (!thread)
+		return 0;
+	if (has_regions) {
+		if (call == CALL_REGION_BEGINS || call == CALL_REGION_ENDS)
+			totals.is_in_region = call == CALL_REGION_BEGINS;
+		if (!totals.is_in_region)
+			return 0;
+	}
+	if (call >= CALLS_MAX)
 		return 0;
 	if (task->thread_info.status & COMPAT_CALL) {
 		__sync_fetch_and_add(&totals.calls_of_32_bit, 1);
@@ -320,7 +331,9 @@ int exec(u64 *context)
 	struct event *event;
 	long length;
 
-	if (!thread)
+	/* Without a number it was marked while it executed this program: the call began
+	 * before that, and its mark says how it counts. */
+	if (!thread || !thread->number)
 		return 0;
 	thread->program = __sync_fetch_and_add(&totals.programs, 1) + 1;
 	event = draft(EVENT_PROGRAM, thread->program);

@@ -26,6 +26,10 @@
 #define CALL_EXIT_GROUP 231
 /* TS_COMPAT of arch/x86: the call came through the entry for 32 bits. */
 #define COMPAT_CALL 2
+/* Numbers of calls that do not exist, by which a process says where a region begins and
+ * ends: "toll" and what follows it. toll_wire has them, too. */
+#define CALL_REGION_BEGINS 0x746f6c6c
+#define CALL_REGION_ENDS 0x746f6c6d
 #define ERRORS_MAX 4095
 
 /* Program of threads whose calls are no part of the trace. */
@@ -128,6 +132,7 @@ struct totals {
 	u64 calls_of_32_bit;
 	/* Calls that closed descriptors. */
 	u64 closings;
+	u64 is_in_region;
 };
 
 struct event {

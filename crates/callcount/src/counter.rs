@@ -63,6 +63,18 @@ pub struct Counter {
     overhead_ns: Option<f64>,
 }
 
+/// Whose calls are counted.
+#[derive(Debug, Clone, Copy)]
+pub enum Scope<'a> {
+    /// Those of marked processes.
+    Marked,
+    /// Those of marked processes, between `CALL_REGION_BEGINS` and `CALL_REGION_ENDS` of
+    /// toll_wire.
+    MarkedRegions,
+    /// Those of all processes in a control group and in the groups below it.
+    Cgroup(BorrowedFd<'a>),
+}
+
 /// What was counted.
 #[derive(Debug)]
 pub struct Counted {
@@ -74,9 +86,8 @@ pub struct Counted {
 
 impl Counter {
     /// Loads the programs; on failure the reason and what to do. `counts_all`: other
-    /// calls than those that move bytes, too. Of a control group, the calls of all
-    /// processes in it and in those below it are counted; else those of marked ones.
-    pub fn new(counts_all: bool, cgroup: Option<BorrowedFd<'_>>) -> Result<Self, String> {
+    /// calls than those that move bytes, too.
+    pub fn new(counts_all: bool, scope: Scope<'_>) -> Result<Self, String> {
         if OBJECT.is_empty() {
             return Err(
                 "this toll was built without clang; install the package clang and build it again"
@@ -92,10 +103,19 @@ impl Counter {
             .allow_unsupported_maps()
             .verifier_log_level(VerifierLogLevel::DISABLE)
             .override_global("shapes", &call_shapes()[..], true)
-            .override_global("is_of_cgroup", &u8::from(cgroup.is_some()), true)
+            .override_global(
+                "is_of_cgroup",
+                &u8::from(matches!(scope, Scope::Cgroup(_))),
+                true,
+            )
+            .override_global(
+                "has_regions",
+                &u8::from(matches!(scope, Scope::MarkedRegions)),
+                true,
+            )
             .load(OBJECT)
             .map_err(|error| refusal(&error))?;
-        if let Some(cgroup) = cgroup {
+        if let Scope::Cgroup(cgroup) = scope {
             let cgroups = bpf.map_mut("cgroups").expect("the object has it");
             let mut cgroups = CgroupArray::try_from(cgroups).expect("it is an array of groups");
             cgroups
@@ -120,7 +140,7 @@ impl Counter {
             overhead_ns: None,
             bpf,
         };
-        if cgroup.is_some() {
+        if let Scope::Cgroup(_) = scope {
             marker
                 .leave_out_self()
                 .map_err(|error| format!("cannot leave out the calls of toll: {error}"))?;
@@ -165,15 +185,21 @@ impl Counter {
         Ok(())
     }
 
+    /// All that was counted so far, if no thread that is counted is alive.
+    pub fn so_far(&mut self) -> &Tally {
+        self.take_events();
+        let keys = self.kernel_sums.keys().filter_map(Result::ok).collect();
+        self.take_sums(keys);
+        &self.sums.tally
+    }
+
     /// Stops counting.
     pub fn finish(mut self) -> Result<Counted, String> {
         self.links.clear();
         std::thread::sleep(LAST_RUN);
         self.put_away_rest()
             .map_err(|error| format!("cannot read the last sums of BPF: {error}"))?;
-        self.take_events();
-        let keys = self.kernel_sums.keys().filter_map(Result::ok).collect();
-        self.take_sums(keys);
+        self.so_far();
         self.sums.tally.finish();
         let notes = notes(&self.read_totals(), self.sums.calls_without_file);
         let overhead_ns = self.overhead_ns.map(|each| each * self.sums.calls as f64);

@@ -67,6 +67,7 @@ pub struct Totals {
     pub programs_lost: u64,
     pub calls_of_32_bit: u64,
     pub closings: u64,
+    pub is_in_region: u64,
 }
 
 /// What stands in front of an event's text.

@@ -14,5 +14,5 @@ mod names;
 mod overhead;
 mod sums;
 
-pub use counter::{Counted, Counter};
+pub use counter::{Counted, Counter, Scope};
 pub use mark::Marker;

@@ -26,21 +26,32 @@ struct MapUpdate {
 impl Marker {
     /// From now on the calls of this process are counted, and those of its children.
     pub fn mark_self(&self) -> io::Result<()> {
-        self.mark_own(std::process::id(), 0, 0)
+        self.mark_by_id(std::process::id(), 0, 0)
+    }
+
+    /// From now on the calls of a process and of its children are counted.
+    pub fn mark_process(&self, id: u32) -> io::Result<()> {
+        self.mark_by_id(id, 0, 0)
+    }
+
+    /// From now on the calls of the programs that a process starts are counted, and not
+    /// its own.
+    pub fn mark_programs_of(&self, id: u32) -> io::Result<()> {
+        self.mark_by_id(id, 0, PROGRAM_NOT_TRACED)
     }
 
     /// What this process does is no part of the trace of a group in which it is.
     pub(crate) fn leave_out_self(&self) -> io::Result<()> {
-        self.mark_own(std::process::id(), 0, PROGRAM_NOT_TRACED)
+        self.mark_programs_of(std::process::id())
     }
 
     /// The calls of the calling thread alone are counted, on Linux 6.9 or newer.
     pub(crate) fn mark_thread(&self, program: u32) -> io::Result<()> {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        self.mark_own(thread.cast_unsigned(), libc::O_EXCL, program)
+        self.mark_by_id(thread.cast_unsigned(), libc::O_EXCL, program)
     }
 
-    fn mark_own(&self, id: u32, flags: i32, program: u32) -> io::Result<()> {
+    fn mark_by_id(&self, id: u32, flags: i32, program: u32) -> io::Result<()> {
         let process = pidfd_open(id, flags)?;
         // SAFETY: the kernel has just made this descriptor for us alone.
         let process = unsafe { OwnedFd::from_raw_fd(process) };

@@ -1,6 +1,7 @@
-//! Marks between which a guest's instructions are counted.
+//! Marks between which somebody counts from outside: system calls, or a guest's
+//! instructions.
 //!
-//! To a processor they are `nop`. QEMU's plugin (`crates/toll/plugin/count_blocks.c`)
+//! To a processor those for instructions are `nop`. QEMU's plugin (`crates/toll/plugin/count_blocks.c`)
 //! knows them by their bytes, which therefore lie within one page.
 
 #[cfg(target_arch = "x86_64")]
@@ -21,6 +22,22 @@ macro_rules! mark {
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! mark {
     ($letter:literal) => {};
+}
+
+/// From here on system calls count, for who looks for this mark (`crates/callcount`).
+pub fn begin_calls() {
+    mark_by_call(toll_wire::CALL_REGION_BEGINS);
+}
+
+/// Up to here system calls count.
+pub fn end_calls() {
+    mark_by_call(toll_wire::CALL_REGION_ENDS);
+}
+
+fn mark_by_call(number: i64) {
+    // SAFETY: the kernel has no call of this number.
+    let failed = unsafe { libc::syscall(number) };
+    debug_assert_eq!(failed, -1);
 }
 
 /// From here on instructions count, from zero.

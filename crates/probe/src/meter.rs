@@ -24,6 +24,8 @@ pub struct Meter {
     scope: Scope,
     /// Profiles the timed region, if the request says so.
     pub profiler: Option<Profiler>,
+    /// Marks the timed region for who counts system calls, if the request says so.
+    pub marks_region: bool,
 }
 
 struct Started {
@@ -49,6 +51,7 @@ impl Meter {
             storage: StorageMeter::open(),
             scope,
             profiler: None,
+            marks_region: false,
         };
         fault_in_program();
         // Most trials have one iteration, whose readings would else be the first
@@ -77,13 +80,15 @@ impl Meter {
         if let Some(profiler) = &self.profiler {
             profiler.start();
         }
+        let usage = Usage::now(self.scope);
+        if self.marks_region {
+            count_mark::begin_calls();
+        }
+        count_mark::begin();
         Ok(Started {
             storage,
-            usage: Usage::now(self.scope),
-            start_ns: {
-                count_mark::begin();
-                clock::now_ns()
-            },
+            usage,
+            start_ns: clock::now_ns(),
         })
     }
 
@@ -91,6 +96,9 @@ impl Meter {
     fn stop(&mut self, started: &Started) -> Result<Measured, Failure> {
         let end_ns = clock::now_ns();
         count_mark::end();
+        if self.marks_region {
+            count_mark::end_calls();
+        }
         // Before anything allocates, which may be a page fault.
         let mut usage = Usage::now(self.scope).since(&started.usage);
         let counters = self.counters.stop();

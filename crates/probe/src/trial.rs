@@ -59,6 +59,7 @@ pub struct Trial {
     iterations: u32,
     meter: Meter,
     profile: bool,
+    marks_regions: bool,
 }
 
 impl Trial {
@@ -73,6 +74,7 @@ impl Trial {
             iterations: request.iterations,
             meter: Meter::new(Counters::open(&request.counters, inherit), scope),
             profile: request.profile,
+            marks_regions: request.marks_regions,
         }
     }
 
@@ -84,6 +86,7 @@ impl Trial {
             iterate(&mut self.meter)?;
         }
         self.meter.profiler = self.profile.then(Profiler::open).transpose()?;
+        self.meter.marks_region = self.marks_regions;
         let data = repeat(0, self.iterations, || iterate(&mut self.meter))?;
         let profiler = self.meter.profiler.take();
         let counters = self.meter.counters();

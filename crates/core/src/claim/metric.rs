@@ -6,6 +6,9 @@ use super::context::AnalysisContext;
 use super::model::{Better, Metric};
 use crate::spec::Experiment;
 
+/// Begins the names of metrics that count one system call.
+pub const SYSTEM_CALLS: &str = "calls.";
+
 /// Describes all metrics of a run.
 pub(super) fn describe_all(context: &AnalysisContext) -> BTreeMap<String, Metric> {
     context
@@ -61,6 +64,7 @@ pub fn words(name: &str) -> String {
         "slab_per_object_bytes" => "slab memory each",
         "block_input_bytes" => "bytes from storage",
         "block_output_bytes" => "bytes to storage",
+        "page_cache_bytes" => "bytes from page cache",
         "user_ns" => "user time",
         "system_ns" => "system time",
         "steal_ns" => "stolen time",
@@ -71,6 +75,9 @@ pub fn words(name: &str) -> String {
     }
     if let Some(counter) = name.strip_prefix("counter.") {
         return counter.to_owned();
+    }
+    if let Some(call) = name.strip_prefix(SYSTEM_CALLS) {
+        return format!("calls of {call}");
     }
     // The unit stands beside each value.
     let bare = name.strip_suffix("_ns").or(name.strip_suffix("_khz"));

@@ -79,12 +79,22 @@ pub fn explain(stored: &StoredRun, record: &ProfileRecord) -> Option<Explanation
     let rest: Vec<f64> = subtract(&difference, &attributed);
     let medians = [0, 1].map(|side| side_median(&whole, side));
     let label = |index: usize| stored.treatments[index].label.clone();
+    let timed = timed_ratio(stored, slower, faster);
+    let mut notes = record.notes.clone();
+    if let Some(ratio) = timed.filter(|ratio| *ratio < 1.0) {
+        notes.push(format!(
+            "the timed trials have it the other way round, {ratio:.3} times: all numbers here \
+             are of profiled trials"
+        ));
+    }
     Some(Explanation {
         slower,
         slower_label: label(slower),
         faster,
         faster_label: label(faster),
-        ratio: timed_ratio(stored, slower, faster).unwrap_or(medians[0] / medians[1]),
+        ratio: timed
+            .filter(|ratio| *ratio >= 1.0)
+            .unwrap_or(medians[0] / medians[1]),
         blocks: difference.len(),
         blocks_needed: blocks_needed(),
         difference_ns: estimate(&difference, CONFIDENCE),
@@ -98,7 +108,7 @@ pub fn explain(stored: &StoredRun, record: &ProfileRecord) -> Option<Explanation
         counts: counts(record, slower),
         overheads: overheads(stored, record, [slower, faster]),
         waits_for_cpu_ns: blocks.waits_for_cpu_ns,
-        notes: record.notes.clone(),
+        notes,
     })
 }
 
@@ -341,10 +351,8 @@ fn timed_ns(stored: &StoredRun, treatment: usize) -> Option<f64> {
     (!durations.is_empty()).then(|| median(&durations))
 }
 
-/// The ratio in the timed trials, if it has the sign of the profiled ones.
 fn timed_ratio(stored: &StoredRun, slower: usize, faster: usize) -> Option<f64> {
-    let ratio = timed_ns(stored, slower)? / timed_ns(stored, faster)?;
-    (ratio >= 1.0).then_some(ratio)
+    Some(timed_ns(stored, slower)? / timed_ns(stored, faster)?)
 }
 
 fn overheads(

@@ -3,7 +3,7 @@
 use toll_stats::Rng;
 
 use super::*;
-use crate::run::{Machine, ProfiledTrial, RunRecord, RunStatus};
+use crate::run::{Machine, ProfiledTrial, RunRecord, RunStatus, TrialRecord};
 
 const BLOCKS: u32 = 16;
 
@@ -97,6 +97,15 @@ fn record(
     }
 }
 
+/// A timed trial of one iteration.
+fn timed((treatment, duration_ns): (usize, f64)) -> TrialRecord {
+    TrialRecord {
+        treatment,
+        samples: BTreeMap::from([("duration_ns".into(), vec![duration_ns])]),
+        ..TrialRecord::default()
+    }
+}
+
 fn explained(record: ProfileRecord) -> Explanation {
     explain(&two_treatments(), &record).unwrap()
 }
@@ -160,6 +169,21 @@ fn the_treatment_that_takes_longer_is_found_out() {
     assert_eq!((explanation.slower, explanation.faster), (0, 1));
     assert!(explanation.difference_ns.low > 0.0);
     assert!((explanation.rows[0].share.unwrap().value - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn timed_trials_of_the_other_sign_are_told() {
+    let functions = vec![user(Some("spin"), "prog")];
+    let stacks: &[(Activity, &[u32])] = &[(Activity::OnCpu, &[0])];
+    let mut stored = two_treatments();
+    stored.trials = [(0, 90.0), (1, 100.0)].map(timed).to_vec();
+    let record = record(functions, stacks, |treatment, _| [300.0, 100.0][treatment]);
+    let explanation = explain(&stored, &record).unwrap();
+    assert!((explanation.ratio - 3.0).abs() < 0.1, "{explanation:?}");
+    assert!(explanation.notes[0].contains("the other way round, 0.900 times"));
+    stored.trials = [(0, 110.0), (1, 100.0)].map(timed).to_vec();
+    let explanation = explain(&stored, &record).unwrap();
+    assert_eq!((explanation.ratio, explanation.notes), (1.1, Vec::new()));
 }
 
 #[test]

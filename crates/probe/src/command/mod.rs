@@ -32,6 +32,14 @@ use crate::meter::put;
 use crate::profile::{CommandProfiler, CommandRecording};
 use crate::{children, clock, count_mark, trial};
 
+/// What is recorded of an iteration beside its sample.
+enum Watch {
+    Nothing,
+    Profile(CommandProfiler),
+    /// System calls, by who looks for the marks around them.
+    Calls,
+}
+
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
     check_capture(request, command)?;
     let runner = Runner::new(command)?;
@@ -42,8 +50,8 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     if ends_children {
         children::adopt_orphans();
     }
-    let iterate = |is_check, profiler: &mut Option<CommandProfiler>| {
-        let sample = runner.iterate(&request.counters, is_check, profiler);
+    let iterate = |is_check, watch: &mut Watch| {
+        let sample = runner.iterate(&request.counters, is_check, watch);
         if ends_children {
             children::end_all();
         }
@@ -51,21 +59,28 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     };
     let mut warmups = request.warmup_iterations;
     if command.expected.is_some() {
-        iterate(true, &mut None)?;
+        iterate(true, &mut Watch::Nothing)?;
         warmups = warmups.saturating_sub(1);
     }
     let mut numbers = IterationNumbers::new(command.numbering, warmups);
     for _ in 0..warmups {
         numbers.begin();
-        iterate(false, &mut None)?;
+        iterate(false, &mut Watch::Nothing)?;
     }
-    let mut profiler = request.profile.then(CommandProfiler::default);
+    let mut watch = match (request.profile, request.marks_regions) {
+        (true, _) => Watch::Profile(CommandProfiler::default()),
+        (false, true) => Watch::Calls,
+        (false, false) => Watch::Nothing,
+    };
     let data = trial::repeat(0, request.iterations, || {
         numbers.begin();
-        iterate(false, &mut profiler)
+        iterate(false, &mut watch)
     })?;
     Ok(TrialData {
-        profile: profiler.and_then(CommandProfiler::finish),
+        profile: match watch {
+            Watch::Profile(profiler) => profiler.finish(),
+            Watch::Calls | Watch::Nothing => None,
+        },
         counters_missing: missing,
         notes: runner.notes(),
         ..data
@@ -135,10 +150,10 @@ impl<'a> Runner<'a> {
         &self,
         counters: &[String],
         is_check: bool,
-        profiler: &mut Option<CommandProfiler>,
+        watch: &mut Watch,
     ) -> Result<Sample, Failure> {
         self.beside("prepare", self.request.prepare.as_ref())?;
-        let sample = self.sample(counters, is_check, profiler);
+        let sample = self.sample(counters, is_check, watch);
         // After a failure, too: it may remove what the command has made.
         let concluded = self.beside("conclude", self.request.conclude.as_ref());
         sample.and_then(|sample| concluded.map(|()| sample))
@@ -194,7 +209,7 @@ impl<'a> Runner<'a> {
         &self,
         counters: &[String],
         is_check: bool,
-        profiler: &mut Option<CommandProfiler>,
+        watch: &mut Watch,
     ) -> Result<Sample, Failure> {
         let request = self.request;
         let capture = request.capture_bytes_max as usize;
@@ -204,9 +219,17 @@ impl<'a> Runner<'a> {
         // Opened anew, so that nothing counts what `prepare` has left running.
         let mut counters = Counters::open(counters, Inherit::OnExec);
         counters.start()?;
-        let is_profiled = profiler.is_some();
-        let recording = is_profiled.then(CommandRecording::begin).transpose()?;
+        let recording = match watch {
+            Watch::Profile(_) => Some(CommandRecording::begin()?),
+            Watch::Calls | Watch::Nothing => None,
+        };
+        if let Watch::Calls = watch {
+            count_mark::begin_calls();
+        }
         let run = self.spawn(command, is_piped(request), capture, &name);
+        if let Watch::Calls = watch {
+            count_mark::end_calls();
+        }
         if let Some(recording) = &recording {
             recording.end();
         }
@@ -215,7 +238,7 @@ impl<'a> Runner<'a> {
         if let Some(received_ns) = sink.as_mut().map(ends::finish).transpose()?.flatten() {
             run.end_ns = run.end_ns.max(received_ns);
         }
-        if let (Some(profiler), Some(recording)) = (profiler, recording) {
+        if let (Watch::Profile(profiler), Some(recording)) = (watch, recording) {
             profiler.add(recording, run.process, run.start_ns, run.end_ns);
         }
         self.check_status(&run)?;

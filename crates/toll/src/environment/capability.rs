@@ -69,7 +69,7 @@ pub fn capabilities() -> Vec<Capability> {
         Strace::find().map(|_| "yes".into())
     }));
     list.push(capability("tracing by BPF", || {
-        toll_callcount::Counter::new(false, None).map(|_| "yes".into())
+        toll_callcount::Counter::new(false, toll_callcount::Scope::Marked).map(|_| "yes".into())
     }));
     list.push(capability("guests", guest::guest_state));
     list.push(capability(

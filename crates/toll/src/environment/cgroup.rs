@@ -66,6 +66,7 @@ fn directory_of(path: &Path) -> Result<PathBuf, String> {
                     .into(),
             );
         }
+        // A path below the mount of version 2 may be the name of another directory, too.
         _ => {}
     }
     let (root, _) = mounts()
@@ -76,6 +77,12 @@ fn directory_of(path: &Path) -> Result<PathBuf, String> {
     let directory = Path::new(&root).join(below);
     match kind(&directory).as_deref() {
         Some("cgroup2") => Ok(directory),
-        _ => Err(format!("there is none below {root}; see systemd-cgls")),
+        _ if path.is_dir() => Err(format!(
+            "it is a directory of another file system, and {root} has no group of that name; \
+             see systemd-cgls"
+        )),
+        _ => Err(format!(
+            "{root} has no group of that name; see systemd-cgls"
+        )),
     }
 }

@@ -1,6 +1,7 @@
 //! The words of an explanation, for every kind of report.
 
-use crate::claim::model::{Estimate, ExplainedRow, Explanation};
+use crate::claim::SYSTEM_CALLS;
+use crate::claim::model::{Estimate, ExplainedCount, ExplainedRow, Explanation};
 use crate::format;
 use crate::report::words::plural;
 
@@ -78,11 +79,12 @@ pub fn notes(one: &Explanation) -> Vec<String> {
         "the intervals of each list hold together at a confidence of 95 %; {} of profiled trials",
         plural(one.blocks, "block")
     )];
-    let left_out = shown_rows(&one.rows, one).1;
-    if left_out > 0 {
+    let rows = (shown_rows(&one.rows, one).1, "row");
+    let counts = (shown_counts(&one.counts).1, "system call");
+    for (left_out, what) in [rows, counts].into_iter().filter(|(count, _)| *count > 0) {
         notes.push(format!(
             "{} under 1 % each {} left out; --json has them",
-            plural(left_out, "row"),
+            plural(left_out, what),
             if left_out == 1 { "is" } else { "are" }
         ));
     }
@@ -105,6 +107,19 @@ pub fn notes(one: &Explanation) -> Vec<String> {
     }
     notes.extend(one.notes.iter().cloned());
     notes
+}
+
+/// The counts that are worth a line, and how many are not: system calls that differ by
+/// under 1 % of what those differ by that differ most.
+pub fn shown_counts(counts: &[ExplainedCount]) -> (Vec<&ExplainedCount>, usize) {
+    let is_call = |one: &&ExplainedCount| one.metric.starts_with(SYSTEM_CALLS);
+    let size = |one: &ExplainedCount| one.difference.value.abs();
+    let calls = counts.iter().filter(is_call);
+    let least = 0.01 * calls.map(size).fold(0.0, f64::max);
+    let is_shown = |one: &&ExplainedCount| !is_call(one) || size(one) >= least;
+    let shown: Vec<&ExplainedCount> = counts.iter().filter(is_shown).collect();
+    let left_out = counts.len() - shown.len();
+    (shown, left_out)
 }
 
 /// The unit of something that is counted.

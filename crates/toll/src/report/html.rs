@@ -149,6 +149,7 @@ fn explanations(run: &Run) -> Vec<Value> {
             notes => explained::notes(one),
             rows => Serde(explained::shown_rows(&one.rows, one).0),
             entries => Serde(explained::shown_rows(&one.entries, one).0),
+            counts => Serde(explained::shown_counts(&one.counts).0),
             one => Serde(one),
             graph => graph.map(|graph| inline(&graph.svg)),
         }

@@ -112,6 +112,7 @@ impl Session<'_> {
         }
         let options = ProbeOptions {
             limit: None,
+            admit: None,
             padding_bytes: 0,
             next_padding_bytes: None,
             timeout: self.experiment.run.trial_timeout(false),

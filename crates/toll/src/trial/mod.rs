@@ -4,6 +4,7 @@
 //! processes.
 
 mod answer;
+mod call_counts;
 mod event;
 mod files;
 mod guests;

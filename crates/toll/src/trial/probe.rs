@@ -32,10 +32,11 @@ const END_LOOK_EVERY: Duration = Duration::from_millis(200);
 const END_SPIN: Duration = Duration::from_micros(500);
 
 /// What is asked of one trial's process.
-#[derive(Debug)]
 pub struct ProbeOptions<'a> {
     /// Limit on the memory of the probe and all that it starts.
     pub limit: Option<&'a MemoryLimit>,
+    /// What is done to the probe before it gets its request, by its number.
+    pub admit: Option<&'a dyn Fn(u32) -> Result<(), String>>,
     /// Bytes that its environment is padded with (see
     /// [`crate::plan::Plan::padding_bytes`]).
     pub padding_bytes: usize,
@@ -139,6 +140,7 @@ impl Probe {
         const TIMEOUT: Duration = Duration::from_secs(60);
         let options = ProbeOptions {
             limit: None,
+            admit: None,
             padding_bytes: 0,
             next_padding_bytes: None,
             timeout: TIMEOUT,
@@ -162,7 +164,11 @@ impl Probe {
         interrupt: &Interrupt,
     ) -> Option<Outcome> {
         // It waits for its request and has taken next to no memory yet.
-        if let Some(Err(message)) = options.limit.map(|limit| limit.admit(child.id())) {
+        let limited = options
+            .limit
+            .map_or(Ok(()), |limit| limit.admit(child.id()));
+        let admitted = options.admit.map_or(Ok(()), |admit| admit(child.id()));
+        if let Err(message) = limited.and(admitted) {
             end_tree(child);
             return failed(FailureKind::Instrument, message);
         }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use toll_stats::{Rng, median};
-use toll_wire::{Activity, Failure, FailureKind, Outcome, Profile, Sample, TrialData, Workload};
+use toll_wire::{
+    Activity, Failure, FailureKind, Outcome, Profile, Request, Sample, TrialData, Workload,
+};
 
 use super::probe::ProbeOptions;
 use super::{Event, Observer, Session, SessionError};
@@ -29,6 +31,12 @@ pub enum ProfileEnd {
     /// A trial failed, with its message.
     Failed(String),
 }
+
+/// The signal that ended a trial.
+#[derive(Debug)]
+pub(super) struct Interrupted(pub i32);
+
+pub(super) type TrialResult = Result<Box<TrialData>, Failure>;
 
 impl Session<'_> {
     /// Profiles two treatments in blocks of both, in random order.
@@ -90,8 +98,11 @@ impl Session<'_> {
                 let label = format!("profile: {}", self.plan.treatments[treatment].label);
                 let (label, of) = (label.as_str(), pair.len());
                 observer.notice(&Event::TrialStarts { done, of, label });
-                let Some(trial) = self.unpaused_profile(block, treatment, observer) else {
-                    return ProfileEnd::Interrupted(self.interrupt.signal().unwrap_or_default());
+                let trial =
+                    self.unpaused(observer, |session| session.profiled_trial(block, treatment));
+                let trial = match trial {
+                    Ok(trial) => trial,
+                    Err(Interrupted(signal)) => return ProfileEnd::Interrupted(signal),
                 };
                 let data = trial.map(|mut data| Some((data.profile.take()?, data.samples)));
                 match data {
@@ -111,7 +122,7 @@ impl Session<'_> {
                     }
                     Err(failure) if failure.kind == FailureKind::Instrument => {
                         self.add_accounts(&mut record, &failure.message);
-                        return ProfileEnd::Made(Box::new(record));
+                        return self.with_calls(record, observer);
                     }
                     Err(failure) => return ProfileEnd::Failed(failure.message),
                 }
@@ -123,55 +134,80 @@ impl Session<'_> {
                 elapsed,
             });
         }
-        ProfileEnd::Made(Box::new(record))
+        self.with_calls(record, observer)
     }
 
-    /// One profiled trial, made anew if a pause ended it; `None` if a signal did.
-    fn unpaused_profile(
+    fn with_calls(&mut self, mut record: ProfileRecord, observer: &mut dyn Observer) -> ProfileEnd {
+        match self.count_calls(&mut record, observer) {
+            Ok(()) => ProfileEnd::Made(Box::new(record)),
+            Err(Interrupted(signal)) => ProfileEnd::Interrupted(signal),
+        }
+    }
+
+    /// A trial, made anew if a pause ended it.
+    pub(super) fn unpaused(
         &mut self,
-        block: u32,
-        treatment: usize,
         observer: &mut dyn Observer,
-    ) -> Option<Result<Box<TrialData>, Failure>> {
+        mut run: impl FnMut(&mut Self) -> Option<TrialResult>,
+    ) -> Result<TrialResult, Interrupted> {
         loop {
             self.pause_if_asked(observer);
-            let trial = self.profile_trial(block, treatment);
-            if trial.is_some() || self.interrupt.signal().is_some() {
-                return trial;
+            if let Some(trial) = run(self) {
+                return Ok(trial);
+            }
+            if let Some(signal) = self.interrupt.signal() {
+                return Err(Interrupted(signal));
             }
         }
     }
 
-    /// One profiled trial; `None` if an interrupt ended it.
-    fn profile_trial(
-        &mut self,
-        block: u32,
-        treatment: usize,
-    ) -> Option<Result<Box<TrialData>, Failure>> {
-        let seed = self.plan.trial_seed(block, treatment);
-        let mut request = match self.request(treatment, seed) {
+    fn profiled_trial(&mut self, block: u32, treatment: usize) -> Option<TrialResult> {
+        let mut request = match self.recording_request(block, treatment) {
             Ok(request) => request,
-            Err(message) => {
-                let kind = FailureKind::Unsupported;
-                return Some(Err(Failure { kind, message }));
-            }
+            Err(failure) => return Some(Err(failure)),
         };
         request.profile = true;
-        request.counters.clear();
         request.iterations = request.iterations.max(self.profiled_iterations(treatment));
+        self.run_recording(block, treatment, &request, None)
+    }
+
+    /// The request of a treatment's trial that is not timed.
+    pub(super) fn recording_request(
+        &self,
+        block: u32,
+        treatment: usize,
+    ) -> Result<Request, Failure> {
+        let seed = self.plan.trial_seed(block, treatment);
+        let mut request = self.request(treatment, seed).map_err(|message| Failure {
+            kind: FailureKind::Unsupported,
+            message,
+        })?;
+        request.counters.clear();
         if let Workload::Command(command) = &mut request.workload {
             command.capture_bytes_max = 0;
         }
+        Ok(request)
+    }
+
+    /// Runs it; `None` if an interrupt ended it.
+    pub(super) fn run_recording(
+        &mut self,
+        block: u32,
+        treatment: usize,
+        request: &Request,
+        admit: Option<&dyn Fn(u32) -> Result<(), String>>,
+    ) -> Option<TrialResult> {
         let limit_bytes = self.memory_limit_bytes(treatment);
         let options = ProbeOptions {
             limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
+            admit,
             padding_bytes: self.plan.padding_bytes(block, treatment),
             next_padding_bytes: None,
             timeout: self.experiment.run.trial_timeout(false),
         };
         let outcome = self
             .probe
-            .run(&request, &options, &mut self.prestarted, self.interrupt)?;
+            .run(request, &options, &mut self.prestarted, self.interrupt)?;
         Some(match outcome {
             Outcome::Completed(data) => Ok(data),
             Outcome::Failed(failure) => Err(failure),
@@ -223,6 +259,8 @@ fn accounted(trial: &TrialRecord) -> Option<ProfiledTrial> {
     // Threads side by side have more time than there is.
     let scale = (wall_ns / (programs_ns + kernel_ns).max(1.0)).min(1.0);
     let waits_ns = wall_ns - (programs_ns + kernel_ns) * scale;
+    // The pressure on the machine (PSI) is no help to tell waits apart: of a sleep beside
+    // busy programs it made a wait for a CPU.
     let times = [
         (Activity::OnCpuInPrograms, programs_ns * scale),
         (Activity::OnCpuInKernel, kernel_ns * scale),

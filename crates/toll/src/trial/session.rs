@@ -310,6 +310,7 @@ impl Session<'_> {
                 let limit_bytes = self.memory_limit_bytes(treatment);
                 let options = ProbeOptions {
                     limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
+                    admit: None,
                     padding_bytes: self.plan.padding_bytes(block, treatment),
                     next_padding_bytes,
                     timeout: self.experiment.run.trial_timeout(false),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use toll_callcount::{Counted, Counter};
+use toll_callcount::{Counted, Counter, Scope};
 
 use super::TraceArguments;
 use super::calls::CallList;
@@ -71,7 +71,11 @@ impl Source {
         }
         let cgroup = arguments.cgroup.as_deref().map(Cgroup::find);
         let cgroup = cgroup.transpose().map_err(Failure::Usage)?;
-        match Counter::new(arguments.all, cgroup.as_ref().map(AsFd::as_fd)) {
+        let scope = match &cgroup {
+            Some(cgroup) => Scope::Cgroup(cgroup.as_fd()),
+            None => Scope::Marked,
+        };
+        match Counter::new(arguments.all, scope) {
             Ok(counter) => Ok(Self::Bpf(Box::new(counter), cgroup)),
             Err(reason) if is_watch || arguments.with.is_some() => {
                 Err(Failure::Prerequisite(format!("cannot count by BPF: {reason}")).into())

@@ -79,9 +79,9 @@ fn counts(one: &Explanation, style: Style) -> Text {
         Column::numbers("faster"),
         Column::numbers("difference"),
     ];
-    let rows: Vec<Row> = one
-        .counts
-        .iter()
+    let rows: Vec<Row> = explained::shown_counts(&one.counts)
+        .0
+        .into_iter()
         .map(|count| {
             let unit = explained::counted_unit(&count.metric);
             Row::new(vec![
