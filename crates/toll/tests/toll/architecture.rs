@@ -184,6 +184,8 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/probe/src/fork.rs",
                 "crates/probe/src/guest/",
                 "crates/probe/src/primes/process.rs",
+                // fusermount3.
+                "crates/userfs/src/fuse/attach.rs",
                 // ssh, and in tests and experiments its server.
                 "crates/userfs/src/sftp/ssh.rs",
                 "crates/sshd/src/lib.rs",

@@ -5,6 +5,7 @@
 //! as it takes the poll(2) event of a closed connection (`fuse_dev_poll` in
 //! fs/fuse/dev.c) for a mount that is still there. So it would remove what
 //! somebody had mounted there since.
+#![expect(clippy::disallowed_methods, reason = "it starts fusermount3")]
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
