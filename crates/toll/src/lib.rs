@@ -9,6 +9,7 @@
 
 pub mod cmd;
 pub mod environment;
+pub mod fleet;
 pub mod report;
 pub mod store;
 pub mod trial;

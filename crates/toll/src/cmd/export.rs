@@ -3,21 +3,31 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::{Failure, output};
 use crate::claim::Run;
+use crate::fleet;
+use crate::format;
 use crate::report::markup::Markup;
+use crate::report::words::plural;
 use crate::report::{benchstat, csv, document, hyperfine, junit};
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
-    /// Run: its number, the start of its identity, or `last`
-    run: String,
+    /// Run: its number, the start of its identity, or `last`; for --parquet several, or
+    /// none for all runs of the store
+    #[arg(value_name = "RUN")]
+    runs: Vec<String>,
     #[command(flatten)]
     files: ExportFiles,
+    /// Write all tables as Parquet below DIR, beside those of other runs and
+    /// machines, for query engines
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
     /// Schema of hyperfine's JSON: 2 as of hyperfine 2.0, 1 as before
     #[arg(long, value_name = "N", default_value = "2", requires = "hyperfine")]
     hyperfine_schema: Schema,
@@ -74,6 +84,12 @@ macro_rules! export_files {
                 ]
             }
 
+            /// The files that are named.
+            pub fn files(&self) -> Vec<&Path> {
+                let all = self.all(Schema::default());
+                all.into_iter().filter_map(|(path, _)| path.as_deref()).collect()
+            }
+
             /// Writes a run to the files that are named. A format that does not apply
             /// to it keeps none of the others from being written.
             pub fn write(&self, run: &Run, schema: Schema) -> anyhow::Result<()> {
@@ -94,7 +110,6 @@ macro_rules! export_files {
 
 export_files!(
     /// Files to write; `-` is standard output.
-    #[group(required = true, multiple = true)]
     ExportFiles,
     ""
 );
@@ -104,16 +119,6 @@ export_files!(
     RunExports,
     "export-"
 );
-
-impl RunExports {
-    /// The files that are named.
-    pub fn files(&self) -> Vec<&Path> {
-        let all = self.all(Schema::default());
-        all.into_iter()
-            .filter_map(|(path, _)| path.as_deref())
-            .collect()
-    }
-}
 
 /// A version of hyperfine's JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -134,10 +139,52 @@ fn run_document(run: &Run) -> anyhow::Result<String> {
 }
 
 pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<ExitCode> {
+    let files = arguments.files.files();
+    if files.is_empty() && arguments.parquet.is_none() {
+        bail!(Failure::Usage(
+            "cannot export: nothing is named to write; name a file, as with --json FILE, or a \
+             directory for --parquet"
+                .into()
+        ));
+    }
     let store = Store::read(store)?;
-    let run = output::load_run(&store, &arguments.run)?;
+    if let Some(directory) = &arguments.parquet {
+        let names = match arguments.runs.is_empty() {
+            true => store
+                .runs()?
+                .iter()
+                .map(|(run, _)| run.uid.clone())
+                .collect(),
+            false => arguments.runs.clone(),
+        };
+        write_tables(&store, &names, directory)?;
+    }
+    if files.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let [name] = arguments.runs.as_slice() else {
+        bail!(Failure::Usage(
+            "cannot export to one file: name one run; --parquet alone takes several".into()
+        ));
+    };
+    let run = output::load_run(&store, name)?;
     arguments.files.write(&run, arguments.hyperfine_schema)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn write_tables(store: &Store, names: &[String], directory: &Path) -> anyhow::Result<()> {
+    let mut bytes_written = 0;
+    for name in names {
+        let run = output::load_run(store, name)?;
+        bytes_written += fleet::write(directory, &run, output::write_file)?;
+    }
+    output::note(&format!(
+        "wrote {} as Parquet below {} ({})",
+        plural(names.len(), "run"),
+        directory.display(),
+        format::value(bytes_written as f64, "bytes")
+    ));
+    Ok(())
 }
 
 /// A format that does not apply was asked for by mistake.

@@ -162,6 +162,11 @@ fn only_the_store_speaks_sql() {
 }
 
 #[test]
+fn only_fleet_speaks_parquet() {
+    only_in("parquet::", "crates", &["crates/toll/src/fleet/"]);
+}
+
+#[test]
 fn only_environment_trials_and_the_probe_start_processes() {
     for word in [
         "Command::new",

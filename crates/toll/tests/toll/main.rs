@@ -25,6 +25,7 @@ mod exports;
 mod faults;
 mod file_systems;
 mod files;
+mod fleet;
 mod full_disks;
 mod gate;
 mod guest;

@@ -1,0 +1,13 @@
+//! Runs of many machines as tables of Parquet files.
+//!
+//! `docs/FLEET.md` documents the tables. A directory holds one folder a table, below it
+//! one an experiment and one a machine, in the form that query engines know
+//! (`samples/experiment=cat/machine=a-1b2c3d4e/RUN.parquet`). Each run has files of its own,
+//! which are named by its identity and put in place whole. So many may write at once without
+//! a lock, and whoever writes a run twice replaces it.
+
+mod dataset;
+mod run_tables;
+mod table;
+
+pub use dataset::write;
