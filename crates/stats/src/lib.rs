@@ -6,7 +6,8 @@
 //! gives the same decision as a p-value so that [`holm()`] can guard a family of
 //! claims. [`Looks`] says when a run may end; [`stopped_interval`] and
 //! [`stopped_decision_p`] are for a run that did. [`shift`] is for two samples that
-//! were not drawn together, [`Welch`] for those of few values.
+//! were not drawn together, [`Welch`] for those of few values. [`RandomEffects`] pools the
+//! values of many machines, and [`Moderator`] tells whether a fact explains how they differ.
 //!
 //! Architecture invariant: every function here depends on its arguments alone.
 //! The crate reads no file, no clock and no environment, and has no
@@ -17,6 +18,8 @@
 //! and every function panics on it. What a measurement can produce (too few values, a singular fit, an
 //! undefined statistic) is in the return type.
 
+mod biweight;
+mod chi_squared;
 mod cost_model;
 mod crossing;
 mod decision;
@@ -24,11 +27,13 @@ mod holm;
 mod interval;
 mod knee;
 mod looks;
+mod moderator;
 mod normal;
 mod null;
 mod order;
 mod proportion;
 mod quantile;
+mod random_effects;
 mod rng;
 mod session_shift;
 mod signed_rank;
@@ -48,10 +53,12 @@ pub use holm::{HolmStep, holm};
 pub use interval::Interval;
 pub use knee::Knee;
 pub use looks::Looks;
+pub use moderator::Moderator;
 pub use normal::{normal_cdf, normal_quantile};
 pub use order::median_interval;
 pub use proportion::clopper_pearson;
 pub use quantile::{mean, median, outliers, quantile, standard_deviation};
+pub use random_effects::RandomEffects;
 pub use rng::Rng;
 pub use session_shift::session_shift;
 pub use signed_rank::{hodges_lehmann, signed_rank_p};

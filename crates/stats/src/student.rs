@@ -75,7 +75,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
 }
 
 /// ln Γ by Lanczos' approximation, right to 1e-13 for positive arguments.
-fn ln_gamma(x: f64) -> f64 {
+pub(crate) fn ln_gamma(x: f64) -> f64 {
     const COEFFICIENTS: [f64; 8] = [
         676.520_368_121_885_1,
         -1_259.139_216_722_402_8,
