@@ -6,6 +6,7 @@ pub mod bisect;
 pub mod claim;
 pub mod count;
 pub mod explain;
+pub mod fleet;
 pub mod format;
 pub mod plan;
 pub mod run;

@@ -34,7 +34,9 @@ const ROUNDING: f64 = 1e-9;
 pub struct Moderator {
     /// Chance of a distance this large if the levels make no difference. At least 0.0005.
     pub p: f64,
-    /// Share of the variance of the ranks that lies between levels.
+    /// Share of the variance of the ranks that lies between levels, less what more levels
+    /// explain by chance (epsilon squared: Kelley, "An unbiased correlation ratio measure",
+    /// Proceedings of the National Academy of Sciences 21 (1935)).
     pub explained: f64,
 }
 
@@ -160,11 +162,12 @@ fn distance(ranks: &[f64], levels: &[usize], sizes: &[f64]) -> Distance {
             .map(|(w, mean)| w * (mean - centre).powi(2))
             .sum::<f64>()
     };
-    let between = about(sizes);
+    let all = about(sizes) + within;
+    let variance = all / (ranks.len() as f64 - 1.0);
     Distance {
         statistic: about(&weights),
-        explained: match between + within > 0.0 {
-            true => between / (between + within),
+        explained: match all > 0.0 {
+            true => (1.0 - pooled / variance).max(0.0),
             false => 0.0,
         },
     }
@@ -186,8 +189,9 @@ mod tests {
             (moderator.p - 2.0 / 70.0).abs() < 3.0 * error,
             "{moderator:?}"
         );
-        // Ranks: 2 · 4 · 2² between levels, 2 · 5 within them.
-        assert!((moderator.explained - 32.0 / 42.0).abs() < 1e-12);
+        // Squares of ranks: 2 · 4 · 2² between levels, 2 · 5 within them.
+        let expected = 1.0 - (10.0 / 6.0) / (42.0 / 7.0);
+        assert!((moderator.explained - expected).abs() < 1e-12);
     }
 
     #[test]

@@ -1,0 +1,165 @@
+//! Many machines: on how many of them each claim holds, where the values of all lie, and
+//! which facts explain how machines differ. It is drawn from the verdicts of each
+//! machine's runs alone.
+
+mod explain;
+mod facts;
+pub mod model;
+mod pooling;
+mod sentence;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toll_stats::RandomEffects;
+
+use crate::claim::CONFIDENCE;
+use crate::claim::model::{Estimate, Outcome};
+use explain::{Finding, Levels};
+pub use facts::facts_of;
+use model::{
+    FactLevel, FleetClaim, FleetFact, FleetMachine, FleetReport, FleetVerdict, MachineFacts,
+    MachineOutcome, OutcomeCounts, PooledEstimate,
+};
+use pooling::Pooling;
+
+/// What the machines say together. Each of them judges a claim at most once.
+pub fn report(machines: &[FleetMachine]) -> FleetReport {
+    // Values in different units, or of different quantities, are different claims.
+    let mut claims: BTreeMap<[&str; 3], Vec<Judged>> = BTreeMap::new();
+    for machine in machines {
+        for verdict in &machine.verdicts {
+            let key = [&verdict.claim, &verdict.quantity, &verdict.unit].map(String::as_str);
+            let judged = Judged { machine, verdict };
+            claims.entry(key).or_default().push(judged);
+        }
+    }
+    let facts = machines.iter().map(|machine| MachineFacts {
+        id: machine.id.clone(),
+        facts: machine.facts.clone(),
+    });
+    FleetReport {
+        machines: facts.collect(),
+        claims: claims.values().map(|judged| claim(judged)).collect(),
+    }
+}
+
+/// A verdict on one claim, with its machine.
+#[derive(Clone, Copy)]
+struct Judged<'a> {
+    machine: &'a FleetMachine,
+    verdict: &'a FleetVerdict,
+}
+
+fn claim(judged: &[Judged]) -> FleetClaim {
+    let verdict = judged[0].verdict;
+    let estimates: Vec<Option<Estimate>> = judged.iter().map(|one| one.verdict.measured).collect();
+    let pooling = Pooling::new(&estimates, &verdict.unit);
+    let effects = pooling.all();
+    let outlying: Vec<usize> = effects
+        .iter()
+        .flat_map(|all| &all.outlying)
+        .copied()
+        .collect();
+    let outlying: Vec<usize> = outlying.iter().map(|at| pooling.machines[*at]).collect();
+    let facts = facts(judged, &pooling);
+    let counts = counts(judged);
+    let machines = judged
+        .iter()
+        .enumerate()
+        .map(|(index, one)| MachineOutcome {
+            machine: one.machine.id.clone(),
+            outcome: one.verdict.outcome,
+            measured: one.verdict.measured,
+            is_outlying: outlying.contains(&index),
+        });
+    FleetClaim {
+        claim: verdict.claim.clone(),
+        text: verdict.text.clone(),
+        report: verdict.report.clone(),
+        quantity: verdict.quantity.clone(),
+        unit: verdict.unit.clone(),
+        threshold: verdict.threshold,
+        machines: machines.collect(),
+        counts,
+        pooled: effects.map(|effects| pooled(judged, &pooling, &effects, &outlying)),
+        sentence: sentence::sentence(&counts, &facts),
+        facts,
+    }
+}
+
+fn counts(judged: &[Judged]) -> OutcomeCounts {
+    let mut counts = OutcomeCounts::default();
+    for one in judged {
+        let count = match one.verdict.outcome {
+            Outcome::Supported => &mut counts.supported,
+            Outcome::Refuted => &mut counts.refuted,
+            Outcome::Inconclusive => &mut counts.inconclusive,
+            Outcome::NotTestable => &mut counts.not_testable,
+        };
+        *count += 1;
+    }
+    counts
+}
+
+fn pooled(
+    judged: &[Judged],
+    pooling: &Pooling,
+    effects: &RandomEffects,
+    outlying: &[usize],
+) -> PooledEstimate {
+    let names = outlying.iter().map(|at| judged[*at].machine.id.clone());
+    PooledEstimate {
+        scale: pooling.scale,
+        machines: pooling.machines.len(),
+        mean: pooling.estimate(&effects.confidence_interval(CONFIDENCE)),
+        prediction: pooling.estimate(&effects.prediction_interval(CONFIDENCE)),
+        between_deviation: effects.between_variance.sqrt(),
+        outlying: names.collect(),
+    }
+}
+
+/// Every fact that some machine tells.
+fn facts(judged: &[Judged], pooling: &Pooling) -> Vec<FleetFact> {
+    let names = judged.iter().flat_map(|one| one.machine.facts.keys());
+    let names: BTreeSet<&str> = names.map(String::as_str).collect();
+    let level = |machine: usize, name: &str| {
+        let level = judged[machine].machine.facts.get(name)?;
+        Some(level.as_str())
+    };
+    let levels = |name: &str| {
+        let measured = pooling.machines.iter();
+        measured.map(|machine| level(*machine, name)).collect()
+    };
+    let by_name: BTreeMap<&str, Levels> = names.iter().map(|name| (*name, levels(name))).collect();
+    let findings = explain::findings(&pooling.values, &by_name);
+    let fact = |(name, finding): (String, Finding)| FleetFact {
+        role: finding.role,
+        with: finding.with,
+        p: finding.test.map(|test| test.moderator.p),
+        p_adjusted: finding.test.map(|test| test.adjusted_p),
+        explained: finding.test.map(|test| test.moderator.explained),
+        levels: fact_levels(judged, pooling, &name),
+        name,
+    };
+    findings.into_iter().map(fact).collect()
+}
+
+fn fact_levels(judged: &[Judged], pooling: &Pooling, name: &str) -> Vec<FactLevel> {
+    let mut members: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, one) in judged.iter().enumerate() {
+        if let Some(level) = one.machine.facts.get(name) {
+            members.entry(level).or_default().push(index);
+        }
+    }
+    let is_supported = |index: &&usize| judged[**index].verdict.outcome == Outcome::Supported;
+    let level = |(level, machines): (&str, Vec<usize>)| FactLevel {
+        level: level.to_owned(),
+        machines: machines.len(),
+        supported: machines.iter().filter(is_supported).count(),
+        mean: pooling.mean_of(&machines),
+    };
+    members.into_iter().map(level).collect()
+}
+
+#[cfg(test)]
+mod tests;

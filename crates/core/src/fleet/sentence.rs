@@ -1,0 +1,72 @@
+//! A claim's result on all machines in a sentence.
+
+use super::model::{FactRole, FleetFact, OutcomeCounts};
+
+/// Such as `holds on 37 of 40 machines, refuted on 2, undecided on 1; differs by file
+/// system, not by kernel`.
+pub(super) fn sentence(counts: &OutcomeCounts, facts: &[FleetFact]) -> String {
+    match by_facts(facts) {
+        Some(by_facts) => format!("{}; {by_facts}", on_machines(counts)),
+        None => on_machines(counts),
+    }
+}
+
+fn on_machines(counts: &OutcomeCounts) -> String {
+    let plural = if counts.total() == 1 { "" } else { "s" };
+    let mut text = format!(
+        "holds on {} of {} machine{plural}",
+        counts.supported,
+        counts.total()
+    );
+    for (what, count) in [
+        ("refuted", counts.refuted),
+        ("undecided", counts.inconclusive),
+        ("not testable", counts.not_testable),
+    ] {
+        if count > 0 {
+            text += &format!(", {what} on {count}");
+        }
+    }
+    text
+}
+
+/// What the machines differ by; `None` if no fact could be tested.
+fn by_facts(facts: &[FleetFact]) -> Option<String> {
+    let of = |role: FactRole| {
+        let facts = facts.iter().filter(move |fact| fact.role == role);
+        facts.map(|fact| fact.name.as_str()).collect::<Vec<&str>>()
+    };
+    let (explaining, others) = (of(FactRole::Explains), of(FactRole::NoDifference));
+    if explaining.is_empty() {
+        let is_tested = !others.is_empty();
+        return is_tested.then(|| format!("no difference by {} found", list(&others, "or")));
+    }
+    let explaining: Vec<String> = explaining
+        .iter()
+        .map(|name| {
+            let confounded = facts.iter().filter(|fact| {
+                fact.role == FactRole::Confounded && fact.with.as_deref() == Some(name)
+            });
+            let confounded: Vec<&str> = confounded.map(|fact| fact.name.as_str()).collect();
+            match confounded.is_empty() {
+                true => (*name).to_owned(),
+                false => format!("{name} (confounded with {})", list(&confounded, "and")),
+            }
+        })
+        .collect();
+    let explaining: Vec<&str> = explaining.iter().map(String::as_str).collect();
+    let mut text = format!("differs by {}", list(&explaining, "and"));
+    if !others.is_empty() {
+        text += &format!(", not by {}", list(&others, "or"));
+    }
+    Some(text)
+}
+
+/// Such as `a, b and c`.
+fn list(words: &[&str], last: &str) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
