@@ -1,6 +1,7 @@
 //! What `toll` concludes, without input or output: experiment files ([`spec`]),
 //! their [`plan`], the records of a [`run`], estimates and verdicts ([`claim`]),
-//! why treatments differ ([`explain`]), and the prices of a traced program ([`trace`]).
+//! why treatments differ ([`explain`]), the prices of a traced program ([`trace`]), and what
+//! many machines say together ([`fleet`]).
 
 pub mod bisect;
 pub mod claim;

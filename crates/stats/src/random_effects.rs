@@ -16,8 +16,8 @@ const HALVINGS: u32 = 60;
 /// An error below this share of the largest value counts as this share: equal values
 /// without an error have a mean, too.
 const ERROR_MIN: f64 = 1e-9;
-/// Degrees of freedom that the robust variance keeps of those of the plain one. By
-/// simulation: with all of them, intervals of 10 to 20 outlying-free values cover 94 %.
+/// Share of its degrees of freedom that the variance keeps where values are weighted. By
+/// simulation: with all of them, 95 % intervals of 10 values cover 92 % to 94 %.
 const ROBUST_FREEDOM: f64 = 0.8;
 
 /// A random-effects model: values whose true values vary about a centre with a variance,
