@@ -145,8 +145,8 @@ def places():
 
 
 def seeds():
-    # Each count takes two seeds.
-    return range(1, 2 * args.runs, 2)
+    # Each count takes three seeds.
+    return range(1, 3 * args.runs, 3)
 
 
 def verdict(right, of):

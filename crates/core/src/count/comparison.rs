@@ -30,13 +30,16 @@ impl Difference {
         }
     }
 
-    /// Whether all runs of one side have more than all of the other.
+    /// Whether all runs of one side have more than all of the other, by more than the
+    /// runs of both sides differ among themselves: their ranges together are the width of
+    /// the interval.
     fn is_told_from_variation(&self) -> bool {
-        self.low > 0 || self.high < 0
+        let width = self.high - self.low;
+        self.low > width || self.high < -width
     }
 }
 
-/// A function that all runs of one side execute more of than all runs of the other.
+/// A function of which one side executes more than the runs of either vary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DifferingFunction {
     pub name: String,
@@ -218,6 +221,19 @@ mod tests {
         };
         let compared = &comparisons(&[old, same])[0];
         assert!(compared.functions.is_empty() && compared.explained.is_none());
+    }
+
+    #[test]
+    fn what_varies_as_much_as_it_differs_is_not_listed() {
+        let difference = |low, high| Difference {
+            instructions: low,
+            low,
+            high,
+        };
+        let is_told = |low, high| difference(low, high).is_told_from_variation();
+        assert!(is_told(1, 1) && is_told(-1, -1) && !is_told(0, 0));
+        assert!(is_told(31, 60) && !is_told(30, 60));
+        assert!(is_told(-60, -31) && !is_told(-60, -30) && !is_told(-1, 60));
     }
 
     #[test]

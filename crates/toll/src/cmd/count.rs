@@ -47,7 +47,7 @@ A guest has the command's program with its interpreter and libraries, files that
 and what --file and --tree give; no network, no terminal, and the same directory as here, empty.
 
 Beside each function that differs stands how much it differs over the runs: any run of the one less any
-run of the other. One whose runs overlap is not listed; more runs tell more of them.
+run of the other. One that varies by as much is not listed; more runs tell more of them.
 
 Functions are named by the symbols of kernel, programs and libraries, those of a command's own program
 behind their name with [program]. A stripped program has those that it exports.";
@@ -58,9 +58,10 @@ pub(super) struct CountArguments {
     /// Commands, each in quotes; all others are compared with the first
     #[arg(value_name = "COMMAND", required = true)]
     commands: Vec<String>,
-    /// Run each command so many times, and tell whether the runs agree
-    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=100))]
-    runs: u64,
+    /// Run each command so many times, and tell whether the runs agree [default: 2; where
+    /// commands or kernels are compared 3]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    runs: Option<u64>,
     /// Seed of the guest's random numbers in the first run; each further run has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -147,14 +148,19 @@ pub(super) fn run(arguments: &CountArguments) -> anyhow::Result<ExitCode> {
         )),
     };
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
+    // Two tell whether counts repeat, and lie apart by chance too often to compare.
+    let default = match arguments.commands.len() * arguments.kernel.len() {
+        1 => 2,
+        _ => 3,
+    };
+    let of = arguments.runs.unwrap_or(default);
     let mut counts = Vec::new();
     for command in &arguments.commands {
         for kernel in &arguments.kernel {
             let counting = counting(arguments, command, kernel)?;
-            let runs = (1..=arguments.runs).map(|number| {
+            let runs = (1..=of).map(|number| {
                 output::note(&format!(
-                    "counting {command} on kernel {kernel}, run {number} of {} …",
-                    arguments.runs
+                    "counting {command} on kernel {kernel}, run {number} of {of} …"
                 ));
                 let seed = arguments.seed.wrapping_add(number - 1);
                 let counted = count(arguments, &counting.spec, seed, &interrupt)?;
