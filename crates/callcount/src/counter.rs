@@ -190,6 +190,10 @@ impl Counter {
         self.take_events();
         let keys = self.kernel_sums.keys().filter_map(Result::ok).collect();
         self.take_sums(keys);
+        let mut totals = self.read_totals();
+        // Of a process that was ended within one.
+        totals.is_in_region = 0;
+        self.totals.set(0, totals, 0).expect("there is one entry");
         &self.sums.tally
     }
 

@@ -32,7 +32,6 @@ impl Session<'_> {
             }
         };
         let marker = counter.marker();
-        let mut before = Sums::default();
         let mut counted = Vec::new();
         let needed = toll_core::explain::blocks_needed();
         let blocks: BTreeSet<u32> = record.trials.iter().map(|trial| trial.block).collect();
@@ -42,7 +41,10 @@ impl Session<'_> {
                 let label = format!("calls: {}", self.plan.treatments[treatment].label);
                 let (label, of) = (label.as_str(), pair.len());
                 observer.notice(&Event::TrialStarts { done, of, label });
+                // A pause may have ended one, which has counted, too.
+                let mut before = Sums::default();
                 let trial = self.unpaused(observer, |session| {
+                    before = Sums::of(counter.so_far());
                     session.counted_trial(block, treatment, marker)
                 })?;
                 let data = match trial {
@@ -57,7 +59,6 @@ impl Session<'_> {
                 };
                 let after = Sums::of(counter.so_far());
                 counted.push((block, treatment, after.since(&before).of_iteration(&data)));
-                before = after;
             }
         }
         add(record, &counted);
