@@ -69,6 +69,11 @@ bench-device: build ## Compare the virtual device with two programs in guests, a
 	$(RELEASE)/toll kernel build
 	$(call run-bench,device)
 
+.PHONY: bench-fleet
+bench-fleet: build ## Measure time and memory of a report on 1,000 machines, some minutes
+	mkdir -p $(BENCH_OUT)
+	tools/bench-fleet.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/fleet.md
+
 .PHONY: bench-functions
 bench-functions: build ## Plant costs in kernel functions, and see whether toll names them, an hour on two CPUs
 	@tools/install-prerequisites run

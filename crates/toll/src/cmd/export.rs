@@ -153,7 +153,7 @@ pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<E
             true => store
                 .runs()?
                 .iter()
-                .map(|(run, _)| run.uid.clone())
+                .map(|(run, _)| run.id.to_string())
                 .collect(),
             false => arguments.runs.clone(),
         };

@@ -13,6 +13,7 @@ mod doctor;
 mod empty_region;
 mod export;
 mod failure;
+mod fleet;
 mod gate;
 mod guest;
 mod import;
@@ -103,6 +104,9 @@ enum Verb {
     Compare(WithStore<compare::CompareArguments>),
     /// Find the commit of a git history that made a command slower, or quicker
     Bisect(WithStore<bisect::BisectArguments>),
+    /// Tell where claims hold: runs of many machines beside each other
+    #[command(subcommand)]
+    Fleet(fleet::FleetVerb),
     /// Save, list and forget runs that others are compared with
     Baseline(WithStore<baseline::BaselineVerb>),
     /// Measure what this machine charges for calls, in about a minute
@@ -176,6 +180,7 @@ pub fn main() -> ExitCode {
             "cannot use --store here: this command neither reads nor keeps runs".into(),
         )
         .into()),
+        Verb::Fleet(verb) => fleet::run(&verb),
         Verb::Count(arguments) => count::run(&arguments),
         Verb::Observe(arguments) => observe::run(&arguments),
         Verb::Guest(arguments) => guest::run(&arguments),

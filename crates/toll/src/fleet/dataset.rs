@@ -32,7 +32,7 @@ pub fn write(
     Ok(bytes_written)
 }
 
-fn folder(directory: &Path, table: &str, experiment: &str, machine: &str) -> PathBuf {
+pub fn folder(directory: &Path, table: &str, experiment: &str, machine: &str) -> PathBuf {
     directory
         .join(table)
         .join(format!("experiment={}", in_path(experiment)))
@@ -51,9 +51,45 @@ fn in_path(value: &str) -> String {
     value.bytes().map(escape).collect()
 }
 
+/// The value of such a name.
+pub fn from_path(name: &str) -> String {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind
+            .get(..2)
+            .and_then(|two| std::str::from_utf8(two).ok());
+        let escaped = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+        match (first, escaped) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn cannot_make(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow::anyhow!(
         "cannot make {}: {error}; name a directory that you may write",
         path.display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_paths_hold_any_text() {
+        for text in ["cat", "a b/c=d%", "gr\u{f6}\u{df}e", "", "100%", "%4"] {
+            assert_eq!(from_path(&in_path(text)), text);
+        }
+        assert_eq!(in_path("a/b"), "a%2Fb");
+    }
 }

@@ -7,7 +7,9 @@
 //! a lock, and whoever writes a run twice replaces it.
 
 mod dataset;
+mod read;
 mod run_tables;
 mod table;
 
 pub use dataset::write;
+pub use read::read;

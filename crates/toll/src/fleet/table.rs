@@ -1,16 +1,20 @@
 //! One table of a Parquet file: columns of optional texts and numbers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::record::Field;
 use parquet::schema::types::{Type, TypePtr};
 
-/// Version of all tables, which every file names.
+/// Version of all tables, which every file names. One that reads refuses others.
 pub const SCHEMA: &str = "1";
 const SCHEMA_KEY: &str = "toll.schema";
 
@@ -29,6 +33,9 @@ pub struct Column {
     pub name: &'static str,
     pub values: Values,
 }
+
+/// A row that was read: value by column.
+pub type Row = BTreeMap<String, Field>;
 
 /// The file of a table.
 pub fn encode(columns: &[Column]) -> Result<Vec<u8>> {
@@ -85,4 +92,92 @@ fn write<T: DataType>(
         .collect();
     let typed = writer.typed::<T>();
     typed.write_batch(&present, Some(&levels), None).map(|_| ())
+}
+
+/// The rows of a table's file.
+///
+/// # Errors
+/// If it is damaged, or of another version.
+pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
+    let file = SerializedFileReader::new(Bytes::from(bytes))?;
+    let metadata = file.metadata().file_metadata().key_value_metadata();
+    let mut entries = metadata.into_iter().flatten();
+    let version = entries.find(|entry| entry.key == SCHEMA_KEY);
+    let version = version.and_then(|entry| entry.value.as_deref());
+    if version != Some(SCHEMA) {
+        let told = version.map_or_else(
+            || "it was not written by toll".to_owned(),
+            |version| format!("its tables have version {version}, and this toll reads {SCHEMA}"),
+        );
+        return Err(ParquetError::General(told));
+    }
+    let rows = file.get_row_iter(None)?;
+    rows.map(|row| Ok(row?.into_columns().into_iter().collect()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns() -> Vec<Column> {
+        let text = |text: &str| Some(ByteArray::from(text));
+        vec![
+            Column {
+                name: "name",
+                values: Values::Text(vec![text("one"), None, text("drei\u{df}ig")]),
+            },
+            Column {
+                name: "count",
+                values: Values::Integer(vec![None, Some(i64::MIN), Some(3)]),
+            },
+            Column {
+                name: "value",
+                values: Values::Number(vec![Some(0.5), None, Some(f64::MAX)]),
+            },
+            Column {
+                name: "is_root",
+                values: Values::Flag(vec![Some(true), Some(false), None]),
+            },
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let rows = decode(encode(&columns()).unwrap()).unwrap();
+        let read = |row: usize, name: &str| rows[row][name].clone();
+        assert_eq!(rows.len(), 3);
+        assert_eq!(read(0, "name"), Field::Str("one".into()));
+        assert_eq!(read(1, "name"), Field::Null);
+        assert_eq!(read(2, "name"), Field::Str("drei\u{df}ig".into()));
+        assert_eq!(read(1, "count"), Field::Long(i64::MIN));
+        assert_eq!(read(2, "value"), Field::Double(f64::MAX));
+        assert_eq!(read(1, "is_root"), Field::Bool(false));
+    }
+
+    #[test]
+    fn damage_anywhere_is_an_error_or_leaves_as_many_rows() {
+        let bytes = encode(&columns()).unwrap();
+        for length in 0..bytes.len() {
+            assert!(decode(bytes[..length].to_vec()).is_err(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        let mut bytes = encode(&columns()).unwrap();
+        let key = SCHEMA_KEY.as_bytes();
+        let at = bytes
+            .windows(key.len())
+            .rposition(|part| part == key)
+            .unwrap();
+        let value = at + key.len() + 2;
+        assert_eq!(bytes[value], b'1');
+        bytes[value] = b'9';
+        let error = decode(bytes).unwrap_err().to_string();
+        assert!(
+            error.contains("its tables have version 9, and this toll reads 1"),
+            "{error}"
+        );
+    }
 }

@@ -54,34 +54,46 @@ impl Page {
 
     /// The page so far: one file without scripts or outside references.
     pub fn render(&self) -> anyhow::Result<String> {
-        self.rendered().map_err(|error| {
-            anyhow::anyhow!(
-                "cannot build the report page: {error}; this is a fault in toll, please report it"
-            )
-        })
+        self.rendered().map_err(fault)
     }
 
     fn rendered(&self) -> Result<String, Error> {
-        let mut environment = Environment::new();
-        environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        environment.set_formatter(escape_and_sanitize);
+        let mut environment = environment();
         environment.add_template("page.html", PAGE)?;
         environment.add_template("run.html", RUN)?;
         environment.add_template("prices.html", PRICES)?;
         environment.add_template("notes.html", NOTES)?;
-        add_filters_of_numbers(&mut environment);
-        add_filters_of_results(&mut environment);
         let title = match self.titles.as_slice() {
             [] if self.prices.is_some() => "Prices – toll".to_owned(),
             [only] => format!("{only} – toll"),
             titles => format!("{} runs – toll", titles.len()),
         };
-        let style = Value::from_safe_string(format!("{STYLE}\n{}", dark_rules()));
+        let style = style();
         let page = environment.get_template("page.html")?;
         let (prices, runs) = (self.prices.clone(), self.runs.clone());
         let wrong_verdicts = words::wrong_verdicts(self.judged);
         page.render(context! { title, style, prices, runs, wrong_verdicts })
     }
+}
+
+/// Renders templates of pages, whose every value is escaped.
+pub(super) fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_formatter(escape_and_sanitize);
+    add_filters_of_numbers(&mut environment);
+    add_filters_of_results(&mut environment);
+    environment
+}
+
+pub(super) fn style() -> Value {
+    Value::from_safe_string(format!("{STYLE}\n{}", dark_rules()))
+}
+
+pub(super) fn fault(error: Error) -> anyhow::Error {
+    anyhow::anyhow!(
+        "cannot build the report page: {error}; this is a fault in toll, please report it"
+    )
 }
 
 /// Escapes every value, and takes control characters out of it, so that no

@@ -13,6 +13,7 @@ pub mod csv;
 mod differences;
 pub mod document;
 mod explained;
+pub mod fleet;
 mod footnotes;
 pub mod html;
 pub mod hyperfine;

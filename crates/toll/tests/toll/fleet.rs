@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Bench, has, has_program, is_root, skip, source_tree};
+use crate::common::{Bench, has, has_program, is_root, lacks, list, skip, source_tree};
 
 const CLOCKS: &str = "
 format = 1
@@ -128,4 +128,120 @@ fn documented_queries_run_in_the_engines() {
     assert_eq!(python.len(), 2);
     has(&run(&python[0]), &["clocks", "vdso", "median_ns"]);
     has(&run(&python[1]), &["|trials|failed|"]);
+}
+
+/// Tables of twelve machines: half of them have xfs, where a call to the vDSO takes 30
+/// times as long.
+fn fleet_of_twelve() -> Bench {
+    let bench = Bench::new();
+    bench.write("clocks.toml", CLOCKS);
+    bench.ok("run -q --no-html -r 12 clocks.toml");
+    let measured = bench.document("last");
+    let vdso = list(&measured["treatments"])
+        .iter()
+        .find(|one| one["label"] == "vdso");
+    let vdso = vdso.unwrap()["index"].clone();
+    for number in 0..12 {
+        let mut run = measured.clone();
+        let has_xfs = number >= 6;
+        run["run"]["uid"] = format!("{number:016x}").into();
+        run["run"]["machine"]["hostname"] = format!("node{number}").into();
+        run["run"]["machine"]["kernel_release"] = format!("6.{}.0", number % 2).into();
+        run["run"]["machine"]["work_file_system"]["kind"] =
+            (if has_xfs { "xfs" } else { "ext4" }).into();
+        for trial in run["trials"].as_array_mut().unwrap() {
+            if has_xfs && trial["treatment"] == vdso {
+                let samples = trial["samples"]["duration_per_call_ns"].as_array_mut();
+                for sample in samples.unwrap() {
+                    *sample = (30.0 * sample.as_f64().unwrap()).into();
+                }
+            }
+        }
+        bench.write("node.json", &run.to_string());
+        bench.ok("import node.json --store fleet.sqlite");
+    }
+    bench.ok("export --parquet tables --store fleet.sqlite");
+    bench
+}
+
+#[test]
+fn a_report_tells_where_a_claim_holds_and_by_what_machines_differ() {
+    let bench = fleet_of_twelve();
+    let report = bench.json("fleet report tables --json --html page.html");
+    assert_eq!(list(&report["machines"]).len(), 12);
+    let [claim] = list(&report["claims"]) else {
+        panic!("there is one claim: {report:#}");
+    };
+    assert_eq!(claim["counts"]["supported"], 6, "{claim:#}");
+    assert_eq!(claim["counts"]["refuted"], 6, "{claim:#}");
+    let role = |name: &str| {
+        let mut facts = list(&claim["facts"]).iter();
+        facts.find(|one| one["name"] == name).unwrap()["role"].clone()
+    };
+    assert_eq!(role("file system"), "explains");
+    assert_eq!(role("kernel"), "no-difference");
+    assert_eq!(role("CPU family"), "not-tested");
+    let shown = bench.ok("fleet report tables").stdout;
+    has(
+        &shown,
+        &[
+            "clocks.vdso",
+            "6 of 12",
+            "differs by file system, not by kernel",
+        ],
+    );
+    let page = bench.read("page.html");
+    has(
+        &page,
+        &[
+            "node0-",
+            "clocks.vdso",
+            "differs by file system, not by kernel",
+        ],
+    );
+    assert_eq!(page.matches("<rect").count(), 12);
+    lacks(&page, &["<script", "<?xml", "http:"]);
+}
+
+#[test]
+fn of_several_runs_on_a_machine_the_newest_counts() {
+    let bench = fleet_of_twelve();
+    let mut run = bench.json("export 1 --json - --store fleet.sqlite");
+    run["run"]["uid"] = "00000000000000ff".into();
+    run["run"]["created_at"] = "2099-01-01T00:00:00Z".into();
+    run["experiment"]["claims"][0]["threshold"] = 1e-6.into();
+    bench.write("newer.json", &run.to_string());
+    bench.ok("import newer.json --store fleet.sqlite");
+    bench.ok("export --parquet tables last --store fleet.sqlite");
+    let report = bench.json("fleet report tables --json");
+    assert_eq!(report["claims"][0]["counts"]["supported"], 5);
+    assert_eq!(list(&report["claims"][0]["machines"]).len(), 12);
+}
+
+#[test]
+fn what_is_wrong_with_tables_is_told_with_the_file() {
+    let bench = fleet_of_twelve();
+    let said = bench.fails(1, "fleet report nowhere");
+    has(
+        &said,
+        &[
+            "cannot read nowhere/runs",
+            "name a directory of toll export --parquet",
+        ],
+    );
+    let file = files(&bench, "verdicts")[0].clone();
+    let bytes = std::fs::read(bench.path(&file)).unwrap();
+    std::fs::write(bench.path(&file), &bytes[..bytes.len() / 2]).unwrap();
+    let said = bench.fails(1, "fleet report tables");
+    has(
+        &said,
+        &[&file, "export its run again, or remove the run's files"],
+    );
+    std::fs::remove_file(bench.path(&file)).unwrap();
+    has(&bench.fails(1, "fleet report tables"), &[&file]);
+    // Of a run whose export was interrupted, the file that comes last is not there.
+    let name = file.rsplit('/').next().unwrap();
+    bench.shell(&format!("rm tables/runs/*/*/{name}"));
+    let report = bench.json("fleet report tables --json");
+    assert_eq!(list(&report["machines"]).len(), 11);
 }

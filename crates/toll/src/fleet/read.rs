@@ -1,0 +1,177 @@
+//! Tables of many machines, read for a report.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use parquet::record::Field;
+
+use super::dataset::{folder, from_path};
+use super::table::{Row, decode};
+use crate::claim::model::{Estimate, Outcome};
+use crate::run::{FileSystem, Machine};
+use toll_core::fleet::facts_of;
+use toll_core::fleet::model::{FleetMachine, FleetVerdict};
+
+/// A run that counts: of an experiment on a machine, the newest.
+struct NewestRun {
+    run: String,
+    created_at: String,
+}
+
+/// The machines of a directory, each with its verdicts: for each experiment those of the
+/// newest run.
+///
+/// # Errors
+/// If there is none, or a file cannot be read, with its path.
+pub fn read(directory: &Path) -> anyhow::Result<Vec<FleetMachine>> {
+    let newest = newest_runs(directory)?;
+    anyhow::ensure!(
+        !newest.is_empty(),
+        "cannot report on {}: it has no table of runs; export some with toll export --parquet {0}",
+        directory.display()
+    );
+    let mut machines: BTreeMap<String, FleetMachine> = BTreeMap::new();
+    for ((experiment, machine), NewestRun { run, .. }) in newest {
+        let rows = |table| {
+            let folder = folder(directory, table, &experiment, &machine);
+            read_file(&folder.join(format!("{run}.parquet")))
+        };
+        let verdicts = rows("verdicts")?;
+        let verdicts = verdicts.iter().map(|row| Cells(row).verdict());
+        let facts = match rows("machines")?.first() {
+            Some(row) => facts_of(&Cells(row).machine()),
+            None => BTreeMap::new(),
+        };
+        let new = || FleetMachine {
+            id: machine.clone(),
+            facts,
+            verdicts: Vec::new(),
+        };
+        let one = machines.entry(machine.clone()).or_insert_with(new);
+        one.verdicts.extend(verdicts);
+    }
+    Ok(machines.into_values().collect())
+}
+
+fn newest_runs(directory: &Path) -> anyhow::Result<BTreeMap<(String, String), NewestRun>> {
+    let mut newest: BTreeMap<(String, String), NewestRun> = BTreeMap::new();
+    for (experiment, folder) in entries(&directory.join("runs"), "experiment=")? {
+        for (machine, folder) in entries(&folder, "machine=")? {
+            for (_, file) in entries(&folder, "")? {
+                if file
+                    .extension()
+                    .is_none_or(|extension| extension != "parquet")
+                {
+                    continue;
+                }
+                for row in read_file(&file)? {
+                    let cells = Cells(&row);
+                    let (run, created_at) = (cells.text("run"), cells.text("created_at"));
+                    let key = (experiment.clone(), machine.clone());
+                    let is_newer = |known: &NewestRun| known.created_at < created_at;
+                    if newest.get(&key).is_none_or(is_newer) {
+                        newest.insert(key, NewestRun { run, created_at });
+                    }
+                }
+            }
+        }
+    }
+    Ok(newest)
+}
+
+/// What is in a directory whose names begin with a prefix, by the rest of the name, in
+/// order.
+fn entries(directory: &Path, prefix: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let cannot = |error: io::Error| {
+        anyhow::anyhow!(
+            "cannot read {}: {error}; name a directory of toll export --parquet",
+            directory.display()
+        )
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let Some(value) = name.and_then(|name| name.strip_prefix(prefix)) {
+            found.push((from_path(value), path.clone()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Vec<Row>> {
+    let cannot = |why: String| {
+        anyhow::anyhow!(
+            "cannot read {}: {why}; export its run again, or remove the run's files",
+            path.display()
+        )
+    };
+    let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
+    decode(bytes).map_err(|error| cannot(error.to_string()))
+}
+
+/// The cells of a row by name. What is null, or of another type, is empty.
+struct Cells<'a>(&'a Row);
+
+impl Cells<'_> {
+    fn optional_text(&self, name: &str) -> Option<String> {
+        match self.0.get(name) {
+            Some(Field::Str(text)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.optional_text(name).unwrap_or_default()
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        match self.0.get(name) {
+            Some(Field::Double(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn verdict(&self) -> FleetVerdict {
+        let outcome = serde_json::Value::String(self.text("outcome"));
+        let measured = || {
+            Some(Estimate {
+                value: self.number("value")?,
+                low: self.number("low")?,
+                high: self.number("high")?,
+                confidence: self.number("confidence")?,
+            })
+        };
+        FleetVerdict {
+            claim: self.text("claim"),
+            text: self.text("text"),
+            report: self.optional_text("report"),
+            quantity: self.text("quantity"),
+            unit: self.text("unit"),
+            outcome: serde_json::from_value(outcome).unwrap_or(Outcome::NotTestable),
+            measured: measured(),
+            threshold: self.number("threshold").unwrap_or_default(),
+        }
+    }
+
+    /// What a report needs of a machine; all else is empty.
+    fn machine(&self) -> Machine {
+        Machine {
+            hostname: self.text("hostname"),
+            cpu_model: self.text("cpu_model"),
+            mitigations: serde_json::from_str(&self.text("mitigations")).unwrap_or_default(),
+            virtualization: self.text("virtualization"),
+            os: self.optional_text("os"),
+            kernel_release: self.text("kernel_release"),
+            kernel_command_line: self.text("kernel_command_line"),
+            work_file_system: FileSystem {
+                kind: self.text("file_system"),
+                ..FileSystem::default()
+            },
+            ..Machine::default()
+        }
+    }
+}
