@@ -29,7 +29,7 @@ const ROUNDING: f64 = 1e-9;
 /// where one level is measured worse than another; then 10 % of tests at 5 % err.
 ///
 /// The test is not exact where levels vary differently and one of them has few values: with
-/// 3 of 20 values that vary 3 times as widely, 13 % err.
+/// 3 of 20 values that vary 3 times as widely, 12 % to 14 % err.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moderator {
     /// Chance of a distance this large if the levels make no difference. At least 0.0005.

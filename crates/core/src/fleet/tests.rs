@@ -291,7 +291,7 @@ fn explained(runs: usize, count: usize, effect: f64) -> (usize, usize) {
 
 #[test]
 fn a_planted_fact_is_found_and_none_where_there_is_none() {
-    const RUNS: usize = 60;
+    const RUNS: usize = 30;
     for (machines, effect) in [(20, 6.0), (40, 4.0)] {
         // 5 % err; three standard deviations of a binomial more.
         let most = 0.05 * RUNS as f64 + 3.0 * (RUNS as f64 * 0.05 * 0.95).sqrt();
