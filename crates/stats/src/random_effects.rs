@@ -40,7 +40,7 @@ const ROBUST_FREEDOM: f64 = 0.8;
 /// re-evaluation of random-effects meta-analysis", Journal of the Royal Statistical
 /// Society A 172 (2009)) 84 % of 20 values that vary half as much as their errors, because
 /// the estimate is often 0. Never narrower than with the known errors, the former covers
-/// 94 % and more, but the latter has no such remedy. So both intervals
+/// 93 % and more, but the latter has no such remedy. So both intervals
 /// are taken over the confidence distribution of the variance instead, which the
 /// generalised sum of squares has (Viechtbauer, "Confidence intervals for the amount of
 /// heterogeneity in meta-analysis", Statistics in Medicine 26 (2007); Nagashima, Noma and
