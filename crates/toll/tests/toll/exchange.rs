@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 use toll::store::exchange::RunDocument;
+use toll_core::fleet::model::FleetReport;
 
 use crate::common::{Bench, has, list, source_tree};
 
 const SCHEMA: &str = "docs/schema/run.schema.json";
+const FLEET_SCHEMA: &str = "docs/schema/fleet.schema.json";
 
 /// A bench with one run of two commands and a claim about them.
 fn bench_with_run() -> Bench {
@@ -25,23 +27,26 @@ fn exported(bench: &Bench) -> Value {
     bench.json("export last --json -")
 }
 
-fn schema_text() -> String {
-    let schema = serde_json::to_value(schemars::schema_for!(RunDocument)).unwrap();
-    format!("{}\n", serde_json::to_string_pretty(&schema).unwrap())
-}
-
 #[test]
-fn the_published_schema_is_that_of_the_code() {
-    let path = source_tree().join(SCHEMA);
-    if std::env::var_os("TOLL_BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, schema_text()).unwrap();
+fn published_schemas_are_those_of_the_code() {
+    let schemas = [
+        (SCHEMA, schemars::schema_for!(RunDocument)),
+        (FLEET_SCHEMA, schemars::schema_for!(FleetReport)),
+    ];
+    for (name, schema) in schemas {
+        let schema = serde_json::to_value(schema).unwrap();
+        let schema = format!("{schema:#}\n");
+        let path = source_tree().join(name);
+        if std::env::var_os("TOLL_BLESS").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &schema).unwrap();
+        }
+        let published = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            published == schema,
+            "{name} is not up to date; run: make bless"
+        );
     }
-    let published = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        published == schema_text(),
-        "{SCHEMA} is not up to date; run: make bless"
-    );
 }
 
 #[test]

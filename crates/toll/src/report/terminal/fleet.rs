@@ -21,7 +21,7 @@ pub fn of_report(report: &FleetReport, style: Style) -> Text {
     let rows: Vec<Row> = report.claims.iter().map(row).collect();
     let mut text = heading(&title, style) + table(&columns, &rows, style);
     let note = "over machines: centre and 95 % confidence interval of their true values; a further \
-                machine: 95 % prediction interval";
+                machine: 95 % prediction interval; both of machines that are not far from the others";
     text.gap();
     text += paragraph(&format!("· {note}"), 0, Paint::Dim, style);
     text
