@@ -91,7 +91,7 @@ def reported(directory):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0
-    return time.monotonic() - begin, usage.ru_maxrss / 1e3, page.stat().st_size / 1e6
+    return time.monotonic() - begin, usage.ru_maxrss / 1e3, page.stat().st_size / 1e3
 
 
 def size_of(directory):
@@ -110,8 +110,8 @@ def main():
             size = size_of(directory / "tables")
             seconds, memory, page = min(reported(directory) for _ in range(3))
             print(
-                f"| {machines} | {samples:,} | {size:.0f} MB | {seconds:.2f} | {memory:.0f} MB "
-                f"| {page:.1f} MB |",
+                f"| {machines} | {samples:,} | {size:.1f} MB | {seconds:.2f} | {memory:.0f} MB "
+                f"| {page:.0f} kB |",
                 flush=True,
             )
 

@@ -96,7 +96,7 @@ enum Verb {
     Why(WithStore<why::WhyArguments>),
     /// Write a report of runs as one HTML file, or its plots
     Report(WithStore<report::ReportArguments>),
-    /// Write a run as JSON, CSV or Markdown, or for other tools
+    /// Write runs as JSON, CSV, Markdown or Parquet, or for other tools
     Export(WithStore<export::ExportArguments>),
     /// Take in a run exported on another machine
     Import(WithStore<import::ImportArguments>),
