@@ -231,15 +231,15 @@ mod tests {
         };
         let counts = [
             count("toll", [1_000_000, 1_000_000]),
-            count("mine", [1_100_000, 1_200_000]),
+            count("mine", [1_150_000, 1_200_000]),
         ];
         let text = of_commands(&counts, &comparisons(&counts), 20, style).show(style);
         for expected in [
-            "cat x on mine executes 1.1000 times the instructions of cat x on toll.",
+            "cat x on mine executes 1.1500 times the instructions of cat x on toll.",
             "1,000,000",
-            "vfs_read      +100,000  +100,000 to +200,000  100",
-            "they explain 100 % of +100,000; the rest is 0",
-            "cat x on mine varies: its runs differ by 9.1 %, more than 0.01 %, most in\nvfs_read (100,000)",
+            "vfs_read      +150,000  +150,000 to +200,000  100",
+            "they explain 100 % of +150,000; the rest is 0",
+            "cat x on mine varies: its runs differ by 4.3 %, more than 0.01 %, most in\nvfs_read (50,000)",
             "Instructions are not time.",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
