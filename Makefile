@@ -150,7 +150,7 @@ check: ## Check formatting, lints, documentation and shell scripts
 bless: ## Write snapshots and schema anew after an intended change
 	$(CARGO) build --workspace
 	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll --lib
-	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll --test toll -- cli:: exchange::the_published_schema
+	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll --test toll -- cli:: exchange::published_schemas
 
 .PHONY: install
 install: build ## Install below PREFIX (/usr/local): programs, manual page, completions

@@ -8,6 +8,7 @@ const VERBS: &[&str] = &[
     "show",
     "report",
     "export",
+    "fleet",
     "import",
     "compare",
     "baseline",
