@@ -153,6 +153,8 @@ fn differing(one: &CommandCount, other: &CommandCount) -> Vec<DifferingFunction>
 
 #[cfg(test)]
 mod tests {
+    use toll_stats::Rng;
+
     use super::super::tests::{command, function};
     use super::super::{CountedRun, Executed, Instructions};
     use super::*;
@@ -234,6 +236,37 @@ mod tests {
         assert!(is_told(1, 1) && is_told(-1, -1) && !is_told(0, 0));
         assert!(is_told(31, 60) && !is_told(30, 60));
         assert!(is_told(-60, -31) && !is_told(-60, -30) && !is_told(-1, 60));
+    }
+
+    /// How often a function that does not differ is listed, of 20,000 lists of so many runs
+    /// a side.
+    fn listed_by_chance(runs: usize, mut count: impl FnMut(&mut Rng) -> u64) -> f64 {
+        const LISTS: usize = 20_000;
+        let mut rng = Rng::new(1);
+        let mut side = || {
+            let counts: Vec<u64> = (0..runs).map(|_| count(&mut rng)).collect();
+            let ends = [counts.iter().min(), counts.iter().max()];
+            (counts[0], ends.map(|end| *end.unwrap()))
+        };
+        let listed =
+            (0..LISTS).filter(|_| Difference::new(side(), side()).is_told_from_variation());
+        listed.count() as f64 / LISTS as f64
+    }
+
+    #[test]
+    fn a_function_that_varies_and_does_not_differ_is_hardly_listed() {
+        let normal = |rng: &mut Rng| (1e6 + 1e4 * rng.normal()) as u64;
+        let one_of_two = |rng: &mut Rng| 1000 + 30 * rng.below(2) as u64;
+        for (runs, counts_normal, counts_two) in [(2, 0.07, 0.13), (3, 0.004, 0.035)] {
+            let (normal, two) = (
+                listed_by_chance(runs, normal),
+                listed_by_chance(runs, one_of_two),
+            );
+            assert!(normal < counts_normal, "{runs} runs: {normal}");
+            assert!(two < counts_two, "{runs} runs: {two}");
+            // The figures of docs/METHODOLOGY.md.
+            println!("{runs} runs: normal {normal}, one of two values {two}");
+        }
     }
 
     #[test]
