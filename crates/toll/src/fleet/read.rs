@@ -59,22 +59,32 @@ fn newest_runs(directory: &Path) -> anyhow::Result<BTreeMap<(String, String), Ne
     let mut newest: BTreeMap<(String, String), NewestRun> = BTreeMap::new();
     for (experiment, folder) in entries(&directory.join("runs"), "experiment=")? {
         for (machine, folder) in entries(&folder, "machine=")? {
-            for (_, file) in entries(&folder, "")? {
-                if file
-                    .extension()
-                    .is_none_or(|extension| extension != "parquet")
-                {
-                    continue;
-                }
-                for row in read_file(&file)? {
-                    let cells = Cells(&row);
-                    let (run, created_at) = (cells.text("run"), cells.text("created_at"));
-                    let key = (experiment.clone(), machine.clone());
-                    let is_newer = |known: &NewestRun| known.created_at < created_at;
-                    if newest.get(&key).is_none_or(is_newer) {
-                        newest.insert(key, NewestRun { run, created_at });
-                    }
-                }
+            if let Some(run) = newest_in(&folder)? {
+                newest.insert((experiment.clone(), machine), run);
+            }
+        }
+    }
+    Ok(newest)
+}
+
+/// The newest run of a folder of the table `runs`.
+fn newest_in(folder: &Path) -> anyhow::Result<Option<NewestRun>> {
+    let mut newest: Option<NewestRun> = None;
+    for (_, file) in entries(folder, "")? {
+        if file
+            .extension()
+            .is_none_or(|extension| extension != "parquet")
+        {
+            continue;
+        }
+        for row in read_file(&file)? {
+            let cells = Cells(&row);
+            let (run, created_at) = (cells.text("run"), cells.text("created_at"));
+            if newest
+                .as_ref()
+                .is_none_or(|known| known.created_at < created_at)
+            {
+                newest = Some(NewestRun { run, created_at });
             }
         }
     }

@@ -23,11 +23,11 @@ impl Session<'_> {
         record: &mut ProfileRecord,
         observer: &mut dyn Observer,
     ) -> Result<(), Interrupted> {
+        let not_counted = |why: String| format!("system calls are not counted: {why}");
         let mut counter = match Counter::new(true, Scope::MarkedRegions) {
             Ok(counter) => counter,
             Err(why) => {
-                let note = format!("system calls are not counted: {why}");
-                record.notes.push(note);
+                record.notes.push(not_counted(why));
                 return Ok(());
             }
         };
@@ -50,10 +50,7 @@ impl Session<'_> {
                 let data = match trial {
                     Ok(data) => data,
                     Err(failure) => {
-                        let why = failure.message;
-                        record
-                            .notes
-                            .push(format!("system calls are not counted: {why}"));
+                        record.notes.push(not_counted(failure.message));
                         return Ok(());
                     }
                 };
