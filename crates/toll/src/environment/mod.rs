@@ -23,6 +23,7 @@ mod memory_limit;
 pub mod paths;
 mod process;
 pub mod program_files;
+pub mod slurm;
 mod source_file;
 mod strace;
 mod swap;

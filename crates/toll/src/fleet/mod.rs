@@ -1,4 +1,5 @@
-//! Runs of many machines as tables of Parquet files.
+//! Many machines: what is measured on the nodes of a cluster, and runs as tables of Parquet
+//! files.
 //!
 //! `docs/FLEET.md` documents the tables. A directory holds one folder a table, below it
 //! one an experiment and one a machine, in the form that query engines know
@@ -7,8 +8,12 @@
 //! a lock, and whoever writes a run twice replaces it.
 
 mod dataset;
+pub mod kubernetes;
+pub mod node_state;
 mod read;
 mod run_tables;
+pub mod script;
+pub mod submission;
 mod table;
 
 pub use dataset::write;

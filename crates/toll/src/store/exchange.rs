@@ -10,7 +10,7 @@ use crate::claim::model::Analysis;
 use crate::plan::Treatment;
 use crate::spec::{BLOCKS_MAX, Experiment};
 
-/// Highest version of the document that this program reads; it writes this one.
+/// Version of the document that this program reads and writes.
 pub const DOCUMENT_VERSION: u32 = 1;
 
 /// Largest document read, in bytes.
@@ -73,9 +73,14 @@ impl RunDocument {
         if head.format.as_deref() != Some("toll-run") {
             return Err(wrong("its format is not toll-run".into()));
         }
-        if !matches!(head.version, Some(1..=DOCUMENT_VERSION)) {
-            let why = format!("its version is {:?}, this toll knows 1", head.version);
-            return Err(wrong(why));
+        if head.version != Some(DOCUMENT_VERSION) {
+            let version = head
+                .version
+                .map_or("missing".into(), |version| version.to_string());
+            return Err(wrong(format!(
+                "its version is {version}, and this toll reads {DOCUMENT_VERSION}; export it anew \
+                 by this toll, or import it by the one that wrote it"
+            )));
         }
         let document: Self =
             serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;

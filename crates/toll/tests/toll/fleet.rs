@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::{Bench, has, has_program, lacks, list, skip, source_tree};
 
-const CLOCKS: &str = "
+pub const CLOCKS: &str = "
 format = 1
 name = 'clocks'
 title = 'Clocks'

@@ -1,23 +1,16 @@
-//! `toll fleet`
+//! `toll fleet report`
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
-use super::output;
+use crate::cmd::output;
 use crate::fleet;
 use crate::report::{fleet as page, terminal};
 
-#[derive(Debug, Subcommand)]
-pub(super) enum FleetVerb {
-    /// Tell on which machines each claim holds, where the values of all lie, and which
-    /// facts about machines explain how they differ
-    Report(ReportArguments),
-}
-
 #[derive(Debug, Args)]
-pub(super) struct ReportArguments {
+pub(in crate::cmd) struct ReportArguments {
     /// Directory of `toll export --parquet`, of all machines
     #[arg(value_name = "DIR")]
     directory: PathBuf,
@@ -30,8 +23,7 @@ pub(super) struct ReportArguments {
     json: bool,
 }
 
-pub(super) fn run(verb: &FleetVerb) -> anyhow::Result<ExitCode> {
-    let FleetVerb::Report(arguments) = verb;
+pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let machines = fleet::read(&arguments.directory)?;
     let report = toll_core::fleet::report(&machines);
     if let Some(path) = &arguments.html {

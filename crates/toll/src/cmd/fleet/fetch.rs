@@ -1,0 +1,81 @@
+//! `toll fleet fetch`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::Submitted;
+use crate::claim::Run;
+use crate::cmd::output;
+use crate::report::words::plural;
+use crate::store::RunStatus;
+use crate::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use crate::{fleet, format};
+
+#[derive(Debug, Args)]
+pub(in crate::cmd) struct FetchArguments {
+    #[command(flatten)]
+    submitted: Submitted,
+    /// Write the tables below this directory, beside others [default: DIR/tables]
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
+    let directory = arguments.submitted.open()?;
+    let submission = directory.submission()?;
+    let tables = arguments
+        .parquet
+        .clone()
+        .unwrap_or_else(|| directory.tables());
+    let (mut runs, mut unfinished, mut bytes, mut unreadable) = (0, 0, 0, 0);
+    for node in directory.measured_nodes()? {
+        for planned in &submission.experiments {
+            let path = directory.document(&node, &planned.name);
+            if !path.exists() {
+                output::note(&format!(
+                    "{node} has left no document of {} yet",
+                    planned.name
+                ));
+                continue;
+            }
+            match read(&path) {
+                Ok(run) => {
+                    bytes += fleet::write(&tables, &run, output::write_file)?;
+                    runs += 1;
+                    unfinished += usize::from(run.stored.run.status == RunStatus::Unfinished);
+                }
+                Err(why) => {
+                    output::note(&format!("{why:#}"));
+                    unreadable += 1;
+                }
+            }
+        }
+    }
+    let of_them = match unfinished {
+        0 => String::new(),
+        some => format!("; {some} unfinished"),
+    };
+    output::line(&format!(
+        "wrote {} as Parquet below {} ({}){of_them}",
+        plural(runs, "run"),
+        tables.display(),
+        format::value(bytes as f64, "bytes")
+    ))?;
+    if unreadable > 0 {
+        bail!(
+            "cannot read {}; `toll fleet retry` has it written anew from the node's store",
+            plural(unreadable, "document")
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> anyhow::Result<Run> {
+    let bytes = output::read_file(path, DOCUMENT_BYTES_MAX)?;
+    let stored = RunDocument::parse(&String::from_utf8_lossy(&bytes))
+        .with_context(|| format!("cannot use {}", path.display()))?;
+    Ok(stored.into())
+}

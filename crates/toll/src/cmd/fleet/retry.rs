@@ -1,0 +1,46 @@
+//! `toll fleet retry`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+
+use super::status::progress;
+use super::{Submitted, submit};
+use crate::cmd::{Failure, output};
+use crate::fleet::node_state::NodeState;
+use crate::fleet::script::time_limit;
+use crate::fleet::submission::Scheduler;
+use crate::spec::quantity::parse_duration;
+
+#[derive(Debug, Args)]
+pub(in crate::cmd) struct RetryArguments {
+    #[command(flatten)]
+    submitted: Submitted,
+    /// Another time limit for these jobs (2h)
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    time_limit: Option<Duration>,
+}
+
+pub(super) fn run(arguments: &RetryArguments) -> anyhow::Result<ExitCode> {
+    let directory = arguments.submitted.open()?;
+    let mut submission = directory.submission()?;
+    if let Scheduler::Kubernetes { .. } = submission.scheduler {
+        bail!(Failure::Usage(format!(
+            "cannot retry: Kubernetes starts failed pods anew itself; when the job has given up, \
+             kubectl replace --force -f {} goes on where each node was left",
+            directory.job().display()
+        )));
+    }
+    let all = progress(&directory, &submission)?;
+    let failed = all.into_iter().filter(|one| one.state == NodeState::Failed);
+    let nodes: Vec<String> = failed.map(|one| one.node).collect();
+    if nodes.is_empty() {
+        output::line("no node failed; `toll fleet status` tells how far each is")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options: Vec<String> = arguments.time_limit.map(time_limit).into_iter().collect();
+    submit::submit_array(&directory, &mut submission, &options, nodes)?;
+    Ok(ExitCode::SUCCESS)
+}
