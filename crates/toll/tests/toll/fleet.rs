@@ -97,7 +97,7 @@ fn documented_queries_run_in_the_engines() {
     if !has_program("python3") || !has_program("java") {
         return skip("DuckDB, Polars and Spark need python3 and java");
     }
-    let installed = Command::new(source_tree().join("tools/install-query-engines"))
+    let installed = Command::new(source_tree().join("tools/install-python-packages"))
         .output()
         .unwrap();
     assert!(installed.status.success(), "{installed:?}");

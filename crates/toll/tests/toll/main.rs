@@ -28,6 +28,7 @@ mod file_systems;
 mod files;
 mod fleet;
 mod fleet_slurm;
+mod fleet_submit;
 mod full_disks;
 mod gate;
 mod guest;

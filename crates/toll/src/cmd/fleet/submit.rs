@@ -35,18 +35,25 @@ that is preempted, or whose node fails, begins again there and goes on after its
 With --kubernetes an indexed job is written; kubectl apply submits it. The directory must then be
 the root of the volume that --claim names.";
 
+/// Who runs the jobs.
 #[derive(Debug, Args)]
-#[group(id = "scheduler", required = true, args = ["slurm", "kubernetes"])]
-pub(in crate::cmd) struct SubmitArguments {
-    /// Built-in experiments by name, or experiment files (*.toml)
-    #[arg(required = true, value_name = "EXPERIMENT")]
-    experiments: Vec<String>,
+#[group(required = true, multiple = false)]
+struct WhichScheduler {
     /// Submit to Slurm: a job array with a task for each node of a partition
     #[arg(long)]
     slurm: bool,
     /// Write an indexed job for Kubernetes: a pod a node, quality of service Guaranteed
     #[arg(long, requires_all = ["nodes", "claim", "cpus", "memory"])]
     kubernetes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cmd) struct SubmitArguments {
+    /// Built-in experiments by name, or experiment files (*.toml)
+    #[arg(required = true, value_name = "EXPERIMENT")]
+    experiments: Vec<String>,
+    #[command(flatten)]
+    scheduler: WhichScheduler,
     /// Directory for the submission and all that comes of it
     #[arg(long, value_name = "DIR", default_value = DIRECTORY)]
     directory: PathBuf,
@@ -111,7 +118,7 @@ pub(super) fn run(arguments: &SubmitArguments) -> anyhow::Result<ExitCode> {
         ))
     );
     let planned = planned(arguments)?;
-    match arguments.slurm {
+    match arguments.scheduler.slurm {
         true => to_slurm(arguments, &directory, planned)?,
         false => for_kubernetes(arguments, &directory, planned)?,
     }
