@@ -104,7 +104,7 @@ enum Verb {
     Compare(WithStore<compare::CompareArguments>),
     /// Find the commit of a git history that made a command slower, or quicker
     Bisect(WithStore<bisect::BisectArguments>),
-    /// Tell where claims hold: runs of many machines beside each other
+    /// Measure on many machines, and tell where claims hold
     #[command(subcommand)]
     Fleet(fleet::FleetVerb),
     /// Save, list and forget runs that others are compared with

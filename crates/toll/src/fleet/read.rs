@@ -14,10 +14,12 @@ use crate::run::{FileSystem, Machine};
 use toll_core::fleet::facts_of;
 use toll_core::fleet::model::{FleetMachine, FleetVerdict};
 
-/// A run that counts: of an experiment on a machine, the newest.
+/// A run that counts: of an experiment on a machine, the newest complete one, or the newest
+/// if none is complete.
 struct NewestRun {
     run: String,
-    created_at: String,
+    /// Whether it is complete, and when it began: the greatest counts.
+    rank: (bool, String),
 }
 
 /// The machines of a directory, each with its verdicts: for each experiment those of the
@@ -79,12 +81,10 @@ fn newest_in(folder: &Path) -> anyhow::Result<Option<NewestRun>> {
         }
         for row in read_file(&file)? {
             let cells = Cells(&row);
-            let (run, created_at) = (cells.text("run"), cells.text("created_at"));
-            if newest
-                .as_ref()
-                .is_none_or(|known| known.created_at < created_at)
-            {
-                newest = Some(NewestRun { run, created_at });
+            let rank = (cells.text("status") == "complete", cells.text("created_at"));
+            if newest.as_ref().is_none_or(|known| known.rank < rank) {
+                let run = cells.text("run");
+                newest = Some(NewestRun { run, rank });
             }
         }
     }

@@ -162,6 +162,24 @@ fn fleet_of_twelve() -> Bench {
 }
 
 #[test]
+fn an_unfinished_run_does_not_stand_for_a_complete_one() {
+    let bench = Bench::new();
+    bench.write("clocks.toml", CLOCKS);
+    bench.ok("run -q --no-html -r 12 clocks.toml");
+    let mut newer = bench.document("last");
+    newer["run"]["uid"] = "00000000000000ff".into();
+    newer["run"]["created_at"] = "2999-01-01T00:00:00Z".into();
+    newer["run"]["status"] = "unfinished".into();
+    newer["trials"].as_array_mut().unwrap().truncate(3);
+    bench.write("newer.json", &newer.to_string());
+    bench.ok("import newer.json");
+    bench.ok("export --parquet tables");
+    assert_eq!(files(&bench, "runs").len(), 2);
+    let report = bench.json("fleet report tables --json");
+    assert_eq!(report["claims"][0]["counts"]["supported"], 1, "{report:#}");
+}
+
+#[test]
 fn a_report_tells_where_a_claim_holds_and_by_what_machines_differ() {
     let bench = fleet_of_twelve();
     let report = bench.json("fleet report tables --json --html page.html");
