@@ -53,6 +53,8 @@ pub enum Scheduler {
     },
     /// An indexed job for so many nodes.
     Kubernetes { nodes: u32 },
+    /// Somebody starts the script on each machine.
+    Script,
 }
 
 /// A job array of Slurm.

@@ -52,6 +52,33 @@ fn machines_measure_what_was_submitted_once_each() {
 }
 
 #[test]
+fn a_script_measures_where_it_is_started() {
+    let bench = bench();
+    let submit = "fleet submit clocks.toml --script --work-dir";
+    let work = bench.path("disk");
+    let said = bench.ok(&format!("{submit} {} -- -r 12", work.display()));
+    has(
+        &said.stdout,
+        &["start it on each machine: sh /", "toll-fleet/measure.sh"],
+    );
+    let ran = bench.shell("NODE_NAME=here sh toll-fleet/measure.sh");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    has(
+        &bench.ok("fleet status").stdout,
+        &["here  complete     1 of 1", "1 node: 1 complete"],
+    );
+    let own: Vec<_> = std::fs::read_dir(&work).unwrap().collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    has(&bench.fails(2, "fleet retry"), &["measure.sh goes on"]);
+    let shown = bench.ok("fleet submit cat --script --dry-run").stdout;
+    let checked = bench.write("script.sh", &shown);
+    if has_program("shellcheck") {
+        let ran = bench.shell(&format!("shellcheck {}", checked.display()));
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+    }
+}
+
+#[test]
 fn what_a_signal_ends_goes_on_later() {
     let bench = bench();
     bench.ok(&format!("fleet submit clocks.toml {PODS} -- -r 300"));
@@ -139,7 +166,7 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
             "clocks.toml --slurm --work-dir here",
             "name it by its absolute path",
         ),
-        ("clocks.toml", "<--slurm|--kubernetes>"),
+        ("clocks.toml", "<--slurm|--kubernetes|--script>"),
         ("clocks.toml --slurm --kubernetes", "cannot be used with"),
         ("clocks.toml --kubernetes", "--claim <NAME>"),
         (

@@ -26,12 +26,20 @@ pub(in crate::cmd) struct RetryArguments {
 pub(super) fn run(arguments: &RetryArguments) -> anyhow::Result<ExitCode> {
     let directory = arguments.submitted.open()?;
     let mut submission = directory.submission()?;
-    if let Scheduler::Kubernetes { .. } = submission.scheduler {
-        bail!(Failure::Usage(format!(
-            "cannot retry: Kubernetes starts failed pods anew itself; when the job has given up, \
-             kubectl replace --force -f {} goes on where each node was left",
+    let instead = match submission.scheduler {
+        Scheduler::Slurm { .. } => None,
+        Scheduler::Kubernetes { .. } => Some(format!(
+            "Kubernetes starts failed pods anew itself; when the job has given up, kubectl replace \
+             --force -f {} goes on where each node was left",
             directory.job().display()
-        )));
+        )),
+        Scheduler::Script => Some(format!(
+            "no scheduler has the jobs; sh {} goes on with a machine's runs",
+            directory.script().display()
+        )),
+    };
+    if let Some(instead) = instead {
+        bail!(Failure::Usage(format!("cannot retry: {instead}")));
     }
     let all = progress(&directory, &submission)?;
     let failed = all.into_iter().filter(|one| one.state == NodeState::Failed);

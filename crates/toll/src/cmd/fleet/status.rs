@@ -67,7 +67,7 @@ pub(super) fn progress(
             }
             Ok(all)
         }
-        Scheduler::Kubernetes { .. } => {
+        Scheduler::Kubernetes { .. } | Scheduler::Script => {
             let nodes = directory.measured_nodes()?.into_iter();
             let progress = nodes.map(|node| {
                 let runs_complete = runs_complete(&node);
@@ -143,7 +143,7 @@ fn lines(all: &[NodeProgress], scheduler: &Scheduler) -> Vec<String> {
         Scheduler::Slurm { .. } if has_failed => Some(
             "`toll fleet retry` submits the failed ones anew; their logs are in logs/".to_owned(),
         ),
-        Scheduler::Slurm { .. } => None,
+        Scheduler::Slurm { .. } | Scheduler::Script => None,
         Scheduler::Kubernetes { nodes } => Some(format!(
             "{nodes} are wanted; `kubectl describe job` tells of pods that wait or failed"
         )),

@@ -45,6 +45,9 @@ struct WhichScheduler {
     /// Write an indexed job for Kubernetes: a pod a node, quality of service Guaranteed
     #[arg(long, requires_all = ["nodes", "claim", "cpus", "memory"])]
     kubernetes: bool,
+    /// Write a script alone, measure.sh, to be started on each machine by other means
+    #[arg(long)]
+    script: bool,
 }
 
 #[derive(Debug, Args)]
@@ -61,7 +64,7 @@ pub(in crate::cmd) struct SubmitArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
     /// Partition of Slurm [default: Slurm's own]
-    #[arg(long, value_name = "NAME", value_parser = plain, conflicts_with = "kubernetes")]
+    #[arg(long, value_name = "NAME", value_parser = plain, requires = "slurm")]
     partition: Option<String>,
     /// Features that nodes must have, as sbatch takes them; with --kubernetes a
     /// label, NAME=VALUE
@@ -118,9 +121,10 @@ pub(super) fn run(arguments: &SubmitArguments) -> anyhow::Result<ExitCode> {
         ))
     );
     let planned = planned(arguments)?;
-    match arguments.scheduler.slurm {
-        true => to_slurm(arguments, &directory, planned)?,
-        false => for_kubernetes(arguments, &directory, planned)?,
+    match &arguments.scheduler {
+        WhichScheduler { slurm: true, .. } => to_slurm(arguments, &directory, planned)?,
+        WhichScheduler { script: true, .. } => as_script(arguments, &directory, planned)?,
+        _ => for_kubernetes(arguments, &directory, planned)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -254,6 +258,26 @@ pub(super) fn submit_array(
     output::line(&format!(
         "submitted job {job} for {nodes}; all of it lies in {shown}"
     ))
+}
+
+fn as_script(
+    arguments: &SubmitArguments,
+    directory: &FleetDirectory,
+    planned: Vec<(PlannedExperiment, Option<PathBuf>)>,
+) -> anyhow::Result<()> {
+    let script = script(directory.path(), &arguments.work_dir, &[]);
+    if arguments.dry_run {
+        return output::document(&script);
+    }
+    let (experiments, files): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
+    let options = arguments.run_options.clone();
+    let submission = Submission::new(experiments, options, Scheduler::Script);
+    fill(directory, |directory| {
+        lay_out(directory, &submission, &files, &script)?;
+        directory.keep(&submission, output::write_file)
+    })?;
+    let shown = directory.script();
+    output::line(&format!("start it on each machine: sh {}", shown.display()))
 }
 
 fn for_kubernetes(
