@@ -123,6 +123,13 @@ fn four_nodes_measure_one_dies_and_nothing_is_lost_or_counted_twice() {
     has(&listed.stdout, &["  1  "]);
     lacks(&listed.stdout, &["\n     2  "]);
 
+    each_node_is_one_machine_of_the_report(&site);
+    damaged_documents_are_told_and_made_anew(&site);
+    let at = site.bench.path("toll-fleet");
+    assert!(!crate::cluster::is_running(&at), "a job is left");
+}
+
+fn each_node_is_one_machine_of_the_report(site: &Site) {
     for _ in 0..2 {
         has(&site.ok("fleet fetch"), &["wrote 4 runs"]);
     }
@@ -132,9 +139,6 @@ fn four_nodes_measure_one_dies_and_nothing_is_lost_or_counted_twice() {
     for (machine, node) in machines.iter().zip(NODES) {
         has(machine["id"].as_str().unwrap(), &[node]);
     }
-    damaged_documents_are_told_and_made_anew(&site);
-    let at = site.bench.path("toll-fleet");
-    assert!(!crate::cluster::is_running(&at), "a job is left");
 }
 
 fn refuses_what_slurm_refuses(site: &Site) {
