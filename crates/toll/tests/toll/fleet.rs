@@ -92,20 +92,26 @@ fn queries(language: &str) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn documented_queries_run_in_the_engines() {
-    if !has_program("python3") || !has_program("java") {
-        return skip("DuckDB, Polars and Spark need python3 and java");
-    }
+/// The Python that has the packages which tests of fleets need.
+pub fn python_with_packages() -> String {
     let installed = Command::new(source_tree().join("tools/install-python-packages"))
         .output()
         .unwrap();
     assert!(installed.status.success(), "{installed:?}");
     let python = String::from_utf8(installed.stdout).unwrap();
+    python.trim().to_owned()
+}
+
+#[test]
+fn documented_queries_run_in_the_engines() {
+    if !has_program("python3") || !has_program("java") {
+        return skip("DuckDB, Polars and Spark need python3 and java");
+    }
+    let python = python_with_packages();
     let bench = bench();
     let run = |script: &str| {
         bench.write("query.py", script);
-        let ran = bench.shell(&format!("{} query.py", python.trim()));
+        let ran = bench.shell(&format!("{} query.py", python));
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         ran.stdout
     };

@@ -1,12 +1,10 @@
 //! Experiments for many machines, without a scheduler.
 
-use std::process::Command;
-
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{Bench, has, has_program, in_a_namespace, lacks, list, skip, source_tree};
-use crate::fleet::CLOCKS;
+use crate::common::{Bench, has, has_program, in_a_namespace, lacks, list, skip};
+use crate::fleet::{CLOCKS, python_with_packages};
 
 const PODS: &str = "--kubernetes --nodes 2 --claim fleet --cpus 1 --memory 1GiB";
 
@@ -229,11 +227,7 @@ fn kubernetes_accepts_the_job() {
     if !has_program("python3") {
         return skip("the published schemas of Kubernetes come with a package of Python");
     }
-    let installed = Command::new(source_tree().join("tools/install-python-packages"))
-        .output()
-        .unwrap();
-    assert!(installed.status.success(), "{installed:?}");
-    let python = String::from_utf8(installed.stdout).unwrap();
+    let python = python_with_packages();
     let bench = bench();
     let options = "--constraint disk=ssd --time-limit 2h --dry-run";
     let job = bench
@@ -242,7 +236,7 @@ fn kubernetes_accepts_the_job() {
     let accepts = |job: &str| {
         bench.write("job.json", job);
         let validate = "-m kubernetes_validate --strict job.json";
-        let ran = bench.shell(&format!("{} {validate}", python.trim()));
+        let ran = bench.shell(&format!("{} {validate}", python));
         (ran.code == Some(0), ran)
     };
     let (accepted, ran) = accepts(&job);

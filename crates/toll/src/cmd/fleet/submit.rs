@@ -122,19 +122,39 @@ pub(super) fn run(arguments: &SubmitArguments) -> anyhow::Result<ExitCode> {
     );
     let planned = planned(arguments)?;
     match &arguments.scheduler {
-        WhichScheduler { slurm: true, .. } => to_slurm(arguments, &directory, planned)?,
-        WhichScheduler { script: true, .. } => as_script(arguments, &directory, planned)?,
-        _ => for_kubernetes(arguments, &directory, planned)?,
+        WhichScheduler { slurm: true, .. } => to_slurm(arguments, &directory, &planned)?,
+        WhichScheduler { script: true, .. } => as_script(arguments, &directory, &planned)?,
+        _ => for_kubernetes(arguments, &directory, &planned)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The experiments, checked as far as this machine can, with the files of users.
-fn planned(
-    arguments: &SubmitArguments,
-) -> anyhow::Result<Vec<(PlannedExperiment, Option<PathBuf>)>> {
+/// What is to be measured.
+struct Planned {
+    experiments: Vec<PlannedExperiment>,
+    /// The user's file of each, if it has one.
+    files: Vec<Option<PathBuf>>,
+    run_options: Vec<String>,
+}
+
+impl Planned {
+    fn submission(&self, scheduler: Scheduler) -> Submission {
+        Submission::new(
+            self.experiments.clone(),
+            self.run_options.clone(),
+            scheduler,
+        )
+    }
+}
+
+/// The experiments, checked as far as this machine can.
+fn planned(arguments: &SubmitArguments) -> anyhow::Result<Planned> {
     let mut options = run_options(&arguments.run_options)?;
-    let mut planned = Vec::new();
+    let mut planned = Planned {
+        experiments: Vec::new(),
+        files: Vec::new(),
+        run_options: arguments.run_options.clone(),
+    };
     let mut names = BTreeSet::new();
     for item in &arguments.experiments {
         let file = match builtin::find(item) {
@@ -160,7 +180,10 @@ fn planned(
             ))
         );
         let copy = file.as_ref().map(|_| format!("{name}.toml"));
-        planned.push((PlannedExperiment { name, file: copy }, file));
+        planned
+            .experiments
+            .push(PlannedExperiment { name, file: copy });
+        planned.files.push(file);
     }
     Ok(planned)
 }
@@ -168,7 +191,7 @@ fn planned(
 fn to_slurm(
     arguments: &SubmitArguments,
     directory: &FleetDirectory,
-    planned: Vec<(PlannedExperiment, Option<PathBuf>)>,
+    planned: &Planned,
 ) -> anyhow::Result<()> {
     let slurm = Slurm::find().map_err(Failure::Prerequisite)?;
     let request = SlurmRequest {
@@ -184,14 +207,12 @@ fn to_slurm(
         output::note(&told);
         return output::document(&script);
     }
-    let (experiments, files): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
-    let scheduler = Scheduler::Slurm {
+    let mut submission = planned.submission(Scheduler::Slurm {
         options,
         arrays: Vec::new(),
-    };
-    let mut submission = Submission::new(experiments, arguments.run_options.clone(), scheduler);
+    });
     fill(directory, |directory| {
-        lay_out(directory, &submission, &files, &script)?;
+        lay_out(directory, planned, &script)?;
         submit_array(directory, &mut submission, &[], nodes)
     })
 }
@@ -263,18 +284,15 @@ pub(super) fn submit_array(
 fn as_script(
     arguments: &SubmitArguments,
     directory: &FleetDirectory,
-    planned: Vec<(PlannedExperiment, Option<PathBuf>)>,
+    planned: &Planned,
 ) -> anyhow::Result<()> {
     let script = script(directory.path(), &arguments.work_dir, &[]);
     if arguments.dry_run {
         return output::document(&script);
     }
-    let (experiments, files): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
-    let options = arguments.run_options.clone();
-    let submission = Submission::new(experiments, options, Scheduler::Script);
     fill(directory, |directory| {
-        lay_out(directory, &submission, &files, &script)?;
-        directory.keep(&submission, output::write_file)
+        lay_out(directory, planned, &script)?;
+        directory.keep(&planned.submission(Scheduler::Script), output::write_file)
     })?;
     let shown = directory.script();
     output::line(&format!("start it on each machine: sh {}", shown.display()))
@@ -283,7 +301,7 @@ fn as_script(
 fn for_kubernetes(
     arguments: &SubmitArguments,
     directory: &FleetDirectory,
-    planned: Vec<(PlannedExperiment, Option<PathBuf>)>,
+    planned: &Planned,
 ) -> anyhow::Result<()> {
     let (Some(nodes), Some(claim), Some(cpus), Some(memory_bytes)) = (
         arguments.nodes,
@@ -316,12 +334,10 @@ fn for_kubernetes(
     if arguments.dry_run {
         return output::json(&job);
     }
-    let (experiments, files): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
-    let scheduler = Scheduler::Kubernetes { nodes };
-    let submission = Submission::new(experiments, arguments.run_options.clone(), scheduler);
+    let submission = planned.submission(Scheduler::Kubernetes { nodes });
     let script = script(Path::new(MOUNTED_AT), &arguments.work_dir, &[]);
     fill(directory, |directory| {
-        lay_out(directory, &submission, &files, &script)?;
+        lay_out(directory, planned, &script)?;
         output::write_file(&directory.job(), output::json_text(&job)?.as_bytes())?;
         directory.keep(&submission, output::write_file)
     })?;
@@ -365,12 +381,7 @@ fn fill(
 }
 
 /// Puts in place what jobs need.
-fn lay_out(
-    directory: &FleetDirectory,
-    submission: &Submission,
-    files: &[Option<PathBuf>],
-    script: &str,
-) -> anyhow::Result<()> {
+fn lay_out(directory: &FleetDirectory, planned: &Planned, script: &str) -> anyhow::Result<()> {
     for path in [
         directory.programs(),
         directory.experiments(),
@@ -384,8 +395,8 @@ fn lay_out(
     let programs = directory.programs();
     copy(&own, &programs.join("toll"))?;
     copy(probe.path(), &programs.join("toll-probe"))?;
-    for (planned, source) in submission.experiments.iter().zip(files) {
-        if let (Some(file), Some(source)) = (&planned.file, source) {
+    for (experiment, source) in planned.experiments.iter().zip(&planned.files) {
+        if let (Some(file), Some(source)) = (&experiment.file, source) {
             copy(source, &directory.experiments().join(file))?;
         }
     }
