@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use rustix::mm::{Advice, madvise};
-use toll_wire::{CounterReading, Failure, Sample};
+use toll_wire::{CounterReading, Failure, Recording, Sample};
 
 use crate::clock;
 use crate::count_mark;
@@ -22,10 +22,37 @@ pub struct Meter {
     counters: Counters,
     storage: StorageMeter,
     scope: Scope,
-    /// Profiles the timed region, if the request says so.
-    pub profiler: Option<Profiler>,
-    /// Marks the timed region for who counts system calls, if the request says so.
-    pub marks_region: bool,
+    pub recorder: Recorder<Profiler>,
+}
+
+/// What records timed regions.
+#[derive(Default)]
+pub enum Recorder<P> {
+    #[default]
+    Nothing,
+    Profile(P),
+    /// Whoever counts system calls between marks.
+    SystemCalls,
+}
+
+impl<P> Recorder<P> {
+    pub fn new(
+        recording: Recording,
+        profiler: impl FnOnce() -> Result<P, Failure>,
+    ) -> Result<Self, Failure> {
+        Ok(match recording {
+            Recording::Nothing => Self::Nothing,
+            Recording::Profile => Self::Profile(profiler()?),
+            Recording::SystemCalls => Self::SystemCalls,
+        })
+    }
+
+    pub fn profiler(self) -> Option<P> {
+        match self {
+            Self::Profile(profiler) => Some(profiler),
+            Self::Nothing | Self::SystemCalls => None,
+        }
+    }
 }
 
 struct Started {
@@ -50,8 +77,7 @@ impl Meter {
             counters,
             storage: StorageMeter::open(),
             scope,
-            profiler: None,
-            marks_region: false,
+            recorder: Recorder::Nothing,
         };
         fault_in_program();
         // Most trials have one iteration, whose readings would else be the first
@@ -77,11 +103,11 @@ impl Meter {
     fn start(&mut self) -> Result<Started, Failure> {
         let storage = self.storage.read();
         self.counters.start()?;
-        if let Some(profiler) = &self.profiler {
+        if let Recorder::Profile(profiler) = &self.recorder {
             profiler.start();
         }
         let usage = Usage::now(self.scope);
-        if self.marks_region {
+        if matches!(self.recorder, Recorder::SystemCalls) {
             count_mark::begin_calls();
         }
         count_mark::begin();
@@ -96,13 +122,13 @@ impl Meter {
     fn stop(&mut self, started: &Started) -> Result<Measured, Failure> {
         let end_ns = clock::now_ns();
         count_mark::end();
-        if self.marks_region {
+        if matches!(self.recorder, Recorder::SystemCalls) {
             count_mark::end_calls();
         }
         // Before anything allocates, which may be a page fault.
         let mut usage = Usage::now(self.scope).since(&started.usage);
         let counters = self.counters.stop();
-        if let Some(profiler) = &mut self.profiler {
+        if let Recorder::Profile(profiler) = &mut self.recorder {
             profiler.stop(started.start_ns, end_ns);
         }
         let storage = self.storage.read().zip(started.storage);

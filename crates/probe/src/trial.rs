@@ -5,12 +5,12 @@
 //! iteration, does its work within `Meter::measure`, the timed region, and
 //! checks what came of it.
 
-use toll_wire::{Failure, Request, Sample, TrialData, Workload};
+use toll_wire::{Failure, Recording, Request, Sample, TrialData, Workload};
 
 use crate::counters::{Counters, Inherit};
 use crate::disturbance::Observation;
 use crate::interruption::Watch;
-use crate::meter::Meter;
+use crate::meter::{Meter, Recorder};
 use crate::profile::Profiler;
 use crate::usage::Scope;
 use crate::{
@@ -58,8 +58,7 @@ pub struct Trial {
     pub warmups: u32,
     iterations: u32,
     meter: Meter,
-    profile: bool,
-    marks_regions: bool,
+    recording: Recording,
 }
 
 impl Trial {
@@ -73,8 +72,7 @@ impl Trial {
             warmups: request.warmup_iterations,
             iterations: request.iterations,
             meter: Meter::new(Counters::open(&request.counters, inherit), scope),
-            profile: request.profile,
-            marks_regions: request.marks_regions,
+            recording: request.recording,
         }
     }
 
@@ -85,10 +83,9 @@ impl Trial {
         for _ in 0..self.warmups {
             iterate(&mut self.meter)?;
         }
-        self.meter.profiler = self.profile.then(Profiler::open).transpose()?;
-        self.meter.marks_region = self.marks_regions;
+        self.meter.recorder = Recorder::new(self.recording, Profiler::open)?;
         let data = repeat(0, self.iterations, || iterate(&mut self.meter))?;
-        let profiler = self.meter.profiler.take();
+        let profiler = std::mem::take(&mut self.meter.recorder).profiler();
         let counters = self.meter.counters();
         Ok(TrialData {
             profile: profiler.map(Profiler::finish),

@@ -55,7 +55,7 @@ pub use primes::{
 };
 pub use profile::{Activity, CodeAddress, Profile, ProfiledStack};
 pub use reclaim::{HotMapping, PASSES_MAX, PROCESSES_MAX, ReclaimRequest, WorkingSet};
-pub use request::{CALL_REGION_BEGINS, CALL_REGION_ENDS, Request, decode_request};
+pub use request::{CALL_REGION_BEGINS, CALL_REGION_ENDS, Recording, Request, decode_request};
 pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,
     decode_response,

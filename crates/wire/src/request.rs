@@ -25,13 +25,21 @@ pub struct Request {
     /// server that a set-up starts for the trials. Those of a trial are ended
     /// with the iteration that left them.
     pub may_leave_processes: bool,
-    /// Whether to record where the time of the timed regions goes, which disturbs them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub profile: bool,
-    /// Whether to mark the timed regions by [`CALL_REGION_BEGINS`] and
-    /// [`CALL_REGION_ENDS`], for whoever counts system calls.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub marks_regions: bool,
+    #[serde(default)]
+    pub recording: Recording,
+}
+
+/// What is recorded of the timed regions of a trial, which disturbs them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recording {
+    #[default]
+    Nothing,
+    /// Where their time goes.
+    Profile,
+    /// System calls, by whoever counts them between [`CALL_REGION_BEGINS`] and
+    /// [`CALL_REGION_ENDS`].
+    SystemCalls,
 }
 
 /// Numbers of system calls that no kernel has (`toll` and what follows it), so that they
@@ -49,8 +57,7 @@ impl Request {
             warmup_iterations: 0,
             counters: Vec::new(),
             may_leave_processes: false,
-            profile: false,
-            marks_regions: false,
+            recording: Recording::Nothing,
         }
     }
 }

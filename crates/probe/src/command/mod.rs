@@ -28,17 +28,9 @@ use self::output::{Outputs, Receiver};
 use crate::copy::sink::OpenSink;
 use crate::counters::{Counters, Inherit};
 use crate::failure::{self, OrFail};
-use crate::meter::put;
+use crate::meter::{Recorder, put};
 use crate::profile::{CommandProfiler, CommandRecording};
 use crate::{children, clock, count_mark, trial};
-
-/// What is recorded of an iteration beside its sample.
-enum Watch {
-    Nothing,
-    Profile(CommandProfiler),
-    /// System calls, by who looks for the marks around them.
-    Calls,
-}
 
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
     check_capture(request, command)?;
@@ -50,8 +42,8 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     if ends_children {
         children::adopt_orphans();
     }
-    let iterate = |is_check, watch: &mut Watch| {
-        let sample = runner.iterate(&request.counters, is_check, watch);
+    let iterate = |is_check, recorder: &mut Recorder<CommandProfiler>| {
+        let sample = runner.iterate(&request.counters, is_check, recorder);
         if ends_children {
             children::end_all();
         }
@@ -59,28 +51,21 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     };
     let mut warmups = request.warmup_iterations;
     if command.expected.is_some() {
-        iterate(true, &mut Watch::Nothing)?;
+        iterate(true, &mut Recorder::Nothing)?;
         warmups = warmups.saturating_sub(1);
     }
     let mut numbers = IterationNumbers::new(command.numbering, warmups);
     for _ in 0..warmups {
         numbers.begin();
-        iterate(false, &mut Watch::Nothing)?;
+        iterate(false, &mut Recorder::Nothing)?;
     }
-    let mut watch = match (request.profile, request.marks_regions) {
-        (true, _) => Watch::Profile(CommandProfiler::default()),
-        (false, true) => Watch::Calls,
-        (false, false) => Watch::Nothing,
-    };
+    let mut recorder = Recorder::new(request.recording, || Ok(CommandProfiler::default()))?;
     let data = trial::repeat(0, request.iterations, || {
         numbers.begin();
-        iterate(false, &mut watch)
+        iterate(false, &mut recorder)
     })?;
     Ok(TrialData {
-        profile: match watch {
-            Watch::Profile(profiler) => profiler.finish(),
-            Watch::Calls | Watch::Nothing => None,
-        },
+        profile: recorder.profiler().and_then(CommandProfiler::finish),
         counters_missing: missing,
         notes: runner.notes(),
         ..data
@@ -150,10 +135,10 @@ impl<'a> Runner<'a> {
         &self,
         counters: &[String],
         is_check: bool,
-        watch: &mut Watch,
+        recorder: &mut Recorder<CommandProfiler>,
     ) -> Result<Sample, Failure> {
         self.beside("prepare", self.request.prepare.as_ref())?;
-        let sample = self.sample(counters, is_check, watch);
+        let sample = self.sample(counters, is_check, recorder);
         // After a failure, too: it may remove what the command has made.
         let concluded = self.beside("conclude", self.request.conclude.as_ref());
         sample.and_then(|sample| concluded.map(|()| sample))
@@ -209,7 +194,7 @@ impl<'a> Runner<'a> {
         &self,
         counters: &[String],
         is_check: bool,
-        watch: &mut Watch,
+        recorder: &mut Recorder<CommandProfiler>,
     ) -> Result<Sample, Failure> {
         let request = self.request;
         let capture = request.capture_bytes_max as usize;
@@ -219,15 +204,15 @@ impl<'a> Runner<'a> {
         // Opened anew, so that nothing counts what `prepare` has left running.
         let mut counters = Counters::open(counters, Inherit::OnExec);
         counters.start()?;
-        let recording = match watch {
-            Watch::Profile(_) => Some(CommandRecording::begin()?),
-            Watch::Calls | Watch::Nothing => None,
+        let recording = match recorder {
+            Recorder::Profile(_) => Some(CommandRecording::begin()?),
+            Recorder::SystemCalls | Recorder::Nothing => None,
         };
-        if let Watch::Calls = watch {
+        if let Recorder::SystemCalls = recorder {
             count_mark::begin_calls();
         }
         let run = self.spawn(command, is_piped(request), capture, &name);
-        if let Watch::Calls = watch {
+        if let Recorder::SystemCalls = recorder {
             count_mark::end_calls();
         }
         if let Some(recording) = &recording {
@@ -238,7 +223,7 @@ impl<'a> Runner<'a> {
         if let Some(received_ns) = sink.as_mut().map(ends::finish).transpose()?.flatten() {
             run.end_ns = run.end_ns.max(received_ns);
         }
-        if let (Watch::Profile(profiler), Some(recording)) = (watch, recording) {
+        if let (Recorder::Profile(profiler), Some(recording)) = (recorder, recording) {
             profiler.add(recording, run.process, run.start_ns, run.end_ns);
         }
         self.check_status(&run)?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use toll_callcount::{Counter, Marker, Scope};
-use toll_wire::{TrialData, Workload};
+use toll_wire::{Recording, TrialData, Workload};
 
 use super::profile::{Interrupted, TrialResult};
 use super::{Event, Observer, Session};
@@ -72,7 +72,7 @@ impl Session<'_> {
             Ok(request) => request,
             Err(failure) => return Some(Err(failure)),
         };
-        request.marks_regions = true;
+        request.recording = Recording::SystemCalls;
         // Of a command, the probe's own calls are no part.
         let is_command = matches!(request.workload, Workload::Command(_));
         let admit = |probe: u32| {
@@ -82,7 +82,7 @@ impl Session<'_> {
             };
             marked.map_err(|error| format!("cannot count the calls of process {probe}: {error}"))
         };
-        self.run_recording(block, treatment, &request, Some(&admit))
+        self.run_recording(block, treatment, &request, &admit)
     }
 }
 

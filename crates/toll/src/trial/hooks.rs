@@ -111,8 +111,7 @@ impl Session<'_> {
             return Some(Ok(()));
         }
         let options = ProbeOptions {
-            limit: None,
-            admit: None,
+            admit: &|_| Ok(()),
             padding_bytes: 0,
             next_padding_bytes: None,
             timeout: self.experiment.run.trial_timeout(false),

@@ -17,7 +17,6 @@ use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request};
 
 use super::answer::{Answer, End};
 use super::{Interrupt, PrestartedProbe};
-use crate::environment::MemoryLimit;
 use crate::environment::children::{self, end_tree};
 
 /// Time between looks whether a probe has ended after its answer, where its end
@@ -33,10 +32,8 @@ const END_SPIN: Duration = Duration::from_micros(500);
 
 /// What is asked of one trial's process.
 pub struct ProbeOptions<'a> {
-    /// Limit on the memory of the probe and all that it starts.
-    pub limit: Option<&'a MemoryLimit>,
     /// What is done to the probe before it gets its request, by its number.
-    pub admit: Option<&'a dyn Fn(u32) -> Result<(), String>>,
+    pub admit: &'a dyn Fn(u32) -> Result<(), String>,
     /// Bytes that its environment is padded with (see
     /// [`crate::plan::Plan::padding_bytes`]).
     pub padding_bytes: usize,
@@ -139,8 +136,7 @@ impl Probe {
     pub fn run_alone(&self, request: &Request, interrupt: &Interrupt) -> Option<Outcome> {
         const TIMEOUT: Duration = Duration::from_secs(60);
         let options = ProbeOptions {
-            limit: None,
-            admit: None,
+            admit: &|_| Ok(()),
             padding_bytes: 0,
             next_padding_bytes: None,
             timeout: TIMEOUT,
@@ -164,11 +160,7 @@ impl Probe {
         interrupt: &Interrupt,
     ) -> Option<Outcome> {
         // It waits for its request and has taken next to no memory yet.
-        let limited = options
-            .limit
-            .map_or(Ok(()), |limit| limit.admit(child.id()));
-        let admitted = options.admit.map_or(Ok(()), |admit| admit(child.id()));
-        if let Err(message) = limited.and(admitted) {
+        if let Err(message) = (options.admit)(child.id()) {
             end_tree(child);
             return failed(FailureKind::Instrument, message);
         }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use toll_stats::{Rng, median};
 use toll_wire::{
-    Activity, Failure, FailureKind, Outcome, Profile, Request, Sample, TrialData, Workload,
+    Activity, Failure, FailureKind, Outcome, Profile, Recording, Request, Sample, TrialData,
+    Workload,
 };
 
 use super::probe::ProbeOptions;
@@ -166,9 +167,9 @@ impl Session<'_> {
             Ok(request) => request,
             Err(failure) => return Some(Err(failure)),
         };
-        request.profile = true;
+        request.recording = Recording::Profile;
         request.iterations = request.iterations.max(self.profiled_iterations(treatment));
-        self.run_recording(block, treatment, &request, None)
+        self.run_recording(block, treatment, &request, &|_| Ok(()))
     }
 
     /// The request of a treatment's trial that is not timed.
@@ -195,12 +196,14 @@ impl Session<'_> {
         block: u32,
         treatment: usize,
         request: &Request,
-        admit: Option<&dyn Fn(u32) -> Result<(), String>>,
+        admit: &dyn Fn(u32) -> Result<(), String>,
     ) -> Option<TrialResult> {
-        let limit_bytes = self.memory_limit_bytes(treatment);
+        let limit = self.memory_limit(treatment);
         let options = ProbeOptions {
-            limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
-            admit,
+            admit: &|probe| {
+                limit.map_or(Ok(()), |limit| limit.admit(probe))?;
+                admit(probe)
+            },
             padding_bytes: self.plan.padding_bytes(block, treatment),
             next_padding_bytes: None,
             timeout: self.experiment.run.trial_timeout(false),

@@ -14,7 +14,7 @@ use super::request::{self, parse_metric};
 use super::{
     Event, Guests, Interrupt, Observer, PrestartedProbe, Probe, RunTime, SessionEnd, SessionError,
 };
-use crate::environment::Workspace;
+use crate::environment::{MemoryLimit, Workspace};
 use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord};
@@ -44,6 +44,15 @@ pub struct Session<'a> {
     /// The treatments that each open question needs, as the latest look found them;
     /// absent before the first look.
     pub open: Option<Vec<Vec<usize>>>,
+}
+
+impl<'a> Session<'a> {
+    /// Limit on the memory of the probe and all that it starts.
+    pub(super) fn memory_limit(&self, treatment: usize) -> Option<&'a MemoryLimit> {
+        let treatment = &self.plan.treatments[treatment];
+        let parameters = TreatmentParameters::new(self.experiment, treatment).ok()?;
+        self.workspace.memory_limit(parameters.memory_limit()?).ok()
+    }
 }
 
 impl Session<'_> {
@@ -307,10 +316,9 @@ impl Session<'_> {
                 self.guests.trial(&self.in_guest(planned, request))?
             }
             Ok(request) => {
-                let limit_bytes = self.memory_limit_bytes(treatment);
+                let limit = self.memory_limit(treatment);
                 let options = ProbeOptions {
-                    limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
-                    admit: None,
+                    admit: &|probe| limit.map_or(Ok(()), |limit| limit.admit(probe)),
                     padding_bytes: self.plan.padding_bytes(block, treatment),
                     next_padding_bytes,
                     timeout: self.experiment.run.trial_timeout(false),
@@ -403,12 +411,6 @@ impl Session<'_> {
     pub(super) fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
         let treatment = &self.plan.treatments[treatment];
         request::request(self.experiment, treatment, self.workspace, seed)
-    }
-
-    pub(super) fn memory_limit_bytes(&self, treatment: usize) -> Option<u64> {
-        let parameters =
-            TreatmentParameters::new(self.experiment, &self.plan.treatments[treatment]);
-        parameters.ok()?.memory_limit()
     }
 
     /// Adds metrics parsed from a command's output to its samples.
