@@ -54,6 +54,11 @@ pub struct Targets<'a> {
 impl Targets<'_> {
     /// What a claim is about.
     pub fn of(&mut self, claim: &Claim) -> Result<Target, String> {
+        if let Some(fact) = &claim.differ_by {
+            return Err(format!(
+                "no single run can test it: it is about machines that differ by {fact}"
+            ));
+        }
         match claim.test() {
             Test::Never(reason) => Err(format!("no run can test it: {reason}")),
             Test::Ratio(contrast) => {

@@ -221,7 +221,8 @@ pub struct Verdict {
     /// The published value on the same scale, where one was given.
     pub published: Option<f64>,
     /// The measured value; the interval's confidence is the one at which Holm's
-    /// procedure tested this claim, so that it always agrees with the outcome.
+    /// procedure tested this claim, so that it always agrees with the outcome. Of a
+    /// claim over machines, which one run does not judge, it is 95 %.
     pub measured: Option<Estimate>,
     /// The measured value where it, or an end of its interval, lies beyond
     /// what the factor's levels span (a crossing that never comes, for

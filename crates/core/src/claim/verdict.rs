@@ -80,6 +80,23 @@ enum Evidence {
     Derived(derived::Quantity),
 }
 
+impl Evidence {
+    fn blocks(&self) -> usize {
+        match self {
+            Self::Logs(logs) => logs.len(),
+            Self::Derived(quantity) => quantity.blocks(),
+        }
+    }
+
+    /// Of what is shown and not judged.
+    fn interval(&self) -> Interval {
+        match self {
+            Self::Logs(logs) => toll_stats::hodges_lehmann(logs, CONFIDENCE).map(f64::exp),
+            Self::Derived(quantity) => quantity.interval(CONFIDENCE),
+        }
+    }
+}
+
 /// Judges all claims of an experiment together.
 pub(super) fn judge_all(context: &AnalysisContext) -> Vec<Verdict> {
     let claims = context.experiment.claim_family().collect();
@@ -135,12 +152,11 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String
     match claim.test() {
         Test::Never(reason) => Err(reason.to_owned()),
         Test::Ratio(contrast) => {
-            let logs = contrast::block_logs(contrast, context)?;
+            let logs = Evidence::Logs(contrast::block_logs(contrast, context)?);
             match unjudged {
-                None => Ok(Evidence::Logs(logs)),
+                None => Ok(logs),
                 Some(why) => {
-                    let ratio = toll_stats::hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
-                    let shown = format::ratio_interval(&estimate(&ratio));
+                    let shown = format::ratio_interval(&estimate(&logs.interval()));
                     Err(format!("{why}; the ratio was {shown}"))
                 }
             }
@@ -156,10 +172,12 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String
 
 fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
     let evidence = evidence(claim, context)?;
-    let blocks = match &evidence {
-        Evidence::Logs(logs) => logs.len(),
-        Evidence::Derived(quantity) => quantity.blocks(),
-    };
+    if let Some(fact) = &claim.differ_by {
+        return Err(format!(
+            "one machine cannot show whether machines differ by {fact}; toll fleet report judges it"
+        ));
+    }
+    let blocks = evidence.blocks();
     Ok(Case {
         region: region(claim),
         // No run ends by what a check shows.
@@ -263,7 +281,8 @@ fn region(claim: &Claim) -> Region {
 /// Fewest blocks from which every claim of an experiment can be decided; `None`
 /// without claims that a run tests.
 pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
-    let is_tested = |claim: &&Claim| !matches!(claim.test(), Test::Never(_));
+    let is_tested =
+        |claim: &&Claim| claim.differ_by.is_none() && !matches!(claim.test(), Test::Never(_));
     let claims = || experiment.claim_family().filter(is_tested);
     let tails = |claim| {
         let spec = match Claim::test(claim) {
@@ -291,19 +310,31 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, step: &HolmStep)
     verdict.blocks = case.blocks;
     verdict.p_adjusted = Some(step.adjusted_p);
     verdict.reason = reason(claim, &interval, &verdict, case, step);
-    // JSON has no infinity, so what lies beyond the levels is kept apart.
-    match interval.estimate.is_finite() && interval.high.is_finite() {
-        true => verdict.measured = Some(estimate(&interval)),
-        false => verdict.beyond = Some(derived::bounded(&interval)),
-    }
+    show(&mut verdict, &interval);
     verdict
 }
 
+/// JSON has no infinity, so what lies beyond the levels is kept apart.
+fn show(verdict: &mut Verdict, interval: &Interval) {
+    match interval.estimate.is_finite() && interval.high.is_finite() {
+        true => verdict.measured = Some(estimate(interval)),
+        false => verdict.beyond = Some(derived::bounded(interval)),
+    }
+}
+
 fn untestable(claim: &Claim, context: &AnalysisContext, reason: String) -> Verdict {
-    Verdict {
+    let mut verdict = Verdict {
         reason,
         ..blank(claim, context)
+    };
+    // What one run measures is judged beside the values of other machines.
+    if claim.differ_by.is_some()
+        && let Ok(evidence) = evidence(claim, context)
+    {
+        verdict.blocks = evidence.blocks();
+        show(&mut verdict, &evidence.interval());
     }
+    verdict
 }
 
 fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {

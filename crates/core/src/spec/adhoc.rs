@@ -171,6 +171,7 @@ fn assemble(
         tables: Vec::new(),
         figures: Vec::new(),
         advice: Vec::new(),
+        platforms: Vec::new(),
     }
 }
 

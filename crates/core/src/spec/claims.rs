@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::expression::Expression;
 use super::level::{number, number_pair, share};
+use super::platform::{KERNEL, is_fact, no_fact};
 use super::{Experiment, Selector, join};
 
 /// Something to be judged.
@@ -37,6 +38,10 @@ pub struct Claim {
     per_to: Option<Selector>,
     derived: Option<String>,
     not_testable: Option<String>,
+    /// The fact by which machines are said to differ in what is measured. One run has
+    /// nothing to compare, so it measures and does not judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differ_by: Option<String>,
     direction: Option<ClaimDirection>,
     #[serde(default, deserialize_with = "number")]
     threshold: Option<f64>,
@@ -114,7 +119,10 @@ impl Claim {
     pub fn direction(&self) -> ClaimDirection {
         match (self.between, self.direction) {
             (Some(_), _) => ClaimDirection::Within,
-            (None, direction) => direction.unwrap_or(ClaimDirection::Equal),
+            (None, Some(direction)) => direction,
+            // One level's machines have greater values than another's.
+            (None, None) if self.differ_by.is_some() => ClaimDirection::Greater,
+            (None, None) => ClaimDirection::Equal,
         }
     }
 
@@ -214,7 +222,7 @@ impl Claim {
             ),
             (is_within && !has_range, "direction within needs between"),
             (
-                is_testable && !has_range && self.direction.is_none(),
+                is_testable && !has_range && self.direction.is_none() && self.differ_by.is_none(),
                 "direction is missing: less, greater or equal",
             ),
             (
@@ -226,6 +234,41 @@ impl Claim {
                 is_testable && !bounds.into_iter().flatten().all(|bound| bound > 0.0),
                 "its bounds and its published value are above 0; instead of between 0 and a bound \
                  say less than the bound",
+            ),
+        ];
+        match problems.iter().find(|(is_wrong, _)| *is_wrong) {
+            Some((_, why)) => Err(self.wrong(why)),
+            None => self.check_differ_by(),
+        }
+    }
+
+    fn check_differ_by(&self) -> Result<(), String> {
+        let Some(fact) = &self.differ_by else {
+            return Ok(());
+        };
+        if !is_fact(fact) {
+            return Err(self.wrong(&no_fact(fact)));
+        }
+        let is_one_sided = matches!(
+            self.direction,
+            Some(ClaimDirection::Less | ClaimDirection::Greater)
+        );
+        let problems = [
+            (
+                self.is_check || self.not_testable.is_some() || self.between.is_some(),
+                "differ_by goes with none of check, not_testable and between",
+            ),
+            (
+                self.threshold() <= 1.0,
+                "differ_by needs a threshold above 1: the factor by which machines differ",
+            ),
+            (
+                fact == KERNEL && !is_one_sided,
+                "direction is missing: whether values of older kernels are less or greater",
+            ),
+            (
+                fact != KERNEL && self.direction.is_some(),
+                "direction goes with differ_by = \"kernel\" alone: other facts have no order",
             ),
         ];
         match problems.iter().find(|(is_wrong, _)| *is_wrong) {

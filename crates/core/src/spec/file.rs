@@ -16,10 +16,10 @@ use super::quantity::parse_duration;
 use super::references::Scope;
 use super::row::{ROW, RowsTable, factor_of_rows};
 use super::validate::{self, Problem};
-use super::workload::NOWHERE;
+use super::workload::{NOWHERE, shell};
 use super::{
     AdviceSpec, Claim, Derived, Experiment, Factor, FigureSpec, GuestSettings, Knob, Level,
-    ParsedMetric, PerCommand, RunSettings, Selector, Shell, SpecError, Table, WorkloadKind,
+    ParsedMetric, PerCommand, Platform, RunSettings, Selector, SpecError, Table, WorkloadKind,
     WorkloadSpec, references,
 };
 
@@ -70,6 +70,8 @@ struct ExperimentFile {
     figure: Vec<Spanned<FigureSpec>>,
     #[serde(default)]
     advice: Vec<Spanned<AdviceSpec>>,
+    #[serde(default)]
+    platform: Vec<Spanned<Platform>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -235,7 +237,7 @@ impl Reader<'_> {
         let anywhere = |problem| self.source.problem(None, problem);
         let (derived, claims) = (take(&mut file.derived), take(&mut file.claim));
         let (tables, figures) = (take(&mut file.table), take(&mut file.figure));
-        let advice = take(&mut file.advice);
+        let (advice, platforms) = (take(&mut file.advice), take(&mut file.platform));
         let mut levels = levels_of_all_profiles(&file);
         let mut experiment = self.frame(file, profile)?;
         validate::check_frame(&experiment).map_err(anywhere)?;
@@ -271,6 +273,7 @@ impl Reader<'_> {
             let advice = advice.finished(&metric)?;
             references::check_advice(&advice, Scope::new(&experiment, &levels)).map(|()| advice)
         })?;
+        experiment.platforms = self.each(platforms, |platform| platform.finished(&experiment))?;
         validate::check_together(&experiment).map_err(anywhere)?;
         Ok(experiment)
     }
@@ -341,6 +344,7 @@ impl Reader<'_> {
             tables: Vec::new(),
             figures: Vec::new(),
             advice: Vec::new(),
+            platforms: Vec::new(),
             report: file.report,
             metric,
             further_metrics: Vec::new(),
@@ -474,15 +478,6 @@ fn workload(table: WorkloadTable) -> Result<WorkloadSpec, String> {
         copies: table.copies,
         ignore_failure: table.ignore_failure,
     })
-}
-
-/// The meaning of a shell's name on the command line or in a file.
-pub fn shell(name: Option<&str>) -> Shell {
-    match name {
-        None | Some("auto") => Shell::Auto,
-        Some("none") => Shell::None,
-        Some(program) => Shell::Program(program.to_owned()),
-    }
 }
 
 fn parsed_metric(metric: ParsedMetric) -> Result<ParsedMetric, String> {

@@ -46,6 +46,7 @@ impl Experiment {
         self.tables.clear();
         self.figures.clear();
         self.advice.clear();
+        self.platforms.clear();
         self.report = None;
         self.twins.clear();
         self.reference = None;

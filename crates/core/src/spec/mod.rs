@@ -17,6 +17,7 @@ mod kernels;
 pub mod level;
 mod near;
 mod overrides;
+mod platform;
 mod references;
 mod row;
 mod shown;
@@ -34,19 +35,20 @@ pub use toll_wire::{WorkloadKind, quantity};
 pub use claims::{Claim, ClaimDirection, Contrast, Test};
 pub use derived::{Derived, DerivedKind};
 pub use error::SpecError;
-pub use file::{located, parse, shell};
+pub use file::{located, parse};
 pub use guest::{GuestSettings, Knob};
 pub use kernel_name::KernelName;
 pub use level::{Factor, Level};
 pub use near::{nearest, suggestion};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
+pub use platform::{FACTS, KERNEL, Platform};
 pub use row::{ROW, Row};
 pub use shown::{
     AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec, Table, TableMean,
     TableQuantity, TableRow,
 };
 pub use validate::{BLOCKS_MAX, Problem};
-pub use workload::{PerCommand, Shell, WorkloadSpec};
+pub use workload::{PerCommand, Shell, WorkloadSpec, shell};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;
@@ -115,6 +117,9 @@ pub struct Experiment {
     pub figures: Vec<FigureSpec>,
     /// What to advise on.
     pub advice: Vec<AdviceSpec>,
+    /// Machines that the publication tells of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<Platform>,
 }
 
 /// A metric parsed from a command's output.

@@ -210,7 +210,9 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     let each = |one: &FigureSpec| check_figure(one, scope);
     experiment.figures.iter().try_for_each(each)?;
     let each = |one: &AdviceSpec| check_advice(one, scope);
-    experiment.advice.iter().try_for_each(each)
+    experiment.advice.iter().try_for_each(each)?;
+    let mut platforms = experiment.platforms.iter();
+    platforms.try_for_each(|one| one.check(&experiment.claims))
 }
 
 pub(super) fn check_twins(experiment: &Experiment) -> Result<(), Problem> {

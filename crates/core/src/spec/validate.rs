@@ -102,6 +102,7 @@ fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
         ("table", experiment.tables.len()),
         ("figure", experiment.figures.len()),
         ("advice", experiment.advice.len()),
+        ("platform", experiment.platforms.len()),
         ("metrics", experiment.parsed_metrics.len()),
         ("commands", experiment.workload.commands.len()),
         ("row", experiment.rows.len()),

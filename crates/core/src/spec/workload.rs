@@ -117,6 +117,15 @@ pub enum Shell {
     Program(String),
 }
 
+/// The meaning of a shell's name on the command line or in a file.
+pub fn shell(name: Option<&str>) -> Shell {
+    match name {
+        None | Some("auto") => Shell::Auto,
+        Some("none") => Shell::None,
+        Some(program) => Shell::Program(program.to_owned()),
+    }
+}
+
 /// Checks an experiment's workload, its fixed parameters and its levels.
 pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     let kind = experiment.workload.kind;

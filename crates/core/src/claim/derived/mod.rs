@@ -11,6 +11,7 @@ use toll_stats::Interval;
 
 use super::CONFIDENCE;
 use super::context::AnalysisContext;
+use super::metric;
 use super::model::{DerivedEstimate, DerivedValue};
 use crate::spec::{Derived, DerivedKind, Experiment};
 pub(super) use staircase::all as staircases;
@@ -131,16 +132,23 @@ pub(super) fn unit(spec: &Derived, experiment: &Experiment) -> String {
         Some(factor) if factor.is_size => "bytes",
         _ => "",
     };
-    match spec.kind {
+    match &spec.kind {
         DerivedKind::Knee { .. } | DerivedKind::Crossing { .. } | DerivedKind::Step { .. } => {
             of_factor()
         }
         DerivedKind::CostPerCall {} => "ns",
         DerivedKind::CostPerByte {} => "ns/byte",
+        DerivedKind::Quotient { per, .. } => {
+            let unit = |name: &str| metric::describe(experiment, name).unit;
+            match (unit(&spec.metric).as_str(), unit(per.as_str()).as_str()) {
+                ("ns", "count") => "ns",
+                ("ns", "bytes") => "ns/byte",
+                _ => "",
+            }
+        }
         DerivedKind::Acceleration { .. }
         | DerivedKind::CallShare { .. }
-        | DerivedKind::Spread {}
-        | DerivedKind::Quotient { .. } => "",
+        | DerivedKind::Spread {} => "",
     }
     .into()
 }

@@ -268,3 +268,32 @@ fn claims_on_derived_quantities_are_judged_by_their_interval() {
         past("c-share")
     );
 }
+
+#[test]
+fn a_claim_over_machines_is_measured_and_judged_by_no_run() {
+    let other = claim("d", "o-sync", "none", "direction = 'greater'");
+    let alone = only(&other, 10, cost);
+    let over_machines = quotient_of("duration_ns", "differ_by = 'file system'\nthreshold = 2");
+    let over_machines = over_machines.replace("per = 'bytes_written'", "per = 'calls'");
+    let stored = run(&(over_machines + &other), 10, cost);
+    let [verdict, beside] = &analyse(&stored).verdicts[..] else {
+        panic!("there are two claims");
+    };
+    assert_eq!(verdict.outcome, Outcome::NotTestable);
+    assert_eq!(
+        verdict.reason,
+        "one machine cannot show whether machines differ by file system; toll fleet report judges it"
+    );
+    // 10 µs a call, and 1 ns for each of its 4096 bytes.
+    let measured = verdict.measured.expect("it has a value");
+    assert!(
+        (measured.value / 14_096.0 - 1.0).abs() < 0.01,
+        "{measured:?}"
+    );
+    assert!(measured.low < measured.value && measured.value < measured.high);
+    assert!(measured.confidence >= 0.95);
+    assert_eq!((verdict.unit.as_str(), verdict.blocks), ("ns", 10));
+    assert_eq!(*beside, alone, "it takes nothing from other claims");
+    let open = questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
+    assert_eq!(open.len(), 1);
+}

@@ -102,3 +102,56 @@ fn a_number_of_combinations_is_told_however_large_it_is() {
     let error = parse(&text, "x.toml", "quick").unwrap_err().to_string();
     assert!(error.contains("more than 10^30 combinations"), "{error}");
 }
+
+#[test]
+fn a_claim_on_how_machines_differ_names_a_fact_and_a_factor() {
+    let with = |rest: &str| {
+        format!(
+            "{COPY}{FACTOR}[[claim]]\nid = \"c\"\ntext = \"x\"\nof = {{ buffer = \"4KiB\" }}\n\
+             to = {{ buffer = \"64KiB\" }}\n{rest}\n"
+        )
+    };
+    let unknown = with("differ_by = \"kernal\"\nthreshold = 2");
+    refused(
+        &unknown,
+        8,
+        "machines have no fact kernal; they have CPU family, kernel,",
+    );
+    let no_factor = with("differ_by = \"file system\"");
+    refused(&no_factor, 8, "a threshold above 1");
+    let no_order = with("differ_by = \"kernel\"\nthreshold = 2");
+    refused(&no_order, 8, "whether values of older kernels");
+    let order = with("differ_by = \"file system\"\nthreshold = 2\ndirection = \"less\"");
+    refused(&order, 8, "other facts have no order");
+    let check = with("differ_by = \"file system\"\nthreshold = 2\ncheck = true");
+    refused(&check, 8, "none of check, not_testable and between");
+    let claim = with("differ_by = \"kernel\"\nthreshold = 2\ndirection = \"greater\"");
+    parse(&format!("{HEAD}{claim}"), "x.toml", "quick").unwrap();
+}
+
+#[test]
+fn a_published_platform_names_facts_and_claims_that_are_there() {
+    let with = |report: &str, facts: &str, concluded: &str| {
+        let claim = "[[claim]]\nid = \"c\"\ntext = \"x\"\nnot_testable = \"y\"\n";
+        format!(
+            "{report}{COPY}{claim}[[platform]]\nname = \"server\"\nfacts = {{ {facts} }}\n\
+             concluded = {{ {concluded} }}\n"
+        )
+    };
+    let report = "report = \"paper\"\n";
+    let (fact, concluded) = ("kernel = \"2.6\"", "c = \"slow\"");
+    refused(&with("", fact, concluded), 10, "who published it");
+    refused(
+        &with(report, "disk = \"old\"", concluded),
+        12,
+        "machines have no fact disk",
+    );
+    refused(
+        &with(report, fact, "d = \"slow\""),
+        13,
+        "there is no claim d",
+    );
+    let text = format!("{HEAD}{}", with(report, fact, concluded));
+    let experiment = parse(&text, "x.toml", "quick").unwrap();
+    assert_eq!(experiment.platforms[0].report, "paper");
+}
