@@ -14,7 +14,7 @@ use super::model::FactRole;
 use crate::claim::ALPHA;
 
 /// Machines that a level needs, and levels that a fact needs, to be tested.
-const LEVEL_MACHINES_MIN: usize = 2;
+pub(super) const LEVEL_MACHINES_MIN: usize = 2;
 const LEVELS_MIN: usize = 2;
 /// Cramér's V from which on two facts split the machines alike. For two levels each, one
 /// of 20 machines that is not split alike gives 0.9.
@@ -47,7 +47,7 @@ pub(super) fn findings(
 ) -> BTreeMap<String, Finding> {
     let testable = facts
         .iter()
-        .filter_map(|(name, levels)| Some((*name, Split::new(levels)?)));
+        .filter_map(|(name, levels)| Some((*name, Split::new(levels, LEVEL_MACHINES_MIN)?)));
     let testable: BTreeMap<&str, Split> = testable.collect();
     let one_stratum = vec![0; values.len()];
     let tested = test_all(values, &testable, &one_stratum);
@@ -158,21 +158,57 @@ fn refine(strata: &[usize], levels: &[Option<usize>]) -> Vec<usize> {
         .collect()
 }
 
-/// How a fact splits the machines: into its levels that have two machines or more.
+/// Machines that are alike in some facts have one number.
+pub(super) fn strata<'a>(
+    machines: usize,
+    facts: impl Iterator<Item = &'a Levels<'a>>,
+) -> Vec<usize> {
+    let mut strata = vec![0; machines];
+    for levels in facts {
+        if let Some(split) = Split::new(levels, 1) {
+            strata = refine(&strata, &split.levels);
+        }
+    }
+    strata
+}
+
+/// Whether two levels of a fact have two machines each.
+pub(super) fn is_testable(fact: &str, facts: &BTreeMap<&str, Levels>) -> bool {
+    let levels = facts.get(fact);
+    levels.is_some_and(|levels| Split::new(levels, LEVEL_MACHINES_MIN).is_some())
+}
+
+/// The facts that split the machines as one fact does. Levels of fewer machines than
+/// `machines_min` do not count.
+pub(super) fn confounded_with<'a>(
+    fact: &str,
+    facts: &BTreeMap<&'a str, Levels>,
+    machines_min: usize,
+) -> Vec<&'a str> {
+    let split = |name: &str| Split::new(facts.get(name)?, machines_min);
+    let Some(own) = split(fact) else {
+        return Vec::new();
+    };
+    let others = facts.keys().filter(|name| **name != fact);
+    let is_confounded = |name: &&&str| split(name).is_some_and(|one| one.is_confounded(&own));
+    others.filter(is_confounded).copied().collect()
+}
+
+/// How a fact splits the machines: into its levels that have enough machines.
 #[derive(Debug, Clone)]
 struct Split {
-    /// The level of each machine by number; none of a machine alone in its level.
+    /// The level of each machine by number; none of a machine whose level has too few.
     levels: Vec<Option<usize>>,
 }
 
 impl Split {
-    /// `None` if the fact cannot be tested.
-    fn new(levels: &Levels) -> Option<Self> {
+    /// `None` if fewer than two levels have so many machines.
+    fn new(levels: &Levels, machines_min: usize) -> Option<Self> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for level in levels.iter().flatten() {
             *counts.entry(level).or_default() += 1;
         }
-        counts.retain(|_, count| *count >= LEVEL_MACHINES_MIN);
+        counts.retain(|_, count| *count >= machines_min);
         let names: Vec<&str> = counts.into_keys().collect();
         let number = |level: &Option<&str>| {
             let level = (*level)?;

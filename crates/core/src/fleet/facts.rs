@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::run::Machine;
+use crate::spec::FACTS;
 
 /// Words with which the name of a CPU family is over.
 const CPU_NAME_ENDS: [&str; 4] = ["CPU", "@", "Processor", "processor"];
@@ -10,19 +11,17 @@ const CPU_NAME_ENDS: [&str; 4] = ["CPU", "@", "Processor", "processor"];
 /// Facts of a machine, by name; without those that it does not tell. They are coarse,
 /// since a level that one machine alone has can explain nothing.
 pub fn facts_of(machine: &Machine) -> BTreeMap<String, String> {
-    let facts = [
-        ("CPU family", cpu_family(&machine.cpu_model)),
-        ("kernel", release(&machine.kernel_release)),
-        ("file system", machine.work_file_system.kind.clone()),
-        ("virtualization", machine.virtualization.clone()),
-        ("mitigations", mitigations(machine).to_owned()),
-        (
-            "operating system",
-            operating_system(machine.os.as_deref().unwrap_or_default()),
-        ),
+    let levels = [
+        cpu_family(&machine.cpu_model),
+        release(&machine.kernel_release),
+        machine.work_file_system.kind.clone(),
+        machine.virtualization.clone(),
+        mitigations(machine).to_owned(),
+        operating_system(machine.os.as_deref().unwrap_or_default()),
     ];
-    facts
+    FACTS
         .into_iter()
+        .zip(levels)
         .filter(|(_, level)| !level.is_empty())
         .map(|(name, level)| (name.to_owned(), level))
         .collect()

@@ -2,6 +2,7 @@
 //! which facts explain how machines differ. It is drawn from the verdicts of each
 //! machine's runs alone.
 
+mod difference;
 mod explain;
 mod facts;
 pub mod model;
@@ -14,6 +15,7 @@ use toll_stats::RandomEffects;
 
 use crate::claim::CONFIDENCE;
 use crate::claim::model::{Estimate, Outcome};
+use crate::spec::Platform;
 use explain::{Finding, Levels};
 pub use facts::facts_of;
 use model::{
@@ -33,13 +35,23 @@ pub fn report(machines: &[FleetMachine]) -> FleetReport {
             claims.entry(key).or_default().push(judged);
         }
     }
+    let mut platforms: Vec<&Platform> = Vec::new();
+    for platform in machines.iter().flat_map(|machine| &machine.platforms) {
+        if !platforms.contains(&platform) {
+            platforms.push(platform);
+        }
+    }
     let facts = machines.iter().map(|machine| MachineFacts {
         id: machine.id.clone(),
         facts: machine.facts.clone(),
     });
     FleetReport {
         machines: facts.collect(),
-        claims: claims.values().map(|judged| claim(judged)).collect(),
+        claims: claims
+            .values()
+            .map(|judged| claim(judged, &platforms))
+            .collect(),
+        published_platforms: platforms.into_iter().cloned().collect(),
     }
 }
 
@@ -50,10 +62,14 @@ struct Judged<'a> {
     verdict: &'a FleetVerdict,
 }
 
-fn claim(judged: &[Judged]) -> FleetClaim {
+fn claim(judged: &[Judged], platforms: &[&Platform]) -> FleetClaim {
     let verdict = judged[0].verdict;
-    let estimates: Vec<Option<Estimate>> = judged.iter().map(|one| one.verdict.measured).collect();
-    let pooling = Pooling::new(&estimates, &verdict.unit);
+    let differ_by = verdict.differ_by.as_deref();
+    let measured = judged.iter().map(|one| one.verdict.measured);
+    // What is not above 0 differs from nothing by a factor.
+    let has_factor = |one: &Estimate| differ_by.is_none() || one.low > 0.0;
+    let estimates: Vec<Option<Estimate>> = measured.map(|one| one.filter(has_factor)).collect();
+    let pooling = Pooling::new(&estimates, verdict.unit.is_empty() || differ_by.is_some());
     let effects = pooling.all();
     let outlying: Vec<usize> = effects
         .iter()
@@ -61,7 +77,10 @@ fn claim(judged: &[Judged]) -> FleetClaim {
         .copied()
         .collect();
     let outlying: Vec<usize> = outlying.iter().map(|at| pooling.machines[*at]).collect();
-    let facts = facts(judged, &pooling);
+    let levels = levels(judged, &pooling);
+    let facts = facts(judged, &pooling, &levels);
+    let difference = difference::difference(verdict, &pooling, &levels, &facts);
+    let published = differ_by.map(|fact| difference::published(&verdict.claim, fact, platforms));
     let counts = counts(judged);
     let machines = judged
         .iter()
@@ -82,8 +101,13 @@ fn claim(judged: &[Judged]) -> FleetClaim {
         machines: machines.collect(),
         counts,
         pooled: effects.map(|effects| pooled(judged, &pooling, &effects, &outlying)),
-        sentence: sentence::sentence(&counts, &facts),
+        sentence: match &difference {
+            Some(difference) => difference::sentence(verdict, difference),
+            None => sentence::sentence(&counts, &facts),
+        },
         facts,
+        difference,
+        published: published.unwrap_or_default(),
     }
 }
 
@@ -118,8 +142,8 @@ fn pooled(
     }
 }
 
-/// Every fact that some machine tells.
-fn facts(judged: &[Judged], pooling: &Pooling) -> Vec<FleetFact> {
+/// For every fact that some machine tells, the levels of the machines with a value.
+fn levels<'a>(judged: &[Judged<'a>], pooling: &Pooling) -> BTreeMap<&'a str, Levels<'a>> {
     let names = judged.iter().flat_map(|one| one.machine.facts.keys());
     let names: BTreeSet<&str> = names.map(String::as_str).collect();
     let level = |machine: usize, name: &str| {
@@ -130,8 +154,11 @@ fn facts(judged: &[Judged], pooling: &Pooling) -> Vec<FleetFact> {
         let measured = pooling.machines.iter();
         measured.map(|machine| level(*machine, name)).collect()
     };
-    let by_name: BTreeMap<&str, Levels> = names.iter().map(|name| (*name, levels(name))).collect();
-    let findings = explain::findings(&pooling.values, &by_name);
+    names.iter().map(|name| (*name, levels(name))).collect()
+}
+
+fn facts(judged: &[Judged], pooling: &Pooling, levels: &BTreeMap<&str, Levels>) -> Vec<FleetFact> {
+    let findings = explain::findings(&pooling.values, levels);
     let fact = |(name, finding): (String, Finding)| FleetFact {
         role: finding.role,
         with: finding.with,

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::model::{Estimate, Outcome};
+use crate::claim::model::{ClaimDirection, Estimate, Outcome};
+use crate::spec::Platform;
 
 /// One machine, and what was found on it.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +19,8 @@ pub struct FleetMachine {
     pub facts: BTreeMap<String, String>,
     /// One a claim. Of several runs of one experiment the newest counts.
     pub verdicts: Vec<FleetVerdict>,
+    /// The published platforms of its experiments.
+    pub platforms: Vec<Platform>,
 }
 
 /// One claim, judged on one machine.
@@ -33,11 +36,16 @@ pub struct FleetVerdict {
     pub quantity: String,
     /// Unit of `measured`; empty for a ratio.
     pub unit: String,
+    /// The fact by which machines are said to differ, of a claim over machines.
+    pub differ_by: Option<String>,
     /// The judgement.
     pub outcome: Outcome,
     /// The measured value.
     pub measured: Option<Estimate>,
-    /// The value that the claim is about.
+    /// What the claim says.
+    pub direction: ClaimDirection,
+    /// The value that the claim is about; of a claim over machines the factor between
+    /// them.
     pub threshold: f64,
 }
 
@@ -48,6 +56,9 @@ pub struct FleetReport {
     pub machines: Vec<MachineFacts>,
     /// One for every claim, quantity and unit, in the order of these.
     pub claims: Vec<FleetClaim>,
+    /// Machines that publications tell of. Nothing was measured on them, so they count
+    /// in no claim.
+    pub published_platforms: Vec<Platform>,
 }
 
 /// One machine.
@@ -83,9 +94,40 @@ pub struct FleetClaim {
     pub pooled: Option<PooledEstimate>,
     /// What may explain how the machines differ, by name.
     pub facts: Vec<FleetFact>,
+    /// The judgement of all machines together, of a claim on how they differ; each by
+    /// itself cannot test it.
+    pub difference: Option<FleetDifference>,
+    /// What the published platforms could show of such a claim, a sentence a publication.
+    pub published: Vec<String>,
     /// The result in a sentence, such as `holds on 37 of 40 machines, refuted on 2,
     /// undecided on 1; differs by file system, not by kernel`.
     pub sentence: String,
+}
+
+/// Whether machines differ by a fact as a claim says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetDifference {
+    /// The fact.
+    pub fact: String,
+    /// The judgement.
+    pub outcome: Outcome,
+    /// The two levels that decide, or differ most; absent if none can be compared.
+    pub levels: Option<LevelRatio>,
+    /// Other facts that explain: only machines alike in them are compared.
+    pub alike_in: Vec<String>,
+    /// Facts that split the machines as this one does, so that either may be the cause.
+    pub confounded_with: Vec<String>,
+}
+
+/// Machines of one level over those of another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelRatio {
+    /// The numerator, such as `xfs`.
+    pub of: String,
+    /// The denominator.
+    pub to: String,
+    /// Ratio of their geometric means. The intervals of all levels hold together.
+    pub ratio: Estimate,
 }
 
 /// How a claim fares on one machine.

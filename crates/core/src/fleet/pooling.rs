@@ -19,9 +19,10 @@ pub(super) struct Pooling {
 }
 
 impl Pooling {
-    /// Of the estimates that have a finite interval. Those of ratios are pooled as
-    /// logarithms, on which scale 1/2 and 2 lie equally far from 1.
-    pub fn new(estimates: &[Option<Estimate>], unit: &str) -> Self {
+    /// Of the estimates that have a finite interval. Those of ratios, or of what machines
+    /// differ in by a factor, are pooled as logarithms, on which scale 1/2 and 2 lie
+    /// equally far from 1.
+    pub fn new(estimates: &[Option<Estimate>], is_logarithmic: bool) -> Self {
         let usable = estimates
             .iter()
             .enumerate()
@@ -32,7 +33,7 @@ impl Pooling {
         let usable: Vec<(usize, Estimate)> = usable.collect();
         let is_positive =
             |(_, estimate): &(usize, Estimate)| estimate.low.min(estimate.value) > 0.0;
-        let scale = match unit.is_empty() && usable.iter().all(is_positive) {
+        let scale = match is_logarithmic && usable.iter().all(is_positive) {
             true => PoolingScale::Logarithmic,
             false => PoolingScale::Linear,
         };

@@ -63,7 +63,7 @@ fn by_facts(facts: &[FleetFact]) -> Option<String> {
 }
 
 /// Such as `a, b and c`.
-fn list(words: &[&str], last: &str) -> String {
+pub(super) fn list(words: &[&str], last: &str) -> String {
     match words {
         [] => String::new(),
         [one] => (*one).to_owned(),

@@ -1,7 +1,10 @@
+mod differences;
+
 use toll_stats::Rng;
 
 use super::model::{FactRole, PoolingScale};
 use super::*;
+use crate::claim::model::ClaimDirection;
 
 const NAMES: [&str; 6] = [
     "CPU family",
@@ -28,8 +31,10 @@ fn verdict(outcome: Outcome, measured: Option<Estimate>) -> FleetVerdict {
         report: None,
         quantity: "duration".to_owned(),
         unit: String::new(),
+        differ_by: None,
         outcome,
         measured,
+        direction: ClaimDirection::Less,
         threshold: 1.0,
     }
 }
@@ -42,6 +47,7 @@ fn machine(id: usize, facts: &[(&str, &str)], verdict: FleetVerdict) -> FleetMac
             .map(|(name, level)| ((*name).to_owned(), (*level).to_owned()))
             .collect(),
         verdicts: vec![verdict],
+        platforms: Vec::new(),
     }
 }
 

@@ -9,8 +9,9 @@ use parquet::record::Field;
 
 use super::dataset::{folder, from_path};
 use super::table::{Row, decode};
-use crate::claim::model::{Estimate, Outcome};
+use crate::claim::model::{ClaimDirection, Estimate, Outcome};
 use crate::run::{FileSystem, Machine};
+use crate::spec::Platform;
 use toll_core::fleet::facts_of;
 use toll_core::fleet::model::{FleetMachine, FleetVerdict};
 
@@ -20,6 +21,7 @@ struct NewestRun {
     run: String,
     /// Whether it is complete, and when it began: the greatest counts.
     rank: (bool, String),
+    platforms: Vec<Platform>,
 }
 
 /// The machines of a directory, each with its verdicts: for each experiment those of the
@@ -35,7 +37,8 @@ pub fn read(directory: &Path) -> anyhow::Result<Vec<FleetMachine>> {
         directory.display()
     );
     let mut machines: BTreeMap<String, FleetMachine> = BTreeMap::new();
-    for ((experiment, machine), NewestRun { run, .. }) in newest {
+    for ((experiment, machine), newest) in newest {
+        let run = newest.run;
         let rows = |table| {
             let folder = folder(directory, table, &experiment, &machine);
             read_file(&folder.join(format!("{run}.parquet")))
@@ -50,9 +53,11 @@ pub fn read(directory: &Path) -> anyhow::Result<Vec<FleetMachine>> {
             id: machine.clone(),
             facts,
             verdicts: Vec::new(),
+            platforms: Vec::new(),
         };
         let one = machines.entry(machine.clone()).or_insert_with(new);
         one.verdicts.extend(verdicts);
+        one.platforms.extend(newest.platforms);
     }
     Ok(machines.into_values().collect())
 }
@@ -83,8 +88,11 @@ fn newest_in(folder: &Path) -> anyhow::Result<Option<NewestRun>> {
             let cells = Cells(&row);
             let rank = (cells.text("status") == "complete", cells.text("created_at"));
             if newest.as_ref().is_none_or(|known| known.rank < rank) {
-                let run = cells.text("run");
-                newest = Some(NewestRun { run, rank });
+                newest = Some(NewestRun {
+                    run: cells.text("run"),
+                    rank,
+                    platforms: serde_json::from_str(&cells.text("platforms")).unwrap_or_default(),
+                });
             }
         }
     }
@@ -146,7 +154,7 @@ impl Cells<'_> {
     }
 
     fn verdict(&self) -> FleetVerdict {
-        let outcome = serde_json::Value::String(self.text("outcome"));
+        let word = |name: &str| serde_json::Value::String(self.text(name));
         let measured = || {
             Some(Estimate {
                 value: self.number("value")?,
@@ -161,8 +169,10 @@ impl Cells<'_> {
             report: self.optional_text("report"),
             quantity: self.text("quantity"),
             unit: self.text("unit"),
-            outcome: serde_json::from_value(outcome).unwrap_or(Outcome::NotTestable),
+            differ_by: self.optional_text("differ_by"),
+            outcome: serde_json::from_value(word("outcome")).unwrap_or(Outcome::NotTestable),
             measured: measured(),
+            direction: serde_json::from_value(word("direction")).unwrap_or(ClaimDirection::Equal),
             threshold: self.number("threshold").unwrap_or_default(),
         }
     }

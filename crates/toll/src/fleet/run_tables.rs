@@ -60,6 +60,7 @@ fn runs(run: &Run) -> Vec<Column> {
         integer("blocks", [run.analysis.blocks as u64]),
         integer("trials", [run.stored.trials.len() as u64]),
         integer("trials_completed", [completed as u64]),
+        text("platforms", [json(&run.stored.experiment.platforms)]),
     ]
 }
 
@@ -158,6 +159,10 @@ fn verdicts(run: &Run) -> Vec<Column> {
     let measured = |part: fn(&crate::claim::model::Estimate) -> f64| {
         move |one: &Verdict| one.measured.as_ref().map(part)
     };
+    let differ_by = |one: &Verdict| {
+        let mut claims = run.stored.experiment.claims.iter();
+        claims.find(|claim| claim.id == one.id)?.differ_by.as_ref()
+    };
     vec![
         text("run", all().map(|_| &run.stored.run.uid)),
         text("claim", all().map(|one| &one.id)),
@@ -167,6 +172,7 @@ fn verdicts(run: &Run) -> Vec<Column> {
         text("contrast", all().map(|one| &one.contrast)),
         text("quantity", all().map(|one| &one.quantity)),
         text("unit", all().map(|one| &one.unit)),
+        optional_text("differ_by", all().map(differ_by)),
         text("direction", all().map(|one| name_of(&one.direction))),
         number("threshold", all().map(|one| Some(one.threshold))),
         number("threshold_high", all().map(|one| one.threshold_high)),

@@ -1,17 +1,20 @@
 //! The page of a fleet: which claim holds on which machine.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
 use super::html::{environment, fault, style};
 use super::words;
 use crate::claim::model::Outcome;
+use crate::spec::Platform;
 use toll_core::fleet::model::{FactRole, FleetClaim, FleetFact, FleetReport};
 
 const PAGE: &str = include_str!("assets/fleet.html");
 
 /// Width of all cells of a row together, and of a cell at most.
-const ROW_WIDTH: f64 = 760.0;
+const ROW_WIDTH: f64 = 720.0;
 const CELL_WIDTH_MAX: f64 = 22.0;
 const ROW_HEIGHT: f64 = 18.0;
 /// Room for a character of a claim's name.
@@ -24,12 +27,19 @@ const NAMED_MACHINES_MAX: usize = 60;
 pub fn page(report: &FleetReport) -> anyhow::Result<String> {
     let mut environment = environment();
     let rendered = environment.add_template("fleet.html", PAGE).and_then(|()| {
-        let claims: Vec<Value> = report.claims.iter().map(claim).collect();
+        let claims = report.claims.iter();
+        let claims = claims.map(|one| claim(one, &report.published_platforms));
+        let claims: Vec<Value> = claims.collect();
         environment.get_template("fleet.html")?.render(context! {
             style => style(),
             claims_text => words::plural(report.claims.len(), "claim"),
             machines => words::plural(report.machines.len(), "machine"),
-            facts => Serde(fact_names(report)),
+            facts => Serde(fact_names(report.machines.iter().map(|one| &one.facts))),
+            platforms => Serde(&report.published_platforms),
+            platform_facts => {
+                let facts = report.published_platforms.iter().map(|one| &one.facts);
+                Serde(fact_names(facts))
+            },
             machine_rows => Serde(&report.machines),
             has_machine_rows => report.machines.len() <= NAMED_MACHINES_MAX,
             matrix => matrix(report),
@@ -39,21 +49,27 @@ pub fn page(report: &FleetReport) -> anyhow::Result<String> {
     rendered.map_err(fault)
 }
 
-fn fact_names(report: &FleetReport) -> Vec<&str> {
-    let names = report.machines.iter().flat_map(|one| one.facts.keys());
-    let mut names: Vec<&str> = names.map(String::as_str).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+fn fact_names<'a>(
+    machines: impl Iterator<Item = &'a BTreeMap<String, String>>,
+) -> BTreeSet<&'a str> {
+    let names = machines.flat_map(BTreeMap::keys);
+    names.map(String::as_str).collect()
 }
 
-fn claim(one: &FleetClaim) -> Value {
+fn claim(one: &FleetClaim, platforms: &[Platform]) -> Value {
     let told = one
         .facts
         .iter()
         .filter(|fact| fact.role != FactRole::NotTested);
     let facts: Vec<Value> = told.map(fact).collect();
+    let platforms = platforms.iter();
+    let concluded = platforms.filter_map(|platform| {
+        let concluded = platform.concluded.get(&one.claim)?;
+        Some((&platform.name, concluded))
+    });
+    let concluded: Vec<(&String, &String)> = concluded.collect();
     context! {
+        concluded => Serde(concluded),
         one => Serde(one),
         anchor => anchor(one),
         facts,
@@ -82,12 +98,21 @@ pub fn role(fact: &FleetFact) -> String {
     }
 }
 
-/// A picture: a row a claim, a column a machine.
+/// A picture: a row a claim, a column a machine, and after a gap a column a published
+/// platform.
 fn matrix(report: &FleetReport) -> Value {
     let machines = report.machines.len();
-    let cell_width = (ROW_WIDTH / machines.max(1) as f64).min(CELL_WIDTH_MAX);
+    // Those of published platforms follow after the gap of a cell.
+    let platforms_width = match report.published_platforms.len() {
+        0 => 0.0,
+        some => CELL_WIDTH_MAX * (some + 1) as f64,
+    };
+    let machines_width = (ROW_WIDTH - platforms_width).max(ROW_WIDTH / 2.0);
+    let cell_width = (machines_width / machines.max(1) as f64).min(CELL_WIDTH_MAX);
     let lengths = report.claims.iter().map(|one| one.claim.len());
+    // A sign may follow a name.
     let names_width = CHARACTER_WIDTH * (lengths.max().unwrap_or(0) + 2) as f64;
+    let platforms_x = cell_width * machines as f64 + CELL_WIDTH_MAX;
     let rows: Vec<Value> = report
         .claims
         .iter()
@@ -97,17 +122,35 @@ fn matrix(report: &FleetReport) -> Value {
                 y => index as f64 * ROW_HEIGHT,
                 claim => &claim.claim,
                 anchor => anchor(claim),
+                sign => claim.difference.as_ref().map(|one| words::symbol(one.outcome)),
+                outcome => Serde(claim.difference.as_ref().map(|one| one.outcome)),
                 cells => cells(report, claim, cell_width),
+                published => published_cells(report, claim, platforms_x),
             }
         })
         .collect();
     context! {
-        width => names_width + cell_width * machines as f64,
+        width => names_width + cell_width * machines as f64 + platforms_width,
+        cell_width => CELL_WIDTH_MAX,
         height => ROW_HEIGHT * report.claims.len() as f64,
         names_width,
         row_height => ROW_HEIGHT,
         rows,
     }
+}
+
+/// What publications conclude of platforms, in cells from a place on.
+fn published_cells(report: &FleetReport, claim: &FleetClaim, from: f64) -> Vec<Value> {
+    let platforms = report.published_platforms.iter().enumerate();
+    let cell = |(index, platform): (usize, &Platform)| {
+        let concluded = platform.concluded.get(&claim.claim)?;
+        let (name, report) = (&platform.name, &platform.report);
+        Some(context! {
+            x => from + CELL_WIDTH_MAX * index as f64,
+            title => format!("{}, {name}, published by {report}: {concluded}", claim.claim),
+        })
+    };
+    platforms.filter_map(cell).collect()
 }
 
 /// A stretch of machines of one outcome.
@@ -118,7 +161,7 @@ struct Cell {
 }
 
 fn cells(report: &FleetReport, claim: &FleetClaim, width: f64) -> Vec<Value> {
-    let outcomes: std::collections::BTreeMap<&str, Outcome> = claim
+    let outcomes: BTreeMap<&str, Outcome> = claim
         .machines
         .iter()
         .map(|one| (one.machine.as_str(), one.outcome))

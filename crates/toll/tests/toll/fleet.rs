@@ -136,8 +136,12 @@ fn documented_queries_run_in_the_engines() {
 /// Tables of twelve machines: half of them have xfs, where a call to the vDSO takes 30
 /// times as long.
 fn fleet_of_twelve() -> Bench {
+    fleet_of(CLOCKS)
+}
+
+fn fleet_of(clocks: &str) -> Bench {
     let bench = Bench::new();
-    bench.write("clocks.toml", CLOCKS);
+    bench.write("clocks.toml", clocks);
     bench.ok("run -q --no-html -r 12 clocks.toml");
     let measured = bench.document("last");
     let vdso = list(&measured["treatments"])
@@ -265,4 +269,75 @@ fn what_is_wrong_with_tables_is_told_with_the_file() {
     bench.shell(&format!("rm tables/runs/*/*/{name}"));
     let report = bench.json("fleet report tables --json");
     assert_eq!(list(&report["machines"]).len(), 11);
+}
+
+/// Claims on how machines differ, and what was published of two of them.
+const OVER_MACHINES: &str = "
+[[claim]]
+id = 'clocks.fs'
+text = 'file systems differ'
+of = { operation = 'vdso' }
+to = { operation = 'clock-syscall' }
+differ_by = 'file system'
+threshold = 3
+[[claim]]
+id = 'clocks.kernel'
+text = 'older kernels are slower'
+of = { operation = 'vdso' }
+to = { operation = 'clock-syscall' }
+differ_by = 'kernel'
+direction = 'greater'
+threshold = 3
+[[platform]]
+name = 'old server'
+report = 'paper'
+facts = { kernel = '2.6', 'file system' = 'ext4' }
+concluded = { 'clocks.fs' = 'the faster one' }
+[[platform]]
+name = 'new server'
+report = 'paper'
+facts = { kernel = '5.15', 'file system' = 'zfs' }
+concluded = { 'clocks.fs' = 'the slower one' }
+";
+
+#[test]
+fn a_claim_on_how_machines_differ_is_answered_by_all_of_them() {
+    let bench = fleet_of(&format!("{CLOCKS}{OVER_MACHINES}"));
+    let of_one = bench.document("last");
+    let of_one = &of_one["analysis"]["verdicts"][1];
+    assert_eq!(of_one["outcome"], "not-testable", "{of_one:#}");
+    assert!(of_one["measured"]["value"].is_number(), "{of_one:#}");
+    let report = bench.json("fleet report tables --json --html page.html");
+    let [fs, kernel, vdso] = list(&report["claims"]) else {
+        panic!("there are three claims: {report:#}");
+    };
+    let outcomes = [fs, kernel].map(|claim| &claim["difference"]["outcome"]);
+    assert_eq!(outcomes, ["supported", "refuted"], "{report:#}");
+    assert_eq!(fs["difference"]["levels"]["of"], "xfs");
+    assert_eq!(kernel["difference"]["alike_in"][0], "file system");
+    assert!(vdso["difference"].is_null());
+    // What was published counts nowhere.
+    assert_eq!(list(&report["published_platforms"]).len(), 2);
+    assert_eq!(list(&report["machines"]).len(), 12);
+    assert_eq!(list(&fs["machines"]).len(), 12);
+    let shown = bench.ok("fleet report tables").stdout;
+    has(
+        &shown,
+        &[
+            "supported: xfs over ext4 is 30.0 [30.0, 30.0], beyond the claimed 3",
+            "refuted: among machines alike in file system, 6.0 over 6.1 is 1.00",
+            "published: old server: the faster one",
+        ],
+    );
+    let page = bench.read("page.html");
+    has(
+        &page,
+        &[
+            "no machine of these was measured",
+            "file system cannot be told from kernel",
+            "clocks.fs, new server, published by paper: the slower one",
+        ],
+    );
+    assert_eq!(page.matches("<rect class=\"published\"").count(), 2);
+    lacks(&page, &["<script", "<?xml", "http:"]);
 }

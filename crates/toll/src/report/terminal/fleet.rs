@@ -2,9 +2,11 @@
 
 use super::Style;
 use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use super::verdicts::paint;
 use crate::format;
 use crate::report::{fleet, words};
-use toll_core::fleet::model::{FactRole, FleetClaim, FleetReport};
+use crate::spec::Platform;
+use toll_core::fleet::model::{FactLevel, FactRole, FleetClaim, FleetReport};
 
 pub fn of_report(report: &FleetReport, style: Style) -> Text {
     let title = format!(
@@ -18,7 +20,11 @@ pub fn of_report(report: &FleetReport, style: Style) -> Text {
         Column::numbers("over machines"),
         Column::numbers("a further machine"),
     ];
-    let rows: Vec<Row> = report.claims.iter().map(row).collect();
+    let rows: Vec<Row> = report
+        .claims
+        .iter()
+        .map(|claim| row(claim, &report.published_platforms))
+        .collect();
     let mut text = heading(&title, style) + table(&columns, &rows, style);
     let note = "over machines: centre and 95 % confidence interval of their true values; a further \
                 machine: 95 % prediction interval; both of machines that are not far from the others";
@@ -27,7 +33,7 @@ pub fn of_report(report: &FleetReport, style: Style) -> Text {
     text
 }
 
-fn row(claim: &FleetClaim) -> Row {
+fn row(claim: &FleetClaim, platforms: &[Platform]) -> Row {
     let unit = &claim.unit;
     let pooled = claim.pooled.as_ref();
     let nothing = || format::NOTHING.to_owned();
@@ -35,27 +41,28 @@ fn row(claim: &FleetClaim) -> Row {
         let value = |value| format::value(value, unit);
         format!("[{}, {}]", value(low), value(high))
     };
-    let holds = format!("{} of {}", claim.counts.supported, claim.counts.total());
+    let holds = match &claim.difference {
+        Some(difference) => words::outcome(difference.outcome).to_owned(),
+        None => format!("{} of {}", claim.counts.supported, claim.counts.total()),
+    };
     let mut row = Row::new(vec![
         claim.claim.clone(),
         holds,
         pooled.map_or_else(nothing, |one| format::interval(&one.mean, unit)),
         pooled.map_or_else(nothing, |one| ends(one.prediction.low, one.prediction.high)),
     ]);
-    row.paint = match claim.counts.supported == claim.counts.total() {
-        true => Paint::Green,
-        false if claim.counts.refuted > 0 => Paint::Red,
-        false => Paint::Yellow,
+    row.paint = match &claim.difference {
+        Some(difference) => paint(difference.outcome),
+        None if claim.counts.supported == claim.counts.total() => Paint::Green,
+        None if claim.counts.refuted > 0 => Paint::Red,
+        None => Paint::Yellow,
     };
     row.text = Some(claim.sentence.clone());
     let explaining = claim.facts.iter();
     let explaining = explaining.filter(|fact| fact.role == FactRole::Explains);
     row.below = explaining
         .map(|fact| {
-            let levels = fact
-                .levels
-                .iter()
-                .map(|level| format!("{} {} of {}", level.level, level.supported, level.machines));
+            let levels = fact.levels.iter().map(|one| level(one, claim));
             let levels: Vec<String> = levels.collect();
             format!(
                 "{}: {}; {}",
@@ -65,5 +72,22 @@ fn row(claim: &FleetClaim) -> Row {
             )
         })
         .collect();
+    row.below.extend(claim.published.iter().cloned());
+    let platforms = platforms.iter();
+    row.below.extend(platforms.filter_map(|one| {
+        let concluded = one.concluded.get(&claim.claim)?;
+        Some(format!("published: {}: {concluded}", one.name))
+    }));
     row
+}
+
+/// On how many machines the claim holds; of a claim on how machines differ their centre.
+fn level(level: &FactLevel, claim: &FleetClaim) -> String {
+    match (&claim.difference, &level.mean) {
+        (None, _) => format!("{} {} of {}", level.level, level.supported, level.machines),
+        (Some(_), Some(mean)) => {
+            format!("{} {}", level.level, format::value(mean.value, &claim.unit))
+        }
+        (Some(_), None) => format!("{} on {}", level.level, level.machines),
+    }
 }
