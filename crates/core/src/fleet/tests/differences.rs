@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fleet::model::FleetDifference;
+use crate::spec::{builtin, parse};
 
 /// Machines with the claim that they differ at least twofold by a fact.
 fn machines<'a>(
@@ -236,5 +237,31 @@ fn published_platforms_count_nowhere_and_are_held_to_the_rules_for_machines() {
     assert_eq!(
         report(&fleet).claims[0].published,
         ["paper tells of 4 platforms"]
+    );
+}
+
+#[test]
+fn the_platforms_of_timewrite_cannot_tell_file_systems_or_kernels_apart() {
+    let builtin = builtin::find("write").expect("it comes with the program");
+    let experiment = parse(builtin.toml, builtin.name, "quick").expect("it can be read");
+    assert_eq!(experiment.platforms.len(), 5);
+    let mut told = Vec::new();
+    for (claim, fact) in [
+        ("write.fs-order", "file system"),
+        ("write.old-kernel", "kernel"),
+    ] {
+        let mut fleet = machines(fact, ClaimDirection::Greater, [(1.0, Vec::new())]);
+        fleet[0].platforms.clone_from(&experiment.platforms);
+        claim.clone_into(&mut fleet[0].verdicts[0].claim);
+        told.extend(report(&fleet).claims.remove(0).published);
+    }
+    assert_eq!(
+        told,
+        [
+            "the 5 platforms of timewrite cannot show it: fewer than two levels of file system \
+             have 2 platforms each, and file system cannot be told from operating system",
+            "the 5 platforms of timewrite cannot show it: fewer than two levels of kernel have 2 \
+             platforms each"
+        ]
     );
 }
