@@ -59,6 +59,13 @@ pub fn script(directory: &Path, work_dir: &Path, options: &[String]) -> String {
 node=${{SLURMD_NODENAME:-${{NODE_NAME:-$(uname -n)}}}}
 # On disks of this machine, since its users' home may be that of others, too.
 own={work_dir}/toll-$(id -u)
+mkdir -p {work_dir}
+mkdir -m 700 \"$own\" 2>/dev/null
+# Everyone may write to /var/tmp.
+if [ ! -O \"$own\" ] || [ -L \"$own\" ]; then
+    echo \"cannot work in $own: it is not this user's directory; submit with another --work-dir\" >&2
+    exit 1
+fi
 export TOLL_WORK_DIR=\"$own/work\" XDG_STATE_HOME=\"$own/state\"
 mkdir -p \"$TOLL_WORK_DIR\" \"$XDG_STATE_HOME\" || exit
 exec {directory}/bin/toll fleet work {directory} --node \"$node\"
@@ -85,6 +92,10 @@ mod tests {
             time_limit: Some(Duration::from_secs(7200)),
         };
         let options = sbatch_options(Path::new("/shared/f"), &request);
-        insta::assert_snapshot!(script(Path::new("/shared/f"), Path::new("/a b"), &options));
+        let script = script(Path::new("/shared/f"), Path::new("/a b"), &options);
+        let directives = script.lines().filter(|line| line.starts_with("#SBATCH "));
+        assert!(directives.eq(options.iter().map(|option| format!("#SBATCH {option}"))));
+        assert!(options.contains(&"--constraint=intel&ssd".to_owned()));
+        assert!(script.contains("\nown='/a b'/toll-$(id -u)\n"), "{script}");
     }
 }

@@ -65,8 +65,13 @@ fn a_script_measures_where_it_is_started() {
         &bench.ok("fleet status").stdout,
         &["here  complete     1 of 1", "1 node: 1 complete"],
     );
-    let own: Vec<_> = std::fs::read_dir(&work).unwrap().collect();
-    assert_eq!(own.len(), 1, "{own:?}");
+    let mut own = std::fs::read_dir(&work).unwrap();
+    let own = own.next().unwrap().unwrap().path();
+    std::fs::rename(&own, bench.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(bench.path("elsewhere"), &own).unwrap();
+    let ran = bench.shell("sh toll-fleet/measure.sh");
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    has(&ran.stderr, &["it is not this user's directory"]);
     has(&bench.fails(2, "fleet retry"), &["measure.sh goes on"]);
     let shown = bench.ok("fleet submit cat --script --dry-run").stdout;
     let checked = bench.write("script.sh", &shown);
