@@ -60,7 +60,7 @@ node=${{SLURMD_NODENAME:-${{NODE_NAME:-$(uname -n)}}}}
 # On disks of this machine, since its users' home may be that of others, too.
 own={work_dir}/toll-$(id -u)
 mkdir -p {work_dir}
-mkdir -m 700 \"$own\" 2>/dev/null
+[ -d \"$own\" ] || mkdir -m 700 \"$own\" || exit
 # Everyone may write to /var/tmp.
 if [ ! -O \"$own\" ] || [ -L \"$own\" ]; then
     echo \"cannot work in $own: it is not this user's directory; submit with another --work-dir\" >&2
