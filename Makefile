@@ -70,7 +70,7 @@ bench-device: build ## Compare the virtual device with two programs in guests, a
 	$(call run-bench,device)
 
 .PHONY: bench-fleet
-bench-fleet: build ## Measure time and memory of a report on 1,000 machines, some minutes
+bench-fleet: build ## Measure reports on 10 to 10,000 machines, and a query of DuckDB on 100 million samples, about 15 minutes
 	mkdir -p $(BENCH_OUT)
 	tools/bench-fleet.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/fleet.md
 
