@@ -158,6 +158,11 @@ def metered(command, **options):
     return output, seconds, memory
 
 
+def engine_version():
+    command = [args.engine, "-c", "import duckdb; print(duckdb.__version__)"]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
 def documented_query():
     """The query of docs/FLEET.md that reads samples."""
     blocks = (ROOT / "docs/FLEET.md").read_text().split("```sql\n")[1:]
@@ -228,7 +233,8 @@ def main():
     machines = list(map(int, args.machines.split(",")))
     print("# Reports and queries on many machines\n")
     print(
-        f"`make bench-fleet`, {toll('--version').strip()}, {os.cpu_count()} CPUs. Each machine "
+        f"`make bench-fleet`, {toll('--version').strip()}, DuckDB {engine_version()}, "
+        f"{os.cpu_count()} CPUs. Each machine "
         "has one run. The report reads runs, machines and\nverdicts; the query reads samples: it "
         "is that of [FLEET](../../docs/FLEET.md#duckdb) by file system, in DuckDB. Files are in\n"
         "the page cache. The *exponent* is that of the number of samples by which the time grew "
@@ -273,7 +279,7 @@ parser.add_argument("--machines", default="10,30,100,300,1000")
 parser.add_argument("--times", type=int, default=10, help="copies of each machine at the end")
 args = parser.parse_args()
 args.query = documented_query()
-engines = ROOT / "tools/install-query-engines"
+engines = ROOT / "tools/install-python-packages"
 installed = subprocess.run([engines], stdout=subprocess.PIPE, text=True)
 if installed.returncode:
     sys.exit(f"cannot install DuckDB: {engines} failed; see above, it needs python3-venv")
