@@ -18,7 +18,7 @@ SCRIPTS = .ci/run tools/bench-peers tools/bench-price tools/debian-root tools/in
 
 .PHONY: help
 help: ## Print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Build toll, list what this machine charges, and judge all claims in the quick profile
@@ -73,6 +73,10 @@ bench-device: build ## Compare the virtual device with two programs in guests, a
 bench-fleet: build ## Measure reports on 10 to 10,000 machines, and a query of DuckDB on 100 million samples, about 15 minutes
 	mkdir -p $(BENCH_OUT)
 	tools/bench-fleet.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/fleet.md
+
+.PHONY: bench-fleet-statistics
+bench-fleet-statistics: ## Simulate fleets whose truth is known: how often are reports on them right, about 6 minutes
+	$(CARGO) run --release -p toll-bench --bin bench-fleet-statistics -- --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-functions
 bench-functions: build ## Plant costs in kernel functions, and see whether toll names them, an hour on two CPUs

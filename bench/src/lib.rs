@@ -3,8 +3,9 @@
 //!
 //! Comparisons of commands are experiments of `toll`'s own: the `.toml` files beside
 //! this package. Here is what these run (`bench-hyperfine`, `bench-parts`, `bench-trace`,
-//! `bench-work`), what simulates runs of the built-in ones (`bench-replay`) and searches
-//! (`bench-bisect`), and what runs inside of guests (`power_cut`).
+//! `bench-work`), what simulates runs of the built-in ones (`bench-replay`), searches
+//! (`bench-bisect`) and fleets (`bench-fleet-statistics`), and what runs inside of guests
+//! (`power_cut`).
 
 pub mod bisect;
 pub mod power_cut;
