@@ -104,7 +104,7 @@ fn newest_in(folder: &Path) -> anyhow::Result<Option<NewestRun>> {
 fn entries(directory: &Path, prefix: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let cannot = |error: io::Error| {
         anyhow::anyhow!(
-            "cannot read {}: {error}; name a directory of toll export --parquet",
+            "cannot read {}: {error}; name a directory of toll export --parquet, or see toll fleet fetch",
             directory.display()
         )
     };

@@ -43,6 +43,10 @@ fn machines_measure_what_was_submitted_once_each() {
         &bench.ok("fleet fetch --parquet tables").stdout,
         &["wrote 2 runs as Parquet below tables"],
     );
+    let said = bench.fails(1, "fleet report");
+    has(&said, &["toll-fleet/tables/runs", "toll fleet fetch"]);
+    bench.ok("fleet fetch");
+    has(&bench.ok("fleet report").stdout, &["clocks.vdso", "1 of 1"]);
     has(
         &bench.fails(2, "fleet retry"),
         &["kubectl replace --force -f "],

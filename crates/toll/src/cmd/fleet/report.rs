@@ -5,14 +5,16 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::DIRECTORY;
 use crate::cmd::output;
 use crate::fleet;
+use crate::fleet::submission::FleetDirectory;
 use crate::report::{fleet as page, terminal};
 
 #[derive(Debug, Args)]
 pub(in crate::cmd) struct ReportArguments {
-    /// Directory of `toll export --parquet`, of all machines
-    #[arg(value_name = "DIR")]
+    /// Directory of a submission whose runs were fetched, or of `toll export --parquet`
+    #[arg(value_name = "DIR", default_value = DIRECTORY)]
     directory: PathBuf,
     /// Write a page with a picture of claims and machines to this file, `-` for standard
     /// output
@@ -24,7 +26,11 @@ pub(in crate::cmd) struct ReportArguments {
 }
 
 pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    let machines = fleet::read(&arguments.directory)?;
+    let tables = match FleetDirectory::at(&arguments.directory) {
+        Ok(submitted) if submitted.has_submission() => submitted.tables(),
+        _ => arguments.directory.clone(),
+    };
+    let machines = fleet::read(&tables)?;
     let report = toll_core::fleet::report(&machines);
     if let Some(path) = &arguments.html {
         output::write_file(path, page::page(&report)?.as_bytes())?;

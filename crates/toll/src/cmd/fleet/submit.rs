@@ -26,7 +26,7 @@ pub(super) const NOTES: &str = "\
 Examples:
   toll fleet submit cat prices --slurm --partition batch --time-limit 2h -- --profile quick
   toll fleet status
-  toll fleet fetch && toll fleet report toll-fleet/tables
+  toll fleet fetch && toll fleet report
 
 The directory must be one that all nodes see under the same path. Each node is measured by one job,
 which has it alone, runs the experiments one after the other and leaves a document for each. A job
