@@ -13,7 +13,7 @@ use toll_core::format;
 use toll_core::trace::shape::{Role, Shape};
 use toll_core::trace::tally::Tally;
 
-use crate::layout::{CALLS_MAX, Shape as CallShape, Sum, SumKey, Totals};
+use crate::layout::{CALLS_MAX, PROGRAM_NOT_TRACED, Shape as CallShape, Sum, SumKey, Totals};
 use crate::mark::Marker;
 use crate::sums::Sums;
 use crate::{names, overhead};
@@ -167,6 +167,12 @@ impl Counter {
     /// Threads that made a call and have not ended.
     pub fn alive(&self) -> u64 {
         self.read_totals().alive
+    }
+
+    /// Whether calls were counted. Those of a thread that is alive need not be seen.
+    pub fn has_counted(&self) -> bool {
+        let mut keys = self.kernel_sums.keys().filter_map(Result::ok);
+        self.sums.calls > 0 || keys.any(|key| key.program != PROGRAM_NOT_TRACED)
     }
 
     /// Takes what the kernel tells until a descriptor can be read or the time is over.

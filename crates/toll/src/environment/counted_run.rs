@@ -111,14 +111,17 @@ impl Watched {
             Self::Cgroup {
                 cgroup,
                 was_populated,
-            } => match cgroup.is_populated() {
-                Some(true) => {
-                    *was_populated = true;
-                    false
+            } => {
+                // A process may come and go between two looks, and one may come between
+                // the two questions here.
+                let had_process = *was_populated || counter.has_counted();
+                let is_populated = cgroup.is_populated();
+                *was_populated = had_process || is_populated == Some(true);
+                match is_populated {
+                    Some(is_populated) => had_process && !is_populated,
+                    None => true,
                 }
-                Some(false) => *was_populated,
-                None => true,
-            },
+            }
         }
     }
 

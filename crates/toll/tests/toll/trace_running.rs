@@ -257,6 +257,27 @@ fn a_control_group_is_traced_from_its_first_process_to_its_last() {
 }
 
 #[test]
+fn a_process_that_comes_and_goes_between_two_looks_ends_the_trace() {
+    let Some(bench) = bench_for_bpf() else { return };
+    let Some(group) = Group::new("short") else {
+        return;
+    };
+    let path = group.0.display().to_string();
+    let words = [&TO_FILE[..], &["--cgroup", &path]].concat();
+    let mut tracer = Running(bench.spawnable(&words).spawn().expect("toll starts"));
+    wait_until("BPF counts", || has_programs_of(tracer.0.id()));
+    tracer.send(Signal::STOP);
+    let mut short = group.shell("dd if=/dev/zero of=/dev/null count=10 bs=1000 status=none");
+    assert!(short.end().success());
+    wait_until("it has left", || !group.has_processes());
+    tracer.send(Signal::CONT);
+    assert_eq!(tracer.end().code(), Some(0));
+    let report = report(&bench);
+    assert_eq!(report["ended"]["watch"], "all-ended");
+    assert_eq!(file(&report, "/dev/null")["written"]["calls"], 10);
+}
+
+#[test]
 fn a_trace_of_a_control_group_ends_though_another_has_its_name() {
     let Some(bench) = bench_for_bpf() else { return };
     let Some(group) = Group::new("again") else {
