@@ -169,7 +169,9 @@ pub(super) fn sentence(verdict: &FleetVerdict, difference: &FleetDifference) -> 
     let is_beyond = difference.levels.as_ref().is_some_and(is_beyond);
     let measured = difference.levels.as_ref().map(measured);
     match (difference.outcome, measured) {
-        (Outcome::NotTestable, _) => "not testable: no machine has a value with an interval".to_owned(),
+        (Outcome::NotTestable, _) => {
+            "not testable: no machine has a value with an interval".to_owned()
+        }
         (_, _) if !confounded_with.is_empty() => format!(
             "undecided: these machines cannot tell {fact} from {}",
             words(confounded_with, "or")

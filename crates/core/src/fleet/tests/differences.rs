@@ -121,7 +121,10 @@ fn too_few_machines_decide_nothing() {
     }
     let (found, sentence) = judged(&fleet);
     assert_eq!(found.outcome, Outcome::NotTestable);
-    assert_eq!(sentence, "not testable: no machine has a value with an interval");
+    assert_eq!(
+        sentence,
+        "not testable: no machine has a value with an interval"
+    );
 }
 
 #[test]
