@@ -13,8 +13,8 @@ LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
-SCRIPTS = .ci/run tools/bench-peers tools/bench-price tools/debian-root tools/install-prerequisites tools/kernel-check tools/make-deb \
-	tools/same-code tools/test
+SCRIPTS = .ci/run tools/bench-peers tools/bench-price tools/debian-root tools/install-prerequisites \
+	tools/install-python-packages tools/kernel-check tools/make-deb tools/same-code tools/test
 
 .PHONY: help
 help: ## Print this help
