@@ -5,15 +5,7 @@ use toll_stats::Rng;
 use super::model::{FactRole, PoolingScale};
 use super::*;
 use crate::claim::model::ClaimDirection;
-
-const NAMES: [&str; 6] = [
-    "CPU family",
-    "kernel",
-    "file system",
-    "virtualization",
-    "mitigations",
-    "operating system",
-];
+use crate::spec::FACTS;
 
 fn estimate(value: f64, low: f64, high: f64) -> Estimate {
     Estimate {
@@ -242,7 +234,7 @@ fn an_outlying_machine_is_named() {
 /// standard deviations, one in ten is outlying, and errors differ up to ninefold.
 fn fleet(rng: &mut Rng, count: usize, effect: f64) -> Vec<FleetMachine> {
     const LEVELS: [&str; 3] = ["a", "b", "c"];
-    let mut levels = NAMES.map(|name| {
+    let mut levels = FACTS.map(|name| {
         let kinds = if name == "kernel" || name == "operating system" {
             3
         } else {
@@ -270,7 +262,7 @@ fn fleet(rng: &mut Rng, count: usize, effect: f64) -> Vec<FleetMachine> {
             high: measured.high.exp(),
             confidence: 0.95,
         };
-        let facts: Vec<(&str, &str)> = NAMES
+        let facts: Vec<(&str, &str)> = FACTS
             .iter()
             .zip(&levels)
             .map(|(name, of_fact)| (*name, LEVELS[of_fact[id]]))
