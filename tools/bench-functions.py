@@ -164,7 +164,7 @@ def main():
     tried = sum(len(one.explained) for one in tallies)
     print(f"""# Which functions of a kernel differ
 
-`make bench-functions`: Linux {base['release']}, `{COMMAND}`, counted twice on each side, each time with other seeds of
+`make bench-functions`: Linux {base['release']}, `{COMMAND}`, counted three times on each side, each time with other seeds of
 random numbers. All lists are those of `toll count --json`.
 
 - A cost planted in one function ranks first: {verdict(first, tried)}.
