@@ -35,9 +35,9 @@ const OUTLYING_SHARE: f64 = 0.1;
 const OUTLYING: [&[f64]; 6] = [&[], &[4.0], &[-4.0, 4.0], &[6.0], &[-6.0, 6.0], &[10.0]];
 /// Standard deviations between true values.
 const BETWEEN: [f64; 4] = [0.0, 0.5, 1.0, 3.0];
-/// Coverage of the centre that is asked for.
+/// The goal: so many confidence intervals of 95 % contain the true centre.
 const COVERAGE: std::ops::RangeInclusive<f64> = 0.94..=0.97;
-/// Asked for where a fact matters, and where none does.
+/// The goals: how often the report finds a fact that matters, and one that does not.
 const FOUND_MIN: f64 = 0.95;
 const REPORTED_MAX: f64 = 0.05;
 

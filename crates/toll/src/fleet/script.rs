@@ -13,8 +13,8 @@ pub struct SlurmRequest<'a> {
     pub time_limit: Option<Duration>,
 }
 
-/// Seconds before the end of the time limit, or of a preempted job's grace time, at which the
-/// job is told to end. A trial that runs then is lost, and all before it are kept.
+/// Slurm sends SIGTERM so many seconds before a job's time limit ends, or the grace time of a
+/// preempted job. `toll` drops the trial that runs then, and keeps all before it.
 const WARNING_S: u32 = 60;
 
 /// Options of sbatch for a job array whose tasks have a node each.

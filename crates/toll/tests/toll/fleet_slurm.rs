@@ -33,7 +33,7 @@ impl Site {
         ran.stderr
     }
 
-    /// What is told of a node.
+    /// The object that `status --json` prints for a node.
     fn node(&self, node: &str) -> Value {
         let told: Value = serde_json::from_str(&self.ok("fleet status --json")).unwrap();
         let mut all = list(&told).iter();

@@ -65,7 +65,7 @@ fn measure(
     let path = directory.store(node, &planned.name);
     let mut arguments = options.clone();
     let status = match output::read_if_any(&path)? {
-        Some(store) => last_run(&store)?.map(|run| run.stored.run.status),
+        Some(store) => store.runs()?.last().map(|(run, _)| run.status),
         None => None,
     };
     let measured = match status {
