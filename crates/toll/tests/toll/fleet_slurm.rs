@@ -65,6 +65,7 @@ fn four_nodes_measure_one_dies_and_nothing_is_lost_or_counted_twice() {
     bench.write("clocks.toml", CLOCKS);
     let mut site = Site { bench, cluster };
     refuses_what_slurm_refuses(&site);
+    keeps_a_job_of_which_nobody_hears(&site);
 
     let submitted = site.toll("fleet submit clocks.toml --slurm -- -r 400");
     assert_eq!(submitted.stderr, "");
@@ -139,6 +140,17 @@ fn each_node_is_one_machine_of_the_report(site: &Site) {
     for (machine, node) in machines.iter().zip(NODES) {
         has(machine["id"].as_str().unwrap(), &[node]);
     }
+}
+
+/// What was submitted runs, though the line on it cannot be written.
+fn keeps_a_job_of_which_nobody_hears(site: &Site) {
+    let submit = "fleet submit clocks.toml --slurm --nodes 1 --directory unheard";
+    let said = site.fails(1, &format!("{submit} -- -r 3 >/dev/full"));
+    has(&said, &["cannot write the result"]);
+    wait_until("its job is done", || {
+        let told = site.ok("fleet status unheard");
+        told.contains("node1  complete")
+    });
 }
 
 fn refuses_what_slurm_refuses(site: &Site) {

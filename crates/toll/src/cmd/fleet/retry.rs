@@ -49,6 +49,7 @@ pub(super) fn run(arguments: &RetryArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let options: Vec<String> = arguments.time_limit.map(time_limit).into_iter().collect();
-    submit::submit_array(&directory, &mut submission, &options, nodes)?;
+    let told = submit::submit_array(&directory, &mut submission, &options, nodes)?;
+    output::line(&told)?;
     Ok(ExitCode::SUCCESS)
 }

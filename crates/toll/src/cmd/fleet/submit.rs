@@ -211,10 +211,12 @@ fn to_slurm(
         options,
         arrays: Vec::new(),
     });
-    fill(directory, |directory| {
+    let told = fill(directory, |directory| {
         lay_out(directory, planned, &script)?;
         submit_array(directory, &mut submission, &[], nodes)
-    })
+    })?;
+    // Behind `fill`, which would remove the directory of jobs that run if nobody listens.
+    output::line(&told)
 }
 
 /// The nodes on which Slurm would run the job; tells which are left out, and why.
@@ -252,13 +254,13 @@ fn usable_nodes(
     Ok(usable)
 }
 
-/// Submits a job array for some nodes and notes it in the submission.
+/// Submits a job array for some nodes, notes it in the submission, and gives a line on it.
 pub(super) fn submit_array(
     directory: &FleetDirectory,
     submission: &mut Submission,
     options: &[String],
     nodes: Vec<String>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<String> {
     let slurm = Slurm::find().map_err(Failure::Prerequisite)?;
     let count = nodes.len();
     let note = |job| {
@@ -276,7 +278,7 @@ pub(super) fn submit_array(
         .map_err(|why| anyhow!("cannot submit: {why}"))?;
     let nodes = plural(count, "node");
     let shown = directory.path().display();
-    output::line(&format!(
+    Ok(format!(
         "submitted job {job} for {nodes}; all of it lies in {shown}"
     ))
 }
@@ -349,10 +351,10 @@ fn for_kubernetes(
 }
 
 /// Fills a directory that is new or empty; if that fails, it is left as it was.
-fn fill(
+fn fill<T>(
     directory: &FleetDirectory,
-    work: impl FnOnce(&FleetDirectory) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    work: impl FnOnce(&FleetDirectory) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let path = directory.path();
     ensure!(
         !directory.has_submission(),
