@@ -13,7 +13,7 @@ LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
-SCRIPTS = .ci/run tools/bench-peers tools/bench-price tools/debian-root tools/install-prerequisites \
+SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/debian-root tools/install-prerequisites \
 	tools/install-python-packages tools/kernel-check tools/make-deb tools/same-code tools/test
 
 .PHONY: help

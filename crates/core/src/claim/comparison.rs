@@ -8,7 +8,9 @@ use toll_wire::guest::PATH_LENGTH;
 use super::context::AnalysisContext;
 use super::model::{Better, Comparison, Relation};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall};
+use super::{
+    ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall, regression, twin,
+};
 use crate::format;
 use crate::plan::{self, Treatment};
 use crate::spec::{Experiment, WorkloadKind};
@@ -241,7 +243,21 @@ fn question(
     let logs = context.log_ratios(metric, treatment, reference).ok()?;
     let interval = stopped_interval(&logs, confidence, context.looks());
     let is_enough = interval.reaches(confidence);
-    let relation = relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither);
+    let run = &context.experiment.run;
+    let twin = context.treatments.iter();
+    let mut twin = twin.filter(|one| one.twin_of == Some(reference) && one.index != treatment);
+    let twin = twin.next().filter(|_| run.regression_limit.is_some());
+    let better = context.metric(metric).better;
+    let limit = run.regression_limit.filter(|_| better != Better::Neither);
+    let is_decided = match limit {
+        Some(limit) => {
+            let noise = || twin::of(metric, reference, context).map(|twin| twin.reach());
+            let ratio = estimate(&interval.map(f64::exp));
+            regression::is_decided(&ratio, better, limit, noise().unwrap_or_default())
+        }
+        None => relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither) != Relation::Undecided,
+    };
+    let own = [treatment, reference].into_iter();
     Some(Question {
         id: context.treatments[treatment].label.clone(),
         half_width: if is_enough {
@@ -249,9 +265,10 @@ fn question(
         } else {
             f64::INFINITY
         },
-        target: context.experiment.run.target_ci,
-        is_decided: is_enough && relation != Relation::Undecided,
+        target: run.target_ci,
+        is_decided: is_enough && is_decided,
+        must_be_decided: limit.is_some(),
         outcome: None,
-        treatments: vec![treatment, reference],
+        treatments: own.chain(twin.map(|twin| twin.index)).collect(),
     })
 }

@@ -68,6 +68,8 @@ pub struct Question {
     pub target: f64,
     /// Whether its interval decides it.
     pub is_decided: bool,
+    /// Whether it is worth every block of the run until it is decided.
+    pub must_be_decided: bool,
     /// The claim's verdict so far; `None` for a comparison.
     pub outcome: Option<Outcome>,
     /// The treatments that its answer needs.
@@ -81,7 +83,7 @@ impl Question {
         let is_narrow = self.half_width <= self.target;
         match self.outcome {
             Some(_) => self.is_decided || is_narrow,
-            None => is_narrow && (self.is_decided || !is_early),
+            None => is_narrow && (self.is_decided || !is_early && !self.must_be_decided),
         }
     }
 }

@@ -367,6 +367,17 @@ pub struct Comparison {
     pub functions: Option<FunctionDifferences>,
 }
 
+impl Comparison {
+    /// How far apart two runs of the reference may lie, as a share; `None` if it has no
+    /// A/A twin.
+    pub fn noise(&self, analysis: &Analysis) -> Option<f64> {
+        let label = &analysis.treatments[self.reference].label;
+        let mut twins = analysis.twins.iter();
+        let twin = twins.find(|one| one.label == *label && one.metric == self.metric)?;
+        Some(twin.reach())
+    }
+}
+
 /// What a comparison's interval says, judged against the margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -9,6 +9,7 @@ use super::summary::estimate;
 use super::{CONFIDENCE, comparison};
 use crate::plan::Treatment;
 use crate::spec::Selector;
+use crate::spec::trees::TREE;
 
 /// Most metrics that a table has side by side.
 const METRICS_IN_TABLE: usize = 3;
@@ -87,7 +88,9 @@ fn side(treatment: &Treatment, reference: &Selector) -> String {
     });
     match levels.collect::<Vec<_>>().as_slice() {
         // These stand for themselves.
-        [(name, text)] if ["kernel", "command_line"].contains(&name.as_str()) => (*text).clone(),
+        [(name, text)] if ["kernel", "command_line", TREE].contains(&name.as_str()) => {
+            (*text).clone()
+        }
         all => {
             let part = |(name, text): &(&String, &String)| format!("{name}={text}");
             all.iter().map(part).collect::<Vec<_>>().join(" ")

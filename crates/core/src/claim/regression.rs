@@ -17,6 +17,17 @@ pub fn is_regression(ratio: &Estimate, relation: Relation, better: Better, limit
     beyond && relation == Relation::Worse
 }
 
+/// Whether an interval lies on one side of a limit: wholly below it on the worse side,
+/// or wholly past it and past what twins may lie apart (`noise`, a share).
+pub fn is_decided(ratio: &Estimate, better: Better, limit: f64, noise: f64) -> bool {
+    let is_below = match better {
+        Better::Lower => ratio.high < 1.0 + limit,
+        Better::Higher => ratio.low > 1.0 / (1.0 + limit),
+        Better::Neither => true,
+    };
+    is_below || is_regression(ratio, Relation::Worse, better, limit.max(noise))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

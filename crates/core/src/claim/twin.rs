@@ -15,18 +15,23 @@ pub(super) fn summarise(context: &AnalysisContext) -> Vec<TwinSummary> {
 }
 
 fn summarise_metric(metric: &str, context: &AnalysisContext) -> Vec<TwinSummary> {
-    twins(context.treatments)
-        .filter_map(|(twin, original)| {
-            let logs = context.log_ratios(metric, twin, original).ok()?;
-            let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);
-            Some(TwinSummary {
-                label: context.treatments[original].label.clone(),
-                metric: metric.to_owned(),
-                ratio: estimate(&interval.map(f64::exp)),
-                block_ratios: logs.iter().map(|log| log.exp()).collect(),
-            })
-        })
+    let originals = twins(context.treatments).map(|(_, original)| original);
+    originals
+        .filter_map(|original| of(metric, original, context))
         .collect()
+}
+
+/// The twin of a treatment in a metric.
+pub(super) fn of(metric: &str, original: usize, context: &AnalysisContext) -> Option<TwinSummary> {
+    let (twin, _) = twins(context.treatments).find(|(_, of)| *of == original)?;
+    let logs = context.log_ratios(metric, twin, original).ok()?;
+    let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);
+    Some(TwinSummary {
+        label: context.treatments[original].label.clone(),
+        metric: metric.to_owned(),
+        ratio: estimate(&interval.map(f64::exp)),
+        block_ratios: logs.iter().map(|log| log.exp()).collect(),
+    })
 }
 
 fn twins(treatments: &[Treatment]) -> impl Iterator<Item = (usize, usize)> {

@@ -101,7 +101,22 @@ impl Plan {
         if !experiment.without_twin {
             plan.add_twins(experiment)?;
         }
+        if experiment.run.regression_limit.is_some() && experiment.claims.is_empty() {
+            plan.run_twins_along();
+        }
         Ok(plan)
+    }
+
+    /// Has a twin run in each block that compares something with its original.
+    fn run_twins_along(&mut self) {
+        for group in &mut self.compared {
+            let twins = self.treatments.iter().filter(|one| {
+                let original = one.twin_of;
+                original.is_some_and(|original| group.contains(&original))
+            });
+            let twins: Vec<usize> = twins.map(|twin| twin.index).collect();
+            group.extend(twins);
+        }
     }
 
     fn add_twins(&mut self, experiment: &Experiment) -> Result<(), String> {

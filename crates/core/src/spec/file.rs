@@ -422,6 +422,7 @@ fn run_settings(profile: &str, layers: &[RunTable]) -> RunSettings {
             time_budget_s: layer.time_budget.unwrap_or(run.time_budget_s),
             target_ci: layer.target_ci.unwrap_or(run.target_ci),
             trial_timeout_s: layer.trial_timeout.or(run.trial_timeout_s),
+            regression_limit: None,
         };
     }
     run
@@ -444,6 +445,7 @@ pub(super) fn default_settings(profile: &str) -> RunSettings {
         time_budget_s,
         target_ci,
         trial_timeout_s: None,
+        regression_limit: None,
     }
 }
 

@@ -41,15 +41,7 @@ impl Experiment {
         accelerators: &[&str],
     ) -> Result<(), SpecError> {
         self.move_into_guest();
-        self.claims.clear();
-        self.derived.clear();
-        self.tables.clear();
-        self.figures.clear();
-        self.advice.clear();
-        self.platforms.clear();
-        self.report = None;
-        self.twins.clear();
-        self.reference = None;
+        self.ask_nothing();
         let of_guest = |name: &str, levels: &[&str]| LevelOverride {
             name: name.to_owned(),
             levels: levels.iter().map(|text| Level::new(text)).collect(),

@@ -21,6 +21,7 @@ mod platform;
 mod references;
 mod row;
 mod shown;
+pub mod trees;
 mod validate;
 mod workload;
 
@@ -181,6 +182,10 @@ pub struct RunSettings {
     /// Seconds after which a trial is stopped and counted as failed, where that
     /// was given.
     pub trial_timeout_s: Option<f64>,
+    /// The least change to the worse, as a share, that is to be told from less: the
+    /// comparisons go on until they can tell, and take their twins along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regression_limit: Option<f64>,
 }
 
 impl RunSettings {

@@ -66,6 +66,13 @@ impl<T> PerCommand<T> {
         }
     }
 
+    fn all_mut(&mut self) -> Vec<&mut T> {
+        match self {
+            Self::Same(all) => vec![all],
+            Self::Each(each) => each.values_mut().collect(),
+        }
+    }
+
     /// The first name that no command has.
     fn unknown_name(&self, commands: &BTreeMap<String, String>) -> Option<&String> {
         let Self::Each(each) = self else {
@@ -90,6 +97,20 @@ impl WorkloadSpec {
     pub fn uses_work_directory(&self) -> bool {
         let mut all = self.templates();
         all.any(|template| template.contains("{workdir}"))
+    }
+
+    /// Replaces a text wherever placeholders are filled.
+    pub(super) fn replace(&mut self, from: &str, to: &str) {
+        let around = [&mut self.setup, &mut self.cleanup].into_iter().flatten();
+        let each = [&mut self.prepare, &mut self.conclude]
+            .into_iter()
+            .flatten();
+        let each = each.chain([&mut self.output]).flat_map(PerCommand::all_mut);
+        let variables = self.environment.all_mut();
+        let variables = variables.into_iter().flat_map(BTreeMap::values_mut);
+        let texts = self.commands.values_mut().chain(around);
+        let texts = texts.chain([&mut self.input]).chain(each).chain(variables);
+        texts.for_each(|text| *text = text.replace(from, to));
     }
 
     /// All texts in which placeholders are filled.

@@ -12,7 +12,7 @@ use crate::fleet;
 use crate::format;
 use crate::report::markup::Markup;
 use crate::report::words::plural;
-use crate::report::{benchstat, csv, document, hyperfine, junit};
+use crate::report::{benchmark_formats, benchstat, csv, document, hyperfine, junit};
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
 
@@ -61,13 +61,21 @@ macro_rules! export_files {
             /// Write durations in the text of Go's benchmarks, for benchstat
             #[arg(id = concat!($prefix, "benchstat"), long = concat!($prefix, "benchstat"), value_name = "FILE")]
             benchstat: Option<PathBuf>,
-            /// Write verdicts as a JUnit report, a test case a claim
+            /// Write medians in the JSON of github-action-benchmark
+            #[arg(id = concat!($prefix, "github_action_benchmark"),
+                  long = concat!($prefix, "github-action-benchmark"), value_name = "FILE")]
+            github_action_benchmark: Option<PathBuf>,
+            /// Write medians in the JSON of Bencher (Bencher Metric Format)
+            #[arg(id = concat!($prefix, "bencher"), long = concat!($prefix, "bencher"), value_name = "FILE")]
+            bencher: Option<PathBuf>,
+            /// Write verdicts as a JUnit report, a test case a claim; without claims, a
+            /// test case a comparison, which regressions past the limit of --fail-on fail
             #[arg(id = concat!($prefix, "junit"), long = concat!($prefix, "junit"), value_name = "FILE")]
             pub junit: Option<PathBuf>,
         }
 
         impl $name {
-            fn all(&self, schema: Schema) -> [(&Option<PathBuf>, Writer); 8] {
+            fn all(&self, schema: Schema) -> [(&Option<PathBuf>, Writer); 10] {
                 let hyperfine: Writer = match schema {
                     Schema::First => |run| hyperfine::schema_1(run).map_err(refused),
                     Schema::Second => |run| hyperfine::schema_2(run).map_err(refused),
@@ -80,6 +88,10 @@ macro_rules! export_files {
                     (&self.orgmode, |run| Ok(document::document(run, Markup::Org))),
                     (&self.hyperfine, hyperfine),
                     (&self.benchstat, |run| benchstat::benchstat(run).map_err(refused)),
+                    (&self.github_action_benchmark, |run| {
+                        benchmark_formats::github_action_benchmark(run).map_err(refused)
+                    }),
+                    (&self.bencher, |run| benchmark_formats::bencher(run).map_err(refused)),
                     (&self.junit, |run| junit::junit(run).map_err(refused)),
                 ]
             }

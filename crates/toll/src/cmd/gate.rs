@@ -59,13 +59,30 @@ pub(super) struct JudgedRatio {
     pub relation: Relation,
     /// What is known of shifts between sessions, where the interval holds none of them.
     pub sessions: Option<Sessions>,
+    /// How far apart two runs of the old side may lie in the same run, as a share.
+    pub noise: f64,
 }
 
 impl GateArguments {
+    /// The least limit of a regression.
+    pub fn regression_limit(&self) -> Option<f64> {
+        let limits = self.fail_on.iter().filter_map(|condition| match condition {
+            Condition::Regression(limit) => Some(*limit),
+            Condition::Refuted => None,
+        });
+        limits.min_by(f64::total_cmp)
+    }
+
+    /// Fails on regressions past a limit, unless other conditions are named.
+    pub fn or_regression(&mut self, limit: f64) {
+        if self.fail_on.is_empty() {
+            self.fail_on.push(Condition::Regression(limit));
+        }
+    }
+
     /// Whether regressions count.
     pub fn watches_ratios(&self) -> bool {
-        let is_ratio = |condition: &Condition| matches!(condition, Condition::Regression(_));
-        self.fail_on.iter().any(is_ratio)
+        self.regression_limit().is_some()
     }
 
     /// Refuses conditions that nothing could ever meet, before any time is
@@ -165,6 +182,7 @@ pub(super) fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
             ratio: Some(comparison.ratio),
             relation: comparison.relation,
             sessions: None,
+            noise: comparison.noise(analysis).unwrap_or_default(),
         })
         .collect()
 }
@@ -181,6 +199,7 @@ pub(super) fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
             metric: (comparison.metric.clone(), comparison.described.clone()),
             ratio: one.ratio,
             relation: one.relation,
+            noise: 0.0,
         })
         .collect()
 }
@@ -226,9 +245,9 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
     let mut undecided = 0;
     for one in ratios {
         let (name, metric) = &one.metric;
-        let is_met = one
-            .ratio
-            .is_some_and(|ratio| is_regression(&ratio, one.relation, metric.better, limit));
+        let is_met = one.ratio.is_some_and(|ratio| {
+            is_regression(&ratio, one.relation, metric.better, limit.max(one.noise))
+        });
         worse += usize::from(is_met);
         undecided += usize::from(one.relation == Relation::Undecided);
         if let (true, Some(ratio)) = (is_met, &one.ratio) {
@@ -236,10 +255,18 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
                 "regression: {}: {name}: {}, wholly past {}",
                 one.what,
                 words::change(one.relation, ratio, metric),
-                format::percent(limit)
+                format::percent(limit.max(one.noise))
             ));
         }
     }
+    let noise = ratios.iter().map(|one| one.noise).fold(0.0, f64::max);
+    let noisy = match noise > limit {
+        true => format!(
+            " and past what A/A twins may lie apart, {} at most",
+            format::percent(noise)
+        ),
+        false => String::new(),
+    };
     let limit = format::percent(limit);
     let blind = ratios.iter().filter_map(|one| one.sessions);
     let blind = blind.max_by(|a, b| reach(a).total_cmp(&reach(b)));
@@ -248,7 +275,7 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
     });
     if worse == 0 {
         output::note(&format!(
-            "--fail-on regression: none of {} lies wholly past {limit}; {undecided} undecided{blind}",
+            "--fail-on regression: none of {} lies wholly past {limit}{noisy}; {undecided} undecided{blind}",
             words::plural(ratios.len(), "ratio")
         ));
         return None;

@@ -6,6 +6,7 @@
 mod arguments;
 mod baseline;
 mod bisect;
+mod ci;
 mod compare;
 mod completions;
 mod count;
@@ -102,6 +103,9 @@ enum Verb {
     Import(WithStore<import::ImportArguments>),
     /// Compare runs of different times or machines, one or several a side
     Compare(WithStore<compare::CompareArguments>),
+    /// Compare a commit with its base: build both, run them in turn, fail on a regression
+    #[command(after_help = ci::NOTES)]
+    Ci(Box<WithStore<ci::CiArguments>>),
     /// Find the commit of a git history that made a command slower, or quicker
     Bisect(WithStore<bisect::BisectArguments>),
     /// Measure on many machines, and tell where claims hold
@@ -171,6 +175,7 @@ pub fn main() -> ExitCode {
         Verb::Prices(verb) => verb.run(store, prices::run),
         Verb::Trace(verb) => verb.run(store, trace::run),
         Verb::Doctor(verb) => verb.run(store, doctor::run),
+        Verb::Ci(verb) => verb.run(store, ci::run),
         Verb::Bisect(verb) => verb.run(store, bisect::run),
         Verb::Selftest(verb) => verb.run(store, selftest::run),
         Verb::Kernel(KernelArguments {

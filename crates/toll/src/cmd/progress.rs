@@ -314,6 +314,7 @@ mod tests {
             half_width: 0.1,
             target: 0.05,
             is_decided: false,
+            must_be_decided: false,
             outcome,
             treatments: Vec::new(),
         });

@@ -5,7 +5,6 @@
     reason = "the environment is one of two places that start processes"
 )]
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -16,9 +15,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::paths::{Cannot, versions};
 use super::process;
+use super::work_trees::check_out;
 
 /// How often a build is looked at.
 const POLL: Duration = Duration::from_millis(50);
+
+/// Why a commit is not there.
+const SHALLOW: &str = "the clone is shallow; run git fetch --unshallow, or fetch all of it at once \
+                       (fetch-depth: 0 of GitHub's checkout)";
 
 /// A commit, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,12 +72,7 @@ impl Repository {
 
     /// `good` and all commits after it up to `bad`, along first parents.
     pub fn range(&self, good: &str, bad: &str) -> Result<Vec<Version>, String> {
-        let [good, bad] = [good, bad].map(|name| {
-            let commit = format!("{name}^{{commit}}");
-            let found = self.git(&["rev-parse", "--verify", "--end-of-options", &commit]);
-            found.map_err(|_| format!("cannot find the commit {name}; see git log"))
-        });
-        let (good, bad) = (good?, bad?);
+        let (good, bad) = (self.hash(good)?, self.hash(bad)?);
         if good == bad {
             return Err("cannot search between a commit and itself; name two commits".into());
         }
@@ -92,6 +91,66 @@ impl Repository {
         let after = self.git(&["rev-list", "--first-parent", "--reverse", &range])?;
         let hashes = std::iter::once(good.as_str()).chain(after.lines());
         hashes.map(|hash| self.version(hash)).collect()
+    }
+
+    /// The commit of a name.
+    pub fn find(&self, name: &str) -> Result<Version, String> {
+        self.version(&self.hash(name)?)
+    }
+
+    fn hash(&self, name: &str) -> Result<String, String> {
+        let commit = format!("{name}^{{commit}}");
+        let found = self.git(&["rev-parse", "--verify", "--end-of-options", &commit]);
+        found.map_err(|_| match self.is_shallow() {
+            true => format!("cannot find the commit {name}: {SHALLOW}"),
+            false => format!("cannot find the commit {name}; see git log"),
+        })
+    }
+
+    /// Where a commit left the default branch.
+    pub fn merge_base(&self, commit: &Version) -> Result<Version, String> {
+        let branch = self.default_branch().ok_or(
+            "cannot find the default branch: there is no origin/HEAD, main or master; name the \
+             base by --base",
+        )?;
+        let found = self.git(&["merge-base", &branch, &commit.hash]);
+        let base = found.map_err(|_| {
+            let why = match self.is_shallow() {
+                true => SHALLOW,
+                false => "they have no commit in common; name the base by --base",
+            };
+            format!("cannot find where {} left {branch}: {why}", commit.short())
+        })?;
+        match base == commit.hash {
+            true => Err(format!(
+                "cannot compare {} with its base: it is on {branch}; name the base by --base, such \
+                 as {0}~1",
+                commit.short()
+            )),
+            false => self.version(&base),
+        }
+    }
+
+    fn default_branch(&self) -> Option<String> {
+        let of_origin = self.git(&["symbolic-ref", "--short", "refs/remotes/origin/HEAD"]);
+        let usual = ["origin/main", "origin/master", "main", "master"];
+        let usual = usual.into_iter().map(str::to_owned);
+        of_origin.into_iter().chain(usual).find(|name| {
+            let found = self.git(&["rev-parse", "--verify", "--quiet", name]);
+            found.is_ok()
+        })
+    }
+
+    /// Whether commits are missing since they were not fetched.
+    fn is_shallow(&self) -> bool {
+        let told = self.git(&["rev-parse", "--is-shallow-repository"]);
+        told.is_ok_and(|told| told == "true")
+    }
+
+    /// Files of the work tree that differ from its commit.
+    pub fn changed_files(&self) -> Result<Vec<String>, String> {
+        let listed = self.git(&["diff", "--name-only", "HEAD", "--"])?;
+        Ok(listed.lines().map(str::to_owned).collect())
     }
 
     fn version(&self, hash: &str) -> Result<Version, String> {
@@ -142,7 +201,7 @@ impl Repository {
         if done.exists() {
             return Ok(());
         }
-        let laid_out = self.lay_out(version, &directory);
+        let laid_out = check_out(&self.directory, &version.hash, &directory);
         laid_out.map_err(BuildFailure::Other)?;
         if let Some(command) = build {
             run_build(command, &directory, is_interrupted)?;
@@ -154,24 +213,10 @@ impl Repository {
     pub fn directory(&self) -> &Path {
         &self.directory
     }
-
-    fn lay_out(&self, version: &Version, directory: &Path) -> Result<(), String> {
-        if directory.exists() {
-            std::fs::remove_dir_all(directory).cannot("remove", directory)?;
-        }
-        std::fs::create_dir_all(directory).cannot("make", directory)?;
-        let archive = directory.with_extension("tar");
-        let output = format!("--output={}", archive.display());
-        self.git(&["archive", "--format=tar", &output, &version.hash])?;
-        let words = ["-x", "-C"].map(OsStr::new);
-        let paths = [directory.as_os_str(), OsStr::new("-f"), archive.as_os_str()];
-        process::run("tar", &[&words[..], &paths[..]].concat())?;
-        std::fs::remove_file(&archive).cannot("remove", &archive)
-    }
 }
 
 /// Runs the build of one version; its output goes to a file beside the directory.
-fn run_build(
+pub fn run_build(
     command: &str,
     directory: &Path,
     is_interrupted: &dyn Fn() -> bool,
@@ -184,7 +229,9 @@ fn run_build(
     };
     let [output, errors] = prepare().map_err(BuildFailure::Other)?;
     let cannot = |error| BuildFailure::Other(format!("cannot run sh: {error}"));
-    let mut child = Command::new("sh")
+    let mut shell = Command::new("sh");
+    process::forget_repository(&mut shell);
+    let mut child = shell
         .args(["-c", command])
         .current_dir(directory)
         .stdin(Stdio::null())
@@ -210,11 +257,23 @@ fn run_build(
         true => Ok(()),
         false => {
             // The log goes with what was built.
-            let text = std::fs::read(&log).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            let last = text.lines().rev().find(|line| !line.trim().is_empty());
-            let last = last.unwrap_or("without a word").trim();
+            let last = last_lines(&log, 1);
+            let last = last.first().map_or("without a word", |line| line.trim());
             Err(BuildFailure::OfVersion(format!("{status}: {last}")))
         }
     }
+}
+
+/// The last lines of what the build of a version said.
+pub fn last_of_build(directory: &Path, count: usize) -> Vec<String> {
+    last_lines(&directory.with_extension("log"), count)
+}
+
+fn last_lines(log: &Path, count: usize) -> Vec<String> {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut last: Vec<String> = lines.rev().take(count).map(str::to_owned).collect();
+    last.reverse();
+    last
 }

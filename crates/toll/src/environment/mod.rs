@@ -28,6 +28,7 @@ mod source_file;
 mod strace;
 mod swap;
 pub mod symbols;
+pub mod work_trees;
 mod workspace;
 mod workspace_check;
 

@@ -18,9 +18,12 @@ pub(super) fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String>
 /// Runs a program as [`run`] does, with a standard input.
 pub(super) fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Result<String, String> {
     let path = find(program).unwrap_or_else(|| PathBuf::from(program));
-    let output = Command::new(path)
-        .args(arguments)
-        .stdin(stdin)
+    let mut command = Command::new(path);
+    command.args(arguments).stdin(stdin);
+    if program == "git" {
+        forget_repository(&mut command);
+    }
+    let output = command
         .output()
         .map_err(|error| format!("cannot run {program}: {error}"))?;
     if output.status.success() {
@@ -34,7 +37,22 @@ pub(super) fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Resul
     ))
 }
 
-/// Asks git about a repository, which it does not write to.
+/// Takes away what git tells a hook about its repository: it would act on that one, and
+/// not on the one where it is run.
+pub(super) fn forget_repository(command: &mut Command) {
+    for name in [
+        "DIR",
+        "WORK_TREE",
+        "INDEX_FILE",
+        "PREFIX",
+        "COMMON_DIR",
+        "OBJECT_DIRECTORY",
+    ] {
+        command.env_remove(format!("GIT_{name}"));
+    }
+}
+
+/// Runs git in a directory. It writes nothing there unless told to.
 pub(super) fn git(repository: &Path, arguments: &[&str]) -> Result<String, String> {
     if find("git").is_none() {
         return Err("git is missing; install the package git".into());

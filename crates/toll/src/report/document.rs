@@ -4,21 +4,24 @@ use super::comparison::{self, ComparisonRow};
 use super::markup::Markup;
 use super::terminal::text::Column;
 use super::words;
-use crate::claim::Run;
-use crate::claim::model::{Outcome, Verdict};
+use crate::claim::model::{Analysis, Outcome, TwinSummary, Verdict};
+use crate::claim::{Run, metric_words};
 use crate::format;
 
 /// The verdicts, comparisons and treatments of a run as tables.
 pub fn document(run: &Run, markup: Markup) -> String {
     let (record, analysis) = (&run.stored.run, &run.analysis);
     let mut text = markup.heading(&record.title);
+    let counts = match analysis.verdicts.is_empty() {
+        true => String::new(),
+        false => format!(": {}", words::counts(&analysis.verdicts)),
+    };
     let origin = format!(
-        "{} run {}, {}, {}: {}",
+        "{} run {}, {}, {}{counts}",
         markup.code(&record.experiment),
         record.id,
         markup.text(&words::minute(&record.created_at)),
         words::plural(analysis.blocks, "block"),
-        words::counts(&analysis.verdicts)
     );
     text.push_str(&format!(
         "\n{origin}\n\n{}\n",
@@ -29,7 +32,12 @@ pub fn document(run: &Run, markup: Markup) -> String {
     }
     let claims = verdicts(&analysis.verdicts, "Claim", words::outcome, markup);
     let checks = verdicts(&analysis.checks, "Check", words::check_outcome, markup);
-    for table in [claims, checks, treatments(run, markup)] {
+    for table in [
+        claims,
+        checks,
+        treatments(run, markup),
+        noise(analysis, markup),
+    ] {
         text.extend(table.map(|table| format!("\n{table}")));
     }
     for remark in analysis.warnings.iter().chain(&analysis.notes) {
@@ -100,6 +108,23 @@ fn treatments(run: &Run, markup: Markup) -> Option<String> {
         }
         false => Some(format!("{}{notes}{sentence}", table?)),
     }
+}
+
+/// How far twins lie apart.
+fn noise(analysis: &Analysis, markup: Markup) -> Option<String> {
+    let columns = [
+        Column::words("A/A twin"),
+        Column::words("by"),
+        Column::numbers("twin over original"),
+    ];
+    let row = |twin: &TwinSummary| {
+        vec![
+            markup.code(&twin.label),
+            markup.text(&metric_words(&twin.metric)),
+            markup.text(&format::ratio_interval(&twin.ratio)),
+        ]
+    };
+    table(&columns, analysis.twins.iter().map(row), markup)
 }
 
 /// `None` without a row.

@@ -1,28 +1,54 @@
-//! Verdicts as a JUnit report, which continuous integration shows.
+//! Verdicts or comparisons as a JUnit report, which continuous integration shows.
 
 use super::sanitize::sanitize;
 use super::words;
 use crate::claim::Run;
-use crate::claim::model::{Outcome, Verdict};
+use crate::claim::model::{Analysis, Comparison, Outcome, Relation, Verdict};
+use crate::claim::regression::is_regression;
 use crate::format;
+
+/// A test case.
+struct Case {
+    name: String,
+    result: CaseResult,
+    /// What was measured, in a line.
+    figures: String,
+}
+
+/// A failure has a message and a type.
+enum CaseResult {
+    Passed,
+    Failed(String, &'static str),
+    Skipped(String),
+}
 
 /// Writes the claims of a run as one test suite (the XML of the JUnit task of
 /// Apache Ant, as Jenkins and GitLab read it): a refuted claim is a failure,
 /// one that is inconclusive or not testable is skipped, each with its reason
-/// and figures.
+/// and figures. Without claims, comparisons are the cases: a regression past the run's
+/// limit is a failure, what is undecided is skipped.
 pub fn junit(run: &Run) -> Result<String, String> {
+    let limit = run.stored.experiment.run.regression_limit;
     let (run, analysis) = (&run.stored.run, &run.analysis);
-    if analysis.verdicts.is_empty() {
-        let reason = "its experiment has no claim";
+    let cases: Vec<Case> = match analysis.verdicts.as_slice() {
+        [] => {
+            let judged = analysis.comparisons.iter().filter(|one| one.is_judged);
+            judged.map(|one| compared(one, analysis, limit)).collect()
+        }
+        verdicts => verdicts.iter().map(judged).collect(),
+    };
+    if cases.is_empty() {
+        let reason = "it has no claim and compares nothing";
         return Err(super::does_not_apply("JUnit's XML", run.id, reason));
     }
-    let outcomes = || analysis.verdicts.iter().map(|one| one.outcome);
-    let count = |wanted| outcomes().filter(|one| *one == wanted).count();
+    let count = |is_meant: fn(&CaseResult) -> bool| {
+        cases.iter().filter(|one| is_meant(&one.result)).count()
+    };
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
-        analysis.verdicts.len(),
-        count(Outcome::Refuted),
-        count(Outcome::Inconclusive) + count(Outcome::NotTestable)
+        cases.len(),
+        count(|result| matches!(result, CaseResult::Failed(..))),
+        count(|result| matches!(result, CaseResult::Skipped(_)))
     );
     // Without a fraction and zone, as the schema of Jenkins wants it.
     let timestamp = run.created_at.get(..19).unwrap_or_default();
@@ -47,30 +73,73 @@ pub fn junit(run: &Run) -> Result<String, String> {
         ));
     }
     text.push_str("    </properties>\n");
-    for verdict in &analysis.verdicts {
-        text.push_str(&case(verdict, &name));
-    }
+    text.extend(cases.iter().map(|one| written(one, &name)));
     text.push_str("  </testsuite>\n</testsuites>\n");
     Ok(text)
 }
 
-fn case(verdict: &Verdict, suite: &str) -> String {
+fn judged(verdict: &Verdict) -> Case {
+    let outcome = words::outcome(verdict.outcome);
+    let message = match verdict.reason.is_empty() {
+        true => outcome.to_owned(),
+        false => format!("{outcome}: {}", verdict.reason),
+    };
+    Case {
+        name: verdict.id.clone(),
+        figures: figures(verdict),
+        result: match verdict.outcome {
+            Outcome::Supported => CaseResult::Passed,
+            Outcome::Refuted => CaseResult::Failed(message, "refuted"),
+            Outcome::Inconclusive | Outcome::NotTestable => CaseResult::Skipped(message),
+        },
+    }
+}
+
+fn compared(one: &Comparison, analysis: &Analysis, limit: Option<f64>) -> Case {
+    let metric = &analysis.metrics[&one.metric];
+    let [new, old] = [one.treatment, one.reference].map(|index| &analysis.treatments[index].label);
+    let noise = one.noise(analysis);
+    let past = limit.unwrap_or_default().max(noise.unwrap_or_default());
+    let change = words::change(one.relation, &one.ratio, metric);
+    let noise = noise.map_or_else(String::new, |noise| {
+        format!("; A/A twins lie within {}", format::percent(noise))
+    });
+    let blocks = words::plural(analysis.blocks, "block");
+    let is_failed = is_regression(&one.ratio, one.relation, metric.better, past);
+    Case {
+        name: format!("{new}: {}", one.metric),
+        figures: format!("{new} over {old}: {change}{noise}; {blocks}"),
+        result: match one.relation {
+            _ if is_failed => {
+                let message = format!("{change}, wholly past {}", format::percent(past));
+                CaseResult::Failed(message, "regression")
+            }
+            Relation::Undecided => {
+                let reason = one
+                    .reason
+                    .as_deref()
+                    .unwrap_or("the interval decides nothing");
+                CaseResult::Skipped(format!("undecided: {reason}"))
+            }
+            _ => CaseResult::Passed,
+        },
+    }
+}
+
+fn written(case: &Case, suite: &str) -> String {
     let head = format!(
         "    <testcase classname=\"{suite}\" name=\"{}\" time=\"0\">\n",
-        escape(&verdict.id)
+        escape(&case.name)
     );
-    let message = escape(&match verdict.reason.is_empty() {
-        true => words::outcome(verdict.outcome).to_owned(),
-        false => format!("{}: {}", words::outcome(verdict.outcome), verdict.reason),
-    });
-    let figures = escape(&figures(verdict));
-    let result = match verdict.outcome {
-        Outcome::Supported => String::new(),
-        Outcome::Refuted => {
-            format!("      <failure message=\"{message}\" type=\"refuted\">{figures}</failure>\n")
-        }
-        Outcome::Inconclusive | Outcome::NotTestable => {
-            format!("      <skipped message=\"{message}\"/>\n")
+    let figures = escape(&case.figures);
+    let result = match &case.result {
+        CaseResult::Passed => String::new(),
+        CaseResult::Failed(message, kind) => format!(
+            "      <failure message=\"{}\" type=\"{kind}\">{figures}</failure>\n",
+            escape(message)
+        ),
+        CaseResult::Skipped(message) => {
+            format!("      <skipped message=\"{}\"/>\n", escape(message))
         }
     };
     format!("{head}{result}      <system-out>{figures}</system-out>\n    </testcase>\n")

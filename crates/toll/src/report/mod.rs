@@ -5,6 +5,7 @@
 //! not; this module formats, orders and groups. It does no I/O either: text and
 //! bytes are returned, and `cmd` prints and writes them.
 
+pub mod benchmark_formats;
 pub mod benchstat;
 pub mod compare;
 mod comparison;

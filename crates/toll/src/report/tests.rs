@@ -142,7 +142,7 @@ fn hostile_markdown_adds_no_cell_and_no_tag() {
     );
     for line in text.lines().filter(|line| line.starts_with('|')) {
         let cells = line.replace("\\|", "").matches('|').count();
-        assert!(cells == 6 || cells == 5, "{line}");
+        assert!((4..=6).contains(&cells), "{line}");
     }
 }
 

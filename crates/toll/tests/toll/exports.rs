@@ -268,7 +268,10 @@ fn a_format_that_does_not_apply_says_so_and_keeps_no_other_from_being_written() 
         "h.json",
     ];
     let errors = bench.fails(2, &[&["export", "last"][..], &files].concat());
-    has(&errors, &["JUnit's XML: its experiment has no claim"]);
+    has(
+        &errors,
+        &["JUnit's XML: it has no claim and compares nothing"],
+    );
     assert!(bench.path("c.csv").exists() && bench.path("h.json").exists());
     assert!(!bench.path("j.xml").exists());
     // A run of which every trial failed has no times.

@@ -10,6 +10,7 @@ mod architecture;
 mod baselines;
 mod bisect;
 mod children;
+mod ci;
 mod cli;
 mod clock;
 mod cluster;

@@ -11,7 +11,7 @@ use super::Purpose;
 use crate::cmd::Failure;
 use crate::cmd::baseline::{BaselineArguments, parse_name};
 use crate::cmd::export::{RunExports, Schema};
-use crate::cmd::gate::GateArguments;
+use crate::cmd::gate::{GateArguments, why_no_ratio};
 use crate::cmd::output;
 use crate::spec::quantity::{parse_duration, parse_share};
 use crate::spec::{Experiment, LevelOverride, parse_override};
@@ -237,6 +237,9 @@ pub(in crate::cmd) struct RunArguments {
     /// Show no progress
     #[arg(short = 'q', long)]
     pub quiet: bool,
+    /// How a run goes on that was interrupted.
+    #[arg(skip = "`toll run --resume` goes on")]
+    pub how_to_go_on: &'static str,
 }
 
 impl RunArguments {
@@ -257,9 +260,12 @@ impl RunArguments {
     /// Checks that files for one run are not asked for with several, nor a
     /// report of claims where there are none.
     pub fn check_files(&self, runs: usize, experiment: &Experiment) -> anyhow::Result<()> {
-        if self.exports.junit.is_some() && experiment.claim_family().next().is_none() {
+        if self.exports.junit.is_some()
+            && experiment.claim_family().next().is_none()
+            && let Some(reason) = why_no_ratio(experiment)
+        {
             bail!(Failure::Usage(format!(
-                "cannot write JUnit's XML of {}: it has no claim",
+                "cannot write JUnit's XML of {}: it has no claim, and {reason}",
                 experiment.name
             )));
         }
@@ -325,6 +331,9 @@ impl RunArguments {
         }
         if let Some(limit) = self.trial_timeout {
             run.trial_timeout_s = Some(limit.as_secs_f64());
+        }
+        if let Some(limit) = self.gate.regression_limit() {
+            run.regression_limit = Some(limit);
         }
     }
 

@@ -164,7 +164,7 @@ impl<'a> Conclusion<'a> {
     pub fn finish(mut self, ending: Ending) -> anyhow::Result<ExitCode> {
         self.let_signals_end();
         if self.runs.is_empty() {
-            return ended(ending);
+            return ended(ending, self.arguments);
         }
         let trouble = self.trouble.take();
         // Reported at the end, so that all else is shown first.
@@ -177,7 +177,7 @@ impl<'a> Conclusion<'a> {
         };
         let compared = self.against.compare(self.store, &self.runs)?;
         self.show_all(&compared)?;
-        let code = ended(ending)?;
+        let code = ended(ending, self.arguments)?;
         trouble.map_or(Ok(()), Err)?;
         exported?;
         if code == ExitCode::SUCCESS {
@@ -286,14 +286,15 @@ fn require_all_commands(runs: &[Run]) -> anyhow::Result<()> {
     )
 }
 
-fn ended(ending: Ending) -> anyhow::Result<ExitCode> {
+fn ended(ending: Ending, arguments: &RunArguments) -> anyhow::Result<ExitCode> {
     match ending {
         Ending::Complete => Ok(ExitCode::SUCCESS),
         Ending::Failed(failure) => Err(failure),
         Ending::Interrupted(signal) => {
-            output::note(
-                "interrupted; everything measured so far is kept: `toll run --resume` goes on",
-            );
+            output::note(&format!(
+                "interrupted; everything measured so far is kept: {}",
+                arguments.how_to_go_on
+            ));
             Ok(exit_code_of(signal))
         }
     }

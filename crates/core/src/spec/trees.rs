@@ -1,0 +1,70 @@
+//! Making of an experiment a comparison of two work trees of a repository.
+
+use super::overrides::{LevelOverride, apply_levels};
+use super::{Experiment, Level, Selector, SpecError};
+use crate::plan::Plan;
+
+/// The factor that chooses a work tree, and what stands for its directory in commands.
+pub const TREE: &str = "tree";
+const PLACEHOLDER: &str = "{tree}";
+
+/// Names of the two sides, and of the directories below the one that holds both. They
+/// are of one length: a longer path moves the stack, and with it what a program takes.
+pub const SIDES: [&str; 2] = ["base", "head"];
+
+/// The least regression that fails where no other is named: small enough that one of 5 % is
+/// seen for sure, and above what the layout of a build changes (1 %).
+pub const REGRESSION_LIMIT: f64 = 0.03;
+
+impl Experiment {
+    /// Compares all commands with themselves in another work tree, all other levels
+    /// alike. Each has an A/A twin in the base's tree. `trees` holds both, under the names of
+    /// [`SIDES`]. What the experiment asks itself goes: its claims compare other things.
+    ///
+    /// Refused are commands that do the same for both.
+    pub fn compare_trees(&mut self, trees: &str) -> Result<(), SpecError> {
+        let wrong = |name: &str, message: String| SpecError {
+            origin: name.to_owned(),
+            line: None,
+            message,
+        };
+        let blind = |command: &&String| !command.contains(PLACEHOLDER);
+        if let Some(command) = self.workload.commands.values().find(blind) {
+            let why = format!(
+                "cannot tell base and head apart: {command} does not name {PLACEHOLDER}, the \
+                 directory of a commit"
+            );
+            return Err(wrong(&self.name, why));
+        }
+        self.ask_nothing();
+        let sides = LevelOverride {
+            name: TREE.into(),
+            levels: SIDES.map(Level::new).into(),
+            is_size: false,
+        };
+        apply_levels(self, &[sides])?;
+        self.workload
+            .replace(PLACEHOLDER, &format!("{trees}/{PLACEHOLDER}"));
+        let base = Selector::from([(TREE.to_owned(), Level::new(SIDES[0]))]);
+        self.reference = Some(base.clone());
+        self.without_twin = true;
+        let plan = Plan::new(self, 0).map_err(|why| wrong(&self.name, why))?;
+        self.without_twin = false;
+        let bases = plan.treatments.iter().filter(|one| one.matches(&base));
+        self.twins = bases.map(|one| one.levels.clone()).collect();
+        Ok(())
+    }
+
+    /// Drops what an experiment asks and shows by itself.
+    pub(super) fn ask_nothing(&mut self) {
+        self.claims.clear();
+        self.derived.clear();
+        self.tables.clear();
+        self.figures.clear();
+        self.advice.clear();
+        self.platforms.clear();
+        self.report = None;
+        self.twins.clear();
+        self.reference = None;
+    }
+}
