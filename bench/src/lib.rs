@@ -4,10 +4,11 @@
 //! Comparisons of commands are experiments of `toll`'s own: the `.toml` files beside
 //! this package. Here is what these run (`bench-hyperfine`, `bench-parts`, `bench-trace`,
 //! `bench-work`), what simulates runs of the built-in ones (`bench-replay`), searches
-//! (`bench-bisect`) and fleets (`bench-fleet-statistics`), and what runs inside of guests
+//! (`bench-bisect`), calls of `toll ci` (`bench-ci`) and fleets (`bench-fleet-statistics`), and what runs inside of guests
 //! (`power_cut`).
 
 pub mod bisect;
+pub mod ci;
 pub mod power_cut;
 pub mod process;
 pub mod replay;
