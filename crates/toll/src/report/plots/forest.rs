@@ -155,9 +155,10 @@ impl Places<'_> {
                 let (from, to) = ((8.0, y - half), (self.on.width - 8.0, y + half));
                 marks.push(area(from, to, LIGHT.grid, 0.4));
             }
-            let [low, high] =
-                [1.0 - verdict.margin, 1.0 + verdict.margin].map(|side| verdict.threshold * side);
-            if low >= self.axis.ends.0 && high <= self.axis.ends.1 {
+            let (left, right) = self.axis.ends;
+            let [low, high] = [1.0 - verdict.margin, 1.0 + verdict.margin]
+                .map(|side| (verdict.threshold * side).clamp(left, right));
+            if low < high {
                 let from = (self.on.map_x(low), y - half);
                 let to = (self.on.map_x(high), y + half);
                 marks.push(area(from, to, LIGHT.reference, 0.28));
