@@ -13,7 +13,7 @@ LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
-SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/debian-root tools/install-prerequisites \
+SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/build-book tools/debian-root tools/install-prerequisites \
 	tools/install-python-packages tools/kernel-check tools/make-deb tools/same-code tools/test
 
 .PHONY: help
@@ -204,6 +204,11 @@ uninstall: ## Remove what install installed; runs and reports stay
 .PHONY: deb
 deb: build ## Pack what install installs as a Debian package
 	@tools/make-deb $(or $(CARGO_TARGET_DIR),target)/debian $(RELEASE)
+
+.PHONY: book
+book: ## Build the chapters and the reference as a site, in target/book
+	$(CARGO) build --release -p toll
+	tools/build-book $(RELEASE)/toll $(or $(CARGO_TARGET_DIR),target)/book
 
 .PHONY: clean
 clean: ## Remove everything that was built

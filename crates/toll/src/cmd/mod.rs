@@ -11,6 +11,8 @@ mod compare;
 mod completions;
 mod count;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod empty_region;
 mod export;
 mod failure;
