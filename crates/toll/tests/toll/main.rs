@@ -9,6 +9,7 @@ mod ahead;
 mod architecture;
 mod baselines;
 mod bisect;
+mod book;
 mod children;
 mod ci;
 mod cli;
