@@ -8,13 +8,18 @@ CARGO ?= cargo
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release
 
+# What is built for use names neither this directory nor the user's: two builds of one
+# commit are the same, wherever they are made.
+build run bench-bisect bench-fleet-statistics replay: export CARGO_BUILD_RUSTFLAGS = \
+	--remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+
 BIN = $(DESTDIR)$(PREFIX)/bin
 LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
 SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/build-book tools/debian-root tools/install-prerequisites \
-	tools/install-python-packages tools/kernel-check tools/make-deb tools/same-code tools/test
+	tools/install-python-packages tools/kernel-check tools/make-package tools/same-code tools/test
 
 .PHONY: help
 help: ## Print this help
@@ -201,9 +206,33 @@ uninstall: ## Remove what install installed; runs and reports stay
 	rm -rf $(SHARE)/toll/kernel
 	-rmdir $(LIBEXEC) $(SHARE)/toll 2>/dev/null
 
+PACKAGES = $(or $(CARGO_TARGET_DIR),target)/packages
+
+.PHONY: dist
+dist: build ## Pack what install installs as a tarball, in target/packages
+
 .PHONY: deb
-deb: build ## Pack what install installs as a Debian package
-	@tools/make-deb $(or $(CARGO_TARGET_DIR),target)/debian $(RELEASE)
+deb: build ## Pack the same as a Debian package
+
+.PHONY: rpm
+rpm: build ## Pack the same as an RPM package
+
+.PHONY: wheel
+wheel: build ## Pack the same as a wheel, for pip
+
+dist deb rpm wheel:
+	@tools/make-package $@ $(PACKAGES) $(RELEASE)
+
+.PHONY: dist-check
+dist-check: ## Build the tarball of the last commit in two directories, and compare; a quarter of an hour
+	rm -rf target/dist-check
+	for place in one another/place; do \
+		git clone --quiet . target/dist-check/$$place && \
+		env -u CARGO_TARGET_DIR $(MAKE) -C target/dist-check/$$place dist || exit; \
+	done
+	cmp target/dist-check/one/target/packages/*.tar.gz \
+		target/dist-check/another/place/target/packages/*.tar.gz
+	@echo "the two tarballs are the same"
 
 .PHONY: book
 book: ## Build the chapters and the reference as a site, in target/book

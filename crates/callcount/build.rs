@@ -11,11 +11,14 @@ use std::process::Command;
 fn main() {
     let out = std::env::var_os("OUT_DIR").expect("Cargo says where");
     let object = Path::new(&out).join("count_calls.o");
+    let manifest = std::env::var("CARGO_MANIFEST_DIR").expect("Cargo says where");
     println!("cargo::rerun-if-changed=bpf");
     let status = Command::new("clang")
         .args([
             "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra",
         ])
+        // Its debugging information names files, by paths that are the same everywhere.
+        .arg(format!("-ffile-prefix-map={manifest}=."))
         // Debian has the headers of <linux/types.h> in a directory of the machine's.
         .arg("-I/usr/include/x86_64-linux-gnu")
         .args([

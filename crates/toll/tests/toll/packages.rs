@@ -1,4 +1,4 @@
-//! The Debian package, installed in a clean root and used there.
+//! Packages: each is installed offline in an empty root, used there, and removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +10,9 @@ use crate::common::{Bench, Ran, TOLL, has_program, is_root, skip, source_tree};
 const ENTER: &str = "mount --bind \"$1\" \"$1\" && cd \"$1\" && mount -t proc proc proc && \
                      mount -t sysfs -o ro sys sys && mount --rbind /dev dev && \
                      exec chroot . /bin/bash -c \"$2\"";
+
+/// The shortest list of prices.
+const PRICES: &str = "prices -q -r 1 --row 'empty system call'";
 
 fn ran(command: &mut Command) -> Ran {
     let output = command.output().expect("the program starts");
@@ -23,13 +26,9 @@ fn ran(command: &mut Command) -> Ran {
 /// A fresh root directory, unpacked from the cached archive; `None` with the
 /// reason told if this machine can make none.
 fn clean_root(bench: &Bench) -> Option<PathBuf> {
-    for program in ["debootstrap", "dpkg-deb", "make", "strip", "tar", "unshare"] {
-        if !has_program(program) {
-            skip(&format!(
-                "{program} is missing; tools/install-prerequisites test installs it"
-            ));
-            return None;
-        }
+    let programs = ["debootstrap", "dpkg-deb", "make", "strip", "tar", "unshare"];
+    if !has_programs(&programs) {
+        return None;
     }
     if !is_root() {
         skip("only root can make a root directory");
@@ -66,15 +65,18 @@ fn clean_root(bench: &Bench) -> Option<PathBuf> {
     Some(root)
 }
 
-/// Packs the programs that the tests were built with.
-fn package(bench: &Bench) -> PathBuf {
+/// Packs the programs that the tests were built with, twice: the same bytes come out.
+fn package(bench: &Bench, kind: &str) -> PathBuf {
     let programs = Path::new(TOLL).parent().expect("it lies in a directory");
-    let mut pack = Command::new(source_tree().join("tools/make-deb"));
-    let packed = ran(pack.arg(bench.path("packages")).arg(programs));
-    assert_eq!(packed.code, Some(0), "{packed:#?}");
-    let path = PathBuf::from(packed.stdout.trim());
-    assert!(path.is_file(), "{packed:#?}");
-    path
+    let [one, other] = ["packages", "again"].map(|directory| {
+        let mut pack = Command::new(source_tree().join("tools/make-package"));
+        let packed = ran(pack.arg(kind).arg(bench.path(directory)).arg(programs));
+        assert_eq!(packed.code, Some(0), "{packed:#?}");
+        PathBuf::from(packed.stdout.trim())
+    });
+    let [is, was] = [&one, &other].map(|path| std::fs::read(path).expect("it was packed"));
+    assert!(is == was, "{} differs from its twin", one.display());
+    one
 }
 
 /// Runs a line of shell in the clean root.
@@ -112,14 +114,124 @@ fn paths(root: &Path) -> Vec<String> {
     listed.lines().map(str::to_owned).collect()
 }
 
+/// Whether all these programs are there; tells it if one is not.
+fn has_programs(names: &[&str]) -> bool {
+    let missing = names.iter().find(|name| !has_program(name));
+    if let Some(name) = missing {
+        skip(&format!(
+            "{name} is missing; tools/install-prerequisites test installs it"
+        ));
+    }
+    missing.is_none()
+}
+
+/// Runs a line of shell in the test's directory, in which `$root` is the empty root and
+/// `$package` the package; toll finds nothing but what is installed with it.
+#[track_caller]
+fn shell(bench: &Bench, package: &Path, line: &str) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-euc", line]).envs(bench.environment());
+    command.env_remove("TOLL_PROBE").env_remove("TOLL_STORE");
+    command
+        .env("root", bench.path("root"))
+        .env("package", package);
+    let ran = ran(command.current_dir(bench.path(".")));
+    assert_eq!(ran.code, Some(0), "{line}: {ran:#?}");
+    ran.stdout
+}
+
+/// Uses the toll that is installed in a directory.
+#[track_caller]
+fn uses(bench: &Bench, package: &Path, programs: &str) {
+    let version = shell(bench, package, &format!("{programs}/toll --version"));
+    assert_eq!(version, format!("toll {}\n", env!("CARGO_PKG_VERSION")));
+    let prices = shell(bench, package, &format!("{programs}/toll {PRICES}"));
+    assert!(prices.contains("empty system call"), "{prices}");
+}
+
+/// Installs a package in an empty root, uses it there and removes it.
+fn round_trip(kind: &str, install: &str, programs: &str, remove: &str) {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("root")).expect("the test's directory takes files");
+    let package = package(&bench, kind);
+    shell(&bench, &package, install);
+    uses(&bench, &package, programs);
+    for file in [
+        "man/man1/toll.1.gz",
+        "toll/kernel/Makefile",
+        "doc/toll/LICENSE-MIT",
+    ] {
+        let line = format!("test -s {programs}/../share/{file}");
+        shell(&bench, &package, &line);
+    }
+
+    shell(&bench, &package, remove);
+    let left = shell(&bench, &package, "find $root ! -type d -o -name '*toll*'");
+    assert_eq!(left, "", "what is left of {kind}");
+}
+
 #[test]
-fn a_package_installs_and_works_in_a_clean_root_and_its_removal_leaves_nothing() {
+fn a_tarball_unpacks_and_works_anywhere() {
+    if has_programs(&["make", "strip", "tar"]) {
+        round_trip(
+            "dist",
+            "tar -C $root -xf $package",
+            "$root/toll-*/bin",
+            "rm -r $root/toll-*",
+        );
+    }
+}
+
+#[test]
+fn an_rpm_package_installs_and_works_and_its_removal_leaves_nothing() {
+    if !has_programs(&["make", "rpm", "rpmbuild", "strip"]) {
+        return;
+    }
+    if !is_root() {
+        return skip("only root can install an RPM package");
+    }
+    // The books lie beside the root, so that it is empty afterwards.
+    let rpm = "rpm --root $root --dbpath /books";
+    round_trip(
+        "rpm",
+        &format!("{rpm} --initdb; {rpm} --install $package"),
+        "$root/usr/bin",
+        &format!("{rpm} --erase toll; rm -r $root/books"),
+    );
+}
+
+#[test]
+fn a_wheel_installs_and_works_and_its_removal_leaves_nothing() {
+    const PYTHON: &str = "/usr/bin/python3";
+    for module in ["ensurepip", "wheel"] {
+        let found = ran(Command::new(PYTHON).args(["-c", &format!("import {module}")]));
+        if found.code != Some(0) {
+            return skip(
+                "tools/install-prerequisites test installs python3-venv and python3-wheel",
+            );
+        }
+    }
+    if has_programs(&["make", "strip"]) {
+        // The environment itself is no part of the package.
+        round_trip(
+            "wheel",
+            "/usr/bin/python3 -m venv venv; find venv ! -type d | sort >before; \
+             venv/bin/pip install -q --no-index $package",
+            "venv/bin",
+            "venv/bin/pip uninstall -q -y toll-cli; \
+             find venv ! -type d ! -name '*.pyc' | sort >after; grep -v 'pyc$' before | cmp - after",
+        );
+    }
+}
+
+#[test]
+fn a_package_of_debian_installs_and_works_in_a_clean_root_and_its_removal_leaves_nothing() {
     let bench = Bench::new();
     let Some(root) = clean_root(&bench) else {
         return;
     };
     let before = paths(&root);
-    std::fs::copy(package(&bench), root.join("tmp/toll.deb")).expect("the root takes files");
+    std::fs::copy(package(&bench, "deb"), root.join("tmp/toll.deb")).expect("the root takes files");
     inside(&root, "dpkg -i /tmp/toll.deb");
 
     let version = inside(&root, "toll --version");
@@ -133,6 +245,7 @@ fn a_package_installs_and_works_in_a_clean_root_and_its_removal_leaves_nothing()
     let document = run.find("\n{").expect("a document follows");
     let document: serde_json::Value = serde_json::from_str(&run[document..]).expect("it is JSON");
     assert_eq!(document["trials"][0]["state"], "completed");
+    inside(&root, &format!("{home} toll {PRICES}"));
     let moved = inside(
         &root,
         "echo moved | meow; head -c 4096 /dev/zero | timewrite /tmp/out; prime_user 10",
