@@ -28,7 +28,7 @@ help: ## Print this help
 .PHONY: run
 run: ## Build toll, list what this machine charges, and judge all claims in the quick profile
 	@tools/install-prerequisites run
-	$(CARGO) build --release -p toll -p toll-probe
+	$(CARGO) build --release -p toll-cli -p toll-probe
 	@# Guests come last: until then no kernel is needed.
 	$(RELEASE)/toll run --profile quick --build-kernels
 
@@ -45,7 +45,7 @@ FUZZ_SECONDS ?= 600
 
 .PHONY: fuzz
 fuzz: ## Try mutated experiments, documents and messages for FUZZ_SECONDS (600) a target
-	TOLL_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test -p toll --test fuzz -- --nocapture --test-threads=1
+	TOLL_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test -p toll-cli --test fuzz -- --nocapture --test-threads=1
 
 # Where benches write what came out, and with which profile they run.
 BENCH_OUT ?= bench/results
@@ -166,8 +166,8 @@ check: ## Check formatting, lints, documentation and shell scripts
 .PHONY: bless
 bless: ## Write snapshots and schema anew after an intended change
 	$(CARGO) build --workspace
-	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll --lib
-	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll --test toll -- cli:: exchange::published_schemas
+	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll-cli --lib
+	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll-cli --test toll -- cli:: exchange::published_schemas
 
 .PHONY: install
 install: build ## Install below PREFIX (/usr/local): programs, manual page, completions
@@ -222,6 +222,13 @@ wheel: build ## Pack the same as a wheel, for pip
 
 dist deb rpm wheel:
 	@tools/make-package $@ $(PACKAGES) $(RELEASE)
+
+# Those that users install by cargo, and what these need.
+CRATES = --workspace --exclude toll-bench --exclude device --exclude meow --exclude primes --exclude timewrite
+
+.PHONY: crates
+crates: ## Pack the crates as they are published, in target/package
+	$(CARGO) package --no-verify $(CRATES) $(CRATES_OPTIONS)
 
 .PHONY: dist-check
 dist-check: ## Build the tarball of the last commit in two directories, and compare; a quarter of an hour

@@ -6,7 +6,9 @@ use std::path::Path;
 fn main() {
     // Asked when it runs: the tree may have moved since this program was built.
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where");
-    let shared = Path::new(&manifest).join("../../kernel/common");
+    // In the tree this is a link, in a published crate a directory.
+    let shared = Path::new(&manifest).join("kernel-common").canonicalize();
+    let shared = shared.expect("the shared sources lie beside this program's");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", shared.display());
     let mut build = cc::Build::new();

@@ -17,7 +17,9 @@ const FILES: &[(&str, &[&str])] = &[
 
 fn main() {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where");
-    let kernel = Path::new(&manifest).join("../../kernel");
+    // In the tree this is a link, in a published crate a directory.
+    let kernel = Path::new(&manifest).join("kernel").canonicalize();
+    let kernel = kernel.expect("the kernel's sources lie beside this program's");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", kernel.display());
 

@@ -28,7 +28,7 @@ macro_rules! builtin {
             name: $name,
             toml: include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
-                "/../../experiments/",
+                "/experiments/",
                 $name,
                 "/experiment.toml"
             )),

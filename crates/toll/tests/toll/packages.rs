@@ -225,6 +225,32 @@ fn a_wheel_installs_and_works_and_its_removal_leaves_nothing() {
 }
 
 #[test]
+fn crates_have_all_that_is_compiled_into_them() {
+    if !has_programs(&["cargo", "make", "tar"]) {
+        return;
+    }
+    let bench = Bench::new();
+    let home = std::env::var("HOME").expect("cargo has a home");
+    let line = format!(
+        "export HOME={home}; make -s -C {} crates \
+         CRATES_OPTIONS=\"--allow-dirty --offline --target-dir $PWD\"; \
+         for crate in package/*.crate; do tar -tf $crate; done",
+        source_tree().display()
+    );
+    let files = shell(&bench, Path::new(""), &line);
+    let version = env!("CARGO_PKG_VERSION");
+    for file in [
+        "toll-cli-VERSION/kernel/Makefile",
+        "toll-core-VERSION/experiments/prices/experiment.toml",
+        "toll-probe-VERSION/kernel-common/count_primes_core.c",
+        "toll-callcount-VERSION/bpf/count_calls.c",
+    ] {
+        let file = file.replace("VERSION", version);
+        assert!(files.lines().any(|line| line == file), "{file}: {files}");
+    }
+}
+
+#[test]
 fn a_package_of_debian_installs_and_works_in_a_clean_root_and_its_removal_leaves_nothing() {
     let bench = Bench::new();
     let Some(root) = clean_root(&bench) else {
