@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request};
+use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request, WIRE_VERSION};
 
 use super::answer::{Answer, End};
 use super::{Interrupt, PrestartedProbe};
@@ -51,7 +51,8 @@ pub struct Probe {
 
 impl Probe {
     /// Finds the probe: `TOLL_PROBE`, else beside this program, else under
-    /// `../libexec/toll` of it.
+    /// `../libexec/toll` of it. One that was not asked for by name has to be of this
+    /// program's version.
     pub fn find() -> Result<Self, String> {
         if let Some(path) = std::env::var_os("TOLL_PROBE").map(PathBuf::from) {
             return match path.is_file() {
@@ -70,13 +71,35 @@ impl Probe {
             directory.join("../libexec/toll/toll-probe"),
         ];
         match places.iter().find(|path| path.is_file()) {
-            Some(path) => Ok(Self { path: path.clone() }),
+            Some(path) => {
+                let probe = Self { path: path.clone() };
+                probe.check_version().map(|()| probe)
+            }
             None => Err(format!(
                 "cannot find toll-probe: it is not beside {}; build the whole workspace, or set \
                  TOLL_PROBE to its path",
                 own.display()
             )),
         }
+    }
+
+    /// An update that replaced one of the two programs only would measure other work than
+    /// this program believes.
+    fn check_version(&self) -> Result<(), String> {
+        let path = self.path.display();
+        let own = env!("CARGO_PKG_VERSION");
+        let wanted = format!("toll-probe {own} (wire version {WIRE_VERSION})");
+        let output = Command::new(&self.path).arg("--version").output();
+        let output = output.map_err(|error| format!("cannot start {path}: {error}"))?;
+        let told = String::from_utf8_lossy(&output.stdout);
+        let told = told.lines().next().unwrap_or("a program without a version");
+        if told == wanted {
+            return Ok(());
+        }
+        Err(format!(
+            "cannot use {path}: it is {told}, and toll {own} needs {wanted}; install both anew \
+             from one package"
+        ))
     }
 
     pub fn path(&self) -> &Path {

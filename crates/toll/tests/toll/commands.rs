@@ -430,3 +430,29 @@ fn a_probe_that_is_missing_is_a_missing_prerequisite() {
     assert_eq!(output.status.code(), Some(5), "{errors}");
     has(&errors, &["toll-probe", "TOLL_PROBE"]);
 }
+
+#[test]
+fn a_probe_of_another_version_is_refused_before_anything_is_measured() {
+    let bench = Bench::new();
+    let alone = bench.path("toll");
+    crate::common::copy_program(crate::common::TOLL.as_ref(), &alone);
+    let probe = bench.write(
+        "toll-probe",
+        "#!/bin/sh\necho 'toll-probe 0.0.9 (wire version 1)'\n",
+    );
+    crate::common::make_executable(&probe);
+    let output = std::process::Command::new(&alone)
+        .args(["run", "-r", "1", "true"])
+        .envs(bench.environment())
+        .env_remove("TOLL_PROBE")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{errors}");
+    let versions = [
+        "it is toll-probe 0.0.9 (wire version 1)",
+        "from one package",
+    ];
+    has(&errors, &versions);
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}

@@ -20,6 +20,9 @@ use crate::environment::process;
 /// The program that is many programs.
 const BUSYBOX: &str = "busybox";
 
+/// How a program begins that the kernel starts without another.
+const ELF: &[u8] = b"\x7fELF";
+
 /// What the size of a file in an archive can be.
 const FILE_BYTES_MAX: u64 = u32::MAX as u64;
 
@@ -34,6 +37,7 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
     // What the first process has for its standard streams.
     archive.entry("/dev/console", MODE_CHARACTER_DEVICE, (5, 1), b"");
     archive.entry("/dev/null", MODE_CHARACTER_DEVICE, (1, 3), b"");
+    check_probe(&spec.probe)?;
     archive.host_file("/init", &spec.probe)?;
     for module in &spec.kernel.modules {
         let name = format!("{MODULES_DIRECTORY}/{}", file_name(module));
@@ -74,6 +78,21 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
+/// A kernel whose init needs libraries that are not there ends in a panic, which names no
+/// reason.
+fn check_probe(path: &Path) -> Result<(), String> {
+    let is_dynamic = fs::read(path).is_ok_and(|elf| has_interpreter(&elf));
+    match is_dynamic {
+        false => Ok(()),
+        true => Err(format!(
+            "cannot start a guest: {} is linked dynamically, and guests have no libraries; \
+             install toll from a package, or build it with \
+             RUSTFLAGS='-C target-feature=+crt-static' and --target",
+            path.display()
+        )),
+    }
+}
+
 fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
 }
@@ -82,7 +101,8 @@ fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
 /// of the programs that it is.
 fn static_busybox() -> Option<(PathBuf, Vec<String>)> {
     let program = process::find(BUSYBOX)?;
-    if !is_static(&fs::read(&program).ok()?) {
+    let content = fs::read(&program).ok()?;
+    if !content.starts_with(ELF) || has_interpreter(&content) {
         return None;
     }
     let list = process::run(&program.to_string_lossy(), &["--list".as_ref()]).ok()?;
@@ -97,11 +117,11 @@ pub fn shell_obstacle() -> Option<String> {
     static_busybox().is_none().then(|| missing.to_owned())
 }
 
-/// Whether an ELF program names no interpreter (`PT_INTERP`, elf(5)). The linker puts
+/// Whether an ELF program names an interpreter (`PT_INTERP`, elf(5)). The linker puts
 /// its path, such as `/lib64/ld-linux-x86-64.so.2`, behind the program headers.
-fn is_static(elf: &[u8]) -> bool {
+fn has_interpreter(elf: &[u8]) -> bool {
     let beginning = &elf[..elf.len().min(4096)];
-    elf.starts_with(b"\x7fELF") && !beginning.windows(4).any(|bytes| bytes == b"/ld-")
+    elf.starts_with(ELF) && beginning.windows(4).any(|bytes| bytes == b"/ld-")
 }
 
 /// An archive in the making.
@@ -202,11 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn a_program_with_an_interpreter_is_not_static() {
-        assert!(!is_static(b"#!/bin/sh\n"));
-        assert!(is_static(
+    fn a_program_with_an_interpreter_cannot_be_the_init_of_a_guest() {
+        assert!(!has_interpreter(b"#!/bin/sh\n"));
+        assert!(!has_interpreter(
             &[b"\x7fELF", &[0; 5000][..], b"/ld-linux"].concat()
         ));
-        assert!(!is_static(b"\x7fELF\0\0/lib64/ld-linux-x86-64.so.2\0"));
+        let dynamic = b"\x7fELF\0\0/lib64/ld-linux-x86-64.so.2\0";
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), dynamic).unwrap();
+        let refused = check_probe(file.path()).unwrap_err();
+        assert!(refused.contains("linked dynamically"), "{refused}");
+        fs::write(file.path(), b"\x7fELF\0\0").unwrap();
+        assert_eq!(check_probe(file.path()), Ok(()));
     }
 }
