@@ -9,6 +9,7 @@ pub mod count;
 pub mod explain;
 pub mod fleet;
 pub mod format;
+pub mod history;
 pub mod plan;
 pub mod run;
 pub mod spec;

@@ -98,14 +98,17 @@ pub struct Judged {
 }
 
 impl Judged {
-    fn differs(&self) -> bool {
+    /// Whether a difference is shown.
+    pub fn differs(&self) -> bool {
         !matches!(self.relation, Relation::Same | Relation::Undecided)
     }
 }
 
 /// How long to look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
+    /// Probability that a verdict is wrong.
+    pub error: f64,
     /// Blocks of a comparison of two versions, at most.
     pub comparison_blocks: usize,
     /// Blocks of the search between them, at most.
@@ -117,6 +120,7 @@ impl Limits {
     pub fn of(versions: usize) -> Self {
         let halvings = versions.max(2).ilog2() as usize + 1;
         Self {
+            error: ALPHA,
             comparison_blocks: 80,
             search_blocks: 20 * halvings,
         }
@@ -330,7 +334,7 @@ impl Bisection {
         if logs.is_empty() {
             return None;
         }
-        let confidence = confidence(stage);
+        let confidence = self.confidence(stage);
         let interval = stopped_interval(&logs, confidence, self.looks(stage));
         let relation = match interval.reaches(confidence) {
             true => relation(&interval, MARGIN_MIN.ln_1p(), self.better),
@@ -352,8 +356,17 @@ impl Bisection {
     fn looks(&self, stage: Stage) -> Looks {
         let last = self.limits.comparison_blocks;
         let looks = |first| Looks { first, last };
-        let enough = |first: &usize| values_needed(confidence(stage), looks(*first)) <= *first;
+        let enough = |first: &usize| values_needed(self.confidence(stage), looks(*first)) <= *first;
         looks((1..last).find(enough).unwrap_or(last))
+    }
+
+    /// Confidence of the verdicts of a stage.
+    fn confidence(&self, stage: Stage) -> f64 {
+        let error = self.limits.error;
+        match stage {
+            Stage::Confirmation(attempt) => 1.0 - error / 2.0_f64.powi(attempt as i32 + 1),
+            _ => 1.0 - error,
+        }
     }
 
     /// Log-ratios over a gap in the blocks of a stage.
@@ -368,14 +381,6 @@ impl Bisection {
 fn value(block: &Block, place: usize) -> Option<f64> {
     let found = block.iter().find(|(one, _)| *one == place)?;
     Some(found.1)
-}
-
-/// Confidence of the verdicts of a stage.
-fn confidence(stage: Stage) -> f64 {
-    match stage {
-        Stage::Confirmation(attempt) => 1.0 - ALPHA / 2.0_f64.powi(attempt as i32 + 1),
-        _ => 1.0 - ALPHA,
-    }
 }
 
 #[cfg(test)]

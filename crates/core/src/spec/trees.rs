@@ -2,7 +2,7 @@
 
 use super::overrides::{LevelOverride, apply_levels};
 use super::{Experiment, Level, Selector, SpecError};
-use crate::plan::Plan;
+use crate::plan::{Plan, Treatment};
 
 /// The factor that chooses a work tree, and what stands for its directory in commands.
 pub const TREE: &str = "tree";
@@ -15,6 +15,27 @@ pub const SIDES: [&str; 2] = ["base", "head"];
 /// The least regression that fails where no other is named: small enough that one of 5 % is
 /// seen for sure, and above what the layout of a build changes (1 %).
 pub const REGRESSION_LIMIT: f64 = 0.03;
+
+/// The name of what a treatment measures, whatever the commit: the command and what else
+/// varies. `None` for the base of a comparison of two commits.
+pub fn benchmark_name(experiment: &Experiment, treatment: &Treatment) -> Option<String> {
+    let reference = experiment.reference.as_ref();
+    let Some(base) = reference.and_then(|reference| reference.get(TREE)) else {
+        return Some(treatment.label.clone());
+    };
+    let is_base = treatment.levels.get(TREE) == Some(base);
+    let named = experiment.factors.iter().filter(|factor| {
+        let varies = factor.levels.len() > 1 || factor.name == "command";
+        varies && factor.name != TREE
+    });
+    let levels = named.filter_map(|factor| treatment.levels.get(&factor.name));
+    let levels: Vec<&str> = levels.map(|level| level.text.as_str()).collect();
+    let name = match levels.is_empty() {
+        true => experiment.name.clone(),
+        false => levels.join(" "),
+    };
+    (!is_base).then_some(name)
+}
 
 impl Experiment {
     /// Compares all commands with themselves in another work tree, all other levels

@@ -19,6 +19,7 @@ mod failure;
 mod fleet;
 mod gate;
 mod guest;
+mod history;
 mod import;
 mod kernel;
 mod list;
@@ -110,6 +111,8 @@ enum Verb {
     Ci(Box<WithStore<ci::CiArguments>>),
     /// Find the commit of a git history that made a command slower, or quicker
     Bisect(WithStore<bisect::BisectArguments>),
+    /// Keep what commits took, and find where it changed
+    History(WithStore<history::HistoryVerb>),
     /// Measure on many machines, and tell where claims hold
     #[command(subcommand)]
     Fleet(fleet::FleetVerb),
@@ -179,6 +182,7 @@ pub fn main() -> ExitCode {
         Verb::Doctor(verb) => verb.run(store, doctor::run),
         Verb::Ci(verb) => verb.run(store, ci::run),
         Verb::Bisect(verb) => verb.run(store, bisect::run),
+        Verb::History(verb) => verb.run(store, history::run),
         Verb::Selftest(verb) => verb.run(store, selftest::run),
         Verb::Kernel(KernelArguments {
             verb: KernelVerb::Ab(verb),

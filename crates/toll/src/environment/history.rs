@@ -142,7 +142,7 @@ impl Repository {
     }
 
     /// Whether commits are missing since they were not fetched.
-    fn is_shallow(&self) -> bool {
+    pub fn is_shallow(&self) -> bool {
         let told = self.git(&["rev-parse", "--is-shallow-repository"]);
         told.is_ok_and(|told| told == "true")
     }
@@ -153,7 +153,7 @@ impl Repository {
         Ok(listed.lines().map(str::to_owned).collect())
     }
 
-    fn version(&self, hash: &str) -> Result<Version, String> {
+    pub fn version(&self, hash: &str) -> Result<Version, String> {
         let told = self.git(&["log", "-1", "--format=%H%n%an <%ae>%n%as%n%s", hash])?;
         let mut lines = told.lines().map(str::to_owned);
         let mut next = || lines.next().unwrap_or_default();

@@ -20,6 +20,7 @@ pub mod interfaces;
 pub mod kernel;
 mod memory;
 mod memory_limit;
+pub mod notes;
 pub mod paths;
 mod process;
 pub mod program_files;

@@ -18,3 +18,4 @@ mod table;
 
 pub use dataset::write;
 pub use read::read;
+pub use run_tables::machine_id;

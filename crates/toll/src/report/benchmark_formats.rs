@@ -6,7 +6,7 @@ use super::does_not_apply;
 use super::sanitize::sanitize;
 use crate::claim::Run;
 use crate::claim::model::{Estimate, TreatmentSummary};
-use crate::spec::trees::TREE;
+use crate::spec::trees::benchmark_name;
 
 /// What github-action-benchmark reads as `customSmallerIsBetter`, or as
 /// `customBiggerIsBetter` where more is better: see its README.
@@ -46,41 +46,20 @@ pub fn bencher(run: &Run) -> Result<String, String> {
 
 /// By benchmark the median of the main metric. Of two commits, the newer one counts.
 fn medians(run: &Run, format: &str) -> Result<impl Iterator<Item = (String, Estimate)>, String> {
-    let analysis = &run.analysis;
-    let of_trees = run.stored.experiment.reference.as_ref();
-    let base = of_trees.and_then(|reference| reference.get(TREE));
-    let is_shown = |one: &&TreatmentSummary| {
-        let is_base = base.is_some_and(|base| one.levels.get(TREE) == Some(&base.text));
-        one.twin_of.is_none() && !is_base
-    };
+    let Run { stored, analysis } = run;
     let median = |one: &TreatmentSummary| {
+        let name = benchmark_name(&stored.experiment, &stored.treatments[one.index])?;
         let estimate = one.estimates.get(&analysis.primary_metric)?;
-        let name = match base {
-            Some(_) => benchmark_name(run, one),
-            None => one.label.clone(),
-        };
         Some((sanitize(&name), estimate.median))
     };
-    let shown = analysis.treatments.iter().filter(is_shown);
-    let medians: Vec<(String, Estimate)> = shown.filter_map(median).collect();
+    let own = analysis
+        .treatments
+        .iter()
+        .filter(|one| one.twin_of.is_none());
+    let medians: Vec<(String, Estimate)> = own.filter_map(median).collect();
     match medians.is_empty() {
-        true => Err(does_not_apply(format, run.stored.run.id, "it has no value")),
+        true => Err(does_not_apply(format, stored.run.id, "it has no value")),
         false => Ok(medians.into_iter()),
-    }
-}
-
-/// A name that does not depend on the commit: the command, and what else varies.
-fn benchmark_name(run: &Run, treatment: &TreatmentSummary) -> String {
-    let experiment = &run.stored.experiment;
-    let named = experiment.factors.iter().filter(|factor| {
-        let varies = factor.levels.len() > 1 || factor.name == "command";
-        varies && factor.name != TREE
-    });
-    let levels = named.filter_map(|factor| treatment.levels.get(&factor.name));
-    let levels: Vec<&str> = levels.map(String::as_str).collect();
-    match levels.is_empty() {
-        true => experiment.name.clone(),
-        false => levels.join(" "),
     }
 }
 

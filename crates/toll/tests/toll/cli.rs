@@ -11,6 +11,7 @@ const VERBS: &[&str] = &[
     "fleet",
     "import",
     "compare",
+    "history",
     "baseline",
     "prices",
     "observe",

@@ -37,6 +37,7 @@ mod guest_commands;
 mod guest_count;
 mod guest_pair;
 mod guest_runs;
+mod history;
 mod hostile;
 mod kernel;
 mod kernel_ab;

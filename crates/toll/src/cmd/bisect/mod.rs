@@ -2,7 +2,7 @@
 
 mod kernels;
 mod measure;
-mod show;
+pub(super) mod show;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,10 +12,11 @@ use clap::Args;
 
 use super::run::{exit_code_of, listen};
 use super::{Failure, output};
-use crate::bisect::{Bisection, Ending, Limits, Next, Stage};
+use crate::bisect::{Bisection, Ending, Judged, Limits, Next, Stage};
 use crate::claim::better_side;
 use crate::environment::history::{BuildFailure, Repository, Version};
 use crate::environment::paths;
+use crate::store::Store;
 use crate::trial::{Interrupt, RunLock};
 use measure::{Measured, Measurements};
 
@@ -40,22 +41,22 @@ Everything measured is kept as runs (see `toll list`). The same command line goe
 pub(super) struct BisectArguments {
     /// A commit without the change and a later one with it
     #[arg(value_name = "GOOD..BAD", value_parser = parse_range)]
-    range: (String, String),
+    pub range: (String, String),
     /// Command to measure, with {tree} for the directory of a commit; with --kernel
     /// one of the guest
-    command: String,
+    pub command: String,
     /// Git repository
     #[arg(long, value_name = "DIR", default_value = ".")]
-    tree: PathBuf,
+    pub tree: PathBuf,
     /// Command that builds a commit, run in its directory by sh
     #[arg(long, value_name = "COMMAND")]
-    build: Option<String>,
+    pub build: Option<String>,
     /// Boot each commit, a Linux kernel, and run the command under it
     #[arg(long, conflicts_with = "build")]
-    kernel: bool,
+    pub kernel: bool,
     /// Metric to compare [default: duration_ns; with --kernel path_length_instructions]
     #[arg(long, value_name = "NAME")]
-    metric: Option<String>,
+    pub metric: Option<String>,
 }
 
 impl BisectArguments {
@@ -69,7 +70,7 @@ impl BisectArguments {
     }
 
     /// Refuses a command that does the same for every commit.
-    fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> anyhow::Result<()> {
         let names_tree = self.command.contains(measure::TREE);
         let why = match (self.kernel, names_tree) {
             (false, false) => format!(
@@ -116,6 +117,34 @@ pub(super) fn run(arguments: &BisectArguments, store: &Path) -> anyhow::Result<E
     search.run()
 }
 
+/// Compares two commits as the ends of a range, whatever lies between them, with a
+/// probability of a wrong verdict. `None` if a signal ended it.
+pub(super) fn compare_ends(
+    arguments: &BisectArguments,
+    repository: &Repository,
+    versions: &[Version; 2],
+    error: f64,
+    store: &mut Store,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Judged>> {
+    let measurements = Measurements::new(arguments, repository, versions, store)?;
+    let mut search = Search {
+        arguments,
+        repository,
+        versions,
+        measurements,
+        interrupt: interrupt.clone(),
+    };
+    let limits = Limits {
+        error,
+        ..Limits::of(1)
+    };
+    let found = search.search(limits);
+    let removed = repository.remove_built(arguments.build.as_deref());
+    removed.unwrap_or_else(|why| output::note(&format!("warning: {why}")));
+    Ok(found?.and_then(|(bisection, _)| bisection.ends()))
+}
+
 struct Search<'a> {
     arguments: &'a BisectArguments,
     repository: &'a Repository,
@@ -127,17 +156,31 @@ struct Search<'a> {
 impl Search<'_> {
     fn run(&mut self) -> anyhow::Result<ExitCode> {
         let last = self.versions.len() - 1;
-        let experiment = self.measurements.experiment(&[0, last], 1)?;
+        // What cannot be compared is refused before anything is told.
+        self.measurements.experiment(&[0, last], 1)?;
         output::line(&show::heading(self.versions, self.arguments.metric()))?;
-        let better = better_side(&experiment, self.arguments.metric());
-        let mut bisection = Bisection::new(last, better, Limits::of(last));
-        loop {
-            if let Some(signal) = self.interrupt.signal() {
+        match self.search(Limits::of(last))? {
+            Some((bisection, ending)) => self.conclude(&bisection, &ending),
+            None => {
+                let signal = self.interrupt.signal().expect("only a signal ends it");
                 output::note("interrupted; the same command goes on");
-                return Ok(exit_code_of(signal));
+                Ok(exit_code_of(signal))
+            }
+        }
+    }
+
+    /// Measures until it is decided, or until a signal comes.
+    fn search(&mut self, limits: Limits) -> anyhow::Result<Option<(Bisection, Ending)>> {
+        let last = self.versions.len() - 1;
+        let experiment = self.measurements.experiment(&[0, last], 1)?;
+        let better = better_side(&experiment, self.arguments.metric());
+        let mut bisection = Bisection::new(last, better, limits);
+        loop {
+            if self.interrupt.signal().is_some() {
+                return Ok(None);
             }
             match bisection.next() {
-                Next::Done(ending) => return self.conclude(&bisection, &ending),
+                Next::Done(ending) => return Ok(Some((bisection, ending))),
                 Next::Measure {
                     stage,
                     places,

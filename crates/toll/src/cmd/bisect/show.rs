@@ -72,7 +72,7 @@ fn relation(relation: Relation) -> &'static str {
 }
 
 /// A ratio with its interval, from logarithms.
-fn ratio(logs: &Interval) -> String {
+pub(in crate::cmd) fn ratio(logs: &Interval) -> String {
     let natural = logs.map(f64::exp);
     if !natural.reaches(CONFIDENCE) {
         // Of few blocks the interval says less than it seems to.
