@@ -18,14 +18,17 @@ use crate::trial::Interrupt;
 pub(super) const NOTES: &str = "\
 Examples:
   toll ci --build make '{tree}/prog input'
-  toll ci --base v1.0 --build 'cargo build --release' benches.toml --fail-on regression=5%
-  toll ci --build make '{tree}/prog a' '{tree}/prog b' --export-markdown comment.md
+  toll ci --base v1.0 --build make benches.toml --fail-on regression=5%
+  toll ci --build make '{tree}/prog a' '{tree}/prog b' --export-markdown to.md
 
-Both commits are laid out and built beside the repository, whose own work tree is not touched. Each
-command runs in base, in head, and in base again, in random blocks. What lies between base and base
-is noise. The exit status is 3 only if a difference lies wholly past the limit of --fail-on
-(regression=3%) and past that noise. One error budget of 5 % holds for all commands together.
-In a file, a factor tree with the level \".\" stands for the directory; toll run takes that, too.";
+Both commits are laid out and built beside the repository, whose own work tree
+is not touched. Each command runs in base, in head, and in base again, in random
+blocks. What lies between base and base is noise. The exit status is 3 only if a
+difference lies wholly past the limit of --fail-on (regression=3%) and past that
+noise. One error budget of 5 % holds for all commands together.
+
+In a file, a factor tree with the level \".\" stands for the directory; toll run
+takes that, too.";
 
 const ITEMS_HELP: &str = "Commands to measure, with {tree} for the directory of a commit, or one \
     experiment file (*.toml) of such commands";
@@ -34,7 +37,10 @@ const ITEMS_HELP: &str = "Commands to measure, with {tree} for the directory of 
 const LINES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
-#[command(mut_arg("items", |items| items.help(ITEMS_HELP)))]
+#[command(mut_arg("items", |items| items.help(ITEMS_HELP).value_name("COMMAND|FILE")))]
+#[command(mut_arg("resume", |one| one.hide(true)), mut_arg("guest", |one| one.hide(true)))]
+#[command(mut_arg("build_kernels", |one| one.hide(true)))]
+#[command(mut_arg("reference", |one| one.hide(true)), mut_arg("baseline", |one| one.hide(true)))]
 pub(super) struct CiArguments {
     /// Commit to compare with [default: where HEAD left the default branch]
     #[arg(long, value_name = "REV")]
@@ -44,7 +50,7 @@ pub(super) struct CiArguments {
     head: Option<String>,
     /// Git repository
     #[arg(long, value_name = "DIR", default_value = ".")]
-    repository: PathBuf,
+    tree: PathBuf,
     /// Command that builds a commit, run in its directory by sh
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
@@ -64,7 +70,7 @@ pub(super) fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitC
     asked.check()?;
     asked.gate.or_regression(REGRESSION_LIMIT);
     let mut experiment = select(&mut asked)?;
-    let repository = Repository::open(&arguments.repository).map_err(Failure::Prerequisite)?;
+    let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
     let versions = arguments.versions(&repository).map_err(Failure::Usage)?;
     let trees = match &arguments.keep_trees {
         Some(directory) => WorkTrees::kept(directory),
@@ -137,8 +143,8 @@ impl CiArguments {
             && let Some(first) = changed.first()
         {
             return Err(format!(
-                "cannot compare HEAD: {} ({first}) differ from it; commit or stash the changes, or \
-                 name what to compare by --head HEAD",
+                "cannot compare HEAD: the work tree differs from it in {} ({first}); commit or stash \
+                 that, or name what to compare by --head HEAD",
                 plural(changed.len(), "file")
             ));
         }
