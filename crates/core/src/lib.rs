@@ -1,7 +1,7 @@
 //! What `toll` concludes, without input or output: experiment files ([`spec`]),
 //! their [`plan`], the records of a [`run`], estimates and verdicts ([`claim`]),
-//! why treatments differ ([`explain`]), the prices of a traced program ([`trace`]), and what
-//! many machines say together ([`fleet`]).
+//! why treatments differ ([`explain`]), the prices of a traced program ([`trace`]), what
+//! many machines say together ([`fleet`]), and what a submitted run is worth ([`grade`]).
 
 pub mod bisect;
 pub mod claim;
@@ -9,6 +9,7 @@ pub mod count;
 pub mod explain;
 pub mod fleet;
 pub mod format;
+pub mod grade;
 pub mod history;
 pub mod plan;
 pub mod run;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::explain::model::{
     ExplainedCount, ExplainedRow, Explanation, ProfilingOverhead, RowKind,
 };
+use crate::spec::BLOCKS_MAX;
 pub use crate::spec::{Better, ClaimDirection};
 pub use functions::{FunctionDifference, FunctionDifferences};
 pub use overall::Overall;
@@ -263,6 +264,29 @@ impl Verdict {
             ClaimDirection::Equal | ClaimDirection::Within => above.max(below),
         };
         factor.is_finite().then_some(factor)
+    }
+
+    /// Blocks after which the interval would no longer reach the claim's bound, if the
+    /// estimate stayed what it is: an interval narrows with the square root of their
+    /// number. `None` where the estimate lies on the bound, or there is none.
+    pub fn blocks_expected(&self) -> Option<usize> {
+        let measured = self.measured.as_ref()?;
+        let log = |of: f64, to: f64| (of / to).ln().abs();
+        let half_width = log(measured.high, measured.value).max(log(measured.value, measured.low));
+        let (below, above) = (
+            self.threshold / (1.0 + self.margin),
+            self.threshold * (1.0 + self.margin),
+        );
+        let bounds = match self.direction {
+            ClaimDirection::Less => [below; 2],
+            ClaimDirection::Greater => [above; 2],
+            ClaimDirection::Equal => [below, above],
+            ClaimDirection::Within => [self.threshold, self.threshold_high?],
+        };
+        let distance = bounds.map(|bound| log(measured.value, bound));
+        let distance = distance.into_iter().fold(f64::INFINITY, f64::min);
+        let blocks = (self.blocks as f64 * (half_width / distance).powi(2)).ceil();
+        (blocks <= f64::from(BLOCKS_MAX)).then_some(blocks as usize)
     }
 }
 

@@ -76,6 +76,11 @@ impl Plan {
         self.by_boot(order, &mut rng)
     }
 
+    /// The treatments of each question that a run is to answer.
+    pub fn compared(&self) -> &[Vec<usize>] {
+        &self.compared
+    }
+
     fn by_boot(&self, mut order: Vec<usize>, rng: &mut Rng) -> Vec<usize> {
         let boots: Vec<Option<Boot>> = self.treatments.iter().map(Treatment::boot).collect();
         if boots.iter().all(Option::is_none) {

@@ -49,7 +49,7 @@ pub use shown::{
     TableQuantity, TableRow,
 };
 pub use validate::{BLOCKS_MAX, Problem};
-pub use workload::{PerCommand, Shell, WorkloadSpec, shell};
+pub use workload::{NOWHERE, PerCommand, Shell, WorkloadSpec, shell};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;
@@ -278,7 +278,7 @@ impl Experiment {
     }
 
     /// All levels of all factors, each with the factor's name.
-    pub(crate) fn varied(&self) -> impl Iterator<Item = (&String, &Level)> {
+    pub fn varied(&self) -> impl Iterator<Item = (&String, &Level)> {
         self.factors
             .iter()
             .flat_map(|factor| factor.levels.iter().map(move |level| (&factor.name, level)))

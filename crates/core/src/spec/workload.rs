@@ -60,9 +60,17 @@ impl<T> PerCommand<T> {
     }
 
     fn all(&self) -> Vec<&T> {
+        self.named().into_iter().map(|(_, one)| one).collect()
+    }
+
+    /// Each with the name of its command; no name stands for all commands.
+    pub fn named(&self) -> Vec<(&str, &T)> {
         match self {
-            Self::Same(all) => vec![all],
-            Self::Each(each) => each.values().collect(),
+            Self::Same(all) => vec![("", all)],
+            Self::Each(each) => each
+                .iter()
+                .map(|(name, one)| (name.as_str(), one))
+                .collect(),
         }
     }
 
@@ -90,7 +98,7 @@ impl Default for PerCommand<BTreeMap<String, String>> {
 }
 
 /// Words of `input` and `output` for no file.
-pub(super) const NOWHERE: &str = "null";
+pub const NOWHERE: &str = "null";
 
 impl WorkloadSpec {
     /// Whether a command has the work directory's path put into it.

@@ -18,6 +18,7 @@ mod export;
 mod failure;
 mod fleet;
 mod gate;
+mod grade;
 mod guest;
 mod history;
 mod import;
@@ -85,8 +86,9 @@ impl<T: Args> WithStore<T> {
 
 const EXIT_CODES: &str = "\
 Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 3 a condition of --fail-on
-is met, 5 a prerequisite is missing, 6 a self-test found comparisons to be off, 129, 130 or 143
-interrupted by SIGHUP, SIGINT or SIGTERM, with everything measured so far kept.";
+is met or a submission fails, 4 a submission is undecided, 5 a prerequisite is missing, 6 a
+self-test found comparisons to be off, 129, 130 or 143 interrupted by SIGHUP, SIGINT or SIGTERM,
+with everything measured so far kept.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -104,6 +106,8 @@ enum Verb {
     Export(WithStore<export::ExportArguments>),
     /// Take in a run exported on another machine
     Import(WithStore<import::ImportArguments>),
+    /// Check submitted runs and their claims, by their data and by a run on this machine
+    Grade(WithStore<grade::GradeArguments>),
     /// Compare runs of different times or machines, one or several a side
     Compare(WithStore<compare::CompareArguments>),
     /// Compare a commit with its base: build both, run them in turn, fail on a regression
@@ -175,6 +179,7 @@ pub fn main() -> ExitCode {
         Verb::Report(verb) => verb.run(store, report::run),
         Verb::Export(verb) => verb.run(store, export::run),
         Verb::Import(verb) => verb.run(store, import::run),
+        Verb::Grade(verb) => verb.run(store, grade::run),
         Verb::Compare(verb) => verb.run(store, compare::run),
         Verb::Baseline(verb) => verb.run(store, baseline::run),
         Verb::Prices(verb) => verb.run(store, prices::run),

@@ -63,6 +63,11 @@ impl RunDocument {
 
     /// Reads a document and checks that it holds together.
     pub fn parse(text: &str) -> Result<StoredRun, StoreError> {
+        Self::parse_with_analysis(text).map(|(stored, _)| stored)
+    }
+
+    /// The same, with what the document says was concluded from the run.
+    pub fn parse_with_analysis(text: &str) -> Result<(StoredRun, Option<Analysis>), StoreError> {
         #[derive(Deserialize)]
         struct Head {
             format: Option<String>,
@@ -95,14 +100,15 @@ impl RunDocument {
             updated_at: document.trials.last().map(|last| last.started_at.clone()),
             ..document.run
         };
-        Ok(StoredRun {
+        let stored = StoredRun {
             run,
             experiment: document.experiment,
             treatments: document.treatments,
             trials: document.trials,
             boots: document.boots,
             profiles: document.profiles,
-        })
+        };
+        Ok((stored, document.analysis))
     }
 
     fn check(&self) -> Result<(), String> {

@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 use toll::store::exchange::RunDocument;
 use toll_core::fleet::model::FleetReport;
+use toll_core::grade::model::GradeReport;
 
 use crate::common::{Bench, has, list, source_tree};
 
 const SCHEMA: &str = "docs/schema/run.schema.json";
 const FLEET_SCHEMA: &str = "docs/schema/fleet.schema.json";
+const GRADE_SCHEMA: &str = "docs/schema/grade.schema.json";
 
 /// A bench with one run of two commands and a claim about them.
 fn bench_with_run() -> Bench {
@@ -32,6 +34,7 @@ fn published_schemas_are_those_of_the_code() {
     let schemas = [
         (SCHEMA, schemars::schema_for!(RunDocument)),
         (FLEET_SCHEMA, schemars::schema_for!(FleetReport)),
+        (GRADE_SCHEMA, schemars::schema_for!(GradeReport)),
     ];
     for (name, schema) in schemas {
         let schema = serde_json::to_value(schema).unwrap();

@@ -32,6 +32,7 @@ mod fleet_slurm;
 mod fleet_submit;
 mod full_disks;
 mod gate;
+mod grade;
 mod guest;
 mod guest_commands;
 mod guest_count;

@@ -22,10 +22,10 @@ use crate::trial::{RunLock, missing_kernels};
 use anyhow::bail;
 use conclude::{Conclusion, Ending};
 
-pub(super) use arguments::{RunArguments, WorkDirectories};
+pub(super) use arguments::{Profile, RunArguments, WorkDirectories};
 pub(super) use launch::{Launch, Launched, Purpose, launch, profile, random_seed, same_device};
 pub(super) use launch::{listen, resume as go_on};
-pub(super) use select::experiments as select;
+pub(super) use select::{experiments as select, named as named_experiment};
 
 /// Runs what the command line names, and shows what came out.
 pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {

@@ -29,10 +29,8 @@ pub(in crate::cmd) fn experiments(arguments: &RunArguments) -> anyhow::Result<Ve
         }
     }
     for item in &arguments.items {
-        if let Some(builtin) = builtin::find(item) {
-            experiments.push(crate::spec::parse(builtin.toml, builtin.name, profile)?);
-        } else if is_file(item) {
-            experiments.push(crate::plan::read(&read(item)?, item, profile)?);
+        if let Some(experiment) = named(item, profile)? {
+            experiments.push(experiment);
         } else {
             refuse_slip(item, arguments)?;
             commands.push(item.clone());
@@ -69,6 +67,15 @@ pub(in crate::cmd) fn experiments(arguments: &RunArguments) -> anyhow::Result<Ve
         }
     }
     Ok(experiments)
+}
+
+/// The experiment of this name, built in or in a file; `None` if the item is a command.
+pub(in crate::cmd) fn named(item: &str, profile: &str) -> anyhow::Result<Option<Experiment>> {
+    Ok(match builtin::find(item) {
+        Some(builtin) => Some(crate::spec::parse(builtin.toml, builtin.name, profile)?),
+        None if is_file(item) => Some(crate::plan::read(&read(item)?, item, profile)?),
+        None => None,
+    })
 }
 
 /// Refuses a command that is no program and nearly the name of an experiment. What the
