@@ -37,6 +37,7 @@ pub(super) fn check(
     checks.extend([
         times(stored),
         durations(stored),
+        rates(stored),
         copies(stored),
         verdicts(concluded, analysis, of_other_version),
     ]);
@@ -142,6 +143,54 @@ fn durations(stored: &StoredRun) -> DataCheck {
     check
 }
 
+/// Whether each trial's times, bytes and rates follow from one another.
+fn rates(stored: &StoredRun) -> DataCheck {
+    let mut check = made(
+        "rates",
+        "rates are computed from the bytes and times beside them",
+    );
+    let parsed = &stored.experiment.parsed_metrics;
+    let differing = host_trials(stored).filter(|trial| {
+        let column = |name: &str| {
+            let is_measured = !parsed.contains_key(name);
+            trial.samples.get(name).filter(|_| is_measured)
+        };
+        let (Some(durations), Some(per_byte)) = (column(DURATION), column("duration_per_byte_ns"))
+        else {
+            return false;
+        };
+        let mut bytes = trial
+            .samples
+            .iter()
+            .filter(|(name, _)| name.starts_with("bytes_"));
+        let is_of_bytes = bytes.clone().next().is_none()
+            || bytes.any(|(_, bytes)| are_products(per_byte, bytes, durations));
+        let seconds = vec![1e9; per_byte.len()];
+        let is_inverse = column("throughput_bytes_per_s")
+            .is_none_or(|throughput| are_products(per_byte, throughput, &seconds));
+        !(is_of_bytes && is_inverse)
+    });
+    let told = differing.map(|trial| {
+        format!(
+            "the rates of {} are not those of its times",
+            name(trial, stored)
+        )
+    });
+    check.contradictions = named(told.collect());
+    check
+}
+
+fn are_products(one: &[f64], other: &[f64], products: &[f64]) -> bool {
+    let factors = one.iter().zip(other);
+    let mut pairs = factors.zip(products);
+    pairs.all(|((one, other), product)| is_near(one * other, *product))
+}
+
+/// Whether two numbers differ in no more than their last digits.
+fn is_near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
+}
+
 /// Whether blocks are the same that cannot be.
 fn copies(stored: &StoredRun) -> DataCheck {
     let mut check = made(
@@ -201,7 +250,6 @@ fn verdicts(
 
 /// Whether two verdicts are the same; logarithms of other machines differ in last digits.
 fn is_same_verdict(one: &Verdict, other: &Verdict) -> bool {
-    let is_near = |one: f64, other: f64| (one - other).abs() <= 1e-9 * one.abs().max(other.abs());
     let is_same_interval = match (&one.measured, &other.measured) {
         (Some(one), Some(other)) => {
             let values = |interval: &Estimate| [interval.value, interval.low, interval.high];

@@ -252,12 +252,16 @@ fn workloads_of_toll_are_measured_without_being_allowed() {
         &bench.fails(2, "grade --measure submission.json"),
         &["  programs for method: system-cat"],
     );
-    let (bench, _) = submitted(&copies("'readv', 'byte'"), 8);
+    let (bench, mut document) = submitted(&copies("'readv', 'byte'"), 8);
     let ran = bench.run("grade --measure -q --time-budget 1s --json submission.json");
     has(&ran.stderr, &["which starts no program"]);
     let report: Value = serde_json::from_str(&ran.stdout).expect("it is JSON");
     assert_eq!(failed_checks(&report["files"][0]), Vec::<String>::new());
     assert_eq!(report["files"][0]["grade"]["here"]["run"]["id"], 2);
+    document["trials"][5]["samples"]["throughput_bytes_per_s"] = json!([1e9]);
+    document["analysis"] = json!(null);
+    bench.write("edited.json", &document.to_string());
+    assert_eq!(failed_checks(&graded(&bench, "edited.json", 3)), ["rates"]);
 }
 
 #[test]
