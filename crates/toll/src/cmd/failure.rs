@@ -15,7 +15,7 @@ pub enum Failure {
     Judged(String),
     /// Something that is needed is not there.
     Prerequisite(String),
-    /// A signal came before anything was measured; its number.
+    /// A signal came before there was a result; its number.
     Interrupted(i32),
 }
 
@@ -25,7 +25,7 @@ impl std::fmt::Display for Failure {
             Self::Usage(message) | Self::Judged(message) | Self::Prerequisite(message) => {
                 f.write_str(message)
             }
-            Self::Interrupted(_) => f.write_str("interrupted before anything was measured"),
+            Self::Interrupted(_) => f.write_str("interrupted before there was a result"),
         }
     }
 }

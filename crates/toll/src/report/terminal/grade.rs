@@ -69,8 +69,8 @@ fn detail(file: &GradedFile, grade: &Grade, style: Style) -> Text {
     let mut text = heading(&title, style);
     text += paragraph(&submitted, 0, Paint::Plain, style);
     text += paragraph(&here, 0, Paint::Plain, style);
-    text.gap();
     if !grade.claims.is_empty() {
+        text.gap();
         text += claims(&grade.claims, style);
     }
     text += data(grade, style);
