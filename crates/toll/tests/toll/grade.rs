@@ -203,9 +203,11 @@ fn what_is_unfinished_is_not_graded_as_complete() {
 
 #[test]
 fn no_command_of_a_submission_is_started_unless_that_is_allowed() {
-    let (bench, mut document) = submitted(&lab("1.2", ""), 8);
+    // A fixed parameter is filled in, too.
+    let own = lab("1.2", "").replace("{s}'\n", "{s}; {last}'\nlast = 'true'\n");
+    let (bench, mut document) = submitted(&own, 8);
     let touched = bench.path("touched");
-    let command = format!("touch {}; sleep {{s}}", touched.display());
+    let command = format!("touch {}; sleep {{s}}; {{last}}", touched.display());
     let workload = &mut document["experiment"]["workload"];
     workload["commands"][""] = json!(command);
     for around in ["setup", "prepare", "conclude", "cleanup"] {
@@ -213,7 +215,7 @@ fn no_command_of_a_submission_is_started_unless_that_is_allowed() {
     }
     workload["environment"] = json!({ "LD_PRELOAD": "evil.so" });
     bench.write("hostile.json", &document.to_string());
-    bench.write("own.toml", &lab("1.2", ""));
+    bench.write("own.toml", &own);
     for (options, status) in [
         ("", 0),
         ("--run 1", 0),

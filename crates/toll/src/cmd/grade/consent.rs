@@ -33,6 +33,10 @@ pub(super) fn started_by(experiment: &Experiment, origin: &str) -> Vec<String> {
         false => format!("{name} of {origin} starts"),
     }];
     lines.extend(programs.into_iter().map(|line| format!("  {line}")));
+    // Commands have both filled in.
+    for (name, level) in &experiment.workload.parameters {
+        lines.push(format!("  with {name} of {}", level.text));
+    }
     for factor in &experiment.factors {
         let levels: Vec<&str> = factor.levels.iter().map(|one| one.text.as_str()).collect();
         lines.push(format!("  with {} of {}", factor.name, levels.join(", ")));

@@ -22,14 +22,15 @@ use here::RunsHere;
 
 const NOTES: &str = "\
 Examples:
-  toll export last --json submission.json                      what a student hands in
-  toll grade submission.json                                   beside a run of this store
-  toll grade --experiment lab.toml --measure submission.json   measure the own copy here
-  toll grade --experiment lab.toml submissions/*.json          a line each, then details
+  toll export last --json ada.json                     what a student hands in
+  toll grade ada.json                                  beside a run of the store
+  toll grade --experiment lab.toml --measure ada.json  measure your copy here
+  toll grade --experiment lab.toml *.json              a line each, then details
 
-No command of a submission is run, unless --measure --run-submitted-commands asks for it.
-Exit status: 0 every claim holds, 3 a claim is refuted, data are contradicted or an experiment is
-changed, 4 a claim is undecided, 2 a file cannot be graded.";
+No program of a submission is started, unless --measure comes with
+--run-submitted-commands.
+Exit status: 0 every claim holds, 3 a claim is refuted, data are contradicted or
+an experiment is changed, 4 a claim is undecided, 2 a file cannot be graded.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
