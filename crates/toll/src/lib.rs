@@ -14,4 +14,6 @@ pub mod report;
 pub mod store;
 pub mod trial;
 
-pub use toll_core::{bisect, claim, count, explain, format, grade, history, plan, run, spec, trace};
+pub use toll_core::{
+    bisect, claim, count, explain, format, grade, history, plan, run, spec, trace,
+};
