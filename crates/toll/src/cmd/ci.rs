@@ -134,6 +134,13 @@ fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
     }
 }
 
+/// Shows how the build in a directory ended.
+pub(super) fn tell_last_of_build(directory: &Path) {
+    let told = last_of_build(directory, LINES_SHOWN);
+    let mut lines = told.iter();
+    lines.for_each(|line| output::note(&format!("  {line}")));
+}
+
 impl CiArguments {
     /// Base and head.
     fn versions(&self, repository: &Repository) -> Result<[Version; 2], String> {
@@ -186,9 +193,7 @@ impl CiArguments {
         let is_interrupted = || interrupt.signal().is_some();
         match run_build(command, &directory, &is_interrupted) {
             Err(BuildFailure::OfVersion(why)) => {
-                let told = last_of_build(&directory, LINES_SHOWN);
-                told.iter()
-                    .for_each(|line| output::note(&format!("  {line}")));
+                tell_last_of_build(&directory);
                 Err(anyhow!(
                     "cannot build {side} ({commit}) by {command}: {why}; the lines above are the \
                      last of its output"

@@ -201,7 +201,12 @@ impl Repository {
         if done.exists() {
             return Ok(());
         }
-        let laid_out = check_out(&self.directory, &version.hash, &directory);
+        // A build that was interrupted may have left half a file.
+        let removed = match directory.exists() {
+            true => std::fs::remove_dir_all(&directory).cannot("remove", &directory),
+            false => Ok(()),
+        };
+        let laid_out = removed.and_then(|()| check_out(&self.directory, &version.hash, &directory));
         laid_out.map_err(BuildFailure::Other)?;
         if let Some(command) = build {
             run_build(command, &directory, is_interrupted)?;

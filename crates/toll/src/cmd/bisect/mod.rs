@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use clap::Args;
 
+use super::ci::tell_last_of_build;
 use super::run::{exit_code_of, listen};
 use super::{Failure, output};
 use crate::bisect::{Bisection, Ending, Judged, Limits, Next, Stage};
@@ -231,6 +232,9 @@ impl Search<'_> {
                 Ok(()) => {}
                 Err(_) if is_interrupted() => return Ok(None),
                 Err(BuildFailure::OfVersion(why)) => {
+                    if self.is_end(*place) {
+                        tell_last_of_build(&self.repository.directory_of(version, build));
+                    }
                     return Ok(Some((*place, format!("it does not build: {why}"))));
                 }
                 Err(BuildFailure::Other(why)) => bail!("{why}"),
@@ -239,9 +243,13 @@ impl Search<'_> {
         Ok(None)
     }
 
+    fn is_end(&self, place: usize) -> bool {
+        place == 0 || place + 1 == self.versions.len()
+    }
+
     fn leave_out(&self, bisection: &mut Bisection, place: usize, why: &str) -> anyhow::Result<()> {
         let version = self.versions[place].short();
-        if place == 0 || place + 1 == self.versions.len() {
+        if self.is_end(place) {
             return Err(anyhow!(
                 "cannot measure {version}, an end of the range: {why}"
             ));
