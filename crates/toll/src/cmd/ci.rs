@@ -137,7 +137,7 @@ fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
 /// Shows how the build in a directory ended.
 pub(super) fn tell_last_of_build(directory: &Path) {
     let told = last_of_build(directory, LINES_SHOWN);
-    let mut lines = told.iter();
+    let lines = told.iter();
     lines.for_each(|line| output::note(&format!("  {line}")));
 }
 
