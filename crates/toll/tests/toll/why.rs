@@ -157,11 +157,17 @@ fn system_calls_of_commands_are_counted_without_those_of_the_probe() {
     assert_eq!(calls.count(), 2, "{counts:#?}");
     let line = "-r 2 -N --why 'dd if=big of=/dev/null bs=4k' 'dd if=small of=/dev/null bs=4k'";
     let ran = bench.measured(line);
-    let Some(counts) = counted(&ran["analysis"]["explanations"][0]) else {
+    let explanation = &ran["analysis"]["explanations"][0];
+    let Some(counts) = counted(explanation) else {
         return;
     };
-    is_exactly(&counts["page_cache_bytes"], 81918.0);
-    is_exactly(&counts["calls.read"], 19.0);
+    // So few calls take no longer than a busy machine's noise.
+    let is_big_slower = explanation["slower_label"]
+        .as_str()
+        .is_some_and(|label| label.contains("if=big"));
+    let sign = if is_big_slower { 1.0 } else { -1.0 };
+    is_exactly(&counts["page_cache_bytes"], sign * 81918.0);
+    is_exactly(&counts["calls.read"], sign * 19.0);
 }
 
 #[test]
