@@ -237,7 +237,8 @@ const INSTALL_CRATES: &str = r#"
             [ "${crate%-*}" = "$name" ] ||
                 set -- "$@" --config "patch.crates-io.${crate%-*}.path=\"$PWD/$crate\""
         done
-        cargo install -q --offline --debug --root "$root" --target-dir "$target" \
+        CARGO_BUILD_BUILD_DIR=$target cargo install -q --offline --debug --root "$root" \
+            --target-dir programs \
             --path "$name"-[0-9]* "$@"
     done"#;
 
@@ -248,7 +249,7 @@ fn crates_install_and_work_and_their_removal_leaves_no_program() {
     }
     let bench = Bench::new();
     let home = std::env::var("HOME").expect("cargo has a home");
-    // What was built of other crates serves here, too.
+    // What was built of other crates serves here, too; the programs that are under test stay.
     let target = Path::new(TOLL).ancestors().nth(3);
     let line = format!(
         "export HOME={home} tree={} target={}; {INSTALL_CRATES}",
