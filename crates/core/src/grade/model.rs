@@ -1,4 +1,4 @@
-//! What a grader is told of submitted runs.
+//! The result of grading submitted runs, as it is shown and exported.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

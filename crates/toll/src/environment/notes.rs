@@ -54,7 +54,7 @@ pub fn append(repository: &Repository, commit: &str, line: &str) -> Result<(), S
     let directory = repository.directory();
     let reference = format!("--ref={REF}");
     let note = ["notes", &reference, "append", "-m", line, commit];
-    // Where nobody has told git a name, as in CI, it would refuse.
+    // git refuses to commit without a user name, which CI often lacks.
     let unnamed = ["-c", "user.name=toll", "-c", "user.email=toll@localhost"];
     let is_named = git(directory, &["var", "GIT_COMMITTER_IDENT"]).is_ok();
     let before: &[&str] = if is_named { &[] } else { &unnamed };

@@ -157,7 +157,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn run(&mut self) -> anyhow::Result<ExitCode> {
         let last = self.versions.len() - 1;
-        // What cannot be compared is refused before anything is told.
+        // An invalid experiment ends the search before the heading is printed.
         self.measurements.experiment(&[0, last], 1)?;
         output::line(&show::heading(self.versions, self.arguments.metric()))?;
         match self.search(Limits::of(last))? {
