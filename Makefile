@@ -72,7 +72,7 @@ bench-cat: build ## Time meow beside other programs that copy a file, about an h
 bench-ci: build ## Simulate calls of toll ci with this machine's noise, some 10 minutes
 	rm -f target/ci.sqlite
 	LC_ALL=C $(RELEASE)/toll --store target/ci.sqlite run -q --no-html -r 400 -n one -n two -n three \
-		$(foreach copy,1 2 3,'dd if=/dev/zero of=/dev/null bs=64k count=12400 status=none')
+		$(foreach copy,1 2 3,'dd if=/dev/zero of=/dev/null bs=64k count=22000 status=none')
 	$(RELEASE)/toll --store target/ci.sqlite export last --json target/ci.json
 	$(RELEASE)/bench-ci target/ci.json --out $(BENCH_OUT) $(BENCH_OPTIONS)
 

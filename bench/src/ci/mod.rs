@@ -4,7 +4,7 @@
 //! consecutive blocks of it, for each benchmark from another place on, so that what lasts
 //! over blocks does so in the simulation, too. It is stopped and judged as a real one.
 
-use toll_core::claim::regression::is_regression;
+use toll_core::claim::regression::Regression;
 use toll_core::claim::{analyse, questions};
 use toll_core::plan::Plan;
 use toll_core::run::{RunRecord, RunStatus, StoredRun, TrialRecord};
@@ -120,11 +120,10 @@ pub fn simulate(record: &Record, case: Case, runs: usize, seed: u64) -> Outcomes
         };
         let seconds = draw(record, case, &plan, &mut stored, &mut rng);
         let analysis = analyse(&stored);
-        let is_failed = analysis.comparisons.iter().any(|one| {
-            let past = case.limit.max(one.noise(&analysis).unwrap_or_default());
-            let better = analysis.metrics[&one.metric].better;
-            one.is_judged && is_regression(&one.ratio, one.relation, better, past)
-        });
+        let is_failed = analysis
+            .comparisons
+            .iter()
+            .any(|one| one.is_judged && one.regression(&analysis, case.limit) == Regression::Yes);
         outcomes.runs += 1;
         outcomes.failed += usize::from(is_failed);
         outcomes.blocks.push(analysis.blocks as f64);
@@ -150,7 +149,7 @@ fn compared(case: Case) -> Experiment {
     experiment
         .compare_trees("/trees")
         .expect("all name the tree");
-    experiment.run.regression_limit = Some(case.limit);
+    experiment.decide_against(case.limit);
     experiment.run.time_budget_s = case.time_budget_s;
     experiment
 }

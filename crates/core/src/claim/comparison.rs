@@ -7,10 +7,9 @@ use toll_wire::guest::PATH_LENGTH;
 
 use super::context::AnalysisContext;
 use super::model::{Better, Comparison, Relation};
+use super::regression::{self, Regression};
 use super::summary::estimate;
-use super::{
-    ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall, regression, twin,
-};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall, twin};
 use crate::format;
 use crate::plan::{self, Treatment};
 use crate::spec::{Experiment, WorkloadKind};
@@ -174,6 +173,7 @@ impl Comparing<'_> {
             ratio: estimate(&interval.map(f64::exp)),
             relation,
             reason,
+            may_decide: has_enough && may_judge,
             is_judged: self.is_judged,
             functions: functions.flatten(),
         })
@@ -244,16 +244,19 @@ fn question(
     let interval = stopped_interval(&logs, confidence, context.looks());
     let is_enough = interval.reaches(confidence);
     let run = &context.experiment.run;
-    let twin = context.treatments.iter();
-    let mut twin = twin.filter(|one| one.twin_of == Some(reference) && one.index != treatment);
-    let twin = twin.next().filter(|_| run.regression_limit.is_some());
     let better = context.metric(metric).better;
     let limit = run.regression_limit.filter(|_| better != Better::Neither);
+    let noise = twin::of(metric, reference, context).map_or(0.0, |twin| twin.reach());
+    // Twins that lie within the limit have no say any more.
+    let is_twin_needed = limit.is_some_and(|limit| noise > limit);
+    let twin = context
+        .treatments
+        .iter()
+        .filter(|one| is_twin_needed && one.twin_of == Some(reference) && one.index != treatment);
     let is_decided = match limit {
         Some(limit) => {
-            let noise = || twin::of(metric, reference, context).map(|twin| twin.reach());
             let ratio = estimate(&interval.map(f64::exp));
-            regression::is_decided(&ratio, better, limit, noise().unwrap_or_default())
+            regression::judge(&ratio, better, limit, noise) != Regression::Undecided
         }
         None => relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither) != Relation::Undecided,
     };

@@ -78,12 +78,14 @@ pub struct Question {
 
 impl Question {
     /// Whether no further block is needed. A comparison that is as narrow as it must
-    /// be but not decided is worth going on for while `is_early`.
+    /// be but not decided is worth going on for while `is_early`. One that must be
+    /// decided needs nothing else.
     pub fn is_settled(&self, is_early: bool) -> bool {
         let is_narrow = self.half_width <= self.target;
         match self.outcome {
             Some(_) => self.is_decided || is_narrow,
-            None => is_narrow && (self.is_decided || !is_early && !self.must_be_decided),
+            None if self.must_be_decided => self.is_decided,
+            None => is_narrow && (self.is_decided || !is_early),
         }
     }
 }

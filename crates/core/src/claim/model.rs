@@ -15,6 +15,7 @@ mod shown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::regression::{self, Regression};
 pub use crate::explain::model::{
     ExplainedCount, ExplainedRow, Explanation, ProfilingOverhead, RowKind,
 };
@@ -382,6 +383,9 @@ pub struct Comparison {
     /// Why it says nothing, where that is known.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Whether the interval may decide anything: it has enough blocks, and its times are
+    /// not emulated.
+    pub may_decide: bool,
     /// Whether it counts: a metric that nobody named is only shown, and its
     /// interval holds for itself.
     pub is_judged: bool,
@@ -399,6 +403,16 @@ impl Comparison {
         let mut twins = analysis.twins.iter();
         let twin = twins.find(|one| one.label == *label && one.metric == self.metric)?;
         Some(twin.reach())
+    }
+
+    /// Whether it is worse by more than a limit, a share, and than its twins.
+    pub fn regression(&self, analysis: &Analysis, limit: f64) -> Regression {
+        let better = analysis.metrics[&self.metric].better;
+        let noise = self.noise(analysis).unwrap_or_default();
+        match self.may_decide {
+            true => regression::judge(&self.ratio, better, limit, noise),
+            false => Regression::Undecided,
+        }
     }
 }
 

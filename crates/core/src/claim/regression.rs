@@ -1,60 +1,75 @@
 //! Whether a ratio is a regression by more than a limit.
 
-use super::model::{Better, Estimate, Relation};
+use super::model::{Better, Estimate};
 
-/// Whether an interval lies wholly beyond a limit on the worse side.
-///
-/// `limit` is a share: at 0.05 a duration must be more than 1.05 times as long,
-/// a throughput less than 1/1.05 of what it was. The relation has been drawn
-/// before, so that noise, an interval of too few blocks and emulated times
-/// count here as they do there: what is not [`Relation::Worse`] is none.
-pub fn is_regression(ratio: &Estimate, relation: Relation, better: Better, limit: f64) -> bool {
-    let beyond = match better {
-        Better::Lower => ratio.low > 1.0 + limit,
-        Better::Higher => ratio.high < 1.0 / (1.0 + limit),
-        Better::Neither => false,
-    };
-    beyond && relation == Relation::Worse
+/// What is known of a regression past a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Regression {
+    /// The interval lies wholly below the limit on the worse side.
+    No,
+    /// It lies wholly past the limit, and past the noise.
+    Yes,
+    /// It does neither, or may not decide.
+    Undecided,
 }
 
-/// Whether an interval lies on one side of a limit: wholly below it on the worse side,
-/// or wholly past it and past what twins may lie apart (`noise`, a share).
-pub fn is_decided(ratio: &Estimate, better: Better, limit: f64, noise: f64) -> bool {
+/// Judges an interval that may decide. `limit` and `noise`, which is how far twins may lie
+/// apart, are shares: at 0.05 a duration must be more than 1.05 times as long, a throughput
+/// less than 1/1.05 of what it was.
+pub fn judge(ratio: &Estimate, better: Better, limit: f64, noise: f64) -> Regression {
     let is_below = match better {
         Better::Lower => ratio.high < 1.0 + limit,
         Better::Higher => ratio.low > 1.0 / (1.0 + limit),
         Better::Neither => true,
     };
-    is_below || is_regression(ratio, Relation::Worse, better, limit.max(noise))
+    match is_below {
+        true => Regression::No,
+        false if lies_past(ratio, better, limit.max(noise)) => Regression::Yes,
+        false => Regression::Undecided,
+    }
+}
+
+fn lies_past(ratio: &Estimate, better: Better, limit: f64) -> bool {
+    match better {
+        Better::Lower => ratio.low > 1.0 + limit,
+        Better::Higher => ratio.high < 1.0 / (1.0 + limit),
+        Better::Neither => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(low: f64, high: f64, better: Better, expected: bool) {
+    fn check(low: f64, high: f64, better: Better, expected: Regression) {
         let ratio = Estimate {
             value: low.midpoint(high),
             low,
             high,
             confidence: 0.95,
         };
-        let found = is_regression(&ratio, Relation::Worse, better, 0.05);
+        let found = judge(&ratio, better, 0.05, 0.03);
         assert_eq!(found, expected, "[{low}, {high}], {better:?} is better");
-        for other in [Relation::Undecided, Relation::Same, Relation::Better] {
-            assert!(!is_regression(&ratio, other, better, 0.05), "{other:?}");
-        }
+        let noisy = judge(&ratio, better, 0.05, 0.3);
+        let expected_noisy = match expected {
+            Regression::Yes => Regression::Undecided,
+            other => other,
+        };
+        assert_eq!(noisy, expected_noisy, "[{low}, {high}] among noise");
     }
 
     #[test]
-    fn only_an_interval_wholly_past_the_limit_on_the_worse_side_counts() {
-        check(1.051, 1.2, Better::Lower, true);
-        check(1.05, 1.2, Better::Lower, false);
-        check(1.01, 1.2, Better::Lower, false);
-        check(0.5, 0.6, Better::Lower, false);
-        check(0.9, 0.952, Better::Higher, true);
-        check(0.9, 0.953, Better::Higher, false);
-        check(1.2, 1.3, Better::Higher, false);
-        check(1.2, 1.3, Better::Neither, false);
+    fn an_interval_decides_if_it_lies_on_one_side_of_the_limit() {
+        use Regression::{No, Undecided, Yes};
+        check(1.051, 1.2, Better::Lower, Yes);
+        check(1.05, 1.2, Better::Lower, Undecided);
+        check(1.01, 1.2, Better::Lower, Undecided);
+        check(1.01, 1.049, Better::Lower, No);
+        check(0.5, 0.6, Better::Lower, No);
+        check(0.9, 0.952, Better::Higher, Yes);
+        check(0.9, 0.953, Better::Higher, Undecided);
+        check(0.953, 1.1, Better::Higher, No);
+        check(1.2, 1.3, Better::Higher, No);
+        check(1.2, 1.3, Better::Neither, No);
     }
 }

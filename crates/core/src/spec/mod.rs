@@ -208,6 +208,17 @@ impl RunSettings {
 }
 
 impl Experiment {
+    /// Has the run go on until its comparisons are decided against a limit, a share, or
+    /// its time ends. Claims keep their number of blocks.
+    pub fn decide_against(&mut self, limit: f64) {
+        /// A minute or more of commands of 20 ms, each in three copies.
+        const BLOCKS: u32 = 1000;
+        self.run.regression_limit = Some(limit);
+        if self.claims.is_empty() {
+            self.run.max_blocks = self.run.max_blocks.max(BLOCKS);
+        }
+    }
+
     /// Checks the experiment as a whole; needed only for one that was not made
     /// by [`parse`].
     pub fn check(&self) -> Result<(), String> {

@@ -8,7 +8,7 @@ use crate::claim::can_regress;
 use crate::claim::model::{
     Analysis, Estimate, Metric, Outcome, Relation, Replicates, RunComparison, Sessions,
 };
-use crate::claim::regression::is_regression;
+use crate::claim::regression::{Regression, judge};
 use crate::claim::work::Difference;
 use crate::format;
 use crate::plan::Plan;
@@ -57,10 +57,23 @@ pub(super) struct JudgedRatio {
     pub ratio: Option<Estimate>,
     /// What its interval says.
     pub relation: Relation,
+    /// Whether the limit is held against the interval; if not, the relation says all.
+    pub may_decide: bool,
     /// What is known of shifts between sessions, where the interval holds none of them.
     pub sessions: Option<Sessions>,
     /// How far apart two runs of the old side may lie in the same run, as a share.
     pub noise: f64,
+}
+
+impl JudgedRatio {
+    fn regression(&self, limit: f64) -> Regression {
+        let better = self.metric.1.better;
+        match (&self.ratio, self.relation) {
+            (Some(ratio), _) if self.may_decide => judge(ratio, better, limit, self.noise),
+            (_, Relation::Undecided) => Regression::Undecided,
+            _ => Regression::No,
+        }
+    }
 }
 
 impl GateArguments {
@@ -181,6 +194,7 @@ pub(super) fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
             ),
             ratio: Some(comparison.ratio),
             relation: comparison.relation,
+            may_decide: comparison.may_decide,
             sessions: None,
             noise: comparison.noise(analysis).unwrap_or_default(),
         })
@@ -199,6 +213,7 @@ pub(super) fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
             metric: (comparison.metric.clone(), comparison.described.clone()),
             ratio: one.ratio,
             relation: one.relation,
+            may_decide: one.relation == Relation::Worse,
             noise: 0.0,
         })
         .collect()
@@ -245,12 +260,10 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
     let mut undecided = 0;
     for one in ratios {
         let (name, metric) = &one.metric;
-        let is_met = one.ratio.is_some_and(|ratio| {
-            is_regression(&ratio, one.relation, metric.better, limit.max(one.noise))
-        });
-        worse += usize::from(is_met);
-        undecided += usize::from(one.relation == Relation::Undecided);
-        if let (true, Some(ratio)) = (is_met, &one.ratio) {
+        let regression = one.regression(limit);
+        worse += usize::from(regression == Regression::Yes);
+        undecided += usize::from(regression == Regression::Undecided);
+        if let (Regression::Yes, Some(ratio)) = (regression, &one.ratio) {
             output::note(&format!(
                 "regression: {}: {name}: {}, wholly past {}",
                 one.what,

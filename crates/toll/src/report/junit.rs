@@ -2,9 +2,9 @@
 
 use super::sanitize::sanitize;
 use super::words;
-use crate::claim::Run;
-use crate::claim::model::{Analysis, Comparison, Outcome, Relation, Verdict};
-use crate::claim::regression::is_regression;
+use crate::claim::model::{Analysis, Comparison, Outcome, Verdict};
+use crate::claim::regression::Regression;
+use crate::claim::{MARGIN_MIN, Run};
 use crate::format;
 
 /// A test case.
@@ -29,6 +29,7 @@ enum CaseResult {
 /// limit is a failure, what is undecided is skipped.
 pub fn junit(run: &Run) -> Result<String, String> {
     let limit = run.stored.experiment.run.regression_limit;
+    let limit = limit.unwrap_or(MARGIN_MIN);
     let (run, analysis) = (&run.stored.run, &run.analysis);
     let cases: Vec<Case> = match analysis.verdicts.as_slice() {
         [] => {
@@ -95,33 +96,32 @@ fn judged(verdict: &Verdict) -> Case {
     }
 }
 
-fn compared(one: &Comparison, analysis: &Analysis, limit: Option<f64>) -> Case {
+fn compared(one: &Comparison, analysis: &Analysis, limit: f64) -> Case {
     let metric = &analysis.metrics[&one.metric];
     let [new, old] = [one.treatment, one.reference].map(|index| &analysis.treatments[index].label);
     let noise = one.noise(analysis);
-    let past = limit.unwrap_or_default().max(noise.unwrap_or_default());
+    let past = limit.max(noise.unwrap_or_default());
     let change = words::change(one.relation, &one.ratio, metric);
     let noise = noise.map_or_else(String::new, |noise| {
         format!("; A/A twins lie within {}", format::percent(noise))
     });
     let blocks = words::plural(analysis.blocks, "block");
-    let is_failed = is_regression(&one.ratio, one.relation, metric.better, past);
     Case {
         name: format!("{new}: {}", one.metric),
         figures: format!("{new} over {old}: {change}{noise}; {blocks}"),
-        result: match one.relation {
-            _ if is_failed => {
+        result: match one.regression(analysis, limit) {
+            Regression::Yes => {
                 let message = format!("{change}, wholly past {}", format::percent(past));
                 CaseResult::Failed(message, "regression")
             }
-            Relation::Undecided => {
+            Regression::Undecided => {
                 let reason = one
                     .reason
                     .as_deref()
-                    .unwrap_or("the interval decides nothing");
+                    .unwrap_or("the interval reaches past the limit");
                 CaseResult::Skipped(format!("undecided: {reason}"))
             }
-            _ => CaseResult::Passed,
+            Regression::No => CaseResult::Passed,
         },
     }
 }

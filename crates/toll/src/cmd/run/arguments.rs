@@ -311,6 +311,10 @@ impl RunArguments {
 
     /// Puts the options that set how long a run goes on into an experiment.
     pub fn apply_limits(&self, experiment: &mut Experiment) {
+        // With a baseline, what counts is the comparison with the earlier run.
+        if let (Some(limit), None) = (self.gate.regression_limit(), &self.against.baseline) {
+            experiment.decide_against(limit);
+        }
         let run = &mut experiment.run;
         if let Some(blocks) = self.runs {
             (run.min_blocks, run.max_blocks) = (blocks, blocks);
@@ -331,9 +335,6 @@ impl RunArguments {
         }
         if let Some(limit) = self.trial_timeout {
             run.trial_timeout_s = Some(limit.as_secs_f64());
-        }
-        if let Some(limit) = self.gate.regression_limit() {
-            run.regression_limit = Some(limit);
         }
     }
 
