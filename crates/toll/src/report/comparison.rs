@@ -55,11 +55,12 @@ pub fn metrics(run: &Run) -> Vec<&str> {
     metrics
 }
 
-/// The treatments by some metrics, of which the first decides; or the list of
+/// The treatments by the metrics of a run, of which the first decides; or the list of
 /// differences of a run that made many comparisons.
-pub fn table(analysis: &Analysis, metrics: &[&str]) -> ComparisonTable {
+pub fn table(run: &Run) -> ComparisonTable {
+    let (analysis, metrics) = (&run.analysis, &metrics(run)[..]);
     if !analysis.overall.is_empty() {
-        return differences::list(analysis);
+        return differences::list(analysis, run.stored.experiment.run.regression_limit);
     }
     let treatments = || {
         analysis

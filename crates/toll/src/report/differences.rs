@@ -1,30 +1,38 @@
 //! The differences between sides that were compared many times over: the same list
 //! for the terminal, the page and Markdown.
 
-use std::collections::BTreeSet;
-
 use super::comparison::{ComparisonRow, ComparisonTable};
 use super::words;
 use crate::claim::metric_words;
 use crate::claim::model::{
     Analysis, Comparison, Estimate, FunctionDifference, FunctionDifferences, Overall, Relation,
 };
+use crate::claim::regression::Regression;
 use crate::format;
 
 /// Functions shown of each difference.
 const FUNCTIONS_SHOWN: usize = 10;
 
 /// Lists what differs, the largest difference first, and tells how many comparisons
-/// show none.
-pub fn list(analysis: &Analysis) -> ComparisonTable {
-    let judged = || analysis.comparisons.iter().filter(|one| one.is_judged);
-    let mut differing: Vec<&Comparison> = judged().filter(|one| differs(one)).collect();
+/// show none, or none past the limit of the run.
+pub fn list(analysis: &Analysis, limit: Option<f64>) -> ComparisonTable {
+    let judged = analysis.comparisons.iter().filter(|one| one.is_judged);
+    let judged: Vec<&Comparison> = judged.collect();
+    let mut differing = judged.clone();
+    differing.retain(|one| differs(one));
     differing.sort_by(|a, b| size(&b.ratio).total_cmp(&size(&a.ratio)));
-    let sentences: Vec<String> = analysis.overall.iter().map(sentence).collect();
+    let sentences: Vec<String> = analysis
+        .overall
+        .iter()
+        .map(|one| sentence(one, limit))
+        .collect();
     ComparisonTable {
         columns: ["what", "by", "ratio"].map(str::to_owned).into(),
         rows: differing.iter().map(|one| row(one, analysis)).collect(),
-        footnotes: no_difference(&judged().collect::<Vec<_>>()),
+        footnotes: match limit {
+            Some(limit) => against_limit(&judged, analysis, limit),
+            None => no_difference(&judged),
+        },
         sentence: (!sentences.is_empty()).then(|| sentences.join(" ")),
         is_list: true,
     }
@@ -120,36 +128,53 @@ fn no_difference(judged: &[&Comparison]) -> Vec<String> {
             format::percent(largest.max(0.0001))
         ));
     }
-    let mut open: Vec<&&Comparison> = judged
+    let open = judged
         .iter()
-        .filter(|one| one.relation == Relation::Undecided)
-        .collect();
-    open.sort_by(|a, b| reach(&b.ratio).total_cmp(&reach(&a.ratio)));
-    let has_too_few = |one: &Comparison| {
-        let reason = one.reason.as_deref().unwrap_or_default();
-        reason.contains("cannot decide").then(|| reason.to_owned())
+        .filter(|one| one.relation == Relation::Undecided);
+    lines.extend(undecided(open.copied().collect()));
+    lines
+}
+
+/// How many comparisons lie on which side of the limit of a run.
+fn against_limit(judged: &[&Comparison], analysis: &Analysis, limit: f64) -> Vec<String> {
+    let of = |regression: Regression| -> Vec<&Comparison> {
+        let all = judged.iter().copied();
+        all.filter(|one| one.regression(analysis, limit) == regression)
+            .collect()
     };
-    let few: BTreeSet<String> = open.iter().filter_map(|one| has_too_few(one)).collect();
-    if let Some(first) = few.first() {
-        let count = open.iter().filter(|one| has_too_few(one).is_some()).count();
-        lines.push(format!("{count} undecided: {first}"));
+    let count = |regression: Regression| format!("{} of {}", of(regression).len(), judged.len());
+    let past = format::percent(limit);
+    let mut lines = vec![format!(
+        "past the limit of {past}: {}; below it: {}",
+        count(Regression::Yes),
+        count(Regression::No)
+    )];
+    lines.extend(undecided(of(Regression::Undecided)));
+    lines
+}
+
+/// Names comparisons that nothing is known of, the widest first.
+fn undecided(mut open: Vec<&Comparison>) -> Vec<String> {
+    const LISTED: usize = 8;
+    let mut lines = Vec::new();
+    open.sort_by(|a, b| reach(&b.ratio).total_cmp(&reach(&a.ratio)));
+    let (open, few): (Vec<_>, Vec<_>) = open.into_iter().partition(|one| one.may_decide);
+    if let Some(reason) = few.iter().find_map(|one| one.reason.as_ref()) {
+        lines.push(format!("{} undecided: {reason}", few.len()));
     }
-    open.retain(|one| has_too_few(one).is_none());
-    let part = |one: &&&Comparison| {
+    let part = |one: &&Comparison| {
         let (metric, ratio) = (
             metric_words(&one.metric),
             format::ratio_interval(&one.ratio),
         );
         format!("{metric} of {}, {ratio}", one.common)
     };
-    let mut told: Vec<String> = open.iter().map(part).collect();
-    const LISTED: usize = 8;
+    let told: Vec<String> = open.iter().take(LISTED).map(part).collect();
+    let more = match open.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
     if !told.is_empty() {
-        let more = match told.len().saturating_sub(LISTED) {
-            0 => String::new(),
-            more => format!("; and {more} more"),
-        };
-        told.truncate(LISTED);
         lines.push(format!(
             "{} undecided, the widest first: {}{more}",
             open.len(),
@@ -165,8 +190,9 @@ fn reach(ratio: &Estimate) -> f64 {
     away(ratio.low).max(away(ratio.high))
 }
 
-/// What comes of all comparisons by the main metric.
-fn sentence(overall: &Overall) -> String {
+/// What comes of all comparisons by the main metric. Beside a limit, what counts is on
+/// which side of it they lie.
+fn sentence(overall: &Overall, limit: Option<f64>) -> String {
     let Overall { new, base, .. } = overall;
     let (what, longer) = match overall.metric.as_str() {
         "path_length_instructions" => ("the instructions".to_owned(), ["longer", "shorter"]),
@@ -193,9 +219,12 @@ fn sentence(overall: &Overall) -> String {
         "path_length_instructions" => "executes",
         _ => "takes",
     };
+    let counts = match limit {
+        Some(_) => String::new(),
+        None => format!(": {}", counts.join(", ")),
+    };
     format!(
-        "{new} {verb} {ratio} times {what} of {base} over {}: {}.",
-        words::plural(*compared, "row"),
-        counts.join(", ")
+        "{new} {verb} {ratio} times {what} of {base} over {}{counts}.",
+        words::plural(*compared, "row")
     )
 }

@@ -84,7 +84,7 @@ fn verdicts(
 
 /// The treatments by the metrics of the run, beside its reference.
 fn treatments(run: &Run, markup: Markup) -> Option<String> {
-    let compared = comparison::table(&run.analysis, &comparison::metrics(run));
+    let compared = comparison::table(run);
     let (first, others) = compared.columns.split_first()?;
     let mut columns = vec![Column::words(first)];
     columns.extend(others.iter().map(|title| Column::numbers(title)));

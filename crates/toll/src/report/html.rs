@@ -141,7 +141,7 @@ fn view(run: &Run) -> Value {
         counts_text => words::counts(&analysis.verdicts),
         checks_text => words::check_counts(&analysis.checks),
         has_failed_check => has_failed,
-        compared => Serde(comparison::table(analysis, &comparison::metrics(run))),
+        compared => Serde(comparison::table(run)),
         machine_line => words::machine_line(&record.machine),
         guest_lines => analysis.guests.iter().map(words::guest_line).collect::<Vec<_>>(),
         claims_plot => plots::claims(run).map(svg),

@@ -83,7 +83,14 @@ fn a_regression_fails_and_is_told_in_every_format() {
     let ran = bench.run(ci(&bench, &words).as_slice());
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     let screen = ran.stdout.replace('\n', " ");
-    has(&screen, &["over 2 rows: 1 worse, 0 better, ", "A/A twin"]);
+    has(
+        &screen,
+        &[
+            "over 2 rows.",
+            "past the limit of 3 %: 1 of 2; below it: 1 of 2",
+            "A/A twin",
+        ],
+    );
     has(
         &ran.stderr,
         &["regression: ", "1 ratio lies wholly past 3 %"],
@@ -132,7 +139,10 @@ fn a_change_without_effect_passes_and_an_improvement_too() {
             return;
         };
         let ran = bench.ok(ci(&bench, &["--build", "sh make.sh", &takes("built")]).as_slice());
-        has(&ran.stderr, &["none of 1 ratio lies wholly past 3 %"]);
+        has(
+            &ran.stderr,
+            &["none of 1 ratio lies wholly past 3 %; 0 undecided"],
+        );
         nothing_is_left(&bench);
     }
 }

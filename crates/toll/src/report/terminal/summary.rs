@@ -124,7 +124,7 @@ fn origin(reported: &Run, style: Style) -> Text {
 
 /// The treatments by the metrics of the run, beside its reference.
 fn treatments(reported: &Run, style: Style) -> Text {
-    let table = comparison::table(&reported.analysis, &comparison::metrics(reported));
+    let table = comparison::table(reported);
     comparison_table(&table, style)
 }
 
