@@ -415,40 +415,36 @@ fn levels_and_paths_with_odd_characters_stay_what_they_are() {
     }
 }
 
-#[test]
-fn a_probe_that_is_missing_is_a_missing_prerequisite() {
-    let bench = Bench::new();
-    let alone = bench.path("toll");
-    crate::common::copy_program(crate::common::TOLL.as_ref(), &alone);
-    let output = std::process::Command::new(&alone)
+/// What a `toll` that was moved away from its probe says when it is to run something.
+fn refusal_of_a_moved_toll(bench: &Bench) -> String {
+    let moved = bench.path("toll");
+    crate::common::copy_program(crate::common::TOLL.as_ref(), &moved);
+    let output = std::process::Command::new(&moved)
         .args(["run", "-r", "1", "true"])
         .envs(bench.environment())
         .env_remove("TOLL_PROBE")
         .output()
         .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(5), "{errors}");
+    errors
+}
+
+#[test]
+fn a_probe_that_is_missing_is_a_missing_prerequisite() {
+    let errors = refusal_of_a_moved_toll(&Bench::new());
     has(&errors, &["toll-probe", "TOLL_PROBE"]);
 }
 
 #[test]
 fn a_probe_of_another_version_is_refused_before_anything_is_measured() {
     let bench = Bench::new();
-    let alone = bench.path("toll");
-    crate::common::copy_program(crate::common::TOLL.as_ref(), &alone);
     let probe = bench.write(
         "toll-probe",
         "#!/bin/sh\necho 'toll-probe 0.0.9 (wire version 1)'\n",
     );
     crate::common::make_executable(&probe);
-    let output = std::process::Command::new(&alone)
-        .args(["run", "-r", "1", "true"])
-        .envs(bench.environment())
-        .env_remove("TOLL_PROBE")
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(5), "{errors}");
+    let errors = refusal_of_a_moved_toll(&bench);
     let versions = [
         "it is toll-probe 0.0.9 (wire version 1)",
         "from one package",
