@@ -253,12 +253,21 @@ fn question(
         .treatments
         .iter()
         .filter(|one| is_twin_needed && one.twin_of == Some(reference) && one.index != treatment);
-    let is_decided = match limit {
+    let (is_decided, target) = match limit {
         Some(limit) => {
             let ratio = estimate(&interval.map(f64::exp));
-            regression::judge(&ratio, better, limit, noise) != Regression::Undecided
+            let regression = regression::judge(&ratio, better, limit, noise);
+            let bound = match better {
+                Better::Higher => -limit.ln_1p(),
+                Better::Lower | Better::Neither => limit.ln_1p(),
+            };
+            let distance = (interval.estimate - bound).abs();
+            (regression != Regression::Undecided, distance)
         }
-        None => relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither) != Relation::Undecided,
+        None => {
+            let relation = relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither);
+            (relation != Relation::Undecided, run.target_ci)
+        }
     };
     let own = [treatment, reference].into_iter();
     Some(Question {
@@ -268,7 +277,7 @@ fn question(
         } else {
             f64::INFINITY
         },
-        target: run.target_ci,
+        target,
         is_decided: is_enough && is_decided,
         must_be_decided: limit.is_some(),
         outcome: None,

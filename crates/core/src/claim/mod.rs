@@ -64,7 +64,7 @@ pub struct Question {
     /// Half the width of its interval on a logarithmic scale: 0.05 is ±5 %.
     pub half_width: f64,
     /// Half-width at which a claim without a verdict is left so, and which a
-    /// comparison needs in any case.
+    /// comparison needs in any case; of one against a limit, that which reaches it.
     pub target: f64,
     /// Whether its interval decides it.
     pub is_decided: bool,

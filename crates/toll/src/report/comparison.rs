@@ -59,8 +59,9 @@ pub fn metrics(run: &Run) -> Vec<&str> {
 /// differences of a run that made many comparisons.
 pub fn table(run: &Run) -> ComparisonTable {
     let (analysis, metrics) = (&run.analysis, &metrics(run)[..]);
+    let limit = run.stored.experiment.run.regression_limit;
     if !analysis.overall.is_empty() {
-        return differences::list(analysis, run.stored.experiment.run.regression_limit);
+        return differences::list(analysis, limit);
     }
     let treatments = || {
         analysis
@@ -105,10 +106,16 @@ pub fn table(run: &Run) -> ComparisonTable {
             columns.push("change".to_owned());
         }
     }
+    let mut footnotes = footnotes.lines();
+    footnotes.extend(
+        limit
+            .into_iter()
+            .flat_map(|limit| differences::against_limit(analysis, limit)),
+    );
     ComparisonTable {
         columns,
         rows,
-        footnotes: footnotes.lines(),
+        footnotes,
         sentence: sentence(analysis),
         is_list: false,
     }

@@ -16,8 +16,7 @@ const FUNCTIONS_SHOWN: usize = 10;
 /// Lists what differs, the largest difference first, and tells how many comparisons
 /// show none, or none past the limit of the run.
 pub fn list(analysis: &Analysis, limit: Option<f64>) -> ComparisonTable {
-    let judged = analysis.comparisons.iter().filter(|one| one.is_judged);
-    let judged: Vec<&Comparison> = judged.collect();
+    let judged = judged(analysis);
     let mut differing = judged.clone();
     differing.retain(|one| differs(one));
     differing.sort_by(|a, b| size(&b.ratio).total_cmp(&size(&a.ratio)));
@@ -30,12 +29,17 @@ pub fn list(analysis: &Analysis, limit: Option<f64>) -> ComparisonTable {
         columns: ["what", "by", "ratio"].map(str::to_owned).into(),
         rows: differing.iter().map(|one| row(one, analysis)).collect(),
         footnotes: match limit {
-            Some(limit) => against_limit(&judged, analysis, limit),
-            None => no_difference(&judged),
+            Some(limit) => against_limit(analysis, limit),
+            None => no_difference(&judged, analysis),
         },
         sentence: (!sentences.is_empty()).then(|| sentences.join(" ")),
         is_list: true,
     }
+}
+
+fn judged(analysis: &Analysis) -> Vec<&Comparison> {
+    let all = analysis.comparisons.iter();
+    all.filter(|one| one.is_judged).collect()
 }
 
 fn differs(one: &Comparison) -> bool {
@@ -112,7 +116,7 @@ fn ratio(ratio: &Estimate) -> String {
 
 /// What is known of the comparisons that show no difference: how large one could have
 /// been and not be seen.
-fn no_difference(judged: &[&Comparison]) -> Vec<String> {
+fn no_difference(judged: &[&Comparison], analysis: &Analysis) -> Vec<String> {
     let mut lines = Vec::new();
     let same = judged.iter().filter(|one| one.relation == Relation::Same);
     let largest = same
@@ -131,12 +135,13 @@ fn no_difference(judged: &[&Comparison]) -> Vec<String> {
     let open = judged
         .iter()
         .filter(|one| one.relation == Relation::Undecided);
-    lines.extend(undecided(open.copied().collect()));
+    lines.extend(undecided(open.copied().collect(), analysis));
     lines
 }
 
 /// How many comparisons lie on which side of the limit of a run.
-fn against_limit(judged: &[&Comparison], analysis: &Analysis, limit: f64) -> Vec<String> {
+pub(super) fn against_limit(analysis: &Analysis, limit: f64) -> Vec<String> {
+    let judged = judged(analysis);
     let of = |regression: Regression| -> Vec<&Comparison> {
         let all = judged.iter().copied();
         all.filter(|one| one.regression(analysis, limit) == regression)
@@ -149,12 +154,12 @@ fn against_limit(judged: &[&Comparison], analysis: &Analysis, limit: f64) -> Vec
         count(Regression::Yes),
         count(Regression::No)
     )];
-    lines.extend(undecided(of(Regression::Undecided)));
+    lines.extend(undecided(of(Regression::Undecided), analysis));
     lines
 }
 
 /// Names comparisons that nothing is known of, the widest first.
-fn undecided(mut open: Vec<&Comparison>) -> Vec<String> {
+fn undecided(mut open: Vec<&Comparison>, analysis: &Analysis) -> Vec<String> {
     const LISTED: usize = 8;
     let mut lines = Vec::new();
     open.sort_by(|a, b| reach(&b.ratio).total_cmp(&reach(&a.ratio)));
@@ -167,7 +172,11 @@ fn undecided(mut open: Vec<&Comparison>) -> Vec<String> {
             metric_words(&one.metric),
             format::ratio_interval(&one.ratio),
         );
-        format!("{metric} of {}, {ratio}", one.common)
+        let what = match one.common.as_str() {
+            "" => &analysis.treatments[one.treatment].label,
+            common => common,
+        };
+        format!("{metric} of {what}, {ratio}")
     };
     let told: Vec<String> = open.iter().take(LISTED).map(part).collect();
     let more = match open.len().saturating_sub(LISTED) {

@@ -143,6 +143,10 @@ fn a_change_without_effect_passes_and_an_improvement_too() {
             &ran.stderr,
             &["none of 1 ratio lies wholly past 3 %; 0 undecided"],
         );
+        has(
+            &ran.stdout,
+            &["past the limit of 3 %: 0 of 1; below it: 1 of 1"],
+        );
         nothing_is_left(&bench);
     }
 }
