@@ -10,7 +10,7 @@ RELEASE = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release
 
 # What is built for use names neither this directory nor the user's: two builds of one
 # commit are the same, wherever they are made.
-build run bench-bisect bench-fleet-statistics replay: export CARGO_BUILD_RUSTFLAGS = \
+build run book bench-bisect bench-fleet-statistics replay: export CARGO_BUILD_RUSTFLAGS = \
 	--remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
 
 BIN = $(DESTDIR)$(PREFIX)/bin
