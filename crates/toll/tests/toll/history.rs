@@ -140,7 +140,12 @@ fn a_step_is_a_candidate_until_both_sides_were_measured() {
     };
     has(
         &show(),
-        &["10 commits", "candidate, not checked", "Commit 5\n"],
+        &[
+            ": 10 commits, the latest ",
+            "candidate, not checked",
+            "Commit 5\n",
+            "candidates for a change: in 1 of 1 series",
+        ],
     );
     has(&check(&bench, &file), &[": confirmed", "side by side: 1.1"]);
     has(&show(), &[": confirmed"]);

@@ -19,6 +19,9 @@ use crate::history::{Candidate, Check, Line, Series, State};
 use crate::report::words::plural;
 use crate::trial::RunLock;
 
+/// Most benchmarks that an error names.
+const NAMED_MAX: usize = 5;
+
 #[derive(Debug, Args)]
 pub(super) struct CheckArguments {
     /// Command to measure, with {tree} for the directory of a commit
@@ -106,13 +109,18 @@ fn chosen<'a>(arguments: &CheckArguments, all: &'a [Series]) -> anyhow::Result<V
             let mut known: Vec<String> = all.iter().map(name).collect();
             known.sort();
             known.dedup();
+            let more = known.len().saturating_sub(NAMED_MAX);
+            known.truncate(NAMED_MAX);
+            if more > 0 {
+                known.push(format!("and {more} more (toll history show)"));
+            }
             let what = match found {
                 Some(_) => "cannot tell which benchmark the command is",
                 None => "cannot find this benchmark",
             };
             Err(Failure::Usage(format!(
                 "{what}: there is {}; name one by --benchmark and --metric",
-                known.join(", ")
+                known.join("; ")
             ))
             .into())
         }

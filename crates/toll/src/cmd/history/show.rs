@@ -30,30 +30,47 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     let (_, series) = arguments.place.open()?.series(&arguments.branch)?;
     match arguments.json {
         true => output::json(&Document { series }),
-        false => output::listing(&series.iter().flat_map(lines).collect::<Vec<String>>()),
+        false => output::listing(&lines(&series)),
     }
 }
 
-fn lines(series: &Series) -> Vec<String> {
-    let last = series.values.last().expect("a series has a value");
-    let mut lines = vec![
-        format!("{}, by {}", series.benchmark, series.metric),
-        format!("  {} on {}", series.experiment, series.machine),
-        format!(
-            "  {}, the latest {} at {}",
-            plural(series.values.len(), "commit"),
-            format::value(last.median, &series.unit),
-            &last.commit[..12]
-        ),
-    ];
-    match series.candidates.as_slice() {
-        [] if series.values.len() < RECORDS_MIN => lines.push(format!(
-            "  changes are looked for from {RECORDS_MIN} commits on"
-        )),
-        [] => lines.push("  no candidate for a change".into()),
-        candidates => lines.extend(candidates.iter().flat_map(candidate)),
+/// A line for each series, under its experiment and machine, with its candidates.
+fn lines(all: &[Series]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for group in all.chunk_by(|one, next| place(one) == place(next)) {
+        let (experiment, machine) = place(&group[0]);
+        lines.push(format!("{experiment} on {machine}"));
+        for series in group {
+            let last = series.values.last().expect("a series has a value");
+            lines.push(format!(
+                "  {}, by {}: {}, the latest {} at {}",
+                series.benchmark,
+                series.metric,
+                plural(series.values.len(), "commit"),
+                format::value(last.median, &series.unit),
+                &last.commit[..12]
+            ));
+            let candidates = series.candidates.iter().flat_map(candidate);
+            lines.extend(candidates.map(|line| format!("  {line}")));
+        }
+    }
+    let changed = all.iter().filter(|one| !one.candidates.is_empty());
+    lines.push(format!(
+        "candidates for a change: in {} of {} series",
+        changed.count(),
+        all.len()
+    ));
+    let is_short = |one: &Series| one.values.len() < RECORDS_MIN;
+    if let short @ 1.. = all.iter().filter(|one| is_short(one)).count() {
+        lines.push(format!(
+            "in {short} they are not looked for yet, but from {RECORDS_MIN} commits on"
+        ));
     }
     lines
+}
+
+fn place(series: &Series) -> (&str, &str) {
+    (&series.experiment, &series.machine)
 }
 
 /// What is known of a candidate, in two lines.
