@@ -243,7 +243,7 @@ dist-check: ## Build the tarball of the last commit in two directories, and comp
 
 .PHONY: book
 book: ## Build the chapters and the reference as a site, in target/book
-	$(CARGO) build --release -p toll-cli
+	$(CARGO) build --release -p toll-cli -p toll-probe
 	tools/build-book $(RELEASE)/toll $(or $(CARGO_TARGET_DIR),target)/book
 
 .PHONY: clean
