@@ -15,10 +15,12 @@ pub const JOB_NAME: &str = "toll-fleet";
 
 pub const NODES: [&str; 4] = ["node1", "node2", "node3", "node4"];
 
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "mariadb-install-db",
     "mariadbd",
     "munged",
+    // mariadb-install-db starts it, and Debian has it in another package.
+    "my_print_defaults",
     "sbatch",
     "slurmctld",
     "slurmd",
