@@ -246,7 +246,8 @@ fn question(
     let run = &context.experiment.run;
     let better = context.metric(metric).better;
     let limit = run.regression_limit.filter(|_| better != Better::Neither);
-    let noise = twin::of(metric, reference, context).map_or(0.0, |twin| twin.reach());
+    let beside_twin = limit.and_then(|_| twin::of(metric, reference, context));
+    let noise = beside_twin.map_or(0.0, |twin| twin.reach());
     // Twins that lie within the limit have no say any more.
     let is_twin_needed = limit.is_some_and(|limit| noise > limit);
     let twin = context

@@ -17,23 +17,15 @@ pub enum Regression {
 /// apart, are shares: at 0.05 a duration must be more than 1.05 times as long, a throughput
 /// less than 1/1.05 of what it was.
 pub fn judge(ratio: &Estimate, better: Better, limit: f64, noise: f64) -> Regression {
-    let is_below = match better {
-        Better::Lower => ratio.high < 1.0 + limit,
-        Better::Higher => ratio.low > 1.0 / (1.0 + limit),
-        Better::Neither => true,
+    let (least, most) = match better {
+        Better::Lower => (ratio.low, ratio.high),
+        Better::Higher => (1.0 / ratio.high, 1.0 / ratio.low),
+        Better::Neither => return Regression::No,
     };
-    match is_below {
-        true => Regression::No,
-        false if lies_past(ratio, better, limit.max(noise)) => Regression::Yes,
-        false => Regression::Undecided,
-    }
-}
-
-fn lies_past(ratio: &Estimate, better: Better, limit: f64) -> bool {
-    match better {
-        Better::Lower => ratio.low > 1.0 + limit,
-        Better::Higher => ratio.high < 1.0 / (1.0 + limit),
-        Better::Neither => false,
+    match () {
+        () if most < 1.0 + limit => Regression::No,
+        () if least > 1.0 + limit.max(noise) => Regression::Yes,
+        () => Regression::Undecided,
     }
 }
 
