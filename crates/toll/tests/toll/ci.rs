@@ -335,16 +335,18 @@ fn the_action_compares_a_pull_request_with_the_branch_that_it_is_for() {
         .parent()
         .unwrap();
     let script = source_tree().join("packaging/action/compare");
-    let compare = |base: &str, command: &str| {
+    let compare_with = |base: &str, command: &str, options: &str| {
         bench.shell(&format!(
             "cd clone && rm -f ../output && PATH={}:$PATH RUNNER_TEMP=$PWD/.. GITHUB_BASE_REF={base} \
              GITHUB_OUTPUT=$PWD/../output GITHUB_STEP_SUMMARY=$PWD/../step TOLL_CI_COMMANDS='\n{command}\n' \
              TOLL_CI_BUILD='sh make.sh' TOLL_CI_BASE= TOLL_CI_FAIL_ON=regression=5% \
-             TOLL_CI_OPTIONS=\"-q --metric 'max_rss_bytes'\" {}",
+             TOLL_CI_OPTIONS='{options}' {}",
             toll.display(),
             script.display()
         ))
     };
+    let compare =
+        |base: &str, command: &str| compare_with(base, command, "-q --metric \"max_rss_bytes\"");
     let ran = compare("main", &takes("built"));
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     has(&bench.read("output"), &["regressed=true\n", "summary="]);
@@ -360,5 +362,23 @@ fn the_action_compares_a_pull_request_with_the_branch_that_it_is_for() {
             "cannot find where the change left nowhere",
             "fetch-depth: 0",
         ],
+    );
+    // Inputs are words, whatever a shell would make of them.
+    for options in [
+        "$(touch ../carried-out)",
+        "`touch ../carried-out`",
+        "; touch ../carried-out",
+    ] {
+        let ran = compare_with("main", &takes("b"), options);
+        assert_eq!(ran.code, Some(2), "{options}: {ran:#?}");
+        assert!(!bench.path("carried-out").exists(), "{options}");
+    }
+    let ran = compare_with("main", &takes("b"), "-q \"");
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+    has(&ran.stderr, &["a quote is not closed"]);
+    let ran = compare("main", "--build=touch ../carried-out");
+    assert!(
+        ran.code != Some(0) && !bench.path("carried-out").exists(),
+        "{ran:#?}"
     );
 }
