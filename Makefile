@@ -18,7 +18,7 @@ LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
-SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/build-book tools/debian-root tools/install-prerequisites \
+SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/build-book tools/debian-root tools/prerequisites \
 	tools/install-python-packages tools/kernel-check tools/make-package tools/same-code tools/test
 
 .PHONY: help
@@ -27,10 +27,14 @@ help: ## Print this help
 
 .PHONY: run
 run: ## Build toll, list what this machine charges, and judge all claims in the quick profile
-	@tools/install-prerequisites run
+	@tools/prerequisites run
 	$(CARGO) build --release -p toll-cli -p toll-probe
 	@# Guests come last: until then no kernel is needed.
 	$(RELEASE)/toll run --profile quick --build-kernels
+
+.PHONY: prerequisites
+prerequisites: ## Install, as root on Debian, what measuring can use; enables no service, upgrades nothing
+	@tools/prerequisites --install run
 
 .PHONY: build
 build: ## Build all programs for use
@@ -63,7 +67,7 @@ bench-bisect: ## Simulate searches for the version that brought a change, two mi
 
 .PHONY: bench-cat
 bench-cat: build ## Time meow beside other programs that copy a file, about an hour
-	@tools/install-prerequisites bench
+	@tools/prerequisites bench
 	mkdir -p $(BENCH_OUT)
 	tools/bench-peers $(RELEASE) >$(BENCH_OUT)/cat-peers.txt
 	$(call run-bench,cat)
@@ -78,7 +82,7 @@ bench-ci: build ## Simulate calls of toll ci with this machine's noise, some 10 
 
 .PHONY: bench-device
 bench-device: build ## Compare the virtual device with two programs in guests, about 20 minutes
-	@tools/install-prerequisites run
+	@tools/prerequisites run
 	$(RELEASE)/toll kernel build
 	$(call run-bench,device)
 
@@ -93,28 +97,28 @@ bench-fleet-statistics: ## Simulate fleets whose truth is known: how often are r
 
 .PHONY: bench-functions
 bench-functions: build ## Plant costs in kernel functions, and see whether toll names them, an hour on two CPUs
-	@tools/install-prerequisites run
+	@tools/prerequisites run
 	$(RELEASE)/toll kernel build
 	mkdir -p $(BENCH_OUT)
 	tools/bench-functions.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/functions.md
 
 .PHONY: bench-hyperfine
 bench-hyperfine: build ## Measure right and wrong answers beside hyperfine, about 40 minutes
-	@tools/install-prerequisites bench
+	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --hyperfine
 	$(call run-bench,hyperfine)
 	$(RELEASE)/bench-hyperfine rates $(BENCH_OUT)/hyperfine.json >>$(BENCH_OUT)/hyperfine.md
 
 .PHONY: bench-prices
 bench-prices: build ## Compare toll prices with lmbench and perf bench, about 15 minutes
-	@tools/install-prerequisites bench
+	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	tools/bench-price --fetch
 	$(call run-bench,prices)
 
 .PHONY: bench-toll
 bench-toll: build ## Measure what toll itself costs, about 15 minutes
-	@tools/install-prerequisites bench
+	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,toll)
 	$(call run-bench,toll-parts)
@@ -122,7 +126,7 @@ bench-toll: build ## Measure what toll itself costs, about 15 minutes
 
 .PHONY: bench-trace
 bench-trace: build ## Compare what toll trace predicts with what is saved, and time what it adds, about 6 minutes
-	@tools/install-prerequisites bench
+	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,trace)
 	$(call run-bench,trace-overhead)
@@ -145,7 +149,7 @@ POWER_CUTS ?= 500
 
 .PHONY: power-cuts
 power-cuts: ## Cut the power of guests POWER_CUTS (500) times a cache mode of toll mount, about 3 hours
-	@tools/install-prerequisites run
+	@tools/prerequisites run
 	$(CARGO) build --workspace
 	$(CARGO) run --quiet --bin toll -- kernel build
 	TOLL_POWER_CUTS=$(POWER_CUTS) TOLL_POWER_CUTS_OUT=$(CURDIR)/bench/results \

@@ -119,7 +119,7 @@ fn has_programs(names: &[&str]) -> bool {
     let missing = names.iter().find(|name| !has_program(name));
     if let Some(name) = missing {
         skip(&format!(
-            "{name} is missing; tools/install-prerequisites test installs it"
+            "{name} is missing; tools/prerequisites --install test installs it"
         ));
     }
     missing.is_none()
@@ -207,7 +207,7 @@ fn a_wheel_installs_and_works_and_its_removal_leaves_nothing() {
         let found = ran(Command::new(PYTHON).args(["-c", &format!("import {module}")]));
         if found.code != Some(0) {
             return skip(
-                "tools/install-prerequisites test installs python3-venv and python3-wheel",
+                "tools/prerequisites --install test installs python3-venv and python3-wheel",
             );
         }
     }
