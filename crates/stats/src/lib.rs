@@ -19,6 +19,7 @@
 //! undefined statistic) is in the return type.
 
 mod biweight;
+mod change_points;
 mod chi_squared;
 mod cost_model;
 mod crossing;
@@ -46,6 +47,7 @@ mod two_sample;
 mod walsh;
 mod welch;
 
+pub use change_points::change_points;
 pub use cost_model::{CostModel, fit_cost_model};
 pub use crossing::zero_crossing;
 pub use decision::{Decision, Region, decide, decision_p};

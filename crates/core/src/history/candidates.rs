@@ -1,11 +1,6 @@
-//! Where a series may have changed, by PELT: Killick, Fearnhead and Eckley, "Optimal
-//! detection of changepoints with a linear computational cost", Journal of the American
-//! Statistical Association 107 (2012).
+//! Where a series may have changed.
 
-use std::num::NonZero;
-
-use pelt::{Pelt, SegmentCostFunction};
-use toll_stats::median;
+use toll_stats::{change_points, median};
 
 use crate::claim::MARGIN_MIN;
 
@@ -14,9 +9,6 @@ pub const RECORDS_MIN: usize = 8;
 /// What a further segment costs, over the logarithm of the number of values and the
 /// variance. By simulation a flat series then has a candidate in at most 10 %.
 const PENALTY: f64 = 5.0;
-/// Each value is given this often. The crate takes places of change only at multiples of
-/// a distance of at least 2; so every value is such a multiple.
-const REPEATED: usize = 2;
 
 /// Places of the values with which a new level begins.
 pub fn candidates(values: &[f64]) -> Vec<usize> {
@@ -25,23 +17,8 @@ pub fn candidates(values: &[f64]) -> Vec<usize> {
     }
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let noise = noise(&logs);
-    let scaled: Vec<f64> = logs
-        .iter()
-        .flat_map(|log| [log / noise; REPEATED])
-        .collect();
-    let distance = NonZero::new(REPEATED).expect("it is above 0");
-    let penalty = PENALTY * (values.len() as f64).ln() * REPEATED as f64;
-    let found = Pelt::new()
-        .with_jump(distance)
-        .with_minimum_segment_length(distance)
-        .with_segment_cost_function(SegmentCostFunction::L2)
-        .predict(&scaled[..], penalty)
-        .expect("the series is long enough");
-    let places = found.into_iter().map(|place| place / REPEATED);
-    // The end of the series counts as one.
-    places
-        .filter(|place| (1..values.len()).contains(place))
-        .collect()
+    let scaled: Vec<f64> = logs.iter().map(|log| log / noise).collect();
+    change_points(&scaled, PENALTY * (values.len() as f64).ln())
 }
 
 /// Deviation of a value from its level, by differences between neighbours: levels do not
