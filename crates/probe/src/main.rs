@@ -44,8 +44,9 @@ fn main() -> ExitCode {
 
 fn print_version() -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
-    let line = format!("toll-probe {version} (wire version {WIRE_VERSION})\n");
-    exit_code(std::io::stdout().write_all(line.as_bytes()))
+    print(&format!(
+        "toll-probe {version} (wire version {WIRE_VERSION})\n"
+    ))
 }
 
 fn count_primes(arguments: &[OsString]) -> ExitCode {
@@ -70,15 +71,12 @@ fn answer() -> ExitCode {
     };
     let mut line = toll_wire::encode(&Response::new(outcome));
     line.push('\n');
-    let mut stdout = std::io::stdout().lock();
-    exit_code(
-        stdout
-            .write_all(line.as_bytes())
-            .and_then(|()| stdout.flush()),
-    )
+    print(&line)
 }
 
 fn read_request() -> Result<toll_wire::Request, toll_wire::Failure> {
+    const ADVICE: &str = "start the probe through toll";
+    toll_streams::check_stdin().instrument_by("read the trial request", ADVICE)?;
     let mut line = Vec::new();
     // One byte over the limit lets the decoder see, and name, the excess.
     let limit = MESSAGE_BYTES_MAX as u64 + 1;
@@ -86,7 +84,7 @@ fn read_request() -> Result<toll_wire::Request, toll_wire::Failure> {
         .lock()
         .take(limit)
         .read_until(b'\n', &mut line)
-        .instrument_by("read the trial request", "start the probe through toll")?;
+        .instrument_by("read the trial request", ADVICE)?;
     let text = std::str::from_utf8(&line).map_err(|error| {
         failure::instrument(format!(
             "cannot read the trial request: {error}; send JSON in UTF-8"
@@ -96,8 +94,13 @@ fn read_request() -> Result<toll_wire::Request, toll_wire::Failure> {
         .map_err(|error| failure::instrument(error.to_string()))
 }
 
-fn exit_code(written: std::io::Result<()>) -> ExitCode {
-    match written {
+/// Prints an answer; nobody is there to hear why that failed.
+fn print(line: &str) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    let printed = toll_streams::check_stdout()
+        .and_then(|()| stdout.write_all(line.as_bytes()))
+        .and_then(|()| stdout.flush());
+    match printed {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -1,6 +1,7 @@
 //! How the programs that are made of this library speak.
 
 use std::io::{self, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::ExitCode;
 
 use crate::failure::cannot;
@@ -30,8 +31,7 @@ pub fn run<T>(
     work: impl FnOnce(T) -> Result<(), (u8, String)>,
 ) -> ExitCode {
     let result = match request {
-        Ok(Request::Print(text)) => print(&text).map_err(|complaint| (1, complaint)),
-        Ok(Request::Run(options)) => work(options),
+        Ok(request) => carry_out(request, work),
         Err(complaint) => Err((USAGE_ERROR, complaint)),
     };
     match result {
@@ -43,13 +43,33 @@ pub fn run<T>(
     }
 }
 
+fn carry_out<T>(
+    request: Request<T>,
+    work: impl FnOnce(T) -> Result<(), (u8, String)>,
+) -> Result<(), (u8, String)> {
+    // Before the work: no file is written for a result that nobody can get.
+    toll_streams::check_stdout().map_err(|error| (1, cannot_print(&error)))?;
+    match request {
+        Request::Print(text) => print(&text).map_err(|complaint| (1, complaint))?,
+        Request::Run(options) => work(options)?,
+    }
+    // SAFETY: the program ends here. Rust's own end writes only what `print` left in the
+    // buffer, which is nothing.
+    let stdout = unsafe { OwnedFd::from_raw_fd(libc::STDOUT_FILENO) };
+    toll_streams::close(stdout).map_err(|error| (1, cannot_print(&error)))
+}
+
 /// Prints a result to standard output, at once.
 pub fn print(text: &str) -> Result<(), String> {
     let mut stdout = io::stdout().lock();
-    toll_streams::check_stdout()
-        .and_then(|()| stdout.write_all(text.as_bytes()))
+    stdout
+        .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
-        .map_err(|error| cannot("print the result", &error, "check standard output"))
+        .map_err(|error| cannot_print(&error))
+}
+
+fn cannot_print(error: &io::Error) -> String {
+    cannot("print the result", error, "check standard output")
 }
 
 /// Says something on standard error in the name of `program`, in one `write`,

@@ -1,18 +1,19 @@
-//! `timewrite OUTFILE [sync] <INFILE`.
+//! `timewrite [--] OUTFILE [sync] <INFILE`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lexopt::Arg;
 use toll_probe::program::Request;
 
-const USAGE: &str = "usage: timewrite OUTFILE [sync] <INFILE";
+const USAGE: &str = "usage: timewrite [--] OUTFILE [sync] <INFILE";
 
 const HELP: &str = "\
-usage: timewrite OUTFILE [sync] <INFILE
+usage: timewrite [--] OUTFILE [sync] <INFILE
 Time writing a file, with buffers of 256, 512, ... 131072 bytes.
 
-All of standard input is read into memory. OUTFILE is created or truncated and
-opened once, with O_SYNC if `sync` is given. For each size of the buffer
+All of standard input is read into memory. OUTFILE, which must be another file,
+is then created or truncated and opened once, with O_SYNC if `sync` is given. For each size of the buffer
 everything is written to the start of OUTFILE, and a line is printed, with tabs
 in between:
 
@@ -23,7 +24,8 @@ in between:
   number of write calls
 
 A pass that fails prints no line; the reason is on standard error, and the exit
-status is 1, or 2 for wrong arguments.
+status is 1, or 2 for wrong arguments. OUTFILE stays as it was if standard input
+cannot be read, or standard output not be written.
 
 Examples:
   timewrite f1 <f2             without O_SYNC
@@ -38,10 +40,17 @@ pub struct Target {
 }
 
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request<Target>, String> {
-    let arguments: Vec<OsString> = arguments.collect();
-    match &arguments[..] {
-        [flag] if flag == "--help" || flag == "-h" => Ok(Request::Print(HELP.to_owned())),
-        [flag] if flag == "--version" || flag == "-V" => Ok(Request::version("timewrite")),
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let mut operands = Vec::new();
+    while let Some(argument) = parser.next().map_err(unreadable)? {
+        match argument {
+            Arg::Value(operand) => operands.push(operand),
+            Arg::Long("help") | Arg::Short('h') => return Ok(Request::Print(HELP.to_owned())),
+            Arg::Long("version") | Arg::Short('V') => return Ok(Request::version("timewrite")),
+            other => return Err(unreadable(other.unexpected())),
+        }
+    }
+    match &operands[..] {
         [] => Err(format!("no file to write is named; {USAGE}")),
         [path] => Ok(measure(path, false)),
         [path, word] if word == "sync" => Ok(measure(path, true)),
@@ -51,6 +60,10 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request<Target
         )),
         _ => Err(format!("too many arguments; {USAGE}")),
     }
+}
+
+fn unreadable(error: lexopt::Error) -> String {
+    format!("{error}; a file whose name begins with '-' follows '--'; {USAGE}")
 }
 
 fn measure(path: &OsString, is_synchronous: bool) -> Request<Target> {

@@ -6,10 +6,10 @@
 
 mod arguments;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::process::ExitCode;
 
 use rustix::fs::OFlags;
@@ -35,17 +35,20 @@ fn main() -> ExitCode {
 }
 
 fn measure(target: &Target) -> Result<(), String> {
-    let content = read_input().map_err(|error| {
+    let cannot_read = |error: io::Error| {
         let advice = "give the file to be written as `<FILE`";
         failure::cannot("read standard input", &error, advice)
-    })?;
+    };
+    let input = open_input().map_err(cannot_read)?;
+    refuse_same_file(&input, target)?;
+    let content = read_whole(input).map_err(cannot_read)?;
     let file = open(target).map_err(|error| cannot("open", target, &error))?;
     for buffer_bytes in BUFFER_BYTES {
         let line = measure_pass(&file, &content, buffer_bytes)
             .map_err(|error| cannot(error.call, target, &error.into()))?;
         print(&line)?;
     }
-    Ok(())
+    toll_streams::close(file).map_err(|error| cannot("close", target, &error))
 }
 
 /// Writes the content to the file's start, `buffer_bytes` at a time; gives its line.
@@ -72,18 +75,50 @@ fn piece(content: &[u8], buffer_bytes: usize, offset: u64) -> &[u8] {
     &content[start..end]
 }
 
-/// Reads standard input to its end, be it a file of any size or a pipe.
-fn read_input() -> io::Result<Vec<u8>> {
-    let mut file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+fn open_input() -> io::Result<File> {
+    toll_streams::check_stdin()?;
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// Refuses a target that is the input under any of its names: a link, or /dev/stdin.
+fn refuse_same_file(input: &File, target: &Target) -> Result<(), String> {
+    let input = input.metadata().ok().and_then(|input| identity(&input));
+    // A target that cannot be looked at is refused where it is opened.
+    let output = fs::metadata(&target.path).ok();
+    if input.is_none() || output.and_then(|output| identity(&output)) != input {
+        return Ok(());
+    }
+    Err(format!(
+        "cannot write {}: it is the file that standard input reads; name another file",
+        target.path.display()
+    ))
+}
+
+/// What one file or disk has alone. Other devices, such as terminals and /dev/null, may be
+/// input and output at once.
+fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        Some((metadata.dev(), metadata.ino()))
+    } else if kind.is_block_device() {
+        // Several nodes may lead to a disk. No inode has the number 0.
+        Some((metadata.rdev(), 0))
+    } else {
+        None
+    }
+}
+
+/// Reads the input to its end, be it a file of any size or a pipe.
+fn read_whole(mut input: File) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     // A file tells its size, a pipe does not; growing by doubling would copy
     // gigabytes and need twice the memory at the end.
-    let size_bytes = file.metadata()?.len();
+    let size_bytes = input.metadata()?.len();
     let expected = usize::try_from(size_bytes).unwrap_or(usize::MAX);
     content
         .try_reserve_exact(expected)
         .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    file.read_to_end(&mut content)?;
+    input.read_to_end(&mut content)?;
     Ok(content)
 }
 

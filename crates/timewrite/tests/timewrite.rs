@@ -191,7 +191,7 @@ fn unusable_ends_and_arguments_are_told_on_standard_error() {
     for (arguments, status, said) in [
         (&["/nonexistent/f1"][..], 1, "no such file or directory"),
         (&["/"], 1, "is a directory"),
-        (&[], 2, "usage: timewrite OUTFILE [sync] <INFILE"),
+        (&[], 2, "usage: timewrite [--] OUTFILE [sync] <INFILE"),
         (&["f1", "async"], 2, "it can only be 'sync'"),
         (&["f1", "sync", "f3"], 2, "too many arguments"),
     ] {
@@ -239,4 +239,104 @@ fn a_result_that_cannot_be_printed_is_an_error() {
         .unwrap();
     assert_eq!(result.status.code(), Some(1));
     assert!(error_of(&result).contains("cannot print the result: no space left on device"));
+}
+
+/// Starts it by a shell script, in a directory with the files `in` and `out`.
+fn timewrite_in_shell(script: &str) -> (tempfile::TempDir, Output) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("in"), "input").unwrap();
+    fs::write(directory.path().join("out"), "keep").unwrap();
+    let result = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_timewrite")])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    (directory, result)
+}
+
+#[test]
+fn an_output_keeps_its_content_if_there_is_no_input_to_read_or_no_output_to_print_to() {
+    for (redirections, said) in [
+        ("<&-", "cannot read standard input: bad file descriptor"),
+        ("0>>in", "cannot read standard input: bad file descriptor"),
+        ("<.", "cannot read standard input: is a directory"),
+        ("<in >&-", "cannot print the result: bad file descriptor"),
+        ("<in 1<in", "cannot print the result: bad file descriptor"),
+    ] {
+        let (directory, result) = timewrite_in_shell(&format!("\"$0\" out {redirections}"));
+        assert_eq!(result.status.code(), Some(1), "{redirections}");
+        let error = error_of(&result);
+        assert!(error.contains(said), "{redirections}: {error}");
+        let kept = fs::read_to_string(directory.path().join("out")).unwrap();
+        assert_eq!(kept, "keep", "{redirections}");
+    }
+}
+
+#[test]
+fn an_output_that_is_the_input_under_any_name_is_refused() {
+    for script in [
+        "\"$0\" in <in",
+        "\"$0\" ./in sync <in",
+        "ln in hard && \"$0\" hard <in",
+        "ln -s in soft && \"$0\" soft <in",
+        "ln -s in soft && \"$0\" in <soft",
+        "\"$0\" /dev/stdin <in",
+        "\"$0\" /proc/self/fd/0 <in",
+    ] {
+        let (directory, result) = timewrite_in_shell(script);
+        assert_eq!(result.status.code(), Some(1), "{script}");
+        let error = error_of(&result);
+        assert!(
+            error.contains("it is the file that standard input reads"),
+            "{script}: {error}"
+        );
+        let kept = fs::read_to_string(directory.path().join("in")).unwrap();
+        assert_eq!(kept, "input", "{script}");
+    }
+    let (_, result) = timewrite_in_shell("\"$0\" /dev/null </dev/null");
+    assert!(result.status.success(), "{}", error_of(&result));
+}
+
+#[test]
+fn two_dashes_end_the_options_and_an_unknown_option_makes_no_file() {
+    let (directory, result) = timewrite_in_shell("\"$0\" -- -f sync <in");
+    assert!(result.status.success(), "{}", error_of(&result));
+    assert_eq!(fs::read(directory.path().join("-f")).unwrap(), b"input");
+    for (arguments, said) in [
+        ("--", "no file to write is named"),
+        (
+            "--sync out",
+            "a file whose name begins with '-' follows '--'",
+        ),
+        ("-s", "a file whose name begins with '-' follows '--'"),
+    ] {
+        let (directory, result) = timewrite_in_shell(&format!("\"$0\" {arguments} <in"));
+        assert_eq!(result.status.code(), Some(2), "{arguments}");
+        let error = error_of(&result);
+        assert!(error.contains(said), "{arguments}: {error}");
+        assert_eq!(
+            fs::read_dir(directory.path()).unwrap().count(),
+            2,
+            "{arguments}"
+        );
+    }
+}
+
+#[test]
+fn an_error_of_closing_the_file_or_the_result_is_an_error() {
+    if Command::new("strace").arg("--version").output().is_err() {
+        println!("skipped: strace is missing; install the package strace");
+        return;
+    }
+    for (path, said) in [
+        ("out", "cannot close out: disk quota exceeded"),
+        ("result", "cannot print the result: disk quota exceeded"),
+    ] {
+        let inject = "strace -qq -o /dev/null -e inject=close:error=EDQUOT";
+        let script = format!("{inject} -P \"$PWD/{path}\" \"$0\" out <in >result");
+        let (_, result) = timewrite_in_shell(&script);
+        assert_eq!(result.status.code(), Some(1), "{path}");
+        let error = error_of(&result);
+        assert!(error.contains(said), "{path}: {error}");
+    }
 }

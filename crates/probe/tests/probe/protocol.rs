@@ -53,6 +53,17 @@ fn noise_is_answered_with_an_instrument_failure() {
 }
 
 #[test]
+fn a_probe_without_a_standard_input_to_read_says_so() {
+    for redirection in ["<&-", "0>/dev/null"] {
+        let script = format!("exec \"$0\" {redirection}");
+        let outcome = answer_of(Command::new("sh").args(["-c", &script, PROBE]), b"");
+        let message = failed(outcome, FailureKind::Instrument, redirection);
+        let said = "cannot read the trial request: bad file descriptor";
+        assert!(message.starts_with(said), "{message}");
+    }
+}
+
+#[test]
 fn another_version_is_refused() {
     let line = encode(&Request::new(sleeper("true"))).replacen(
         &format!("\"version\":{WIRE_VERSION}"),

@@ -250,7 +250,10 @@ pub(super) fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> 
     let cannot = |error: io::Error| cannot_read(path, &error);
     let mut bytes = Vec::new();
     let source: Box<dyn Read> = match path.as_os_str() == "-" {
-        true => Box::new(io::stdin().lock()),
+        true => {
+            toll_streams::check_stdin().map_err(cannot)?;
+            Box::new(io::stdin().lock())
+        }
         false => Box::new(File::open(path).map_err(cannot)?),
     };
     let read = source.take(bytes_max + 1).read_to_end(&mut bytes);

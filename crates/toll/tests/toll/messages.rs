@@ -173,6 +173,12 @@ fn a_closed_standard_output_is_an_error_of_every_program() {
         "meow text >&-",
         "master --help >&-",
         "slave --help >&-",
+        "toll-probe --version >&-",
+        // Open the other way, which Rust's standard streams take for success.
+        "toll list 1<text",
+        "prime_user --runs 1 1<text",
+        "timewrite out <text 1<text",
+        "toll-probe --version 1<text",
     ] {
         let ran = bench.shell(line);
         if ran.code == Some(127) {
@@ -180,12 +186,34 @@ fn a_closed_standard_output_is_an_error_of_every_program() {
             continue;
         }
         assert_eq!(ran.code, Some(1), "{line}: {ran:#?}");
-        assert!(!ran.stderr.is_empty(), "{line}");
+        // The probe speaks to a program, which sees its exit status.
+        assert_eq!(
+            ran.stderr.is_empty(),
+            line.starts_with("toll-probe"),
+            "{line}"
+        );
     }
+    assert!(!bench.path("out").exists());
     // What has nothing to print needs no standard output.
     let ran = bench.shell("toll export 1 --csv run.csv >&-");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     assert!(!bench.ok("list").stdout.contains("unfinished"));
+}
+
+#[test]
+fn a_closed_standard_input_is_an_error_of_whatever_reads_it() {
+    let bench = prepared();
+    for redirection in ["<&-", "0>unread"] {
+        for line in [
+            "toll import -",
+            "toll observe session -",
+            "toll observe dhcp -",
+        ] {
+            let ran = bench.shell(&format!("{line} {redirection}"));
+            assert_eq!(ran.code, Some(1), "{line} {redirection}: {ran:#?}");
+            has(&ran.stderr, &["cannot read -: ", "ad file descriptor"]);
+        }
+    }
 }
 
 #[test]

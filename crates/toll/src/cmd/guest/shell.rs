@@ -89,10 +89,8 @@ pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
 fn script() -> anyhow::Result<String> {
     let mut script = String::new();
     let limit = SCRIPT_BYTES_MAX + 1;
-    io::stdin()
-        .lock()
-        .take(limit)
-        .read_to_string(&mut script)
+    toll_streams::check_stdin()
+        .and_then(|()| io::stdin().lock().take(limit).read_to_string(&mut script))
         .map_err(|error| Failure::Usage(format!("cannot read the input: {error}")))?;
     match script.len() as u64 {
         length if length < limit => Ok(script),
