@@ -12,4 +12,4 @@ mod options;
 mod program;
 mod route;
 
-pub use program::run;
+pub use program::{arguments, run};

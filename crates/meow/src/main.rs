@@ -6,6 +6,8 @@
 #![no_main]
 
 #[unsafe(no_mangle)]
-extern "C" fn main(_count: libc::c_int, _arguments: *const *const libc::c_char) -> libc::c_int {
-    meow::run()
+extern "C" fn main(count: libc::c_int, words: *const *const libc::c_char) -> libc::c_int {
+    // SAFETY: these are the arguments that the C library calls `main` with.
+    let arguments = unsafe { meow::arguments(count, words) };
+    meow::run(arguments)
 }

@@ -1,7 +1,8 @@
 //! `cat` as its users know it: operands in their order, messages, exit codes.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use os_display::Quotable;
 use rustix::event::PollFlags;
@@ -26,10 +27,29 @@ const LEAD_SUFFICED: &str = "no more came than is worth another way";
 /// The only other exit code that `cat` has.
 const FAILURE: i32 = 1;
 
-pub fn run() -> i32 {
+/// Returns the arguments of a C `main`. `std::env::args_os` has them only where the C
+/// library hands them to the functions of .init_array, too: glibc does, musl does not.
+///
+/// # Safety
+/// `words` leads to `count` pointers to C strings, or to none if `count` is 0.
+pub unsafe fn arguments(count: c_int, words: *const *const c_char) -> Vec<OsString> {
+    let count = usize::try_from(count).unwrap_or(0);
+    let word = |index| {
+        // SAFETY: `index` is below `count`.
+        let word = unsafe { words.add(index) };
+        // SAFETY: there is a pointer for each of `count`.
+        let word = unsafe { word.read() };
+        // SAFETY: the caller promises that it leads to a C string.
+        let word = unsafe { CStr::from_ptr(word) };
+        OsStr::from_bytes(word.to_bytes()).to_owned()
+    };
+    (0..count).map(word).collect()
+}
+
+pub fn run(arguments: Vec<OsString>) -> i32 {
     guard_standard_error();
     let is_posix = std::env::var_os("POSIXLY_CORRECT").is_some();
-    let status = match options::parse(std::env::args_os(), is_posix) {
+    let status = match options::parse(arguments, is_posix) {
         Ok(Request::Print(text)) => match write_all(stdout(), text.as_bytes(), &mut 0) {
             Ok(()) => SUCCESS,
             Err(error) => cannot_write(&error),
@@ -278,4 +298,20 @@ fn complain(message: &str) {
 /// The system's text for an error, without the number that Rust adds.
 fn text_of(errno: Errno) -> String {
     text(&errno.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_those_of_the_c_main_and_not_those_of_the_process() {
+        let words = [c"meow", c"-n", c"a\xffb"].map(CStr::as_ptr);
+        // SAFETY: there are three pointers to C strings.
+        let found = unsafe { arguments(3, words.as_ptr()) };
+        let expected = [&b"meow"[..], b"-n", b"a\xffb"].map(OsStr::from_bytes);
+        assert_eq!(found, expected);
+        // SAFETY: there are no pointers.
+        assert!(unsafe { arguments(0, std::ptr::null()) }.is_empty());
+    }
 }

@@ -156,6 +156,22 @@ fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
     }
 }
 
+/// Only glibc hands the arguments to the functions by which Rust gets them (.init_array)
+/// where its start-up is left out.
+#[test]
+fn a_program_without_rusts_start_up_takes_its_arguments_from_main() {
+    let crates = sources("crates")
+        .into_iter()
+        .filter(|source| source.code.contains("#![no_main]"))
+        .filter_map(|source| Some(source.path.split_once("/src/")?.0.to_owned()));
+    let crates: Vec<String> = crates.collect();
+    assert_eq!(crates, ["crates/meow"]);
+    for directory in &crates {
+        only_in("args_os", directory, &[]);
+        only_in("env::args", directory, &[]);
+    }
+}
+
 #[test]
 fn only_the_store_speaks_sql() {
     only_in(
