@@ -1,6 +1,8 @@
 //! Copying along a route, with what is left to the next method where one is
 //! refused.
 
+use std::os::fd::BorrowedFd;
+
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use toll_probe::buffer::Buffer;
@@ -21,15 +23,18 @@ pub struct Step {
     pub refusal: Option<Errno>,
 }
 
-/// Copies, keeping what every copy needs anew.
-pub struct Copier {
+/// Copies to one sink, keeping what every copy needs anew.
+pub struct Copier<'a> {
     buffer: ReadWrite,
+    /// That of the sink, until all operands are copied.
+    sink_size: Option<PipeSize<'a>>,
 }
 
-impl Copier {
+impl<'a> Copier<'a> {
     pub fn new() -> Self {
         Self {
             buffer: ReadWrite::with_buffer(Buffer::untouched(BUFFER_BYTES)),
+            sink_size: None,
         }
     }
 
@@ -41,7 +46,7 @@ impl Copier {
     pub fn copy(
         &mut self,
         source: &End<'_>,
-        sink: &End<'_>,
+        sink: &End<'a>,
         route: &Route,
     ) -> Result<Vec<Step>, CallError> {
         let mut steps = Vec::new();
@@ -52,9 +57,10 @@ impl Copier {
                 return Ok(steps);
             }
         }
-        for end in [source, sink] {
-            enlarge(end, route.pipe_bytes);
-        }
+        let mut source_size = PipeSize::new(source);
+        source_size.enlarge(route.pipe_bytes);
+        let sink_size = self.sink_size.get_or_insert_with(|| PipeSize::new(sink));
+        sink_size.enlarge(route.pipe_bytes);
         let whole = job(source, sink, u64::MAX);
         for &method in route.methods {
             let result = match method {
@@ -103,10 +109,52 @@ fn job<'a>(source: &End<'a>, sink: &End<'a>, size_bytes: u64) -> Job<'a> {
     }
 }
 
-/// Makes a pipe larger, so that a call moves more; a refusal (EPERM, the
-/// user's share is used up) leaves it as it is.
-fn enlarge(end: &End<'_>, bytes: usize) {
-    if end.kind == Kind::Pipe && fcntl_getpipe_size(end.fd).is_ok_and(|before| before < bytes) {
-        let _ = fcntl_setpipe_size(end.fd, bytes);
+/// The size of an end that may be a pipe. Dropping this gives back what the pipe got:
+/// whoever shares it may keep it for long, and all that pipes hold counts towards what
+/// their user may have (`pipe-user-pages-soft` in proc_sys_fs(5)).
+struct PipeSize<'a> {
+    /// None if it is not a pipe.
+    pipe: Option<BorrowedFd<'a>>,
+    /// The size before it was made larger.
+    bytes_before: Option<usize>,
+}
+
+impl<'a> PipeSize<'a> {
+    fn new(end: &End<'a>) -> Self {
+        Self {
+            pipe: (end.kind == Kind::Pipe).then_some(end.fd),
+            bytes_before: None,
+        }
+    }
+
+    /// Makes a pipe larger, so that a call moves more. A refusal (EPERM, the user's share
+    /// is used up) leaves it as it is.
+    fn enlarge(&mut self, bytes: usize) {
+        let Some((pipe, bytes_now)) = self.pipe_and_size() else {
+            return;
+        };
+        if bytes_now < bytes && fcntl_setpipe_size(pipe, bytes).is_ok() {
+            self.bytes_before.get_or_insert(bytes_now);
+        }
+    }
+
+    fn pipe_and_size(&self) -> Option<(BorrowedFd<'a>, usize)> {
+        let pipe = self.pipe?;
+        fcntl_getpipe_size(pipe).ok().map(|bytes| (pipe, bytes))
+    }
+}
+
+impl Drop for PipeSize<'_> {
+    fn drop(&mut self) {
+        let Some(mut bytes) = self.bytes_before else {
+            return;
+        };
+        let Some((pipe, bytes_now)) = self.pipe_and_size() else {
+            return;
+        };
+        // EBUSY: it still holds more than that.
+        while bytes < bytes_now && fcntl_setpipe_size(pipe, bytes) == Err(Errno::BUSY) {
+            bytes *= 2;
+        }
     }
 }

@@ -122,7 +122,7 @@ fn copy_all(options: &Options) -> i32 {
 
 struct Cat<'a> {
     options: &'a Options,
-    copier: Copier,
+    copier: Copier<'a>,
     /// None if the output is the input.
     decorator: Option<Decorator>,
     sink: End<'a>,

@@ -36,10 +36,17 @@ impl Method {
 /// nothing beyond.
 pub const BUFFER_BYTES: usize = 256 << 10;
 
+/// Bytes that a pipe holds by default (pipe(7)).
+const PIPE_BYTES_DEFAULT: u64 = 64 << 10;
+
 /// Bytes that go through the buffer before pipes are enlarged and spliced,
-/// where a source does not tell how much there is: as much as a pipe holds by
-/// default, so that a short message costs a read and a write and no more.
-const LEAD_BYTES: u64 = 64 << 10;
+/// where a source does not tell how much there is: as much as a pipe holds, so
+/// that a short message costs a read and a write and no more.
+const LEAD_BYTES_FROM_PIPE: u64 = PIPE_BYTES_DEFAULT;
+
+/// The same where the sink is a pipe: a little more than that holds, so that no
+/// memory is taken for a pipe that nobody reads.
+const LEAD_BYTES_TO_PIPE: u64 = PIPE_BYTES_DEFAULT + (4 << 10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
@@ -150,21 +157,27 @@ fn from_file(sink: Kind) -> Route {
     };
     Route {
         methods,
-        lead_bytes: 0,
+        lead_bytes: if sink == Kind::Pipe {
+            LEAD_BYTES_TO_PIPE
+        } else {
+            0
+        },
         pipe_bytes: PIPE_BYTES_MAX,
         why,
     }
 }
 
 fn from_pipe(sink: Kind) -> Route {
-    let (methods, pipe_bytes, why): (&[Method], _, _) = match sink {
+    let (methods, lead_bytes, pipe_bytes, why): (&[Method], _, _, _) = match sink {
         Kind::Pipe => (
             &[Method::Splice, Method::Buffer],
+            LEAD_BYTES_TO_PIPE,
             PIPE_BYTES_BETWEEN,
             "pages move from one pipe to the other without a copy",
         ),
         Kind::File | Kind::CopiedFile | Kind::Socket | Kind::NetworkSocket | Kind::Null => (
             BY_SPLICE,
+            LEAD_BYTES_FROM_PIPE,
             PIPE_BYTES_MAX,
             "what the pipe holds is passed on inside the kernel, without a copy to this program",
         ),
@@ -172,7 +185,7 @@ fn from_pipe(sink: Kind) -> Route {
     };
     Route {
         methods,
-        lead_bytes: LEAD_BYTES,
+        lead_bytes,
         pipe_bytes,
         why,
     }

@@ -29,7 +29,8 @@ fn each_way_is_told_with_its_reason_and_what_it_moved() {
             &["long"][..],
             &[
                 "meow: long (a file) to standard output (a pipe): splice: the pipe takes",
-                "; 1048576 bytes by splice in ",
+                "; 69632 bytes by read and write in ",
+                "; 978944 bytes by splice in ",
             ][..],
         ),
         (
@@ -46,8 +47,8 @@ fn each_way_is_told_with_its_reason_and_what_it_moved() {
             &[],
             &[
                 "meow: - (a pipe) to standard output (a pipe): splice: pages move",
-                "; 65536 bytes by read and write in ",
-                "; 983040 bytes by splice in ",
+                "; 69632 bytes by read and write in ",
+                "; 978944 bytes by splice in ",
             ],
         ),
         (

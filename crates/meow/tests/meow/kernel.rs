@@ -85,6 +85,8 @@ fn what_the_kernel_refuses_is_done_without_at_once_and_in_the_middle() {
         }
         check_everywhere(&["copy_file_range:error=EXDEV"]);
         check_everywhere(&["pipe,pipe2:error=EMFILE"]);
+        // A user's share of memory for pipes is used up.
+        check_everywhere(&["fcntl:error=EPERM"]);
         check_everywhere(&["fadvise64:error=EINVAL", "ioctl:error=ENOTTY"]);
     }
 }

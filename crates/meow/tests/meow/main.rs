@@ -19,6 +19,7 @@ mod nonblocking;
 mod odd_files;
 mod operands;
 mod options;
+mod pipe_sizes;
 mod prompt;
 mod sinks;
 mod terminal;

@@ -114,25 +114,30 @@ fn more_than_two_gibibytes_and_what_lies_across_them_come_out() {
     ended.succeeded();
 }
 
-/// Starts meow on a long file with a pipe that nobody reads yet, and lets it
-/// run until it can put no more into it.
-fn stuck(files: &Files, way: &[&str], long: &[u8]) -> (Running, std::io::PipeReader) {
+/// Bytes after which meow does what it does with the rest of a file.
+const LEAD: usize = 256 << 10;
+
+/// Starts meow on a long file, reads the first bytes from its pipe, and lets it run until
+/// it can put no more into that.
+fn stuck(files: &Files, way: &[&str], long: &[u8]) -> (Running, Vec<u8>, std::io::PipeReader) {
     files.file("long", long);
-    let (reader, writer) = std::io::pipe().unwrap();
+    let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = files.meow();
     command.args(way).arg("long").stdin(Stdio::null());
     command.stdout(writer.try_clone().unwrap());
     let running = Running::start(command);
+    let mut lead = vec![0; LEAD];
+    reader.read_exact(&mut lead).unwrap();
     wait_until_full(&writer);
-    (running, reader)
+    (running, lead, reader)
 }
 
 /// Does something to a file while meow is stuck, and gets the output.
 fn copied_while(way: &[&str], long: &[u8], change: impl FnOnce(&Files)) -> Vec<u8> {
     let files = Files::new();
-    let (mut running, reader) = stuck(&files, way, long);
+    let (mut running, lead, reader) = stuck(&files, way, long);
     change(&files);
-    let output = join(collect(reader));
+    let output = [lead, join(collect(reader))].concat();
     running.succeed();
     output
 }
@@ -170,16 +175,19 @@ fn a_file_cut_short_meanwhile_ends_early_without_a_crash() {
 #[test]
 fn copied_bytes_do_not_change_with_the_file_after_they_were_read() {
     let old = vec![b'o'; MORE_THAN_PIPES_HOLD];
+    // In the pipe, however small that is.
+    let changed = LEAD + 32_768..LEAD + 36_864;
     // That the pipe holds the file's own pages is how meow saves a copy; were the
     // old byte read there, nothing would be shared and --copy without a use.
     for (way, first) in [(&["--copy"][..], b'o'), (&[], b'n')] {
         let output = copied_while(way, &old, |files| {
             writable(files.path("long"))
-                .write_all(&[b'n'; 4096])
+                .write_all_at(&[b'n'; 4096], changed.start as u64)
                 .unwrap();
         });
         assert_eq!(output.len(), MORE_THAN_PIPES_HOLD);
-        assert!(output[..4096].iter().all(|&byte| byte == first), "{way:?}");
+        let found = &output[changed.clone()];
+        assert!(found.iter().all(|&byte| byte == first), "{way:?}");
     }
 }
 
@@ -197,16 +205,17 @@ fn a_stop_in_the_middle_loses_nothing() {
     let long = content(MORE_THAN_PIPES_HOLD);
     for way in WAYS {
         let files = Files::new();
-        let (mut running, mut reader) = stuck(&files, way, &long);
+        let (mut running, lead, mut reader) = stuck(&files, way, &long);
         let pid = Pid::from_child(&running.0);
         let stop = || {
             kill_process(pid, Signal::STOP).unwrap();
             kill_process(pid, Signal::CONT).unwrap();
         };
         (0..20).for_each(|_| stop());
-        let mut output = vec![0; 1 << 20];
-        reader.read_exact(&mut output).unwrap();
+        let mut next = vec![0; 1 << 20];
+        reader.read_exact(&mut next).unwrap();
         stop();
+        let mut output = [lead, next].concat();
         output.extend(join(collect(reader)));
         running.succeed();
         assert_same(&output, &long, "the file");
