@@ -9,6 +9,7 @@ use rustix::event::PollFlags;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, FdFlags, fcntl_getfd};
 use rustix::stdio::{dup2_stderr, stderr, stdin, stdout};
+use toll_probe::buffer::Buffer;
 use toll_probe::copy::mover::{CallError, wait_for, write_all};
 use toll_probe::failure::text;
 use toll_probe::program::Request;
@@ -237,11 +238,12 @@ fn copy_decorated(
     source: &End<'_>,
     sink: &End<'_>,
 ) -> Result<(), CallError> {
-    let mut input = vec![0; BUFFER_BYTES];
+    // On a page, as a file opened with O_DIRECT demands (open(2)).
+    let mut input = Buffer::untouched(BUFFER_BYTES);
     let mut output = Vec::new();
     let mut calls = 0;
     loop {
-        let length = match rustix::io::read(source.fd, &mut input[..]) {
+        let length = match rustix::io::read(source.fd, input.bytes_mut()) {
             Ok(0) => return Ok(()),
             Ok(length) => length,
             Err(Errno::INTR) => continue,
@@ -252,7 +254,7 @@ fn copy_decorated(
             Err(errno) => return Err(CallError::of("read", errno)),
         };
         output.clear();
-        decorator.decorate(&input[..length], &mut output);
+        decorator.decorate(&input.bytes()[..length], &mut output);
         write_all(sink.fd, &output, &mut calls)?;
     }
 }

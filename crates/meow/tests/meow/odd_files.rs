@@ -3,16 +3,17 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{
     Files, MORE_THAN_PIPES_HOLD, Running, WAYS, appendable, assert_same, collect, content, join,
-    run_meow, skip, wait_until_full, writable,
+    meow, run, run_meow, skip, wait_until_full, writable,
 };
 
 #[test]
@@ -39,6 +40,27 @@ fn files_of_the_kernel_come_out_whole_despite_their_size() {
         }
     }
     assert!(found > 0, "Linux has some of them");
+}
+
+#[test]
+fn a_file_opened_for_direct_reading_comes_out_whole() {
+    // One on a disk: tmpfs takes the flag and ignores it.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("direct");
+    let bytes = content(1_000_001);
+    std::fs::write(&path, &bytes).unwrap();
+    for way in ["-u", "--copy", "-s"] {
+        let opened = File::options()
+            .read(true)
+            .custom_flags(OFlags::DIRECT.bits().cast_signed())
+            .open(&path);
+        let Ok(stdin) = opened else {
+            return skip("the file system takes no O_DIRECT");
+        };
+        let mut command = meow();
+        command.arg(way).stdin(stdin).stdout(Stdio::piped());
+        assert_same(&run(command).succeeded(), &bytes, way);
+    }
 }
 
 #[test]
