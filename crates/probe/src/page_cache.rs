@@ -42,31 +42,61 @@ pub fn check_state(file: &File, state: CacheState) -> Result<(), Failure> {
     }
 }
 
+/// How many pages of a file are resident, and which call counted them.
+#[derive(Debug, Clone, Copy)]
+pub struct Residency {
+    pub pages: u64,
+    counter: PageCounter,
+}
+
+/// The calls that count resident pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageCounter {
+    Cachestat,
+    /// It says of every page that it is resident, if the caller neither owns the file nor
+    /// may write to it (can_do_mincore in mm/mincore.c, since Linux 5.2).
+    Mincore,
+}
+
+impl Residency {
+    /// What the number of pages in a state rests on, for a note.
+    pub fn proof(self, state: CacheState) -> &'static str {
+        match (self.counter, state) {
+            (PageCounter::Cachestat, _) => "by cachestat",
+            (PageCounter::Mincore, CacheState::Warm) => {
+                "by mincore, and because it was read before each iteration"
+            }
+            (PageCounter::Mincore, CacheState::Cold) => "by mincore",
+        }
+    }
+}
+
 /// Brings the first `size_bytes` of a file into a state, checks it and yields
-/// the number of pages that are resident then.
-pub fn establish(file: &File, size_bytes: u64, state: CacheState) -> Result<u64, Failure> {
+/// the pages that are resident then.
+pub fn establish(file: &File, size_bytes: u64, state: CacheState) -> Result<Residency, Failure> {
     match state {
         CacheState::Cold => drop_pages(file, size_bytes),
         CacheState::Warm => load_pages(file, size_bytes),
     }
 }
 
-fn drop_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
-    let mut resident = 0;
+fn drop_pages(file: &File, size_bytes: u64) -> Result<Residency, Failure> {
+    let mut pages = 0;
     for attempt in 0..ATTEMPTS_MAX {
         // Only clean pages can be dropped (posix_fadvise(2)).
         file.sync_all()
             .map_err(|error| cannot_drop(failure::reason(&error)))?;
         fadvise(file, 0, None, Advice::DontNeed)
             .map_err(|error| cannot_drop(failure::reason(&error.into())))?;
-        resident = resident_pages(file, size_bytes)?;
-        if resident == 0 {
-            return Ok(0);
+        let resident = residency(file, size_bytes)?;
+        pages = resident.pages;
+        if pages == 0 {
+            return Ok(resident);
         }
         flush_network();
         std::thread::sleep(PAUSE * 2_u32.pow(attempt));
     }
-    Err(cannot_drop(format!("{resident} pages stay resident")))
+    Err(cannot_drop(format!("{pages} pages stay resident")))
 }
 
 fn cannot_drop(why: String) -> Failure {
@@ -76,25 +106,28 @@ fn cannot_drop(why: String) -> Failure {
     ))
 }
 
-fn load_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
+fn load_pages(file: &File, size_bytes: u64) -> Result<Residency, Failure> {
     let pages = size_bytes.div_ceil(page_bytes() as u64);
     // Of a file of some thousand pages a handful may go under memory pressure
     // without being felt; of a small one, none.
     let needed = pages - pages / 1_000;
-    let mut resident = resident_pages(file, size_bytes)?;
-    for _ in 0..ATTEMPTS_MAX {
-        if resident >= needed {
+    let mut resident = residency(file, size_bytes)?;
+    for attempt in 0..ATTEMPTS_MAX {
+        // Before the first read only cachestat proves anything.
+        let is_proved = attempt > 0 || resident.counter == PageCounter::Cachestat;
+        if is_proved && resident.pages >= needed {
             return Ok(resident);
         }
         read_through(file, size_bytes)?;
-        resident = resident_pages(file, size_bytes)?;
+        resident = residency(file, size_bytes)?;
     }
-    if resident >= needed {
+    if resident.pages >= needed {
         return Ok(resident);
     }
     Err(failure::instrument(format!(
-        "cannot keep the source in the page cache: {resident} of {pages} pages are resident; \
-         free memory or choose a smaller size"
+        "cannot keep the source in the page cache: {} of {pages} pages are resident; \
+         free memory or choose a smaller size",
+        resident.pages
     )))
 }
 
@@ -115,20 +148,24 @@ fn read_through(file: &File, size_bytes: u64) -> Result<(), Failure> {
 }
 
 /// Pages of the first `size_bytes` of a file that are in the page cache.
-pub fn resident_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
-    if size_bytes == 0 {
-        return Ok(0);
+fn residency(file: &File, size_bytes: u64) -> Result<Residency, Failure> {
+    if let Some(pages) = cachestat(file, size_bytes) {
+        let counter = PageCounter::Cachestat;
+        return Ok(Residency { pages, counter });
     }
-    match cachestat(file, size_bytes) {
-        Some(pages) => Ok(pages),
-        None => mincore_pages(file, size_bytes)
-            .instrument_to("tell which pages of the source are resident"),
-    }
+    let pages = mincore_pages(file, size_bytes)
+        .instrument_to("tell which pages of the source are resident")?;
+    let counter = PageCounter::Mincore;
+    Ok(Residency { pages, counter })
 }
 
 /// Resident pages by cachestat(2), which Linux has since 6.5; `None` where it
 /// is missing or refused.
 fn cachestat(file: &File, size_bytes: u64) -> Option<u64> {
+    if size_bytes == 0 {
+        // A length of 0 means up to the end of the file (mm/filemap.c).
+        return Some(0);
+    }
     const SYS_CACHESTAT: libc::c_long = 451;
     #[repr(C)]
     struct Range {
@@ -241,7 +278,7 @@ mod tests {
     #[test]
     fn an_empty_range_has_no_pages() {
         let file = tempfile::tempfile().unwrap();
-        assert_eq!(resident_pages(&file, 0).unwrap(), 0);
+        assert_eq!(residency(&file, 0).unwrap().pages, 0);
         establish(&file, 0, CacheState::Warm).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use toll_wire::{CacheState, CopyRequest, Failure, Source};
 
 use crate::buffer::page_bytes;
 use crate::failure::{self, OrFail};
-use crate::page_cache;
+use crate::page_cache::{self, Residency};
 use crate::scratch::open_laid_out;
 
 const OPEN: &str = "open the source";
@@ -19,7 +19,8 @@ pub struct OpenSource {
     file: File,
     /// The state to bring its pages into and their extent, if it has any.
     pages: Option<(CacheState, u64)>,
-    resident_pages: Cell<u64>,
+    /// That of the last iteration's start.
+    residency: Cell<Option<Residency>>,
 }
 
 pub struct Input(File);
@@ -64,7 +65,7 @@ impl OpenSource {
             path: path.to_owned(),
             file,
             pages: Some((cache, size_bytes)),
-            resident_pages: Cell::new(0),
+            residency: Cell::new(None),
         })
     }
 
@@ -72,8 +73,8 @@ impl OpenSource {
     /// descriptor remembers its position and what was read ahead.
     pub fn ready(&self) -> Result<Input, Failure> {
         if let Some((state, size_bytes)) = self.pages {
-            self.resident_pages
-                .set(page_cache::establish(&self.file, size_bytes, state)?);
+            let residency = page_cache::establish(&self.file, size_bytes, state)?;
+            self.residency.set(Some(residency));
         }
         let opened = open_laid_out(&self.path).map(Input);
         opened.failed_with(OPEN, &self.path)
@@ -93,13 +94,15 @@ impl OpenSource {
         &self.path
     }
 
-    /// How much of it was in the page cache, if it can be.
+    /// How much of it was in the page cache, if it can be, and what proves that.
     pub fn note(&self) -> Option<String> {
-        let (_, size_bytes) = self.pages?;
+        let (state, size_bytes) = self.pages?;
+        let residency = self.residency.get()?;
         let pages = size_bytes.div_ceil(page_bytes() as u64);
         Some(format!(
-            "{} of the source's {pages} pages were resident when the last iteration began",
-            self.resident_pages.get()
+            "{} of the source's {pages} pages were resident when the last iteration began, {}",
+            residency.pages,
+            residency.proof(state)
         ))
     }
 
@@ -115,6 +118,6 @@ fn open_zero() -> Result<OpenSource, Failure> {
         path,
         file,
         pages: None,
-        resident_pages: Cell::new(0),
+        residency: Cell::new(None),
     })
 }
