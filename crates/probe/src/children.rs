@@ -2,9 +2,10 @@
 //! iteration, and none may outlive the trial.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
 use rustix::io::{Errno, read};
 use rustix::path::DecInt;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
@@ -61,32 +62,84 @@ pub fn end(kill: fn()) {
     }
 }
 
-/// Sends SIGKILL to the children of the main thread, which proc(5) lists. It starts
-/// all of them, and to it orphans go (find_new_reaper in kernel/exit.c).
+/// Sends SIGKILL to the children of this process.
 fn kill_children() {
+    match open_list() {
+        Ok(list) => kill_listed(&list),
+        // The kernel was built without CONFIG_PROC_CHILDREN.
+        Err(_) => kill_by_parent(),
+    }
+}
+
+fn open_below(directory: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let below =
-        |directory: BorrowedFd<'_>, name: &CStr| openat(directory, name, flags, Mode::empty());
+    openat(directory, name, flags, Mode::empty())
+}
+
+/// Opens the list of the main thread's children (proc(5)). It starts all of them, and to
+/// it orphans go (find_new_reaper in kernel/exit.c).
+fn open_list() -> Result<OwnedFd, Errno> {
     // By parts, since a path of them would have to be allocated.
-    let list = below(CWD, c"/proc/self/task")
-        .and_then(|tasks| below(tasks.as_fd(), DecInt::new(getpid().as_raw_pid()).as_c_str()))
-        .and_then(|task| below(task.as_fd(), c"children"));
-    let Ok(list) = list else {
-        return;
-    };
+    let tasks = open_below(CWD, c"/proc/self/task")?;
+    let main = open_below(tasks, DecInt::new(getpid().as_raw_pid()).as_c_str())?;
+    open_below(main, c"children")
+}
+
+fn kill_listed(list: &OwnedFd) {
     let mut numbers = Numbers::default();
     let mut chunk = [0; 1024];
     loop {
-        match read(&list, &mut chunk) {
+        match read(list, &mut chunk) {
             Ok(0) => return,
-            Ok(count) => numbers.take(&chunk[..count], |pid| {
-                if let Some(pid) = Pid::from_raw(pid) {
-                    let _ = kill_process(pid, Signal::KILL);
-                }
-            }),
+            Ok(count) => numbers.take(&chunk[..count], kill),
             Err(Errno::INTR) => {}
             Err(_) => return,
         }
+    }
+}
+
+/// Sends SIGKILL to every process whose parent is this one.
+fn kill_by_parent() {
+    let Ok(all) = open_below(CWD, c"/proc") else {
+        return;
+    };
+    let own = getpid().as_raw_pid();
+    let mut buffer = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(&all, &mut buffer);
+    while let Some(Ok(entry)) = entries.next() {
+        let name = entry.file_name();
+        let pid = number(name.to_bytes());
+        if let Some(pid) = pid.filter(|_| parent_of(all.as_fd(), name) == Some(own)) {
+            kill(pid);
+        }
+    }
+}
+
+/// The parent of a process, by its directory below /proc.
+fn parent_of(proc: BorrowedFd<'_>, process: &CStr) -> Option<i32> {
+    let directory = open_below(proc, process).ok()?;
+    let stat = open_below(directory, c"stat").ok()?;
+    // The parent comes before byte 100.
+    let mut text = [0; 256];
+    let length = read(stat, &mut text).ok()?;
+    parent_in(&text[..length])
+}
+
+/// The fourth field of /proc/PID/stat (proc_pid_stat(5)). The second is a name in
+/// parentheses, with any bytes in it.
+fn parent_in(stat: &[u8]) -> Option<i32> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut words = stat[end + 1..].split(|byte| *byte == b' ');
+    number(words.nth(2)?)
+}
+
+fn number(text: &[u8]) -> Option<i32> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn kill(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, Signal::KILL);
     }
 }
 
@@ -114,6 +167,14 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_parent_follows_a_name_of_any_bytes() {
+        assert_eq!(parent_in(b"12 (sh) S 7 12 12 0"), Some(7));
+        assert_eq!(parent_in(b"12 (a) R 1 (\xff b) S 45 1"), Some(45));
+        assert_eq!(parent_in(b"12 (sh) S"), None);
+        assert_eq!(parent_in(b""), None);
+    }
 
     #[test]
     fn numbers_may_be_cut_anywhere() {

@@ -130,6 +130,7 @@ pub fn advice(error: &io::Error) -> &'static str {
         Some(libc::ENOSPC | libc::EDQUOT) => "free space there or lower the size",
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => "check the permissions",
         Some(libc::ENOENT) => "check the path",
+        Some(libc::ECHILD) => "do not ignore SIGCHLD",
         Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => "raise the limit or free resources",
         _ => "see the kernel log for more",
     }

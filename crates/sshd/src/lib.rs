@@ -326,19 +326,32 @@ fn kill_below(process: u32) {
 
 /// The processes below one.
 fn descendants(process: u32) -> Vec<u32> {
+    // Lists of children are there only where the kernel was built with CONFIG_PROC_CHILDREN.
+    let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name();
+            let process = name.to_str()?.parse().ok()?;
+            Some((process, parent(process)?))
+        })
+        .collect();
     let mut found = vec![process];
     let mut at = 0;
-    while let Some(process) = found.get(at) {
-        let tasks = format!("/proc/{process}/task/{process}/children");
-        let children = std::fs::read_to_string(tasks).unwrap_or_default();
-        found.extend(
-            children
-                .split_whitespace()
-                .filter_map(|id| id.parse::<u32>().ok()),
-        );
+    while let Some(&process) = found.get(at) {
+        let children = parents.iter().filter(|(_, parent)| *parent == process);
+        found.extend(children.map(|(child, _)| child));
         at += 1;
     }
     found.split_off(1)
+}
+
+/// The fourth field of /proc/PID/stat, which follows a name of any characters in parentheses.
+fn parent(process: u32) -> Option<u32> {
+    let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn free_port() -> std::io::Result<u16> {
@@ -365,5 +378,30 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     match output.status.success() {
         true => Ok(text(&output.stdout)),
         false => Err(format!("{program} fails: {}", text(&output.stderr))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts what it looks for")]
+    fn processes_below_one_are_found_by_their_parents_and_killed() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 60 & wait"])
+            .spawn()
+            .unwrap();
+        let below = loop {
+            match descendants(shell.id())[..] {
+                [below] => break below,
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        assert_eq!(parent(below), Some(shell.id()));
+        kill_below(shell.id());
+        // The shell waits for nothing any more.
+        shell.wait().unwrap();
+        assert_eq!(parent(below), None);
     }
 }

@@ -274,8 +274,7 @@ impl<'a> Runner<'a> {
             format_args!("start {name}"),
             "give a program on PATH, or use a shell",
         )?;
-        let ended =
-            waited.instrument_by(format_args!("wait for {name}"), "do not ignore SIGCHLD")?;
+        let ended = waited.instrument_to(format_args!("wait for {name}"))?;
         Ok(Run {
             process,
             start_ns,

@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 use toll_wire::Failure;
 
 use super::child::{self, Ended};
@@ -79,9 +79,12 @@ impl Receiver {
     /// The one that suits commands of which no more is received than the errors
     /// that they print, if `errors_only`.
     pub fn start(errors_only: bool) -> Result<Self, Failure> {
-        match errors_only {
-            true => Ok(Self::Waiter),
-            false => Drainer::start().map(Self::Thread),
+        // The waiter sleeps on pipes and process at once. Linux before 5.3 has no
+        // descriptors of processes, and seccomp profiles of containers refuse them.
+        if errors_only && pidfd_open(getpid(), PidfdFlags::empty()).is_ok() {
+            Ok(Self::Waiter)
+        } else {
+            Drainer::start().map(Self::Thread)
         }
     }
 

@@ -1,7 +1,9 @@
 //! Processes that trials start, and what becomes of them.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Child;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -36,7 +38,9 @@ pub fn of_this_process() -> BTreeSet<i32> {
     // Orphans go to the main thread (find_new_reaper in kernel/exit.c), which
     // also starts all others.
     let main = getpid().as_raw_pid();
-    children_of_thread(main, main).into_iter().collect()
+    let listed = children_of_thread(main, main);
+    let listed = listed.unwrap_or_else(|| children_by_parent(main));
+    listed.into_iter().collect()
 }
 
 /// Ends all children of this process but some, with all that descends from them.
@@ -83,12 +87,9 @@ pub fn kill_tree(root: i32) {
 pub fn stopped_below(child: &Child) -> Option<(i32, String)> {
     let root = i32::try_from(child.id()).ok()?;
     tree(root, |_| {}).into_iter().find_map(|pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (name, rest) = stat.rsplit_once(')')?;
-        let (_, name) = name.split_once('(')?;
+        let stat = stat(pid)?;
         // State T of proc_pid_stat(5).
-        let is_stopped = rest.trim_start().starts_with('T');
-        is_stopped.then(|| (pid, name.to_owned()))
+        (stat.state == "T").then_some((pid, stat.name))
     })
 }
 
@@ -111,18 +112,80 @@ fn signal(pid: i32, signal: Signal) {
     }
 }
 
-fn children(pid: i32) -> Vec<i32> {
+/// Children of a process, of all its threads.
+pub fn children(pid: i32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
     let threads = tasks.into_iter().flatten().flatten();
-    threads
+    let lists: Option<Vec<Vec<i32>>> = threads
         .filter_map(|task| task.file_name().to_str()?.parse().ok())
-        .flat_map(|thread| children_of_thread(pid, thread))
-        .collect()
+        .map(|thread| children_of_thread(pid, thread))
+        .collect();
+    match lists {
+        Some(lists) => lists.into_iter().flatten().collect(),
+        None => children_by_parent(pid),
+    }
 }
 
-fn children_of_thread(pid: i32, thread: i32) -> Vec<i32> {
+/// `None` if the kernel has no such lists (CONFIG_PROC_CHILDREN).
+fn children_of_thread(pid: i32, thread: i32) -> Option<Vec<i32>> {
+    static HAS_LISTS: LazyLock<bool> =
+        LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
+    if !*HAS_LISTS {
+        return None;
+    }
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"));
     let list = list.unwrap_or_default();
     let words = list.split_whitespace();
-    words.filter_map(|pid| pid.parse().ok()).collect()
+    Some(words.filter_map(|pid| pid.parse().ok()).collect())
+}
+
+fn children_by_parent(parent: i32) -> Vec<i32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
+        .collect()
+}
+
+/// The first fields of /proc/PID/stat (proc_pid_stat(5)).
+struct Stat {
+    name: String,
+    state: String,
+    parent: i32,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    // The name in parentheses may itself contain spaces and parentheses.
+    let (start, rest) = text.rsplit_once(')')?;
+    let (_, name) = start.split_once('(')?;
+    let mut fields = rest.split_whitespace();
+    Some(Stat {
+        name: name.to_owned(),
+        state: fields.next()?.to_owned(),
+        parent: fields.next()?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts what it looks for")]
+    fn a_child_is_found_in_the_list_and_by_its_parent() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let own = getpid().as_raw_pid();
+        let found = (children(own), children_by_parent(own));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(
+            found.0.contains(&pid) && found.1.contains(&pid),
+            "{found:?}"
+        );
+    }
 }

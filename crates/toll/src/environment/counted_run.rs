@@ -19,6 +19,7 @@ use signal_hook::consts::SIGINT;
 use toll_callcount::{Counter, Marker};
 
 use super::cgroup::Cgroup;
+use super::children::children;
 use super::paths::Cannot;
 use super::process;
 use super::strace::{TraceEnd, has_terminal};
@@ -189,25 +190,12 @@ fn descendants(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut at = 0;
     while let Some(pid) = all.get(at) {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
+        let children = i32::try_from(*pid).map(children).unwrap_or_default();
+        let children = children
             .into_iter()
-            .flatten();
-        let lists = threads.filter_map(|thread| {
-            std::fs::read_to_string(thread.ok()?.path().join("children")).ok()
-        });
-        let children: Vec<u32> = lists
-            .flat_map(|list| {
-                list.split_whitespace()
-                    .filter_map(|pid| pid.parse().ok())
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+            .filter_map(|pid| u32::try_from(pid).ok());
         // This program may be one of them; what it does is no part of the trace.
-        all.extend(
-            children
-                .into_iter()
-                .filter(|pid| *pid != std::process::id()),
-        );
+        all.extend(children.filter(|pid| *pid != std::process::id()));
         at += 1;
     }
     all

@@ -18,6 +18,7 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 
+use super::children::children;
 use super::paths::Cannot;
 use super::process;
 
@@ -258,15 +259,12 @@ fn send_to_command(strace: u32, signal: i32) {
     if signal == SIGINT && has_terminal() {
         return;
     }
-    let children = std::fs::read_to_string(format!("/proc/{strace}/task/{strace}/children"));
-    let Some(signal) = Signal::from_named_raw(signal) else {
+    let (Some(signal), Ok(strace)) = (Signal::from_named_raw(signal), i32::try_from(strace)) else {
         return;
     };
-    for child in children.unwrap_or_default().split_whitespace() {
-        if let Some(pid) = child.parse().ok().and_then(Pid::from_raw) {
-            // It may just have ended.
-            let _ = kill_process(pid, signal);
-        }
+    for pid in children(strace).into_iter().filter_map(Pid::from_raw) {
+        // It may just have ended.
+        let _ = kill_process(pid, signal);
     }
 }
 
