@@ -8,7 +8,8 @@ use toll_wire::{
 };
 
 use crate::common::{
-    answer_request, ask, by_shell, command as direct, completed, directory, failed, skip,
+    answer_request, answer_under_strace, ask, by_shell, command as direct, completed, directory,
+    failed, skip,
 };
 
 fn run(command: &CommandRequest) -> Outcome {
@@ -303,4 +304,38 @@ fn a_child_left_behind_does_not_hold_a_sink() {
             assert!(sample.metrics["duration_ns"] < 60e9);
         }
     });
+}
+
+#[test]
+fn commands_run_where_the_kernel_refuses_descriptors_of_processes() {
+    for errno in ["ENOSYS", "EPERM"] {
+        let rule = format!("inject=pidfd_open:error={errno}");
+        for line in ["true", "echo out; echo err >&2", "exit 3"] {
+            let mut command = by_shell(line);
+            command.ignore_failure = true;
+            let request = Request::new(Workload::Command(command));
+            let Some(outcome) = answer_under_strace(&["-e", &rule], &request) else {
+                return;
+            };
+            let sample = completed(outcome, line).samples.remove(0);
+            let status = if line == "exit 3" { 3.0 } else { 0.0 };
+            assert_eq!(sample.metrics["exit_status"], status, "{errno} {line}");
+        }
+    }
+}
+
+#[test]
+fn what_a_command_leaves_running_is_ended_where_the_kernel_lists_no_children() {
+    let directory = directory();
+    let number = directory.path().join("number");
+    let line = format!("setsid sleep 60 & echo $! >{}", number.display());
+    let request = Request::new(Workload::Command(by_shell(&line)));
+    let rule = ["-P", "children", "-e", "inject=openat:error=ENOENT"];
+    let Some(outcome) = answer_under_strace(&rule, &request) else {
+        return;
+    };
+    completed(outcome, &line);
+    let number = std::fs::read_to_string(number).unwrap();
+    let process = std::path::Path::new("/proc").join(number.trim());
+    assert!(!process.exists(), "{}", process.display());
 }

@@ -70,6 +70,28 @@ pub fn answer_request(request: &Request) -> Outcome {
     answer_of(&mut Command::new(PROBE), line(request).as_bytes())
 }
 
+/// The answer of a probe for which `strace` changes what calls return; says `skipped` and
+/// gives `None` where it cannot.
+pub fn answer_under_strace(arguments: &[&str], request: &Request) -> Option<Outcome> {
+    let strace = || {
+        let mut strace = Command::new("strace");
+        strace
+            .args(["-f", "-qq", "-o", "/dev/null"])
+            .args(arguments);
+        strace
+    };
+    if !strace()
+        .arg("true")
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        skip("strace is missing or may not trace");
+        return None;
+    }
+    let outcome = answer_of(strace().arg(PROBE), line(request).as_bytes());
+    Some(outcome)
+}
+
 /// The data of an outcome that must have completed.
 pub fn completed(outcome: Outcome, what: &str) -> TrialData {
     match outcome {

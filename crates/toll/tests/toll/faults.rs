@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::common::{Bench, has, in_a_namespace, list, probe, processes_marked, texts, wait_until};
+use crate::common::{
+    Bench, all_are, has, in_a_namespace, list, probe, processes_marked, skip, texts, wait_until,
+};
 
 fn states(run: &Value) -> Vec<&str> {
     texts(list(&run["trials"]), "state")
@@ -109,6 +111,22 @@ fn a_probe_that_answers_and_stays_is_ended() {
     wait_until("the probes are gone", || {
         processes_marked(&marker).is_empty()
     });
+}
+
+#[test]
+fn a_run_completes_where_the_kernel_refuses_descriptors_of_processes() {
+    let bench = Bench::new();
+    let strace = "strace -f -qq -o /dev/null";
+    if bench.shell(&format!("{strace} true")).code != Some(0) {
+        return skip("strace is missing or may not trace");
+    }
+    for errno in ["ENOSYS", "EPERM"] {
+        let rule = format!("-e inject=pidfd_open:error={errno}");
+        let ran = bench.shell(&format!("{strace} {rule} toll run -q --no-html -r 2 true"));
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        let run = bench.document("last");
+        all_are("completed", list(&run["trials"]));
+    }
 }
 
 #[test]
