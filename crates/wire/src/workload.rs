@@ -259,6 +259,19 @@ impl Workload {
         needs
     }
 
+    /// Whether its iterations begin with files that must not be in memory.
+    pub fn begins_cold(&self) -> bool {
+        match self {
+            Self::Copy(copy) => copy.source != Source::Zero && copy.cache == CacheState::Cold,
+            Self::Memory(memory) => {
+                memory.mapping != Mapping::Anonymous && memory.cache == CacheState::Cold
+            }
+            Self::Files(files) => files.cache == CacheState::Cold,
+            Self::Reclaim(reclaim) => reclaim.set.streams_file(),
+            _ => false,
+        }
+    }
+
     /// Bytes of memory that a trial needs and that no file holds, if it is one that
     /// needs much.
     pub fn memory_bytes(&self) -> Option<u64> {

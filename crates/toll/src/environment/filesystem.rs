@@ -35,6 +35,9 @@ pub(super) struct Mounted {
     server: Option<Child>,
     /// Where its files lie, if it shows those of another file system.
     pub below: Option<PathBuf>,
+    /// The reason why files stay in memory when they are dropped from the page cache, if they
+    /// do.
+    pub cold_obstacle: Option<String>,
 }
 
 impl Mounted {
@@ -45,6 +48,7 @@ impl Mounted {
             mount_point: None,
             server: None,
             below: None,
+            cold_obstacle: None,
         }
     }
 
@@ -161,11 +165,29 @@ pub(super) fn mount_loop(
     let attach = |options: &[&str]| journal.run("losetup", options, &image);
     let device = attach(&["--find", "--show", "--direct-io=on"])
         .or_else(|_| attach(&["--find", "--show"]))?;
+    let cold_obstacle = (!has_direct_io(&device)).then(|| {
+        format!(
+            "the loop device under {kind} reads its image through the page cache, since {} refuses \
+             direct I/O; choose another place with --work-dir",
+            file_system_of(&image).kind
+        )
+    });
     let mounted = journal.run("mount", &["-t", kind, &device], &point);
     // Detaching a device in use marks it to clear itself after the last user.
     let detached = journal.run("losetup", &["-d"], Path::new(&device));
     mounted.and(detached)?;
-    Ok(Mounted::at(&point))
+    let mut mounted = Mounted::at(&point);
+    mounted.cold_obstacle = cold_obstacle;
+    Ok(mounted)
+}
+
+/// Whether a loop device bypasses the page cache below it. One that was asked to do so may
+/// have been set up without it, and no call says so (loop_update_dio in
+/// drivers/block/loop.c).
+fn has_direct_io(device: &str) -> bool {
+    let name = device.trim().trim_start_matches("/dev/");
+    let state = fs::read_to_string(format!("/sys/block/{name}/loop/dio"));
+    state.is_ok_and(|state| state.trim() == "1")
 }
 
 const NO_TMPFS: &str = "tmpfs needs root or a writable /dev/shm";

@@ -303,6 +303,12 @@ impl Workspace {
         Ok(mounted.below.as_ref().unwrap_or(&mounted.directory))
     }
 
+    /// The reason why files on a file system stay in memory when they are dropped, if they do.
+    pub fn cold_obstacle(&self, file_system: &str) -> Option<&str> {
+        let mounted = self.file_system(file_system).ok()?;
+        mounted.cold_obstacle.as_deref()
+    }
+
     /// A source file on a file system.
     pub fn source(&self, file_system: &str, spec: SourceSpec) -> Option<&SourceFile> {
         self.sources.get(&(file_system.to_owned(), spec))

@@ -42,6 +42,16 @@ impl Files<'_> {
         }
     }
 
+    /// The reason why files on a file system stay in memory when they are dropped, if they do.
+    pub fn cold_obstacle(&self, file_system: &str) -> Option<String> {
+        match self {
+            Self::Host(workspace) => workspace.cold_obstacle(file_system).map(str::to_owned),
+            // Its disks have the host's page cache below them: see
+            // `environment/guest/arguments.rs`.
+            Self::Guest(_) => None,
+        }
+    }
+
     /// A source file, with the sum of its content.
     pub fn source(&self, file_system: &str, spec: SourceSpec) -> Result<SourceFile, String> {
         let laid = self.workspace().source(self.laid_on(file_system)?, spec);

@@ -86,6 +86,11 @@ fn filled(
     if let Some(obstacle) = parameters.contradiction() {
         return Err(obstacle);
     }
+    if parameters.workload.begins_cold()
+        && let Some(obstacle) = files.cold_obstacle(&file_system)
+    {
+        return Err(format!("nothing on {file_system} is cold: {obstacle}"));
+    }
     let source = source_of(&parameters);
     let needs = parameters.workload.disk_needs();
     let mut workload = parameters.workload;

@@ -151,6 +151,42 @@ fn writes_run_on_each_file_system_that_can_be_had() {
     }
 }
 
+#[test]
+fn nothing_begins_cold_on_a_loop_device_without_direct_io() {
+    let bench = Bench::new();
+    if let Err(reason) = capability(&bench, "file system ext4 on a loop device") {
+        return skip(&format!("ext4: {reason}"));
+    }
+    // The kernel grants direct I/O on most file systems; this never asks for it.
+    std::fs::create_dir(bench.path("bin")).unwrap();
+    bench.write(
+        "bin/losetup",
+        "#!/bin/sh\nPATH=${PATH#*:}:/usr/sbin:/sbin\n\
+         for word; do shift; [ $word = --direct-io=on ] || set -- \"$@\" $word; done\n\
+         exec losetup \"$@\"\n",
+    );
+    bench.write(
+        "cold.toml",
+        "format = 1\nname = 'cold'\n[workload]\nkind = 'copy'\nsize = '1MiB'\nfs = 'ext4'\n\
+         [[factor]]\nname = 'cache'\nlevels = ['cold', 'warm']\n",
+    );
+    let line = "chmod +x bin/losetup; PATH=$PWD/bin:$PATH toll run -q --no-html -r 2 cold.toml";
+    let ran = bench.shell(line);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let run = bench.document("last");
+    for treatment in list(&run["treatments"]) {
+        let is_cold = treatment["label"].as_str().unwrap().contains("cold");
+        let skipped = treatment["skipped"].as_str().unwrap_or_default();
+        assert_eq!(
+            is_cold,
+            skipped.contains("nothing on ext4 is cold: the loop device"),
+            "{treatment:#}"
+        );
+    }
+    all_completed(&run);
+    is_clean(&bench);
+}
+
 /// Somebody's mount by FUSE, taken away in the end.
 struct Theirs {
     point: std::path::PathBuf,
