@@ -103,8 +103,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // It may fail (ENOMEM): the kernel has joined the range with its neighbours, and may
+        // not split them (max_map_count). Then it stays until the program ends.
         // SAFETY: what was made of its addresses borrows this value.
-        let unmapped = unsafe { munmap(self.start, self.length) };
-        assert!(unmapped.is_ok(), "the range is a whole mapping");
+        let _ = unsafe { munmap(self.start, self.length) };
     }
 }

@@ -157,6 +157,28 @@ fn an_output_that_fails_when_written_or_closed_is_told_and_not_the_input() {
 }
 
 #[test]
+fn a_kernel_that_fails_for_ever_ends_no_method_by_a_crash() {
+    if !can_inject() {
+        return;
+    }
+    let files = Files::new();
+    let bytes = content(1 << 20);
+    files.file("in", &bytes);
+    let mut unmapping = meow_with(&files, &["munmap:error=ENOMEM"], None);
+    unmapping.args(["--method", "mmap", "in"]);
+    assert_same(&run(unmapping).succeeded(), &bytes, "mmap");
+    for when in ["1+", "2+"] {
+        let rule = format!("io_uring_enter:error=EIO:when={when}");
+        let mut failing = meow_with(&files, &[&rule], None);
+        failing
+            .args(["--method", "io-uring", "in"])
+            .stderr(Stdio::piped());
+        let ended = run(failing);
+        assert_eq!(ended.status.code(), Some(1), "{when}: {}", ended.errors);
+    }
+}
+
+#[test]
 fn a_source_larger_than_the_memory_allowed_is_moved() {
     let files = Files::in_memory();
     files.sink("large").set_len(96 << 20).unwrap();

@@ -79,7 +79,10 @@ impl Mover for Uring {
         };
         let result = transfer.run(&mut self.ring);
         // The kernel may still write to the buffers after a failure.
-        transfer.settle(&mut self.ring);
+        if !transfer.settle(&mut self.ring) {
+            // The kernel may write to that memory at any time, so it is leaked.
+            std::mem::forget(std::mem::replace(&mut self.buffer, Buffer::aligned(0)));
+        }
         result.map(|()| Moved {
             bytes: transfer.written,
             calls: transfer.enters,
@@ -259,14 +262,14 @@ impl Transfer {
         Ok(())
     }
 
-    /// Waits for what is in flight, whatever comes of it.
-    fn settle(&mut self, ring: &mut IoUring) {
+    /// Waits for what is in flight, whatever comes of it; whether all of it has ended.
+    fn settle(&mut self, ring: &mut IoUring) -> bool {
         while self.in_flight > 0 {
             if self.enter(ring).is_err() {
-                // Without its completions the memory can never be used again.
-                std::process::abort();
+                return false;
             }
             self.in_flight -= ring.completion().count();
         }
+        true
     }
 }
