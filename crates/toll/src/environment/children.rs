@@ -95,7 +95,7 @@ pub fn stopped_below(child: &Child) -> Option<(i32, String)> {
 
 /// A process and all that descend from it, each told of before its children are
 /// looked for.
-fn tree(root: i32, mut each: impl FnMut(i32)) -> Vec<i32> {
+pub fn tree(root: i32, mut each: impl FnMut(i32)) -> Vec<i32> {
     let mut found = vec![root];
     let mut next = 0;
     while let Some(&pid) = found.get(next) {
