@@ -80,6 +80,9 @@ pub struct OpenFlags {
     /// Bring the beginning of what is there, if that takes no further round
     /// trip.
     pub begin: bool,
+    /// Fail with `ESTALE`, and change nothing, if an existing file at the path is
+    /// another one. Only sources with identities can tell.
+    pub expected: Option<Identity>,
 }
 
 impl OpenFlags {
@@ -90,6 +93,7 @@ impl OpenFlags {
         exclusive: false,
         truncate: false,
         begin: false,
+        expected: None,
     };
     pub const WRITE: Self = Self {
         read: false,
@@ -213,8 +217,14 @@ pub trait Source: Send + Sync {
     /// these flags.
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()>;
 
-    /// Changes attributes. Those of a symbolic link are its own.
-    fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()>;
+    /// Changes attributes. Those of a symbolic link are its own. `ESTALE` if the
+    /// file at the path is another than expected, as far as the source can tell.
+    fn set_attributes(
+        &self,
+        path: &Path,
+        expected: Option<Identity>,
+        changes: &SetAttributes,
+    ) -> Result<()>;
 
     /// What `statvfs` tells of the root's file system.
     fn space(&self) -> Result<StatVfs>;
@@ -222,22 +232,29 @@ pub trait Source: Send + Sync {
     /// Makes the names in a directory durable, as far as the source can.
     fn sync_directory(&self, path: &Path) -> Result<()>;
 
-    /// The extended attributes of its files. Without, the kernel does not ask
-    /// for any.
-    fn extended(&self) -> Result<&dyn Extended> {
+    /// Whether its files can have extended attributes. Without, the kernel does
+    /// not ask for any.
+    fn has_extended(&self) -> bool {
+        false
+    }
+
+    /// The extended attributes of a file. `ESTALE` if it is another than
+    /// expected.
+    fn extended(&self, _path: &Path, _expected: Option<Identity>) -> Result<Box<dyn Extended>> {
         Err(Error::Errno(libc::ENOTSUP))
     }
 }
 
+/// The extended attributes of one file, whatever has its name by now.
 pub trait Extended {
     /// A value; `ENODATA` if it is not there.
-    fn value(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>>;
+    fn value(&self, name: &OsStr) -> Result<Vec<u8>>;
 
-    fn set(&self, path: &Path, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()>;
+    fn set(&self, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()>;
 
-    fn names(&self, path: &Path) -> Result<Vec<OsString>>;
+    fn names(&self) -> Result<Vec<OsString>>;
 
-    fn remove(&self, path: &Path, name: &OsStr) -> Result<()>;
+    fn remove(&self, name: &OsStr) -> Result<()>;
 }
 
 pub struct Finish<'a> {

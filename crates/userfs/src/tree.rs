@@ -181,6 +181,10 @@ impl Tree {
         }
     }
 
+    pub fn identity(&self, ino: u64) -> Option<Identity> {
+        self.with(ino, |node| node.identity)
+    }
+
     /// Whether a node is what attributes at its path say: another file may
     /// have taken the name at the source.
     pub fn is(&self, ino: u64, found: &Attributes) -> bool {

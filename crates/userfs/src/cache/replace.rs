@@ -156,17 +156,18 @@ fn as_before(before: &Attributes, new: &Attributes, times: SetAttributes) -> Set
 }
 
 fn copy_extended(source: &dyn Source, from: &Path, to: &Path) -> Result<()> {
-    let Ok(extended) = source.extended() else {
+    if !source.has_extended() {
         return Ok(());
-    };
-    let names = match extended.names(from) {
+    }
+    let (from, to) = (source.extended(from, None)?, source.extended(to, None)?);
+    let names = match from.names() {
         Ok(names) => names,
         Err(error) if error.is(libc::ENOTSUP) => return Ok(()),
         Err(error) => return Err(error),
     };
     for name in names {
-        let value = extended.value(from, &name)?;
-        extended.set(to, &name, &value, XattrFlags::empty())?;
+        let value = from.value(&name)?;
+        to.set(&name, &value, XattrFlags::empty())?;
     }
     Ok(())
 }

@@ -51,15 +51,13 @@ impl Fuse {
         &self,
         reply: R,
         ino: INodeNo,
-        call: impl FnOnce(&dyn Extended, &Path) -> Result<R::Value> + Send + 'static,
+        call: impl FnOnce(&dyn Extended) -> Result<R::Value> + Send + 'static,
     ) {
         let volume = &self.0.volume;
-        if !volume.options.shows_extended || volume.shared.source.extended().is_err() {
+        if !volume.options.shows_extended || !volume.shared.source.has_extended() {
             return reply.fail(Errno::ENOSYS);
         }
-        self.call(reply, move |volume| {
-            volume.by_path(ino.0, |source, path| call(source.extended()?, path))
-        });
+        self.call(reply, move |volume| call(&*volume.extended(ino.0)?));
     }
 }
 
@@ -391,31 +389,27 @@ impl Filesystem for Fuse {
     ) {
         let how = XattrFlags::from_bits_truncate(flags.cast_unsigned());
         let (name, value) = (name.to_owned(), value.to_owned());
-        self.extended(reply, ino, move |extended, path| {
-            extended.set(path, &name, &value, how)
-        });
+        self.extended(reply, ino, move |extended| extended.set(&name, &value, how));
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.to_owned();
-        self.extended(reply, ino, move |extended, path| {
-            Ok((extended.value(path, &name)?, size))
+        self.extended(reply, ino, move |extended| {
+            Ok((extended.value(&name)?, size))
         });
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.extended(reply, ino, move |extended, path| {
+        self.extended(reply, ino, move |extended| {
             let with_end = |name: &OsString| [name.as_bytes(), &[0]].concat();
-            let names = extended.names(path)?;
+            let names = extended.names()?;
             Ok((names.iter().flat_map(with_end).collect(), size))
         });
     }
 
     fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.extended(reply, ino, move |extended, path| {
-            extended.remove(path, &name)
-        });
+        self.extended(reply, ino, move |extended| extended.remove(&name));
     }
 
     fn fallocate(

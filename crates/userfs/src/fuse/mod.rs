@@ -50,7 +50,7 @@ pub struct Stopper {
 
 impl Mount {
     /// Mounts a source on a directory and begins to serve it. From here on
-    /// the process must live, and has a umask of 0.
+    /// the process must live.
     pub fn begin(
         source: Arc<dyn Source>,
         mountpoint: &Path,
@@ -62,7 +62,6 @@ impl Mount {
         check_privileges(options)?;
         // Absolute, as the process may leave its directory before it ends.
         let mountpoint = mountpoint.canonicalize()?;
-        rustix::process::umask(rustix::fs::Mode::empty());
         let name = source.name();
         let volume = Arc::new(Volume::new(source, options, note)?);
         let server = Arc::new(Server::new(Arc::clone(&volume)));

@@ -2,10 +2,13 @@
 //!
 //! Every path is resolved below an open descriptor of the root with
 //! `openat2(2)` and `RESOLVE_NO_SYMLINKS`: whatever happens to the directory
-//! meanwhile, no call leaves it. The process must have a umask of 0, as the
-//! kernel has applied the caller's already.
+//! meanwhile, no call leaves it. What is changed of a file goes by a descriptor,
+//! after a look at whether it is the file that is meant: root serves users who
+//! may rename files in the source.
 
 mod attributes;
+mod creator;
+mod extended;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,10 +22,12 @@ use rustix::io::Errno;
 
 use crate::content::read_full;
 use crate::source::{
-    Attributes, Creation, Entry, Error, Extended, Handle, Kind, Listing, New, OpenFlags, OpenReply,
-    Owner, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, XattrFlags, make_or_open,
+    Attributes, Creation, Entry, Error, Extended, Handle, Identity, Kind, Listing, New, OpenFlags,
+    OpenReply, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, make_or_open,
 };
 use attributes::{attributes_of, change};
+use creator::Creator;
+use extended::ExtendedAttributes;
 
 impl From<Errno> for Error {
     fn from(error: Errno) -> Self {
@@ -33,7 +38,7 @@ impl From<Errno> for Error {
 pub struct Local {
     name: PathBuf,
     root: OwnedFd,
-    gives_files_away: bool,
+    creator: Creator,
 }
 
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
@@ -65,7 +70,7 @@ impl Local {
         Ok(Self {
             name,
             root,
-            gives_files_away: rustix::process::geteuid().is_root(),
+            creator: Creator::new()?,
         })
     }
 
@@ -98,51 +103,54 @@ impl Local {
         work(directory.as_fd(), name).map_err(E::into)
     }
 
-    /// Lets `work` have a path for a call that takes no descriptor of the kind
-    /// `O_PATH` and follows no link at its end.
-    fn at_path<T>(&self, path: &Path, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
-        match path.as_os_str().is_empty() {
-            // With the dot it is no link any more.
-            true => work(&by_descriptor(&self.root).join(".")),
-            false => self.at(path, |parent, name| work(&by_descriptor(parent).join(name))),
+    /// A file, with its attributes; `ESTALE` if it is another than expected.
+    fn expected(&self, path: &Path, expected: Option<Identity>) -> Result<(OwnedFd, Attributes)> {
+        let file = self.by_path(path)?;
+        let found = attributes_of(&rustix::fs::fstat(&file)?);
+        match expected.is_none() || expected == found.identity {
+            true => Ok((file, found)),
+            false => Err(Error::Errno(libc::ESTALE)),
         }
+    }
+
+    /// Opens a regular file. Opening anything else could wait for ever, as for a
+    /// named pipe's other end, or do something to a device.
+    fn open_existing(&self, path: &Path, flags: OpenFlags) -> Result<(OwnedFd, Attributes)> {
+        let (file, found) = self.expected(path, flags.expected)?;
+        match found.kind {
+            Kind::File => {}
+            Kind::Directory => return Err(Error::Errno(libc::EISDIR)),
+            Kind::Symlink => return Err(Error::Errno(libc::ELOOP)),
+            _ => return Err(Error::Errno(libc::EINVAL)),
+        }
+        let opened = open_again(&file, system_flags(flags))?;
+        let found = match flags.truncate {
+            true => attributes_of(&rustix::fs::fstat(&opened)?),
+            false => found,
+        };
+        Ok((opened, found))
     }
 
     /// Makes a file where there is none, opens it and tells what it is.
     fn open_new(
         &self,
         path: &Path,
-        flags: OFlags,
+        flags: OpenFlags,
         creation: &Creation,
     ) -> Result<(OwnedFd, Attributes)> {
         let mode = Mode::from_raw_mode(creation.mode);
-        let file = self.resolve(path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-        let made = attributes_of(&rustix::fs::fstat(&file)?);
-        let is_another = |owner: Owner| (made.uid, made.gid) != (owner.uid, owner.gid);
-        if !self.gives_files_away || !creation.owner.is_some_and(is_another) {
-            return Ok((file, made));
-        }
-        self.at(path, |parent, _| give_away(&file, parent, creation))?;
+        let flags = system_flags(flags) | OFlags::CREATE | OFlags::EXCL;
+        let file = self
+            .creator
+            .make(creation, || self.resolve(path, flags, mode))?;
         let made = attributes_of(&rustix::fs::fstat(&file)?);
         Ok((file, made))
     }
 }
 
-/// Gives a new file its owner and, as a change of owner clears set-user-id, its
-/// permissions again. A directory with set-group-id gives its group to what is
-/// made in it.
-fn give_away(file: impl AsFd, directory: BorrowedFd<'_>, creation: &Creation) -> Result<()> {
-    let Some(owner) = creation.owner else {
-        return Ok(());
-    };
-    let directory = rustix::fs::statat(directory, "", AtFlags::EMPTY_PATH)?;
-    let changes = SetAttributes {
-        uid: Some(owner.uid),
-        gid: (directory.st_mode & 0o2000 == 0).then_some(owner.gid),
-        mode: (creation.mode & 0o6000 != 0).then_some(creation.mode),
-        ..SetAttributes::default()
-    };
-    Ok(change(file, &changes)?)
+/// Opens what a descriptor of the kind `O_PATH` leads to.
+fn open_again(file: &OwnedFd, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open(by_descriptor(file), flags | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn system_flags(flags: OpenFlags) -> OFlags {
@@ -208,13 +216,8 @@ impl Source for Local {
     }
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply> {
-        let wanted = system_flags(flags);
-        let open = || {
-            let file = self.resolve(path, wanted, Mode::empty())?;
-            let found = attributes_of(&rustix::fs::fstat(&file)?);
-            Ok((file, found))
-        };
-        let make = |creation: &Creation| self.open_new(path, wanted, creation);
+        let open = || self.open_existing(path, flags);
+        let make = |creation: &Creation| self.open_new(path, flags, creation);
         let (file, attributes) = make_or_open(flags, make, open)?;
         Ok(OpenReply {
             handle: Box::new(File::from(file)),
@@ -227,18 +230,16 @@ impl Source for Local {
     fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()> {
         let mode = Mode::from_raw_mode(creation.mode);
         self.at(path, |parent, name| {
-            match new {
-                New::Directory => rustix::fs::mkdirat(parent, name, mode)?,
-                New::Symlink(target) => rustix::fs::symlinkat(target, parent, name)?,
-                New::Node(kind, device) => {
-                    let kind = FileType::from_raw_mode(kind as u32);
-                    rustix::fs::mknodat(parent, name, kind, mode, device)?;
-                }
-            }
-            match self.gives_files_away {
-                true => give_away(self.by_path(path)?, parent, creation),
-                false => Ok(()),
-            }
+            self.creator.make(creation, || {
+                Ok(match new {
+                    New::Directory => rustix::fs::mkdirat(parent, name, mode)?,
+                    New::Symlink(target) => rustix::fs::symlinkat(target, parent, name)?,
+                    New::Node(kind, device) => {
+                        let kind = FileType::from_raw_mode(kind as u32);
+                        rustix::fs::mknodat(parent, name, kind, mode, device)?;
+                    }
+                })
+            })
         })
     }
 
@@ -280,11 +281,18 @@ impl Source for Local {
         })
     }
 
-    fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
-        let file = self.by_path(path)?;
+    fn set_attributes(
+        &self,
+        path: &Path,
+        expected: Option<Identity>,
+        changes: &SetAttributes,
+    ) -> Result<()> {
+        let (file, found) = self.expected(path, expected)?;
         if let Some(size_bytes) = changes.size_bytes {
-            let writable = self.resolve(path, OFlags::WRONLY, Mode::empty())?;
-            rustix::fs::ftruncate(&writable, size_bytes)?;
+            if found.kind != Kind::File {
+                return Err(Error::Errno(libc::EINVAL));
+            }
+            rustix::fs::ftruncate(open_again(&file, OFlags::WRONLY)?, size_bytes)?;
         }
         Ok(change(&file, changes)?)
     }
@@ -298,37 +306,13 @@ impl Source for Local {
         Ok(rustix::fs::fsync(&directory)?)
     }
 
-    fn extended(&self) -> Result<&dyn Extended> {
-        Ok(self)
-    }
-}
-
-impl Extended for Local {
-    fn value(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
-        self.at_path(path, |path| {
-            grown(|buffer| rustix::fs::lgetxattr(path, name, buffer))
-        })
+    fn has_extended(&self) -> bool {
+        true
     }
 
-    fn set(&self, path: &Path, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()> {
-        self.at_path(path, |path| {
-            Ok(rustix::fs::lsetxattr(path, name, value, flags)?)
-        })
-    }
-
-    fn names(&self, path: &Path) -> Result<Vec<OsString>> {
-        let names = self.at_path(path, |path| {
-            grown(|buffer| rustix::fs::llistxattr(path, buffer))
-        })?;
-        let names = names.split(|byte| *byte == 0);
-        let names = names.filter(|name| !name.is_empty());
-        Ok(names
-            .map(|name| OsString::from_vec(name.to_vec()))
-            .collect())
-    }
-
-    fn remove(&self, path: &Path, name: &OsStr) -> Result<()> {
-        self.at_path(path, |path| Ok(rustix::fs::lremovexattr(path, name)?))
+    fn extended(&self, path: &Path, expected: Option<Identity>) -> Result<Box<dyn Extended>> {
+        let (file, _) = self.expected(path, expected)?;
+        Ok(Box::new(ExtendedAttributes(file)))
     }
 }
 
@@ -367,20 +351,5 @@ impl Handle for File {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
-    }
-}
-
-/// What a call fills a buffer with, which grows until it is large enough.
-fn grown(mut fill: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>) -> Result<Vec<u8>> {
-    let mut buffer = vec![0; 256];
-    loop {
-        match fill(&mut buffer) {
-            Ok(count) => {
-                buffer.truncate(count);
-                return Ok(buffer);
-            }
-            Err(Errno::RANGE) if buffer.len() < (1 << 20) => buffer.resize(buffer.len() * 8, 0),
-            Err(error) => return Err(error.into()),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Attributes, plain and extended, and free space.
 
 use super::{NodeAttributes, PathTurn, Volume};
-use crate::source::{Attributes, Error, Result, SetAttributes, SetTime};
+use crate::source::{Attributes, Error, Extended, Result, SetAttributes, SetTime};
 use crate::tree::Version;
 
 impl Volume {
@@ -105,13 +105,23 @@ impl Volume {
     ) -> Result<()> {
         self.touch_all(ino);
         let done = match self.shared.path(turn, ino) {
-            Ok(guard) => self.shared.source.set_attributes(guard.path(), changes),
+            Ok(guard) => {
+                let expected = self.shared.tree.identity(ino);
+                let source = &self.shared.source;
+                source.set_attributes(guard.path(), expected, changes)
+            }
             Err(_) => self
                 .any_handle(ino)
                 .and_then(|handle| handle.set_attributes(changes)),
         };
         self.touch_all(ino);
         done
+    }
+
+    /// The extended attributes of a file.
+    pub fn extended(&self, ino: u64) -> Result<Box<dyn Extended>> {
+        let expected = self.shared.tree.identity(ino);
+        self.by_path(ino, |source, path| source.extended(path, expected))
     }
 
     /// What is known of a file or directory changes or has changed.

@@ -56,7 +56,10 @@ impl Volume {
         let mut open = || {
             let guard = self.shared.path(&mut *turn, ino)?;
             let path = guard.path();
-            let flags = self.open_flags(wanted);
+            let flags = OpenFlags {
+                expected: self.shared.tree.identity(ino),
+                ..self.open_flags(wanted)
+            };
             let found = self.shared.open(path, flags, wanted.read)?;
             // After ESTALE the kernel looks the name up again and opens once
             // more. That is needed if another file has the name by now, or if

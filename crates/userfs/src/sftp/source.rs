@@ -18,8 +18,8 @@ use super::requests::{Failure, RequestBatch, Requested};
 use super::ssh;
 use super::stat::Stat;
 use crate::source::{
-    Attributes, Creation, Error, Kind, Listing, New, OpenFlags, OpenReply, RenameFlags, Result,
-    SetAttributes, Source, StatVfs,
+    Attributes, Creation, Error, Identity, Kind, Listing, New, OpenFlags, OpenReply, RenameFlags,
+    Result, SetAttributes, Source, StatVfs,
 };
 
 pub struct Sftp {
@@ -216,7 +216,12 @@ impl Source for Sftp {
         done
     }
 
-    fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
+    fn set_attributes(
+        &self,
+        path: &Path,
+        _expected: Option<Identity>,
+        changes: &SetAttributes,
+    ) -> Result<()> {
         self.shared
             .ask(change::operation(changes), [path], |batch, [remote]| {
                 change::make(batch, Target::Path(remote), changes)

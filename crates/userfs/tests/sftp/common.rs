@@ -168,7 +168,7 @@ pub fn rename_new(source: &dyn Source, from: &str, to: &str) -> Result<()> {
 }
 
 pub fn set(source: &dyn Source, path: &str, changes: SetAttributes) -> Result<()> {
-    source.set_attributes(Path::new(path), &changes)
+    source.set_attributes(Path::new(path), None, &changes)
 }
 
 /// A change of the length alone.

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use userfs::source::{
-    Attributes, Content, Creation, Error, Extended, Handle, Listing, New, OpenFlags, OpenReply,
-    RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs,
+    Attributes, Content, Creation, Error, Extended, Handle, Identity, Listing, New, OpenFlags,
+    OpenReply, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs,
 };
 
 use crate::common::await_that;
@@ -183,7 +183,8 @@ impl Source for Watched {
         fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()>;
         fn keep_content(&self, path: &Path) -> Option<OwnedFd>;
         fn space(&self) -> Result<StatVfs>;
-        fn extended(&self) -> Result<&dyn Extended>;
+        fn has_extended(&self) -> bool;
+        fn extended(&self, path: &Path, expected: Option<Identity>) -> Result<Box<dyn Extended>>;
     }
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply> {
@@ -213,8 +214,13 @@ impl Source for Watched {
         self.control.change("rename", from, Some(to), make)
     }
 
-    fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
-        let make = || self.inner.set_attributes(path, changes);
+    fn set_attributes(
+        &self,
+        path: &Path,
+        expected: Option<Identity>,
+        changes: &SetAttributes,
+    ) -> Result<()> {
+        let make = || self.inner.set_attributes(path, expected, changes);
         self.control.change("set_attributes", path, None, make)
     }
 

@@ -1,0 +1,55 @@
+//! Extended attributes of a file that is known by a descriptor.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+
+use rustix::io::Errno;
+
+use super::by_descriptor;
+use crate::source::{Extended, Result, XattrFlags};
+
+/// The descriptor is of the kind `O_PATH`, also of a symbolic link. The path to
+/// what it is open on ends there, whatever that is.
+pub(super) struct ExtendedAttributes(pub OwnedFd);
+
+impl Extended for ExtendedAttributes {
+    fn value(&self, name: &OsStr) -> Result<Vec<u8>> {
+        let path = by_descriptor(&self.0);
+        grown(|buffer| rustix::fs::getxattr(&path, name, buffer))
+    }
+
+    fn set(&self, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()> {
+        let path = by_descriptor(&self.0);
+        Ok(rustix::fs::setxattr(path, name, value, flags)?)
+    }
+
+    fn names(&self) -> Result<Vec<OsString>> {
+        let path = by_descriptor(&self.0);
+        let names = grown(|buffer| rustix::fs::listxattr(&path, buffer))?;
+        let names = names.split(|byte| *byte == 0);
+        let names = names.filter(|name| !name.is_empty());
+        Ok(names
+            .map(|name| OsString::from_vec(name.to_vec()))
+            .collect())
+    }
+
+    fn remove(&self, name: &OsStr) -> Result<()> {
+        Ok(rustix::fs::removexattr(by_descriptor(&self.0), name)?)
+    }
+}
+
+/// What a call fills a buffer with, which grows until it is large enough.
+fn grown(mut fill: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>) -> Result<Vec<u8>> {
+    let mut buffer = vec![0; 256];
+    loop {
+        match fill(&mut buffer) {
+            Ok(count) => {
+                buffer.truncate(count);
+                return Ok(buffer);
+            }
+            Err(Errno::RANGE) if buffer.len() < (1 << 20) => buffer.resize(buffer.len() * 8, 0),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
