@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
@@ -12,7 +12,7 @@ pub enum Content<'a> {
     File(&'a File, u64, usize),
 }
 
-const COPY_BYTES: usize = 8 << 20;
+const COPY_BYTES: usize = 1 << 20;
 
 impl<'a> Content<'a> {
     pub fn bytes(self) -> usize {
@@ -35,7 +35,7 @@ impl<'a> Content<'a> {
             Self::Bytes(bytes) => return take(bytes, at),
             Self::File(file, offset, bytes) => (file, offset, bytes),
         };
-        let mut buffer = vec![0; bytes.min(COPY_BYTES)];
+        let mut buffer = zeroed(bytes.min(COPY_BYTES))?;
         for start in (0..bytes).step_by(COPY_BYTES) {
             let piece = &mut buffer[..COPY_BYTES.min(bytes - start)];
             let count = read_full(file, piece, offset + start as u64)?;
@@ -44,6 +44,23 @@ impl<'a> Content<'a> {
         }
         Ok(())
     }
+}
+
+/// A large buffer; `ENOMEM` if there is no memory for it, where a `vec!` would end
+/// the program.
+pub(crate) fn zeroed(bytes: usize) -> Result<Vec<u8>> {
+    let mut buffer = Vec::new();
+    grow(&mut buffer, bytes)?;
+    Ok(buffer)
+}
+
+/// Makes a buffer at least as long, likewise.
+pub(crate) fn grow(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
+    let more = bytes.saturating_sub(buffer.len());
+    let reserved = buffer.try_reserve_exact(more);
+    reserved.map_err(|_| Error::Errno(libc::ENOMEM))?;
+    buffer.resize(buffer.len() + more, 0);
+    Ok(())
 }
 
 /// Reads until the buffer is full or the file ends.

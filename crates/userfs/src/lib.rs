@@ -2,12 +2,15 @@
 //! local directory, or one of another host.
 
 mod attributes;
+mod background;
 pub mod cache;
 mod content;
+mod descriptors;
 mod error;
 pub mod fuse;
 pub mod local;
 pub mod mount;
+mod private_directory;
 pub mod ranges;
 pub mod sftp;
 pub mod source;

@@ -1,4 +1,4 @@
-//! The local copy of a file's content: in memory while it is small, then in a
+//! The local copy of a file's content: in memory while there is room, then in a
 //! file without a name, so that nothing of it is left whatever ends the
 //! program. Only a copy that could not be written back gets a name.
 
@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD, MemfdFlags, SeekFrom};
 
-use crate::source::{Content, Result};
+use crate::source::{Content, Error, Result};
 
-/// Up to this length a copy stays in memory; making a file on disk takes many
-/// times as long as the copying of a small file.
-const IN_MEMORY_BYTES_MAX: u64 = 1 << 20;
-/// Longer ones stay there, too, while all of them together are no longer than
+/// Copies stay in memory while all of them together are no longer than this:
+/// making a file on disk takes many times as long as the copying of a small file.
+const IN_MEMORY_BYTES_MAX: u64 = 64 << 20;
+/// What copies leave free of their file system: a twentieth, and no more than
 /// this.
-const ALL_IN_MEMORY_BYTES_MAX: u64 = 64 << 20;
+const FREE_BYTES_MAX: u64 = 1 << 30;
 
-/// How long the longer copies in memory are, of all mounts of this process.
+/// How long the copies in memory are, of all mounts of this process.
 static IN_MEMORY_BYTES: AtomicU64 = AtomicU64::new(0);
 
 pub(super) struct Copy {
@@ -57,24 +57,23 @@ impl Copy {
         copy_data(&self.file, &disk)?;
         self.file = Arc::new(disk);
         self.is_on_disk = true;
-        IN_MEMORY_BYTES.fetch_sub(self.in_memory_bytes, Ordering::Relaxed);
-        self.in_memory_bytes = 0;
+        self.give_memory_back(0);
         Ok(())
     }
 
-    /// Whether it may be so long in memory.
+    /// Whether it may have this length in memory.
     fn take_memory(&mut self, size_bytes: u64) -> bool {
         let more = size_bytes.saturating_sub(self.in_memory_bytes);
         let taken = IN_MEMORY_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
             all.checked_add(more)
-                .filter(|all| *all <= ALL_IN_MEMORY_BYTES_MAX)
+                .filter(|all| *all <= IN_MEMORY_BYTES_MAX)
         });
         self.in_memory_bytes += if taken.is_ok() { more } else { 0 };
         taken.is_ok()
     }
 
     fn make_room(&mut self, end: u64) -> Result<()> {
-        if end <= IN_MEMORY_BYTES_MAX || self.is_on_disk || self.take_memory(end) {
+        if self.is_on_disk || self.take_memory(end) {
             return Ok(());
         }
         self.move_to_disk()
@@ -87,7 +86,32 @@ impl Copy {
 
     pub fn set_len(&mut self, size_bytes: u64) -> Result<()> {
         self.make_room(size_bytes)?;
-        Ok(self.file.set_len(size_bytes)?)
+        self.file.set_len(size_bytes)?;
+        self.give_memory_back(size_bytes);
+        Ok(())
+    }
+
+    fn give_memory_back(&mut self, size_bytes: u64) {
+        let less = self.in_memory_bytes.saturating_sub(size_bytes);
+        IN_MEMORY_BYTES.fetch_sub(less, Ordering::Relaxed);
+        self.in_memory_bytes -= less;
+    }
+
+    /// Refuses more content of the source than the file system of the copies has
+    /// room for (`ENOSPC`). What a source says of a length may be wrong, or more
+    /// than everybody else there can do without.
+    pub fn check_space(&self, more_bytes: u64) -> Result<()> {
+        let in_memory = !self.is_on_disk && more_bytes <= IN_MEMORY_BYTES_MAX;
+        if in_memory {
+            return Ok(());
+        }
+        let found = rustix::fs::statvfs(&self.directory)?;
+        let kept = (found.f_blocks.saturating_mul(found.f_frsize) / 20).min(FREE_BYTES_MAX);
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        match more_bytes <= free.saturating_sub(kept) {
+            true => Ok(()),
+            false => Err(Error::Errno(libc::ENOSPC)),
+        }
     }
 
     /// Gives it a name, so that it outlives the program, unless it has one.
@@ -129,7 +153,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        IN_MEMORY_BYTES.fetch_sub(self.in_memory_bytes, Ordering::Relaxed);
+        self.give_memory_back(0);
     }
 }
 

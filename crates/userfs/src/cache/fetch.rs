@@ -6,7 +6,8 @@ use parking_lot::MutexGuard;
 
 use super::Mode;
 use super::file::{CachedFile, State};
-use crate::source::{Handle, Result};
+use crate::content::zeroed;
+use crate::source::{Error, Handle, Result};
 
 /// Unit of what is fetched for a sequential reader.
 const BLOCK_BYTES: u64 = 128 << 10;
@@ -82,8 +83,8 @@ impl CachedFile {
                 continue;
             };
             let piece = free.start..free.end.min(free.start + PIECE_BYTES);
-            // Only a file that is complete has no handle.
-            let handle = state.handle.clone().expect("a file with missing parts");
+            // Only a file that is complete, or whose copy failed, has no handle.
+            let handle = state.handle.clone().ok_or(Error::Errno(libc::EIO))?;
             let epoch = state.epoch;
             state.in_flight.insert(piece.clone());
             MutexGuard::unlocked(&mut state, || self.fetch_piece(&piece, &*handle, epoch))?;
@@ -91,11 +92,15 @@ impl CachedFile {
     }
 
     fn fetch_piece(&self, piece: &Range<u64>, handle: &dyn Handle, epoch: u64) -> Result<()> {
-        let mut buffer = vec![0; (piece.end - piece.start) as usize];
-        let outcome = handle.read_at(&mut buffer, piece.start);
+        let read = || {
+            let mut buffer = zeroed((piece.end - piece.start) as usize)?;
+            let count = handle.read_at(&mut buffer, piece.start)?;
+            Ok((buffer, count))
+        };
+        let outcome = read();
         let mut state = self.state.lock();
         state.in_flight.remove(piece.clone());
-        let outcome = outcome.and_then(|count| match state.epoch == epoch {
+        let outcome = outcome.and_then(|(buffer, count)| match state.epoch == epoch {
             true => state.take(piece, &buffer, count),
             false => Ok(()),
         });
@@ -125,6 +130,7 @@ impl State {
     /// is zero.
     pub(super) fn take(&mut self, piece: &Range<u64>, bytes: &[u8], count: usize) -> Result<()> {
         let end = piece.start + count as u64;
+        self.copy.check_space(count as u64)?;
         for range in self.missing(piece.start..end) {
             let start = (range.start - piece.start) as usize;
             let stop = (range.end - piece.start) as usize;

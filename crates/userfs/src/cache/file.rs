@@ -65,6 +65,9 @@ pub(super) struct State {
 
 impl State {
     fn begin(&mut self, attributes: &Attributes) -> Result<()> {
+        // A file of this length may not fit; until it does there is no copy.
+        self.handle = None;
+        (self.valid_bytes, self.version) = (0, None);
         self.copy.set_len(0)?;
         self.copy.set_len(attributes.size_bytes)?;
         self.present = Ranges::default();
@@ -136,6 +139,13 @@ impl CachedFile {
         if truncate {
             self.resize(&mut state, 0)?;
             state.progress.emptied();
+        }
+        if self.mode == Mode::Whole {
+            let missing = state.present.missing(0..state.valid_bytes);
+            let missing_bytes = missing.iter().map(|range| range.end - range.start).sum();
+            // A local source tells holes apart.
+            let stored_bytes = attributes.blocks.saturating_mul(512);
+            state.copy.check_space(stored_bytes.min(missing_bytes))?;
         }
         drop(state);
         drop(writing_back);

@@ -12,6 +12,7 @@ use super::file::CachedFile;
 use super::journal::hash;
 use super::write_back_state::Outcome;
 use crate::mount::PathTurn;
+use crate::private_directory;
 use crate::source::{Error, Result};
 
 /// How long to wait between two attempts, at first and at most.
@@ -45,9 +46,10 @@ impl RetryQueue {
             shared.tree.pin(file.ino);
         }
         if !state.is_running && !state.is_over {
-            state.is_running = true;
             let queue = Arc::clone(self);
-            std::thread::spawn(move || queue.retry());
+            // Without a thread, the next failure and the end of the mount try again.
+            let retrying = std::thread::Builder::new().spawn(move || queue.retry());
+            state.is_running = retrying.is_ok();
         }
         drop(state);
         let Some(kept) = file.name_copy() else {
@@ -145,7 +147,7 @@ impl CachedFile {
         let directory = self.shared.directory.join("kept");
         // What of a file by block was never fetched is not in the copy: it is
         // at the source, where it is not touched.
-        let made = std::fs::create_dir_all(&directory).map_err(Error::from);
-        Some(made.and_then(|()| state.copy.keep(&directory.join(name))))
+        let made = private_directory::open(&directory).map_err(Error::from);
+        Some(made.and_then(|_| state.copy.keep(&directory.join(name))))
     }
 }

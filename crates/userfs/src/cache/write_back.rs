@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::Mode;
 use super::file::CachedFile;
 use super::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
-use crate::content::read_full;
+use crate::content::{read_full, zeroed};
 use crate::mount::PathTurn;
 use crate::source::{
     Attributes, Content, Error, Finish, Handle, Kind, OpenFlags, Result, SetAttributes, SetTime,
@@ -330,7 +330,7 @@ impl CachedFile {
     }
 
     pub(super) fn read_copy(&self, range: &Range<u64>) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let mut bytes = zeroed((range.end - range.start) as usize)?;
         if !bytes.is_empty() {
             let file = self.state.lock().copy.file();
             // What the copy lacks at its end is a hole.

@@ -21,6 +21,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
+use crate::descriptors::restore_limit;
+
 const HELPER: &str = "fusermount3";
 const SUBTYPE: &str = "toll";
 
@@ -83,6 +85,7 @@ impl Attachment<'_> {
             .stdin(Stdio::from(OwnedFd::from(there)))
             .stderr(Stdio::piped())
             .spawn()?;
+        restore_limit(&helper);
         let received = receive_descriptor(&here);
         let said = helper.wait_with_output()?.stderr;
         received?.ok_or_else(|| io::Error::other(String::from_utf8_lossy(&said).trim().to_owned()))
@@ -109,7 +112,11 @@ pub(super) fn unmount(mountpoint: &Path) -> io::Result<()> {
     match rustix::mount::unmount(mountpoint, UnmountFlags::DETACH) {
         Err(Errno::PERM) => {
             let mut helper = Command::new(HELPER);
-            let helper = helper.args(["-u", "-z", "--"]).arg(mountpoint).output()?;
+            helper.args(["-u", "-z", "--"]).arg(mountpoint);
+            helper.stdout(Stdio::null()).stderr(Stdio::piped());
+            let helper = helper.spawn()?;
+            restore_limit(&helper);
+            let helper = helper.wait_with_output()?;
             let said = String::from_utf8_lossy(&helper.stderr);
             match helper.status.success() {
                 true => Ok(()),

@@ -18,6 +18,8 @@ use super::choose_abilities;
 use super::convert::set_time;
 use super::reply::Reply;
 use super::serve::Server;
+use crate::background;
+use crate::content::zeroed;
 use crate::mount::{Access, Volume};
 use crate::source::{
     Creation, Error, Extended, Kind, New, Owner, RenameFlags as SourceRename, Result,
@@ -290,12 +292,15 @@ impl Filesystem for Fuse {
             server.write(file, offset, data, flags, open_flags.0)
         };
         // Only a thread of its own needs the data for longer than this call.
-        match self.0.claim_thread() {
-            Some(_busy) => reply.send(&self.0, write(&self.0, data)),
-            None => {
-                let (server, data) = (Arc::clone(&self.0), data.to_owned());
-                std::thread::spawn(move || reply.send(&server, write(&server, &data)));
+        let busy = self.0.claim_thread();
+        let copied = busy.is_none().then(|| zeroed(data.len()));
+        match copied {
+            Some(Ok(mut copy)) => {
+                copy.copy_from_slice(data);
+                let server = Arc::clone(&self.0);
+                background::run(move || reply.send(&server, write(&server, &copy)));
             }
+            _ => reply.send(&self.0, write(&self.0, data)),
         }
     }
 

@@ -17,6 +17,7 @@ use fuser::{Config, InitFlags, KernelConfig, Session, SessionACL};
 use rustix::thread::CapabilitySet;
 
 use crate::cache::Mode;
+use crate::descriptors;
 pub use crate::mount::{KernelCache, Options};
 use crate::mount::{Note, Volume};
 use crate::source::Source;
@@ -50,7 +51,8 @@ pub struct Stopper {
 
 impl Mount {
     /// Mounts a source on a directory and begins to serve it. From here on
-    /// the process must live.
+    /// the process must live, and may have as many descriptors as its hard
+    /// limit allows.
     pub fn begin(
         source: Arc<dyn Source>,
         mountpoint: &Path,
@@ -60,6 +62,7 @@ impl Mount {
         let caches_once = matches!(options.kernel, KernelCache::Pages | KernelCache::Direct);
         assert!(options.mode == Mode::None || caches_once, "two write-backs");
         check_privileges(options)?;
+        descriptors::raise_limit();
         // Absolute, as the process may leave its directory before it ends.
         let mountpoint = mountpoint.canonicalize()?;
         let name = source.name();

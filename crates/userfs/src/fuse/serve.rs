@@ -19,7 +19,9 @@ use super::convert::file_type;
 use super::reply::{NEVER_REUSED, Reply, attributes};
 use super::splice::Device;
 use super::{KernelCache, THREADS};
+use crate::background;
 use crate::cache::Mode;
+use crate::content::grow;
 use crate::mount::{NodeAttributes, Opened, Volume, is_dots};
 use crate::source::{Error, Result, SeekFrom};
 
@@ -82,7 +84,7 @@ impl Server {
             Some(_busy) => work(self),
             None => {
                 let server = Arc::clone(self);
-                std::thread::spawn(move || work(&server));
+                background::run(move || work(&server));
             }
         }
     }
@@ -99,8 +101,8 @@ impl Server {
             return reply.error(Errno::EIO);
         }
         BUFFER.with_borrow_mut(|buffer| {
-            if buffer.len() < size {
-                buffer.resize(size, 0);
+            if let Err(error) = grow(buffer, size) {
+                return reply.send(self, Err(error));
             }
             match self.volume.read(handle, &mut buffer[..size], offset) {
                 Ok(count) => reply.data(&buffer[..count]),

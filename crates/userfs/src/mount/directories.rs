@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::metadata_cache::{DirectoryVersion, NAMES_MAX};
 use super::{NodeAttributes, PathTurn, Volume};
+use crate::descriptors::check_room;
 use crate::source::{Attributes, Entry, Kind, Listing, Result};
 
 /// An open directory: one listing, made when reading begins, so that offsets
@@ -85,6 +86,10 @@ impl Volume {
             }),
         });
         listing.entries.splice(0..0, dots);
+        // Open directories must not use up the descriptors, either.
+        listing
+            .directory
+            .take_if(|_| check_room(&self.shared.held).is_err());
         let listed = Arc::new(Listed {
             ino,
             listing,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::open::Backend;
 use super::{NodeAttributes, Opened, PathTurn, Volume};
+use crate::background;
 use crate::cache::Mode;
+use crate::descriptors::check_room;
 use crate::source::{
     Content, Creation, Error, OpenFlags, Result, SeekFrom, SetAttributes, seek_in_data,
 };
@@ -53,6 +55,7 @@ impl Volume {
         if wanted.write {
             self.refuse_while_closing()?;
         }
+        check_room(&self.shared.held)?;
         let mut open = || {
             let guard = self.shared.path(&mut *turn, ino)?;
             let path = guard.path();
@@ -91,6 +94,7 @@ impl Volume {
         access: Access,
     ) -> Result<(NodeAttributes, Opened)> {
         self.refuse_while_closing()?;
+        check_room(&self.shared.held)?;
         let wanted = access.flags;
         let (made, ino) = {
             let mut turn = PathTurn::begin();
@@ -139,7 +143,7 @@ impl Volume {
                 if let Some(ahead) = cached.ahead(&wanted) {
                     let cached = Arc::clone(cached);
                     // What fails here is tried again by whoever needs it.
-                    std::thread::spawn(move || cached.fetch(ahead));
+                    background::run(move || _ = cached.fetch(ahead));
                 }
                 Ok(count)
             }
@@ -164,7 +168,7 @@ impl Volume {
                 cached.write_at(bytes, offset)?;
                 if cached.begin_sending() {
                     let cached = Arc::clone(cached);
-                    std::thread::spawn(move || cached.send_ahead(&mut PathTurn::begin()));
+                    background::run(move || cached.send_ahead(&mut PathTurn::begin()));
                 }
                 Ok(())
             }

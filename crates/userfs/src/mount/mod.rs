@@ -11,7 +11,7 @@ mod path_locks;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 
 use crate::cache::journal::Journal;
 use crate::cache::{Mode, RetryQueue};
+use crate::private_directory;
 use crate::source::{self, Attributes, Error, OpenFlags, Result, Source, Timespec};
 use crate::tree::Tree;
 
@@ -38,7 +39,9 @@ pub(crate) struct Shared {
     pub source: Arc<dyn Source>,
     pub tree: Tree,
     pub journal: Journal,
+    /// The directory of copies, and a descriptor of it.
     pub directory: PathBuf,
+    pub held: OwnedFd,
     pub locks: PathLocks,
     pub metadata: MetadataCache,
     /// How often a copy and its source have come to agree.
@@ -207,12 +210,7 @@ impl NodeAttributes {
 impl Volume {
     /// Begins to serve a source. Clears what killed mounts of it left there.
     pub fn new(source: Arc<dyn Source>, options: &Options, note: Note) -> std::io::Result<Self> {
-        // Copies are of files that others may not read; the umask is 0.
-        let mut builder = std::fs::DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(&options.directory)?;
+        let held = private_directory::open(&options.directory)?;
         let (journal, removed) = Journal::begin(&options.directory, &*source)?;
         if removed > 0 {
             note(&format!(
@@ -232,6 +230,7 @@ impl Volume {
                 tree: Tree::default(),
                 journal,
                 directory,
+                held,
                 locks: PathLocks::default(),
                 metadata: MetadataCache::new(lifetime),
                 settled: AtomicU64::new(0),

@@ -222,18 +222,9 @@ impl Session {
         });
         let registered = connection.register();
         let (id, greeting) = registered.expect("nothing has ended the session yet");
-        let (reading, waking) = (Arc::clone(&connection), Arc::clone(&connection));
         let (late, wakes) = sync_channel(1);
-        spawn("sftp reader", move || {
-            reading.read_until_the_end(transport.reader, id);
-        })?;
-        spawn("sftp late", move || {
-            while wakes.recv().is_ok() {
-                std::thread::sleep(LATER);
-                // What cannot be sent any more is noticed by the reader.
-                let _ = waking.send(&[], Content::Bytes(&[]));
-            }
-        })?;
+        let begun = begin(&connection, transport.reader, id, wakes);
+        begun.inspect_err(|why| connection.end(why))?;
         let mut session = Self {
             connection,
             late,
@@ -354,6 +345,26 @@ impl Drop for Session {
         wait_until(Duration::from_secs(2), || !self.is_alive());
         self.connection.end("it was closed");
     }
+}
+
+/// Starts the threads of a connection.
+fn begin(
+    connection: &Arc<Connection>,
+    reader: Box<dyn Read + Send>,
+    greeting: u32,
+    wakes: std::sync::mpsc::Receiver<()>,
+) -> Result<(), String> {
+    let (reading, waking) = (Arc::clone(connection), Arc::clone(connection));
+    spawn("sftp reader", move || {
+        reading.read_until_the_end(reader, greeting);
+    })?;
+    spawn("sftp late", move || {
+        while wakes.recv().is_ok() {
+            std::thread::sleep(LATER);
+            // What cannot be sent any more is noticed by the reader.
+            let _ = waking.send(&[], Content::Bytes(&[]));
+        }
+    })
 }
 
 pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {

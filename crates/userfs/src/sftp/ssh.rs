@@ -23,6 +23,7 @@ use super::address::Address;
 use super::options::{Notice, Options};
 use super::packet::escaped;
 use super::session::{Peer, Transport, spawn, wait_until};
+use crate::descriptors::restore_limit;
 
 /// A pipe that holds the window of a transfer, if the kernel allows it.
 const PIPE_BYTES: usize = 1 << 20;
@@ -38,6 +39,7 @@ pub(super) fn start(
             let program = options.program.display();
             format!("cannot start {program}: {error}; install openssh-client")
         })?;
+    restore_limit(&child);
     let lend = || Foreground::lend(child.id());
     let foreground = is_interactive.then(lend).flatten();
     let writer = OwnedFd::from(child.stdin.take().expect("it is a pipe"));
@@ -52,15 +54,16 @@ pub(super) fn start(
         notice: options.notice.clone(),
         is_told: is_interactive,
     });
-    let listener = Arc::clone(&messages);
-    spawn("ssh messages", move || listener.listen(errors))?;
+    let ssh = Ssh {
+        child: Mutex::new(Some((child, foreground))),
+        messages: Arc::clone(&messages),
+    };
+    let listening = spawn("ssh messages", move || messages.listen(errors));
+    listening.inspect_err(|_| ssh.hang_up())?;
     Ok(Transport {
         reader: Box::new(reader),
         writer,
-        peer: Box::new(Ssh {
-            child: Mutex::new(Some((child, foreground))),
-            messages,
-        }),
+        peer: Box::new(ssh),
     })
 }
 
