@@ -36,6 +36,9 @@ impl Kind {
 pub struct Identity {
     pub device: u64,
     pub inode: u64,
+    /// When it was made, in seconds and nanoseconds: a file system gives the
+    /// inode number of a file that is gone to the next. 0 where that is unknown.
+    pub birth: (i64, u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,24 +3,24 @@
 //! Each open file takes one or two of them as long as programs have it open.
 //! When they run out, everything fails: listing, reading, writing back. So the
 //! soft limit, which is for programs that use `select(2)`, is raised to the hard
-//! one, and the last ones are left to calls that give them back.
+//! one, and a part of them is left to calls, which give theirs back.
 
-use std::os::fd::{AsFd, AsRawFd};
 use std::process::Child;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::error::{Error, Result};
 
-/// What is left to calls: each of the threads may have some descriptors for a
-/// moment.
-const RESERVE_MAX: u64 = 128;
-/// A copy and the file at the source.
-const OPEN_FILE: u64 = 2;
+/// What is left to calls, to connections and to the kernel's device: half of a
+/// low limit, and no more than this.
+const RESERVE_MAX: u64 = 256;
 
 /// What the limit was before it was raised.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
+/// The descriptors of open files.
+static KEPT: AtomicU64 = AtomicU64::new(0);
 
 /// Raises the soft limit to the hard one.
 pub(crate) fn raise_limit() {
@@ -41,20 +41,25 @@ pub(crate) fn restore_limit(child: &Child) {
     }
 }
 
-/// Refuses to keep one more file open (`ENFILE`) where that would take what calls
-/// need. `any` is some descriptor: the number of a copy of it says how many
-/// there are, as the kernel gives the lowest free one.
-pub(crate) fn check_room(any: impl AsFd) -> Result<()> {
-    let Some(limit) = getrlimit(Resource::Nofile).current else {
-        return Ok(());
-    };
-    let most = limit - RESERVE_MAX.min(limit / 4);
-    let lowest = rustix::io::fcntl_dupfd_cloexec(any, 0);
-    let has_room = lowest.is_ok_and(|lowest| {
-        u64::try_from(lowest.as_raw_fd()).is_ok_and(|lowest| lowest + OPEN_FILE <= most)
-    });
-    match has_room {
-        true => Ok(()),
-        false => Err(Error::Errno(libc::ENFILE)),
+/// Some descriptors that stay open until this is dropped.
+pub(crate) struct Kept(u64);
+
+impl Kept {
+    /// `ENFILE` where that would take what calls need.
+    pub fn new(count: u64) -> Result<Self> {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = limit - RESERVE_MAX.min(limit / 2);
+        let before = KEPT.fetch_add(count, Ordering::Relaxed);
+        let kept = Self(count);
+        match before + count <= most {
+            true => Ok(kept),
+            false => Err(Error::Errno(libc::ENFILE)),
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(self.0, Ordering::Relaxed);
     }
 }

@@ -3,7 +3,6 @@
 
 use std::fs::DirBuilder;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use rustix::io::Errno;
 
 /// Makes a directory, and those above that are missing, or uses one that is
 /// there if it is this user's and private.
-pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn make(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
     if let Some(above) = path.parent() {
@@ -38,7 +37,7 @@ pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     };
     match obstacle(&rustix::fs::fstat(&directory)?) {
         Some(why) => Err(refused(&why)),
-        None => Ok(directory),
+        None => Ok(()),
     }
 }
 

@@ -53,7 +53,8 @@ impl Departure {
     /// Gets ready to leave: messages will go to `log`.
     pub fn prepare(log: &Path) -> io::Result<Self> {
         let mut options = File::options();
-        let log = options.create(true).append(true).mode(0o600).open(log)?;
+        options.create(true).append(true).mode(0o600);
+        let log = options.custom_flags(libc::O_NOFOLLOW).open(log)?;
         let nothing = File::options().read(true).write(true).open("/dev/null")?;
         Ok(Self { log, nothing })
     }

@@ -380,7 +380,7 @@ fn beside_toll(name: &str) -> PathBuf {
 /// An ext4 with the programs of the guest and the first files.
 fn image(directory: &Path, seed: u64) -> Vec<u8> {
     let root = directory.join("root");
-    for below in ["bin", "copies", "source/a", "source/b"] {
+    for below in ["bin", "source/a", "source/b"] {
         std::fs::create_dir_all(root.join(below)).expect("there is room");
     }
     for name in ["toll", "bench-power-cut-guest"] {

@@ -14,6 +14,7 @@ use super::copy::Copy;
 use super::staged_upload::StagedUpload;
 use super::write_back_state::WriteBackState;
 use crate::content::read_full;
+use crate::descriptors::Kept;
 use crate::mount::Shared;
 use crate::ranges::Ranges;
 use crate::source::{
@@ -31,6 +32,8 @@ pub(crate) struct CachedFile {
     /// Held during a write-back and a change of length, so that a write-back
     /// sees one length from its begin to its end. Locked before any path.
     pub(super) write_back_lock: Mutex<()>,
+    /// The copy, and the file at the source.
+    _kept: Kept,
 }
 
 pub(super) struct State {
@@ -85,6 +88,7 @@ impl State {
 impl CachedFile {
     pub fn new(shared: &Arc<Shared>, ino: u64, mode: Mode) -> Result<Self> {
         Ok(Self {
+            _kept: Kept::new(1 + shared.descriptors())?,
             shared: Arc::clone(shared),
             ino,
             mode,

@@ -147,7 +147,7 @@ impl CachedFile {
         let directory = self.shared.directory.join("kept");
         // What of a file by block was never fetched is not in the copy: it is
         // at the source, where it is not touched.
-        let made = private_directory::open(&directory).map_err(Error::from);
-        Some(made.and_then(|_| state.copy.keep(&directory.join(name))))
+        let made = private_directory::make(&directory).map_err(Error::from);
+        Some(made.and_then(|()| state.copy.keep(&directory.join(name))))
     }
 }

@@ -133,8 +133,7 @@ impl Filesystem for Fuse {
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
         self.call(reply, move |volume| {
-            let target = volume.by_path(ino.0, |source, path| source.read_link(path));
-            target.map(OsString::into_vec)
+            volume.read_link(ino.0).map(OsString::into_vec)
         });
     }
 

@@ -63,6 +63,7 @@ impl Mount {
         assert!(options.mode == Mode::None || caches_once, "two write-backs");
         check_privileges(options)?;
         descriptors::raise_limit();
+        share_heap();
         // Absolute, as the process may leave its directory before it ends.
         let mountpoint = mountpoint.canonicalize()?;
         let name = source.name();
@@ -138,6 +139,17 @@ impl Stopper {
         let unmounted = attach::unmount(&self.mountpoint);
         let files_kept = self.volume.close();
         unmounted.map(|()| files_kept)
+    }
+}
+
+/// Lets all threads share one heap. Each would reserve 64 MiB of address space for
+/// its own (`HEAP_MAX_SIZE` in glibc's arena.c), which a limit of that counts; so
+/// many allocate little at a time, and large buffers once.
+fn share_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it changes a setting of the allocator, which has locks of its own.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
 

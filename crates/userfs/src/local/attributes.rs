@@ -1,36 +1,51 @@
 //! Between what the system calls tell and the source's plain data.
 
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
+use rustix::fs::{
+    AtFlags, Gid, Mode, Statx, StatxFlags, StatxTimestamp, Timespec, Timestamps, UTIME_NOW,
+    UTIME_OMIT, Uid, makedev,
+};
 
 use super::by_descriptor;
 use crate::source::{Attributes, Identity, Kind, SetAttributes, SetTime};
 
-#[expect(
-    clippy::unnecessary_cast,
-    reason = "the types of the fields differ between architectures"
-)]
-pub(super) fn attributes_of(stat: &Stat) -> Attributes {
-    let at = |tv_sec, tv_nsec| Timespec {
-        tv_sec: tv_sec as i64,
-        tv_nsec: tv_nsec as i64,
+/// Looks at a name in a directory, or with an empty name at what a descriptor is
+/// open on. Follows no link at the end.
+pub(super) fn look(at: impl AsFd, name: &OsStr) -> rustix::io::Result<Attributes> {
+    let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    Ok(attributes_of(&rustix::fs::statx(at, name, how, wanted)?))
+}
+
+pub(super) fn look_at(file: impl AsFd) -> rustix::io::Result<Attributes> {
+    look(file, OsStr::new(""))
+}
+
+fn attributes_of(stat: &Statx) -> Attributes {
+    let at = |time: StatxTimestamp| Timespec {
+        tv_sec: time.tv_sec,
+        tv_nsec: time.tv_nsec.into(),
     };
+    let mode = u32::from(stat.stx_mode);
     Attributes {
-        kind: Kind::of_mode(stat.st_mode).unwrap_or(Kind::File),
-        mode: stat.st_mode & 0o7777,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
-        blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
-        links: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
-        device_number: stat.st_rdev,
-        atime: at(stat.st_atime, stat.st_atime_nsec),
-        mtime: at(stat.st_mtime, stat.st_mtime_nsec),
-        ctime: at(stat.st_ctime, stat.st_ctime_nsec),
+        kind: Kind::of_mode(mode).unwrap_or(Kind::File),
+        mode: mode & 0o7777,
+        uid: stat.stx_uid,
+        gid: stat.stx_gid,
+        size_bytes: stat.stx_size,
+        blocks: stat.stx_blocks,
+        links: stat.stx_nlink,
+        device_number: makedev(stat.stx_rdev_major, stat.stx_rdev_minor),
+        atime: at(stat.stx_atime),
+        mtime: at(stat.stx_mtime),
+        ctime: at(stat.stx_ctime),
         identity: Some(Identity {
-            device: stat.st_dev,
-            inode: stat.st_ino,
+            device: makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            inode: stat.stx_ino,
+            // The kernel leaves it 0 where the file system has none.
+            birth: (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
         }),
     }
 }

@@ -25,7 +25,7 @@ use crate::source::{
     Attributes, Creation, Entry, Error, Extended, Handle, Identity, Kind, Listing, New, OpenFlags,
     OpenReply, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, make_or_open,
 };
-use attributes::{attributes_of, change};
+use attributes::{change, look, look_at};
 use creator::Creator;
 use extended::ExtendedAttributes;
 
@@ -106,26 +106,19 @@ impl Local {
     /// A file, with its attributes; `ESTALE` if it is another than expected.
     fn expected(&self, path: &Path, expected: Option<Identity>) -> Result<(OwnedFd, Attributes)> {
         let file = self.by_path(path)?;
-        let found = attributes_of(&rustix::fs::fstat(&file)?);
+        let found = look_at(&file)?;
         match expected.is_none() || expected == found.identity {
             true => Ok((file, found)),
             false => Err(Error::Errno(libc::ESTALE)),
         }
     }
 
-    /// Opens a regular file. Opening anything else could wait for ever, as for a
-    /// named pipe's other end, or do something to a device.
+    /// Opens a regular file that is there.
     fn open_existing(&self, path: &Path, flags: OpenFlags) -> Result<(OwnedFd, Attributes)> {
         let (file, found) = self.expected(path, flags.expected)?;
-        match found.kind {
-            Kind::File => {}
-            Kind::Directory => return Err(Error::Errno(libc::EISDIR)),
-            Kind::Symlink => return Err(Error::Errno(libc::ELOOP)),
-            _ => return Err(Error::Errno(libc::EINVAL)),
-        }
-        let opened = open_again(&file, system_flags(flags))?;
+        let opened = open_again(&file, found.kind, system_flags(flags))?;
         let found = match flags.truncate {
-            true => attributes_of(&rustix::fs::fstat(&opened)?),
+            true => look_at(&opened)?,
             false => found,
         };
         Ok((opened, found))
@@ -143,14 +136,23 @@ impl Local {
         let file = self
             .creator
             .make(creation, || self.resolve(path, flags, mode))?;
-        let made = attributes_of(&rustix::fs::fstat(&file)?);
+        let made = look_at(&file)?;
         Ok((file, made))
     }
 }
 
-/// Opens what a descriptor of the kind `O_PATH` leads to.
-fn open_again(file: &OwnedFd, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    rustix::fs::open(by_descriptor(file), flags | OFlags::CLOEXEC, Mode::empty())
+/// Opens the regular file that a descriptor of the kind `O_PATH` leads to.
+/// Opening anything else could wait for ever, as for a named pipe's other end, or
+/// do something to a device.
+fn open_again(file: &OwnedFd, kind: Kind, flags: OFlags) -> Result<OwnedFd> {
+    match kind {
+        Kind::File => {}
+        Kind::Directory => return Err(Error::Errno(libc::EISDIR)),
+        Kind::Symlink => return Err(Error::Errno(libc::ELOOP)),
+        _ => return Err(Error::Errno(libc::EINVAL)),
+    }
+    let flags = flags | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(by_descriptor(file), flags, Mode::empty())?)
 }
 
 fn system_flags(flags: OpenFlags) -> OFlags {
@@ -171,13 +173,10 @@ impl Source for Local {
     }
 
     fn attributes(&self, path: &Path) -> Result<Attributes> {
-        let stat = match path.as_os_str().is_empty() {
-            true => rustix::fs::statat(&self.root, "", AtFlags::EMPTY_PATH)?,
-            false => self.at(path, |parent, name| {
-                rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-            })?,
-        };
-        Ok(attributes_of(&stat))
+        match path.as_os_str().is_empty() {
+            true => Ok(look_at(&self.root)?),
+            false => self.at(path, |parent, name| look(parent, name)),
+        }
     }
 
     fn list(&self, path: &Path, _next: &[&Path], _names_max: usize) -> Result<Listing> {
@@ -197,10 +196,7 @@ impl Source for Local {
             }
         }
         // One component: no link in the way can lead out of the root.
-        let look_up = move |name: &OsStr| {
-            let stat = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            Ok(attributes_of(&stat))
-        };
+        let look_up = move |name: &OsStr| Ok(look(&directory, name)?);
         Ok(Listing {
             entries,
             directory: Some(Box::new(look_up)),
@@ -231,14 +227,15 @@ impl Source for Local {
         let mode = Mode::from_raw_mode(creation.mode);
         self.at(path, |parent, name| {
             self.creator.make(creation, || {
-                Ok(match new {
+                match new {
                     New::Directory => rustix::fs::mkdirat(parent, name, mode)?,
                     New::Symlink(target) => rustix::fs::symlinkat(target, parent, name)?,
                     New::Node(kind, device) => {
                         let kind = FileType::from_raw_mode(kind as u32);
                         rustix::fs::mknodat(parent, name, kind, mode, device)?;
                     }
-                })
+                }
+                Ok(())
             })
         })
     }
@@ -289,10 +286,8 @@ impl Source for Local {
     ) -> Result<()> {
         let (file, found) = self.expected(path, expected)?;
         if let Some(size_bytes) = changes.size_bytes {
-            if found.kind != Kind::File {
-                return Err(Error::Errno(libc::EINVAL));
-            }
-            rustix::fs::ftruncate(open_again(&file, OFlags::WRONLY)?, size_bytes)?;
+            let writable = open_again(&file, found.kind, OFlags::WRONLY)?;
+            rustix::fs::ftruncate(writable, size_bytes)?;
         }
         Ok(change(&file, changes)?)
     }
@@ -330,7 +325,7 @@ impl Handle for File {
     }
 
     fn attributes(&self) -> Result<Attributes> {
-        Ok(attributes_of(&rustix::fs::fstat(self)?))
+        Ok(look_at(self)?)
     }
 
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::metadata_cache::{DirectoryVersion, NAMES_MAX};
+use super::metadata_cache::DirectoryVersion;
 use super::{NodeAttributes, PathTurn, Volume};
-use crate::descriptors::check_room;
+use crate::descriptors::Kept;
 use crate::source::{Attributes, Entry, Kind, Listing, Result};
 
 /// An open directory: one listing, made when reading begins, so that offsets
@@ -24,6 +24,7 @@ pub(crate) struct Listed {
     listing: Listing,
     /// When that was asked for, if that was before it was wanted.
     asked: Option<Instant>,
+    _kept: Option<Kept>,
 }
 
 impl Listed {
@@ -87,13 +88,13 @@ impl Volume {
         });
         listing.entries.splice(0..0, dots);
         // Open directories must not use up the descriptors, either.
-        listing
-            .directory
-            .take_if(|_| check_room(&self.shared.held).is_err());
+        let kept = Kept::new(self.shared.descriptors()).ok();
+        listing.directory.take_if(|_| kept.is_none());
         let listed = Arc::new(Listed {
             ino,
             listing,
             asked,
+            _kept: kept,
         });
         *directory.lock() = Arc::clone(&listed);
         Ok(listed)
@@ -123,7 +124,7 @@ impl Volume {
         let source = &self.shared.source;
         let listing = source.list(guard.path(), &paths, usize::MAX)?;
         let entries = &listing.entries;
-        if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
+        if let Some(before) = before {
             metadata.take(ino, before, Some(entries));
         }
         for ((ino, before), entries) in next.iter().zip(&listing.ahead) {

@@ -6,7 +6,7 @@ use super::open::Backend;
 use super::{NodeAttributes, Opened, PathTurn, Volume};
 use crate::background;
 use crate::cache::Mode;
-use crate::descriptors::check_room;
+use crate::descriptors::Kept;
 use crate::source::{
     Content, Creation, Error, OpenFlags, Result, SeekFrom, SetAttributes, seek_in_data,
 };
@@ -36,6 +36,12 @@ impl Access {
 }
 
 impl Volume {
+    /// What one more open file takes; `ENFILE` if there are too few.
+    fn keep_descriptors(&self) -> Result<Kept> {
+        let copies = u64::from(self.options.mode != Mode::None);
+        Kept::new(copies + self.shared.descriptors())
+    }
+
     fn open_flags(&self, wanted: OpenFlags) -> OpenFlags {
         let is_cached = self.options.mode != Mode::None;
         OpenFlags {
@@ -55,7 +61,6 @@ impl Volume {
         if wanted.write {
             self.refuse_while_closing()?;
         }
-        check_room(&self.shared.held)?;
         let mut open = || {
             let guard = self.shared.path(&mut *turn, ino)?;
             let path = guard.path();
@@ -77,11 +82,12 @@ impl Volume {
             }
         };
         if self.options.mode == Mode::None {
+            let kept = self.keep_descriptors()?;
             let opened = open();
             if wanted.truncate {
                 self.shared.touch(ino, false);
             }
-            return Ok(self.add_direct(ino, opened?, wanted.write));
+            return Ok(self.add_direct(ino, (opened?, kept), wanted.write));
         }
         self.add_cached(ino, wanted.write, wanted.truncate, open)
     }
@@ -94,8 +100,9 @@ impl Volume {
         access: Access,
     ) -> Result<(NodeAttributes, Opened)> {
         self.refuse_while_closing()?;
-        check_room(&self.shared.held)?;
         let wanted = access.flags;
+        // Before there is a file that could not be opened.
+        let kept = self.keep_descriptors()?;
         let (made, ino) = {
             let mut turn = PathTurn::begin();
             let guard = self.shared.path_below(&mut turn, parent, name)?;
@@ -112,7 +119,7 @@ impl Volume {
         };
         let found = NodeAttributes::now(ino, made.attributes);
         let opened = if self.options.mode == Mode::None {
-            Ok(self.add_direct(ino, made, wanted.write))
+            Ok(self.add_direct(ino, (made, kept), wanted.write))
         } else if self.cached(ino).is_some() {
             // Somebody has the file open by another name, and may be writing
             // it back just now.

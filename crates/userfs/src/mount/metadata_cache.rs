@@ -26,8 +26,9 @@ const AHEAD_MAX: usize = 16;
 /// How long a directory that could not be read for a lookup is not read for one
 /// again.
 const PAUSE: Duration = Duration::from_secs(30);
-/// With more directories, the cache begins anew.
+/// With more directories, or more names in all of them, the cache begins anew.
 const DIRECTORIES_MAX: usize = 1024;
+const NAMES_ALL_MAX: usize = 128 << 10;
 
 #[derive(Debug, Default)]
 struct Directory {
@@ -105,6 +106,17 @@ impl State {
                 ..Directory::default()
             }
         })
+    }
+
+    /// Drops all listings if there would be too many names with some more.
+    fn make_room(&mut self, more: usize) {
+        let names = |directory: &Directory| Some(directory.listing.as_ref()?.entries.len());
+        let kept: usize = self.directories.values().filter_map(names).sum();
+        if kept + more > NAMES_ALL_MAX {
+            for directory in self.directories.values_mut() {
+                directory.listing = None;
+            }
+        }
     }
 
     /// A change in a directory begins or ends.
@@ -194,19 +206,25 @@ impl MetadataCache {
     }
 
     /// Keeps the entries of a directory, unless this mount has changed something
-    /// in it meanwhile. Without entries, notes that it could not be read.
+    /// in it meanwhile. Without entries, or with too many, notes that it cannot be
+    /// read for a lookup.
     pub(super) fn take(&self, ino: u64, before: DirectoryVersion, entries: Option<&[Entry]>) {
-        self.with_directory(ino, |directory| match entries {
-            None => directory.paused = Some(Instant::now()),
-            Some(entries) if directory.version == before.0 => {
-                directory.listing = Some(CachedListing {
-                    begun: before.1,
-                    entries: entries.to_vec(),
-                    version: before.0,
-                });
-                directory.ahead = 0;
+        let entries = entries.filter(|entries| entries.len() <= NAMES_MAX);
+        self.with(|state| {
+            state.make_room(entries.map_or(0, <[Entry]>::len));
+            let directory = state.directory(ino);
+            match entries {
+                None => directory.paused = Some(Instant::now()),
+                Some(entries) if directory.version == before.0 => {
+                    directory.listing = Some(CachedListing {
+                        begun: before.1,
+                        entries: entries.to_vec(),
+                        version: before.0,
+                    });
+                    directory.ahead = 0;
+                }
+                Some(_) => {}
             }
-            Some(_) => {}
         });
     }
 

@@ -4,6 +4,7 @@
 mod attributes;
 mod directories;
 mod files;
+mod links;
 mod metadata_cache;
 mod names;
 mod open;
@@ -11,7 +12,6 @@ mod path_locks;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,9 +39,7 @@ pub(crate) struct Shared {
     pub source: Arc<dyn Source>,
     pub tree: Tree,
     pub journal: Journal,
-    /// The directory of copies, and a descriptor of it.
     pub directory: PathBuf,
-    pub held: OwnedFd,
     pub locks: PathLocks,
     pub metadata: MetadataCache,
     /// How often a copy and its source have come to agree.
@@ -85,6 +83,11 @@ impl Shared {
             }
             opened => opened,
         }
+    }
+
+    /// How many descriptors of this process a file of the source takes.
+    pub fn descriptors(&self) -> u64 {
+        u64::from(!self.source.is_remote())
     }
 
     /// The present, as exactly as the source can tell it.
@@ -168,6 +171,8 @@ pub struct Options {
     pub is_read_only: bool,
     /// Other users than the mounting one may use it, as permissions allow.
     pub allows_others: bool,
+    /// Refuse to read symbolic links that lead out of the mount.
+    pub contains_links: bool,
     /// Show extended attributes, where the source has them. Without, the kernel
     /// does not ask for `security.capability` before it first writes to a file.
     pub shows_extended: bool,
@@ -186,6 +191,7 @@ pub(crate) struct Volume {
     files: open::Handles<open::OpenFile>,
     directories: open::Handles<directories::Directory>,
     is_closing: AtomicBool,
+    has_refused_link: AtomicBool,
 }
 
 /// A file as the kernel gets to know it.
@@ -210,7 +216,7 @@ impl NodeAttributes {
 impl Volume {
     /// Begins to serve a source. Clears what killed mounts of it left there.
     pub fn new(source: Arc<dyn Source>, options: &Options, note: Note) -> std::io::Result<Self> {
-        let held = private_directory::open(&options.directory)?;
+        private_directory::make(&options.directory)?;
         let (journal, removed) = Journal::begin(&options.directory, &*source)?;
         if removed > 0 {
             note(&format!(
@@ -230,7 +236,6 @@ impl Volume {
                 tree: Tree::default(),
                 journal,
                 directory,
-                held,
                 locks: PathLocks::default(),
                 metadata: MetadataCache::new(lifetime),
                 settled: AtomicU64::new(0),
@@ -242,6 +247,7 @@ impl Volume {
             files: open::Handles::default(),
             directories: open::Handles::default(),
             is_closing: AtomicBool::new(false),
+            has_refused_link: AtomicBool::new(false),
         })
     }
 

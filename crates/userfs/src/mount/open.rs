@@ -10,6 +10,7 @@ use slab::Slab;
 
 use super::{PathTurn, Volume};
 use crate::cache::CachedFile;
+use crate::descriptors::Kept;
 use crate::source::{Attributes, Error, Handle, OpenReply, Result};
 use crate::tree::Version;
 
@@ -23,6 +24,8 @@ pub(super) struct OpenFile {
     pub ino: u64,
     pub content: Backend,
     pub is_writable: bool,
+    /// Without a copy, which counts its own.
+    _kept: Option<Kept>,
 }
 
 pub(super) enum Backend {
@@ -84,7 +87,10 @@ impl Volume {
     ) -> Result<Opened> {
         let cached = self.use_cached(ino)?;
         match cached.open(is_writable, truncate, open) {
-            Ok(found) => Ok(self.add(ino, Backend::Cached(cached), is_writable, &found)),
+            Ok(found) => {
+                let content = (Backend::Cached(cached), None);
+                Ok(self.add(ino, content, is_writable, &found))
+            }
             Err(error) => {
                 self.stop_using(ino);
                 Err(error)
@@ -92,13 +98,24 @@ impl Volume {
         }
     }
 
-    pub(super) fn add_direct(&self, ino: u64, found: OpenReply, is_writable: bool) -> Opened {
+    pub(super) fn add_direct(
+        &self,
+        ino: u64,
+        (found, kept): (OpenReply, Kept),
+        is_writable: bool,
+    ) -> Opened {
         self.shared.tree.pin(ino);
-        let content = Backend::Direct(found.handle.into());
+        let content = (Backend::Direct(found.handle.into()), Some(kept));
         self.add(ino, content, is_writable, &found.attributes)
     }
 
-    fn add(&self, ino: u64, content: Backend, is_writable: bool, found: &Attributes) -> Opened {
+    fn add(
+        &self,
+        ino: u64,
+        (content, _kept): (Backend, Option<Kept>),
+        is_writable: bool,
+        found: &Attributes,
+    ) -> Opened {
         let (is_seen, is_news) = self.shared.tree.opened(ino, Version::of(found));
         Opened {
             keeps_pages: is_seen && self.shared.is_settled(found.mtime),
@@ -108,6 +125,7 @@ impl Volume {
                 ino,
                 content,
                 is_writable,
+                _kept,
             }),
         }
     }

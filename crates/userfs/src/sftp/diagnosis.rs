@@ -37,7 +37,7 @@ pub(super) enum Operation {
 
 /// Reads what STATVFS tells (OpenSSH's PROTOCOL, section 3.4).
 pub(super) fn decode_space(packet: &mut Decoder<'_>) -> Result<StatVfs, Malformed> {
-    let (block, fragment) = (packet.u64()?, packet.u64()?);
+    let (block, fragment) = (packet.u64()?.max(1), packet.u64()?);
     Ok(StatVfs {
         f_bsize: block,
         f_frsize: if fragment == 0 { block } else { fragment },

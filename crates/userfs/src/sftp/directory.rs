@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use super::diagnosis::Operation;
-use super::packet::{escaped, extension, is_name, kind, status};
+use super::packet::{escaped, extension, is_name, is_too_long, kind, status};
 use super::requests::{Failure, Name, OpenHandle, Reply, RequestBatch, Requested};
 use super::source::Shared;
 use crate::source::{Entry, Listing, RenameFlags, Result};
@@ -16,6 +16,10 @@ use crate::source::{Entry, Listing, RenameFlags, Result};
 /// as many with each: OpenSSH's server tells at most 100 names in one.
 const READS_FIRST: usize = 2;
 const READS_MAX: usize = 32;
+
+/// A listing with more names than this is refused: its end may never come. That
+/// many take some 200 MB here.
+const LISTING_NAMES_MAX: usize = 1_000_000;
 
 /// A directory that is open, and the READDIRs in flight for it.
 type Begun = (OpenHandle, VecDeque<Reply>);
@@ -41,11 +45,8 @@ pub(super) fn list(
         // Of the directories ahead only what was asked for now is waited for.
         let limits = once(names_max).chain(repeat(0));
         let begun = begun.into_iter().zip(limits).zip(&paths);
-        let mut listed = begun.map(|((begun, names_max), path)| {
-            let (handle, in_flight) = begun?;
-            let names = read_names(batch, &handle, in_flight, names_max)?;
-            entries(shared, path, names)
-        });
+        let mut listed = begun
+            .map(|((begun, names_max), path)| read_entries(shared, path, batch, begun?, names_max));
         let first = listed.next().expect("there is one directory at least");
         let ahead = listed.map(Requested::ok).collect();
         Ok(Listing {
@@ -62,42 +63,75 @@ fn begin(batch: &mut RequestBatch, handle: OpenHandle) -> Requested<Begun> {
     Ok((handle, in_flight))
 }
 
-/// Reads names from the first READDIRs on, and asks for more as long as there
-/// are no more than `names_max`. `EFBIG` if these are not all.
-fn read_names(
+/// Reads entries from the first READDIRs on, and asks for more as long as there
+/// are no more than `names_max` names. `EFBIG` if these are not all, `EOVERFLOW`
+/// if there are more than any listing may have.
+fn read_entries(
+    shared: &Shared,
+    path: &Path,
     batch: &mut RequestBatch,
-    handle: &OpenHandle,
-    mut in_flight: VecDeque<Reply>,
+    (handle, mut in_flight): Begun,
     names_max: usize,
-) -> Requested<Vec<Name>> {
-    let (mut names, mut reads, mut is_over) = (Vec::new(), READS_FIRST, false);
+) -> Requested<Vec<Entry>> {
+    let (mut entries, mut left_out) = (Vec::new(), 0);
+    // All that a server sends counts, also what is not shown.
+    let (mut names, mut reads, mut is_over) = (0, READS_FIRST, false);
     while let Some(reply) = in_flight.pop_front() {
         let more = batch.names(reply)?;
         is_over |= more.is_empty();
         // Of most directories the first brings all, and the second the end.
-        let is_first = names.is_empty();
-        names.extend(more);
+        let is_first = names == 0;
+        names += more.len();
+        if names > LISTING_NAMES_MAX {
+            tell(
+                shared,
+                path,
+                &format!("it has more than {LISTING_NAMES_MAX} names"),
+            );
+            return Err(Failure::Errno(libc::EOVERFLOW));
+        }
+        left_out += add_entries(shared, path, more, &mut entries)?;
         reads = (reads * 2).min(READS_MAX);
-        while !is_over && !is_first && names.len() <= names_max && in_flight.len() < reads {
+        while !is_over && !is_first && names <= names_max && in_flight.len() < reads {
             in_flight.push_back(batch.ask(kind::READDIR, &[&handle.id])?);
         }
     }
+    if left_out > 0 {
+        let directory = escaped(&shared.remote(path));
+        shared.link.tell(&format!(
+            "{directory} is shown without {left_out} names of more than 255 bytes, which Linux \
+             does not take"
+        ));
+    }
     match is_over {
-        true => Ok(names),
+        true => Ok(entries),
         false => Err(Failure::Errno(libc::EFBIG)),
     }
 }
 
-fn entries(shared: &Shared, path: &Path, names: Vec<Name>) -> Requested<Vec<Entry>> {
-    let mut entries = Vec::with_capacity(names.len());
+/// Adds what can be shown of names that a server sent. Returns how many are too
+/// long.
+fn add_entries(
+    shared: &Shared,
+    path: &Path,
+    names: Vec<Name>,
+    entries: &mut Vec<Entry>,
+) -> Requested<usize> {
+    let mut left_out = 0;
     let is_dots = |name: &[u8]| name == b"." || name == b"..";
     for (name, stat) in names.into_iter().filter(|(name, _)| !is_dots(name)) {
         if !is_name(&name) {
-            let (name, directory) = (escaped(&name), escaped(&shared.remote(path)));
-            shared.link.tell(&format!(
-                "cannot list {directory}: the server names a file \"{name}\", which cannot be"
-            ));
+            let name = escaped(&name);
+            tell(
+                shared,
+                path,
+                &format!("the server names a file \"{name}\", which cannot be"),
+            );
             return Err(Failure::Errno(libc::EIO));
+        }
+        if is_too_long(&name) {
+            left_out += 1;
+            continue;
         }
         let name = OsString::from_vec(name);
         let known = shared.names.complete(Some(&path.join(&name)), &stat);
@@ -107,7 +141,12 @@ fn entries(shared: &Shared, path: &Path, names: Vec<Name>) -> Requested<Vec<Entr
             attributes: known.ok(),
         });
     }
-    Ok(entries)
+    Ok(left_out)
+}
+
+fn tell(shared: &Shared, path: &Path, why: &str) {
+    let directory = escaped(&shared.remote(path));
+    shared.link.tell(&format!("cannot list {directory}: {why}"));
 }
 
 /// Changes a name. A server without `posix-rename@openssh.com` replaces

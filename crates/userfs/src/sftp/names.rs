@@ -102,6 +102,7 @@ impl Names {
             attributes.identity = Some(Identity {
                 device: 0,
                 inode: **file,
+                birth: (0, 0),
             });
         }
         Ok(attributes)

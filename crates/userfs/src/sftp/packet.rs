@@ -9,6 +9,16 @@ pub(super) const VERSION: u32 = 3;
 /// others have a listing in one packet.
 pub(super) const PACKET_BYTES_MAX: usize = 1 << 20;
 
+/// The same of a kind. What answers one of many requests in flight must be
+/// short: a server may answer each with the longest.
+pub(super) fn packet_bytes_max(kind: u8) -> usize {
+    match kind {
+        kind::NAME => PACKET_BYTES_MAX,
+        kind::DATA => PIECE_BYTES_MAX + 1024,
+        _ => 64 << 10,
+    }
+}
+
 /// The longest handle of a file (the draft, section 6.2).
 pub(super) const HANDLE_BYTES_MAX: usize = 256;
 
@@ -52,6 +62,7 @@ pub(super) mod extension {
     pub const FSYNC: &[u8] = b"fsync@openssh.com";
     pub const LSETSTAT: &[u8] = b"lsetstat@openssh.com";
     pub const LIMITS: &[u8] = b"limits@openssh.com";
+    pub const ALL: [&[u8]; 6] = [POSIX_RENAME, STATVFS, HARDLINK, FSYNC, LSETSTAT, LIMITS];
 }
 
 /// Status codes (the draft, section 7).
@@ -182,7 +193,7 @@ pub(super) fn read_greeting(packet: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>, St
         } else {
             b"1"
         };
-        if packet.string().map_err(malformed)? == used {
+        if packet.string().map_err(malformed)? == used && extension::ALL.contains(&name) {
             extensions.push(name.to_vec());
         }
     }
@@ -232,7 +243,7 @@ pub(super) fn escaped(text: &[u8]) -> String {
 }
 
 const NAME_BYTES_MAX: usize = 255;
-const PATH_BYTES_MAX: usize = 4095;
+pub(super) const PATH_BYTES_MAX: usize = 4095;
 
 pub(super) fn parent(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|byte| *byte == b'/') {
@@ -241,15 +252,10 @@ pub(super) fn parent(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether something can be a name in a directory. What cannot would lead
-/// elsewhere, or hide what follows it.
+/// Whether something can be a name in a directory, if it is not too long. What
+/// cannot would lead elsewhere, or hide what follows it.
 pub(super) fn is_name(name: &[u8]) -> bool {
-    !name.is_empty()
-        && name.len() <= NAME_BYTES_MAX
-        && name != b"."
-        && name != b".."
-        && !name.contains(&b'/')
-        && !name.contains(&0)
+    !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/') && !name.contains(&0)
 }
 
 /// Whether a path is longer than Linux takes, in all or in one name.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::packet::{
     Decoder, Encoder, PACKET_BYTES_MAX, PIECE_BYTES_MIN, VERSION, escaped, extension, kind,
-    read_greeting, read_limits,
+    packet_bytes_max, read_greeting, read_limits,
 };
 use super::pipe::TimeoutPipe;
 use super::requests::{Failure, Requested};
@@ -146,12 +146,14 @@ impl Connection {
         let length = read(reader)?;
         self.waiting.lock().heard = Instant::now();
         let bytes = u32::from_be_bytes(length) as usize;
-        let is_length = (5..=PACKET_BYTES_MAX).contains(&bytes);
-        let mut is_greeting = || {
-            let next = reader.fill_buf();
-            next.is_ok_and(|next| next.first() == Some(&kind::VERSION))
+        // Without a length there may be no more to wait for.
+        let mut is_length = (5..=PACKET_BYTES_MAX).contains(&bytes);
+        let next = match is_length {
+            true => reader.fill_buf().map_err(ending)?.first().copied(),
+            false => None,
         };
-        if greeting.is_some() && !(is_length && is_greeting()) {
+        is_length &= next.is_none_or(|kind| bytes <= packet_bytes_max(kind));
+        if greeting.is_some() && !(is_length && next == Some(kind::VERSION)) {
             let text = escaped(&[&length, reader.buffer()].concat());
             return Err(format!(
                 "the server sent text before SFTP began (\"{text}\"); make the start-up files \

@@ -13,7 +13,7 @@ use super::link::{Connect, Link};
 use super::names::Names;
 use super::opening;
 use super::options::Options;
-use super::packet::{extension, kind, open, parent, status};
+use super::packet::{PATH_BYTES_MAX, extension, is_too_long, kind, open, parent, status};
 use super::requests::{Failure, RequestBatch, Requested};
 use super::ssh;
 use super::stat::Stat;
@@ -105,7 +105,7 @@ fn find_root(link: &Link, directory: &str) -> Result<PathBuf, String> {
     if stat.kind() != Some(Kind::Directory) {
         return Err("it is no directory".to_owned());
     }
-    match path.starts_with(b"/") && !path.contains(&0) {
+    match path.starts_with(b"/") && !path.contains(&0) && !is_too_long(&path) {
         true => Ok(OsString::from_vec(path).into()),
         false => Err("the server does not tell where it lies".to_owned()),
     }
@@ -144,8 +144,9 @@ impl Source for Sftp {
             batch.name(asked)
         };
         let target = self.shared.ask(Operation::ReadLink, [path], read)?;
-        // A target with a zero byte, or none at all, can be on no disk.
-        match target.is_empty() || target.contains(&0) {
+        // A target with a zero byte, or none at all, can be on no disk, and the
+        // kernel takes no longer one than a path.
+        match target.is_empty() || target.contains(&0) || target.len() > PATH_BYTES_MAX {
             true => Err(Error::Errno(libc::EIO)),
             false => Ok(OsString::from_vec(target)),
         }

@@ -143,3 +143,21 @@ fn a_listing_expires_and_nothing_is_cached_without_a_lifetime() {
     assert_eq!(cache.walked_version(1), None);
     assert_eq!(cache.child(1, OsStr::new("a")), None);
 }
+
+#[test]
+fn neither_a_long_listing_is_kept_nor_any_number_of_short_ones() {
+    let cache = MetadataCache::new(LONG);
+    let take = |directory: u64, count: usize| {
+        let entries: Vec<_> = (0..count)
+            .map(|number| entry(&number.to_string()))
+            .collect();
+        let before = cache.version(directory).unwrap();
+        cache.take(directory, before, Some(&entries));
+        cache.entries(directory).is_some()
+    };
+    assert!(take(1, 1000));
+    assert!(!take(2, 1001));
+    assert!((10..400).all(|directory| take(directory, 900)));
+    let kept = (10..400).filter(|directory| cache.entries(*directory).is_some());
+    assert!(kept.count() < 150);
+}

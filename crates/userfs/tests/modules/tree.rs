@@ -10,7 +10,11 @@ fn attributes(kind: Kind, inode: u64, links: u32) -> Attributes {
     Attributes {
         kind,
         links,
-        identity: Some(Identity { device: 1, inode }),
+        identity: Some(Identity {
+            device: 1,
+            inode,
+            birth: (0, 0),
+        }),
         ..Attributes::default()
     }
 }

@@ -21,6 +21,19 @@ pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
+#[expect(clippy::print_stderr, reason = "a process of a test tells the test")]
+pub fn tell(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Runs this program again.
+#[expect(clippy::disallowed_methods, reason = "a process of a test")]
+pub fn again(arguments: &[&str]) -> std::process::Output {
+    let program = std::env::current_exe().unwrap();
+    let mut command = std::process::Command::new(program);
+    command.args(arguments).output().unwrap()
+}
+
 #[track_caller]
 pub fn assert_errno<T: std::fmt::Debug>(found: Result<T>, errno: i32) {
     assert_eq!(found.err(), Some(Error::Errno(errno)));

@@ -113,7 +113,16 @@ fn an_answer_that_breaks_the_protocol_ends_the_connection() {
 
 /// A listing with one name, which is said to have `count`.
 fn list_of(listed: &[u8], count: u32) -> Result<Vec<Entry>> {
-    let mut names = name(listed, &stat(FILE, 1));
+    list_of_all(&[listed], count).0
+}
+
+/// The same with several names. Also returns the messages, which are fit for a
+/// terminal.
+fn list_of_all(listed: &[&[u8]], count: u32) -> (Result<Vec<Entry>>, String) {
+    let each = listed
+        .iter()
+        .map(|listed| name(listed, &stat(FILE, 1))[4..].to_vec());
+    let mut names = [vec![0; 4], each.collect::<Vec<_>>().concat()].concat();
     names[..4].copy_from_slice(&count.to_be_bytes());
     let mut reads = 0;
     let (source, told) = source(move |request| match request.kind {
@@ -130,7 +139,8 @@ fn list_of(listed: &[u8], count: u32) -> Result<Vec<Entry>> {
     for line in told.lock().unwrap().iter() {
         assert!(!line.contains(|c: char| c.is_control()), "{line}");
     }
-    listed
+    let told = told.lock().unwrap().join("\n");
+    (listed, told)
 }
 
 #[test]
@@ -138,7 +148,6 @@ fn a_name_that_cannot_be_is_never_passed_on() {
     assert_eq!(list_of(b"good", 1).unwrap()[0].name, "good");
     assert_eq!(list_of(b"..", 1), Ok(Vec::new()));
     assert_eq!(list_of(b"none", 0), Ok(Vec::new()));
-    let too_long = [b'n'; 256];
     let bad = [
         &b"a/b"[..],
         b"../../etc/passwd",
@@ -146,13 +155,108 @@ fn a_name_that_cannot_be_is_never_passed_on() {
         b"",
         b"a\0b",
         b"\x1b/",
-        &too_long,
     ];
     for name in bad {
         assert_errno(list_of(name, 1), libc::EIO);
     }
     assert_eq!(list_of(b"good", 2), Err(Error::Lost));
     assert_eq!(list_of(b"good", u32::MAX), Err(Error::Lost));
+}
+
+#[test]
+fn a_directory_is_listed_without_the_names_that_are_too_long() {
+    let too_long = [b'n'; 256];
+    let (listed, told) = list_of_all(&[b"one", &too_long, &too_long[1..]], 3);
+    let names: Vec<_> = listed
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(
+        told.contains("without 1 names of more than 255 bytes"),
+        "{told}"
+    );
+}
+
+/// A server whose directories have no end, with as many names in a packet as it
+/// may have.
+fn endless() -> (Sftp, crate::scripted::Told) {
+    let one = name(b"12345678", &stat(FILE, 1))[4..].to_vec();
+    let count = (1 << 20) / one.len() - 1;
+    let names = [
+        &u32::try_from(count).unwrap().to_be_bytes()[..],
+        &one.repeat(count),
+    ]
+    .concat();
+    source(move |request| match request.kind {
+        kind::OPENDIR => request.answer(kind::HANDLE, &string(b"h")),
+        kind::READDIR => request.answer(kind::NAME, &names),
+        _ => None,
+    })
+}
+
+#[test]
+#[ignore = "not a test: the process of the next one"]
+fn list_without_an_end() {
+    let (source, told) = endless();
+    assert_errno(list(&source, ""), libc::EOVERFLOW);
+    let told = told.lock().unwrap().join("\n");
+    assert!(told.contains("more than 1000000 names"), "{told}");
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM"));
+    crate::common::tell(peak.unwrap());
+}
+
+#[test]
+fn a_directory_without_an_end_is_refused_and_takes_a_bounded_memory() {
+    let arguments = [
+        "--exact",
+        "hostile::list_without_an_end",
+        "--ignored",
+        "--nocapture",
+    ];
+    let output = crate::common::again(&arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let peak = said.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let peak_kib: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(peak_kib < 500 << 10, "{peak}");
+}
+
+#[test]
+fn an_answer_is_no_longer_than_its_kind_can_be() {
+    for (answer, bytes) in [
+        (kind::STATUS, 70 << 10),
+        (kind::DATA, 200 << 10),
+        (kind::NAME, 2 << 20),
+    ] {
+        let (source, told) = source(move |request| {
+            // A right answer, if it were not for what follows it.
+            let code = [&2_u32.to_be_bytes()[..], &vec![0; bytes]].concat();
+            let wrong = || Answer::Bytes(packet(answer, request.id, &code));
+            (request.kind == kind::LSTAT).then(wrong)
+        });
+        assert_eq!(look(&source), Err(Error::Lost), "{answer}");
+        assert_eq!(look(&source), Err(Error::Lost), "{answer}");
+        let told = told.lock().unwrap().join("\n");
+        assert!(told.contains("sent a packet of"), "{told}");
+    }
+}
+
+#[test]
+fn a_target_or_a_root_that_no_kernel_takes_is_refused() {
+    let (source, _) = source(|request| match request.kind {
+        kind::READLINK => request.answer(kind::NAME, &name(&[b'x'; 4096], &[0; 4])),
+        _ => None,
+    });
+    assert_errno(source.read_link(Path::new("l")), libc::EIO);
+    let root = [&b"/"[..], &[b'x'; 300]].concat();
+    let why = refused(move |request| match request.kind {
+        kind::REALPATH => request.answer(kind::NAME, &name(&root, &[0; 4])),
+        _ => None,
+    });
+    assert!(why.contains("does not tell where it lies"), "{why}");
 }
 
 /// What a read of 10 bytes of a file gives.

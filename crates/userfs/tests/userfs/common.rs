@@ -50,6 +50,8 @@ pub struct Setting {
     pub is_remote: bool,
     /// The test sees the calls of the source, and can stop them.
     pub is_watched: bool,
+    /// A limit of the serving process, as prlimit(1) takes it.
+    pub limit: Option<&'static str>,
 }
 
 impl Setting {
@@ -61,6 +63,7 @@ impl Setting {
             is_read_only: false,
             is_remote: false,
             is_watched: false,
+            limit: None,
         }
     }
 
@@ -217,7 +220,15 @@ impl Mounted {
 
     pub fn mount(&mut self) {
         let said = Arc::new(Mutex::new(Vec::new()));
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        let program = std::env::current_exe().unwrap();
+        let mut command = match self.setting.limit {
+            Some(limit) => {
+                let mut limited = Command::new("prlimit");
+                limited.arg(limit).arg("--").arg(program);
+                limited
+            }
+            None => Command::new(program),
+        };
         command
             .args(["--exact", "server::serve", "--ignored", "--nocapture"])
             .env("USERFS_SOURCE", &self.source)
@@ -314,6 +325,11 @@ impl Mounted {
 
     fn running(&self) -> &Process {
         self.process.as_ref().expect("it is mounted")
+    }
+
+    /// The serving process, which prlimit(1) becomes.
+    pub fn process_id(&self) -> u32 {
+        self.running().child.id()
     }
 
     pub fn said(&self) -> Vec<String> {

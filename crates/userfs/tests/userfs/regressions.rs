@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::common::{
     CACHED, LONG, Mounted, REMOTE_CACHED, Setting, await_no_temporaries, await_that, close, each,
-    temporaries, watched, without_new_processes,
+    set_mode, temporaries, watched, without_new_processes,
 };
 
 fn each_cached(test: impl Fn(&mut Mounted)) {
@@ -316,11 +316,17 @@ fn a_file_grows_where_a_copy_cannot_be_made_without_a_name() {
         // Copies lie on a file system without `O_TMPFILE`, which a mount is.
         let inner = Mounted::new(&Setting::new("none", "direct"));
         let place = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink(&inner.at, place.path().join("copies")).unwrap();
+        set_mode(&inner.source, 0o700);
+        let copies = place.path().join("copies");
+        fs::create_dir(&copies).unwrap();
+        rustix::mount::mount_bind(&inner.at, &copies).unwrap();
         let source = place.path().join("source");
         fs::create_dir(&source).unwrap();
         let mounted = Mounted::of(&source, place.path(), setting);
         let file = File::create(mounted.path("f")).unwrap();
         file.set_len(LARGE_BYTES).unwrap();
+        drop((file, mounted));
+        let flags = rustix::mount::UnmountFlags::DETACH;
+        rustix::mount::unmount(&copies, flags).unwrap();
     }
 }

@@ -44,6 +44,10 @@ pub struct MountArguments {
     /// writes to a file
     #[arg(long)]
     no_xattr: bool,
+    /// How to show symbolic links that lead out of the mount [default: contain,
+    /// for a local source: raw]
+    #[arg(long, value_enum, value_name = "HOW")]
+    symlinks: Option<Symlinks>,
     /// For how long names and attributes need not be asked for again, in
     /// seconds; opening a file asks always
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
@@ -70,6 +74,15 @@ pub struct MountArguments {
     ssh_options: Vec<String>,
     #[arg(long, hide = true)]
     in_background: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Symlinks {
+    /// Reading or following one fails: a server cannot lead programs to files of
+    /// this machine
+    Contain,
+    /// As the source has them
+    Raw,
 }
 
 /// Where the files are.
@@ -115,10 +128,19 @@ impl MountArguments {
                 mountpoint.display()
             )));
         }
+        let options = self.options(&place)?;
+        if is_below(&options.directory, &mountpoint) {
+            bail!(Failure::Usage(format!(
+                "cannot keep copies in {}: the directory lies in the mountpoint {}, so the mount \
+                 would wait for itself; name another directory with --copies",
+                options.directory.display(),
+                mountpoint.display()
+            )));
+        }
         Ok(Settings {
             place,
             mountpoint,
-            options: self.options()?,
+            options,
         })
     }
 
@@ -141,7 +163,7 @@ impl MountArguments {
         Ok(Place::Remote(Box::new((address, options))))
     }
 
-    fn options(&self) -> anyhow::Result<Options> {
+    fn options(&self, place: &Place) -> anyhow::Result<Options> {
         let mode = self.cache;
         let kernel = self.kernel_cache.unwrap_or(match mode {
             Mode::None => KernelCache::Direct,
@@ -171,6 +193,10 @@ impl MountArguments {
             kernel,
             is_read_only: self.read_only,
             allows_others: self.allow_other,
+            contains_links: match self.symlinks {
+                Some(symlinks) => symlinks == Symlinks::Contain,
+                None => matches!(place, Place::Remote(_)),
+            },
             shows_extended: !self.no_xattr,
             attribute_lifetime: lifetime,
             directory: match &self.copies {
@@ -185,6 +211,12 @@ impl MountArguments {
 fn whole(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path)
         .map_err(|error| Failure::Usage(format!("cannot use {}: {error}", path.display())).into())
+}
+
+/// Whether a path leads into a directory, also by links. Its end may be missing.
+fn is_below(path: &Path, directory: &Path) -> bool {
+    let there = path.ancestors().find_map(|above| above.canonicalize().ok());
+    there.is_some_and(|there| there.starts_with(directory))
 }
 
 /// An existing directory by its whole name.

@@ -102,8 +102,15 @@ fn remedy(error: &std::io::Error, told: &str) -> Option<String> {
 
 fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> anyhow::Result<ExitCode> {
     let (sender, ends) = channel();
-    hear(signals, sender.clone());
-    thread::spawn(move || sender.send(End::Unmounted(mount.wait())));
+    let begun = hear(signals, sender.clone()).and_then(|()| {
+        let unmounted = move || sender.send(End::Unmounted(mount.wait()));
+        thread::Builder::new().spawn(unmounted).map(drop)
+    });
+    if let Err(error) = begun {
+        // Nobody would end it.
+        let _ = stopper.stop();
+        return Err(runtime("start a thread", &error));
+    }
     let files_kept = match ends.recv() {
         Ok(End::Unmounted(files_kept)) => {
             files_kept.map_err(|error| runtime("serve the kernel", &error))?
@@ -121,13 +128,14 @@ fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> anyhow::Result<Exit
     }
 }
 
-fn hear(mut signals: Signals, sender: Sender<End>) {
-    thread::spawn(move || {
+fn hear(mut signals: Signals, sender: Sender<End>) -> std::io::Result<()> {
+    let hear = move || {
         for _ in signals.forever() {
             // A second signal finds the end already under way.
             if sender.send(End::Signal).is_err() {
                 return;
             }
         }
-    });
+    };
+    thread::Builder::new().spawn(hear).map(drop)
 }

@@ -5,7 +5,8 @@ mod kind;
 mod relay;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,7 +47,9 @@ impl Servers {
         let place = |what: &str| root.join(format!("{name}{what}"));
         let (below, point, own) = (place("-below"), place(""), place("-own"));
         for path in [&below, &point, &own] {
-            fs::create_dir(path).cannot("make", path)?;
+            // `toll mount` keeps copies in no directory that others can enter.
+            let mut builder = DirBuilder::new();
+            builder.mode(0o700).create(path).cannot("make", path)?;
         }
         let host = match served.is_over_ssh() {
             true => Some(self.host(served.round_trip, root)?),
