@@ -152,6 +152,84 @@ fn what_is_wrong_is_told_before_anything_is_mounted() {
 }
 
 #[test]
+fn copies_lie_in_a_private_directory_or_the_mount_is_refused() {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    let Some(place) = Place::new() else { return };
+    let make = |name: &str, mode: u32| {
+        fs::create_dir(place.path(name)).unwrap();
+        fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    make("open", 0o755);
+    make("own", 0o700);
+    make("theirs", 0o700);
+    chown(place.path("theirs"), Some(12_345), None).unwrap();
+    symlink("own", place.path("link")).unwrap();
+    for (copies, why) in [
+        (
+            "open",
+            "others can enter it (mode 755); make it private with `chmod 700`",
+        ),
+        ("theirs", "it belongs to user 12345, not to 0"),
+        ("link", "it is a link or not a directory"),
+    ] {
+        let output = place.mount(&["--copies", copies]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        has(&said, &[why, "or name another directory with --copies"]);
+        assert!(!place.is_mounted());
+    }
+    // Nor what is put in the place of something in it.
+    symlink(place.path("open/elsewhere"), place.path("own/messages")).unwrap();
+    assert!(!place.mount(&["--copies", "own"]).status.success());
+    assert!(!place.is_mounted());
+    assert!(!place.path("open/elsewhere").exists());
+    fs::remove_file(place.path("own/messages")).unwrap();
+    assert!(place.mount(&["--copies", "own"]).status.success());
+    place.unmount();
+}
+
+#[test]
+fn copies_cannot_lie_in_the_mount_itself() {
+    let Some(place) = Place::new() else { return };
+    fs::create_dir(place.path("at/there")).unwrap();
+    std::os::unix::fs::symlink(place.path("at"), place.path("link")).unwrap();
+    for copies in [
+        "at",
+        "at/there",
+        "at/new/below",
+        "link/new",
+        "source/../at/new",
+    ] {
+        let output = place.mount(&["--copies", copies]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        has(&said, &["the directory lies in the mountpoint", "--copies"]);
+        assert!(!place.is_mounted());
+    }
+    let entries = fs::read_dir(place.path("at")).unwrap();
+    assert_eq!(entries.count(), 1);
+}
+
+#[test]
+fn a_mount_changes_no_umask_and_lets_nothing_become_another_user() {
+    let Some(place) = Place::new() else { return };
+    let mut child = place.command(&["source", "at", "-f"]).spawn().unwrap();
+    wait_until("it is mounted", || place.is_mounted());
+    let umask = |process: &str| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("Umask"));
+        line.unwrap().to_owned()
+    };
+    assert_eq!(umask(&child.id().to_string()), umask("self"));
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let at = format!(" {} ", place.path("at").display());
+    let line = mounts.lines().find(|line| line.contains(&at)).unwrap();
+    has(line, &["nosuid", "nodev"]);
+    place.unmount();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn an_error_in_the_background_is_told_in_the_foreground() {
     let Some(place) = Place::new() else { return };
     // A file where the directory for copies should be.

@@ -215,6 +215,43 @@ fn a_signal_ends_a_mount_of_somebody_who_is_not_root_with_files_open() {
 }
 
 #[test]
+fn a_mount_of_somebody_who_may_start_no_further_thread_goes_on() {
+    let Some(place) = Place::new("666") else {
+        return;
+    };
+    let content: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    fs::write(place.path("source/large"), &content).unwrap();
+    for cache in ["whole", "blocks", "none"] {
+        let arguments = ["mount", "--foreground", "--cache", cache, "source", "at"];
+        let mut server = place.by_user("./toll", &arguments).spawn().unwrap();
+        wait_until("it is mounted", || place.is_mounted());
+        let limit = |processes: &str| {
+            let limit = format!("--nproc={processes}:");
+            let arguments = ["--pid", &server.id().to_string(), &limit];
+            let limited = place.by_user("prlimit", &arguments).status().unwrap();
+            assert!(limited.success(), "{limited}");
+        };
+        limit("1");
+        // Reading ahead, and more calls at once than threads wait for.
+        let same = place.shell(
+            "cmp at/large source/large && echo same
+             for number in $(seq 40); do
+                 (dd if=at/large bs=300k count=5 status=none >at/$number &&
+                  cmp -n 1500000 at/$number at/large) &
+             done
+             wait
+             cat at/[1-9]* | wc -c; rm at/[1-9]*",
+        );
+        assert_eq!(same, "same\n61440000\n", "{cache}");
+        // Unmounting takes a program.
+        limit("1000");
+        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+        let status = server.wait().unwrap();
+        assert!(status.success(), "{cache}: {status}");
+    }
+}
+
+#[test]
 fn what_somebody_who_is_not_root_cannot_do_is_told_with_a_remedy() {
     let Some(place) = Place::new("666") else {
         return;
