@@ -47,8 +47,12 @@ struct Node {
     identity: Option<Identity>,
     /// What the kernel's pages were read from or written back as.
     seen: Option<Version>,
-    /// What the kernel was told last when it looked the file up.
-    told: Option<Version>,
+    /// The attributes that the kernel was given last, which are those of the copy
+    /// while the file is open.
+    given: Option<Version>,
+    /// How long the kernel takes the file to be: the length in its last attributes,
+    /// or the end of what it has written since.
+    length_bytes: Option<u64>,
     /// Threads whose open was answered with `ESTALE`, and which will open it
     /// again.
     reopening: HashSet<u32>,
@@ -127,9 +131,7 @@ impl Tree {
     pub fn looked_up(&self, parent: u64, name: &OsStr, found: &Attributes) -> u64 {
         let mut state = self.state.lock();
         let ino = state.node_for(parent, name, found);
-        let node = state.node_mut(ino);
-        node.lookups += 1;
-        node.told = Some(Version::of(found));
+        state.node_mut(ino).lookups += 1;
         ino
     }
 
@@ -193,25 +195,39 @@ impl Tree {
         })
     }
 
-    /// A file is opened as a version, for which the kernel's pages stand from now
-    /// on. Whether they did before, and whether the kernel has to look the file up
-    /// again to know how long it is, which is said once for each version.
-    pub fn opened(&self, ino: u64, version: Version) -> (bool, bool) {
-        let now = Some(version);
+    /// Records the attributes that the kernel gets in a reply.
+    pub fn give(&self, ino: u64, attributes: &Attributes) {
         self.with(ino, |node| {
-            let is_seen = std::mem::replace(&mut node.seen, now) == now;
-            (is_seen, std::mem::replace(&mut node.told, now) != now)
+            node.given = Some(Version::of(attributes));
+            node.length_bytes = Some(attributes.size_bytes);
+        });
+    }
+
+    /// Records that the kernel has written up to an offset, or made room up to it.
+    pub fn written(&self, ino: u64, end: u64) {
+        self.with(ino, |node| {
+            node.length_bytes = node.length_bytes.map(|length| length.max(end));
+        });
+    }
+
+    /// Records what a file is opened as: the version that the kernel's pages have
+    /// from now on. Returns whether they had it before, and whether the kernel was
+    /// last given other attributes than `shown`.
+    pub fn opened(&self, ino: u64, version: Option<Version>, shown: &Attributes) -> (bool, bool) {
+        self.with(ino, |node| {
+            let before = std::mem::replace(&mut node.seen, version);
+            let is_seen = version.is_some() && before == version;
+            (is_seen, node.given != Some(Version::of(shown)))
         })
     }
 
-    /// Whether the kernel has to look a file up again before a thread opens it to
-    /// append. Never twice in a row for one thread: the kernel repeats an open
-    /// once, and the file may have changed again meanwhile.
-    pub fn must_be_looked_up(&self, ino: u64, thread: u32, found: &Attributes) -> bool {
-        let now = Some(Version::of(found));
+    /// Returns whether the kernel has to look a file up again before a thread opens
+    /// it to append: it appends where it takes the end to be. Never twice in a row
+    /// for one thread, as the kernel repeats an open once.
+    pub fn must_be_looked_up(&self, ino: u64, thread: u32, size_bytes: u64) -> bool {
         self.with(ino, |node| {
             let is_second = node.reopening.remove(&thread);
-            let is_news = node.seen != now && node.told != now && !is_second;
+            let is_news = node.length_bytes != Some(size_bytes) && !is_second;
             is_news && node.reopening.insert(thread)
         })
     }

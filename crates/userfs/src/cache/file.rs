@@ -15,10 +15,10 @@ use super::staged_upload::StagedUpload;
 use super::write_back_state::WriteBackState;
 use crate::content::read_full;
 use crate::descriptors::Kept;
-use crate::mount::Shared;
+use crate::mount::{PathTurn, Shared};
 use crate::ranges::Ranges;
 use crate::source::{
-    Attributes, Error, Handle, OpenReply, Result, SeekFrom, Timespec, seek_in_data,
+    Attributes, Error, Handle, OpenFlags, OpenReply, Result, SeekFrom, Timespec, seek_in_data,
 };
 use crate::tree::Version;
 
@@ -81,7 +81,34 @@ impl State {
         self.valid_bytes = attributes.size_bytes;
         self.version = Some(Version::of(attributes));
         self.source_atime = Some(attributes.atime);
+        if attributes.identity.is_none() {
+            // It may be open as a file that had the name before.
+            self.writer = None;
+        }
         Ok(())
+    }
+
+    /// Refuses to change a copy that could not begin: written back, it would replace
+    /// all that it lacks.
+    fn check_begun(&self) -> Result<()> {
+        match &self.handle {
+            Some(_) => Ok(()),
+            None => Err(Error::Errno(libc::EIO)),
+        }
+    }
+
+    fn overlay(&mut self, attributes: &mut Attributes) {
+        self.source_atime = Some(attributes.atime);
+        attributes.size_bytes = self.progress.size_bytes();
+        let (atime, mtime) = self.progress.times();
+        if let Some(mtime) = mtime {
+            attributes.mtime = mtime;
+            attributes.ctime = attributes.ctime.max(mtime);
+        }
+        attributes.atime = atime.unwrap_or(attributes.atime);
+        if self.progress.is_changed() {
+            attributes.blocks = attributes.blocks.max(self.present.bytes().div_ceil(512));
+        }
     }
 }
 
@@ -115,19 +142,21 @@ impl CachedFile {
     }
 
     /// Opens it at the source, as `open` does: a copy without changes of its
-    /// own begins anew if the source has another version by now. Returns what
-    /// the source says of it.
+    /// own begins anew if the source has another version by now. `check` may refuse
+    /// what the mount shows of the file then. Returns the version that the copy has,
+    /// and what the mount shows.
     pub fn open(
         &self,
         is_writable: bool,
         truncate: bool,
         open: impl FnOnce() -> Result<OpenReply>,
-    ) -> Result<Attributes> {
+        check: impl FnOnce(&Attributes) -> Result<()>,
+    ) -> Result<(Option<Version>, Attributes)> {
         // What the source says must not be older than what a write-back has
         // brought there meanwhile.
         let writing_back = self.write_back_lock.lock();
         let found = open()?;
-        let (attributes, begin) = (found.attributes, found.begin);
+        let (mut attributes, begin) = (found.attributes, found.begin);
         let handle: Arc<dyn Handle> = Arc::from(found.handle);
         let mut state = self.state.lock();
         let is_same = state.version == Some(Version::of(&attributes))
@@ -137,6 +166,10 @@ impl CachedFile {
             state.handle = Some(Arc::clone(&handle));
             state.take(&(0..begin.len() as u64), &begin, begin.len())?;
         }
+        // The copy has begun anew by now: a lookup shows the length that it has.
+        let mut shown = attributes;
+        state.overlay(&mut shown);
+        check(&shown)?;
         if is_writable {
             state.writer = Some(handle);
         }
@@ -151,29 +184,55 @@ impl CachedFile {
             let stored_bytes = attributes.blocks.saturating_mul(512);
             state.copy.check_space(stored_bytes.min(missing_bytes))?;
         }
+        state.overlay(&mut attributes);
+        let version = state.version;
         drop(state);
         drop(writing_back);
         if self.mode == Mode::Whole {
             self.fetch(0..u64::MAX)?;
         }
-        Ok(attributes)
+        Ok((version, attributes))
+    }
+
+    /// Lets a copy without changes of its own begin anew if the source has another
+    /// version by now, as for an open. Returns whether it has. What cannot be found
+    /// out, as without a connection, is no news.
+    pub fn follow(&self, turn: &mut PathTurn) -> Result<bool> {
+        // A write-back under way may take long, and is of changes.
+        if self.is_changed() {
+            return Ok(false);
+        }
+        let _writing_back = self.write_back_lock.lock();
+        let Some(news) = self.news(turn).unwrap_or(None) else {
+            return Ok(false);
+        };
+        let mut state = self.state.lock();
+        if state.progress.is_changed() || !self.shared.tree.is(self.ino, &news.attributes) {
+            return Ok(false);
+        }
+        state.begin(&news.attributes)?;
+        state.handle = Some(Arc::from(news.handle));
+        Ok(true)
+    }
+
+    fn news(&self, turn: &mut PathTurn) -> Result<Option<OpenReply>> {
+        let guard = self.shared.path(turn, self.ino)?;
+        let found = self.shared.source.attributes(guard.path())?;
+        let version = self.state.lock().version;
+        if version == Some(Version::of(&found)) || !self.shared.tree.is(self.ino, &found) {
+            return Ok(None);
+        }
+        let flags = OpenFlags {
+            expected: self.shared.tree.identity(self.ino),
+            ..OpenFlags::READ
+        };
+        self.shared.open(guard.path(), flags, true).map(Some)
     }
 
     /// The source's attributes as the mount shows them: with what the source
     /// does not know yet.
     pub fn overlay(&self, attributes: &mut Attributes) {
-        let mut state = self.state.lock();
-        state.source_atime = Some(attributes.atime);
-        attributes.size_bytes = state.progress.size_bytes();
-        let (atime, mtime) = state.progress.times();
-        if let Some(mtime) = mtime {
-            attributes.mtime = mtime;
-            attributes.ctime = attributes.ctime.max(mtime);
-        }
-        attributes.atime = atime.unwrap_or(attributes.atime);
-        if state.progress.is_changed() {
-            attributes.blocks = attributes.blocks.max(state.present.bytes().div_ceil(512));
-        }
+        self.state.lock().overlay(attributes);
     }
 
     /// Open at the source, for attributes of a file without a name.
@@ -195,11 +254,23 @@ impl CachedFile {
     }
 
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.write(&mut self.state.lock(), bytes, offset)
+    }
+
+    /// Writes at the end. Returns where that was.
+    pub fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let mut state = self.state.lock();
+        let end = state.progress.size_bytes();
+        self.write(&mut state, bytes, end)?;
+        Ok(end)
+    }
+
+    fn write(&self, state: &mut State, bytes: &[u8], offset: u64) -> Result<()> {
+        state.check_begun()?;
         let end = offset
             .checked_add(bytes.len() as u64)
             .filter(|end| i64::try_from(*end).is_ok())
             .ok_or(Error::Errno(libc::EFBIG))?;
-        let mut state = self.state.lock();
         state.copy.write_at(bytes, offset)?;
         state.present.insert(offset..end);
         state.progress.written(offset..end, self.shared.now());
@@ -214,6 +285,7 @@ impl CachedFile {
     }
 
     fn resize(&self, state: &mut State, size_bytes: u64) -> Result<()> {
+        state.check_begun()?;
         if size_bytes == 0 {
             // Not even the blocks of what is fetched meanwhile are wanted.
             state.epoch += 1;
@@ -240,6 +312,7 @@ impl CachedFile {
         }
         let _writing_back = self.write_back_lock.lock();
         let mut state = self.state.lock();
+        state.check_begun()?;
         if end > state.progress.size_bytes() && !keeps_size {
             self.resize(&mut state, end)?;
         }
@@ -263,6 +336,12 @@ impl CachedFile {
             // What is not here yet counts as data, which is always right.
             false => seek_in_data(from, state.progress.size_bytes()),
         }
+    }
+
+    /// This mount has set the source's times: what the source has now is no change by
+    /// somebody else.
+    pub fn forget_version(&self) {
+        self.state.lock().version = None;
     }
 
     /// No name is left at the source: nothing has to go there any more.

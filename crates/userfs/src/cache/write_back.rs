@@ -187,9 +187,25 @@ impl CachedFile {
             Err(error) if error.is(libc::ENOENT) => None,
             Err(error) => return Err(error),
         };
+        if let Some(found) = &found {
+            self.note_news(found);
+        }
         match may_replace && self.wants_replacement(found.as_ref(), changes) {
             true => Ok(Way::Replace(found)),
             false => self.writer_of(guard.path(), found).map(Way::InPlace),
+        }
+    }
+
+    /// The last close wins, but not silently.
+    fn note_news(&self, found: &Attributes) {
+        let is_news = |known: &mut Version| *known != Version::of(found);
+        let known = self.state.lock().version.take_if(is_news);
+        if known.is_some() {
+            let name = self.shared.full_name(self.ino);
+            self.shared.note(&format!(
+                "{name} was changed at its source while it was open here; what was written here \
+                 replaces that change"
+            ));
         }
     }
 

@@ -59,9 +59,9 @@ replies! {
     ReplyDirectory: (), |reply, _, ()| reply.ok();
     ReplyDirectoryPlus: (), |reply, _, ()| reply.ok();
     ReplyEntry: NodeAttributes, tell_entry;
-    ReplyAttr: NodeAttributes, |reply, server, found| reply.attr(&server.rest(&found), &attributes(&found));
+    ReplyAttr: NodeAttributes, |reply, server, found| reply.attr(&server.rest(&found), &server.give(&found));
     ReplyData: Vec<u8>, |reply, _, bytes| reply.data(&bytes);
-    ReplyWrite: u32, |reply, _, count| reply.written(count);
+    ReplyWrite: Written, tell_written;
     ReplyLseek: u64, |reply, _, offset| reply.offset(offset.cast_signed());
     ReplyXattr: (Vec<u8>, u32), tell_extended;
     ReplyStatfs: StatVfs, tell_space;
@@ -70,7 +70,23 @@ replies! {
 }
 
 fn tell_entry(reply: ReplyEntry, server: &Server, found: NodeAttributes) {
-    reply.entry(&server.rest(&found), &attributes(&found), NEVER_REUSED);
+    reply.entry(&server.rest(&found), &server.give(&found), NEVER_REUSED);
+}
+
+/// A write of a file.
+pub(super) struct Written {
+    pub ino: u64,
+    pub bytes: u32,
+    /// The content is elsewhere than the kernel takes it to be.
+    pub is_moved: bool,
+}
+
+fn tell_written(reply: ReplyWrite, server: &Server, written: Written) {
+    reply.written(written.bytes);
+    if written.is_moved {
+        // Only now: the kernel holds the locks of these pages until the reply.
+        server.invalidate_content(written.ino);
+    }
 }
 
 fn tell_extended(reply: ReplyXattr, _: &Server, (value, size): (Vec<u8>, u32)) {
@@ -107,7 +123,7 @@ fn tell_opened(reply: ReplyOpen, server: &Server, (ino, opened): (u64, Opened)) 
 }
 
 fn tell_created(reply: ReplyCreate, server: &Server, (found, opened): (NodeAttributes, Opened)) {
-    let (attr, handle) = (attributes(&found), FileHandle(opened.handle));
+    let (attr, handle) = (server.give(&found), FileHandle(opened.handle));
     let (ttl, flags) = (server.rest(&found), server.open_flags(opened));
     let ino = found.ino;
     match server.backing(ino, opened, |descriptor| reply.open_backing(descriptor)) {

@@ -10,19 +10,19 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{
-    BackingId, Errno, FopenFlags, INodeNo, Notifier, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    WriteFlags,
+    BackingId, Errno, FileAttr, FopenFlags, INodeNo, Notifier, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, WriteFlags,
 };
 use parking_lot::Mutex;
 
 use super::convert::file_type;
-use super::reply::{NEVER_REUSED, Reply, attributes};
+use super::reply::{NEVER_REUSED, Reply, Written, attributes};
 use super::splice::Device;
 use super::{KernelCache, THREADS};
 use crate::background;
 use crate::cache::Mode;
 use crate::content::grow;
-use crate::mount::{NodeAttributes, Opened, Volume, is_dots};
+use crate::mount::{NodeAttributes, Opened, Volume, WriteHow, is_dots};
 use crate::source::{Error, Result, SeekFrom};
 
 /// What a listing says of a number that is not known yet: programs that need
@@ -119,7 +119,7 @@ impl Server {
         data: &[u8],
         flags: WriteFlags,
         open_flags: i32,
-    ) -> Result<u32> {
+    ) -> Result<Written> {
         let volume = &self.volume;
         if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
             volume.drop_privileges(ino)?;
@@ -128,14 +128,21 @@ impl Server {
         let is_durable = open_flags & libc::O_DSYNC != 0;
         // The kernel writes pages that somebody changed in memory.
         let is_of_pages = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let may_end_later = self.writes_later() && !is_of_pages && !is_durable;
-        volume.write(handle, data, offset, may_end_later)?;
+        let how = WriteHow {
+            may_end_later: self.writes_later() && !is_of_pages && !is_durable,
+            is_append: open_flags & libc::O_APPEND != 0 && !is_of_pages,
+        };
+        let is_moved = volume.write(handle, data, offset, how)?;
         // The kernel sees to it itself where it keeps pages.
         if is_durable && volume.options.kernel == KernelCache::Direct {
             volume.sync(handle)?;
         }
-        // One request is at most some MiB.
-        Ok(data.len() as u32)
+        Ok(Written {
+            ino,
+            // One request is at most some MiB.
+            bytes: data.len() as u32,
+            is_moved,
+        })
     }
 
     pub fn open_flags(&self, opened: Opened) -> FopenFlags {
@@ -201,6 +208,19 @@ impl Server {
         }
     }
 
+    /// Lets the kernel drop all it has of a file.
+    pub fn invalidate_content(&self, ino: u64) {
+        if let Some(notifier) = self.notifier.get() {
+            let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
+        }
+    }
+
+    /// Attributes for a reply, recorded as what the kernel was given.
+    pub fn give(&self, found: &NodeAttributes) -> FileAttr {
+        self.volume.shared.tree.give(found.ino, &found.attributes);
+        attributes(found)
+    }
+
     /// The backing file of a file that passes through, made by `make` for the
     /// first who opens it. None where nothing passes through.
     pub fn backing(
@@ -258,7 +278,7 @@ impl Server {
                 continue;
             };
             let (ino, name) = (INodeNo(found.ino), &entry.name);
-            let (ttl, attr) = (self.rest(&found), attributes(&found));
+            let (ttl, attr) = (self.rest(&found), self.give(&found));
             if reply.add(ino, next, name, &ttl, &attr, NEVER_REUSED) {
                 if !is_dots(name) {
                     // It was looked up, and is not told.

@@ -68,11 +68,12 @@ impl Volume {
         self.refuse_while_closing()?;
         let turn = &mut PathTurn::begin();
         let mut rest = *changes;
-        if let Some(cached) = self.cached(ino) {
+        let cached = self.cached(ino);
+        if let Some(cached) = &cached {
             if let Some(size_bytes) = rest.size_bytes.take() {
                 cached.truncate(size_bytes)?;
                 if !is_open {
-                    self.write_back(turn, &cached, false)?;
+                    self.write_back(turn, cached, false)?;
                 }
             }
             if cached.is_changed() {
@@ -86,11 +87,15 @@ impl Volume {
         if rest != SetAttributes::default() {
             self.change(turn, ino, &rest)?;
         }
+        if let Some(cached) = cached.as_ref().filter(|_| rest.mtime.is_some()) {
+            cached.forget_version();
+        }
         let found = self.attributes_now(turn, ino)?;
         if changes.mtime.is_some() && self.is_kernel_writing_back() {
             // The kernel tells when it has written, and has pages of that version.
-            self.shared.tree.opened(ino, Version::of(&found.attributes));
-        } else if changes.mtime.is_some() && self.cached(ino).is_none() {
+            let version = Some(Version::of(&found.attributes));
+            self.shared.tree.set_seen(ino, version);
+        } else if changes.mtime.is_some() && cached.is_none() {
             // The content is what it was.
             self.shared.tree.set_seen(ino, None);
         }

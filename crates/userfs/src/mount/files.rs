@@ -8,15 +8,24 @@ use crate::background;
 use crate::cache::Mode;
 use crate::descriptors::Kept;
 use crate::source::{
-    Content, Creation, Error, OpenFlags, Result, SeekFrom, SetAttributes, seek_in_data,
+    Content, Creation, Error, Handle, OpenFlags, Result, SeekFrom, SetAttributes, seek_in_data,
 };
 use crate::tree::Version;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
-    flags: OpenFlags,
+    pub(super) flags: OpenFlags,
     /// The thread, if it opens to append.
-    appender: Option<u32>,
+    pub(super) appender: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WriteHow {
+    /// Without a copy, an error may be reported by the next write, by `flush` or by
+    /// `sync`.
+    pub may_end_later: bool,
+    /// The file is open with `O_APPEND`.
+    pub is_append: bool,
 }
 
 impl Access {
@@ -69,16 +78,11 @@ impl Volume {
                 ..self.open_flags(wanted)
             };
             let found = self.shared.open(path, flags, wanted.read)?;
-            // After ESTALE the kernel looks the name up again and opens once
-            // more. That is needed if another file has the name by now, or if
-            // somebody else has made the file longer: the kernel appends where
-            // it believes the end to be.
-            let tree = &self.shared.tree;
-            let now = &found.attributes;
-            let is_longer = |thread| tree.must_be_looked_up(ino, thread, now);
-            match !tree.is(ino, now) || access.appender.is_some_and(is_longer) {
-                true => Err(Error::Errno(libc::ESTALE)),
-                false => Ok(found),
+            // Another file may have the name by now: after ESTALE the kernel looks
+            // the name up again and opens once more.
+            match self.shared.tree.is(ino, &found.attributes) {
+                true => Ok(found),
+                false => Err(Error::Errno(libc::ESTALE)),
             }
         };
         if self.options.mode == Mode::None {
@@ -87,9 +91,11 @@ impl Volume {
             if wanted.truncate {
                 self.shared.touch(ino, false);
             }
-            return Ok(self.add_direct(ino, (opened?, kept), wanted.write));
+            let opened = opened?;
+            self.check_length(ino, access, opened.attributes.size_bytes)?;
+            return Ok(self.add_direct(ino, (opened, kept), wanted.write));
         }
-        self.add_cached(ino, wanted.write, wanted.truncate, open)
+        self.add_cached(ino, access, open)
     }
 
     pub fn create(
@@ -127,8 +133,13 @@ impl Volume {
             let appender = None;
             self.open(ino, Access { appender, ..access })
         } else {
-            let truncate = wanted.truncate && found.attributes.size_bytes > 0;
-            self.add_cached(ino, wanted.write, truncate, || Ok(made))
+            let flags = OpenFlags {
+                truncate: wanted.truncate && found.attributes.size_bytes > 0,
+                ..wanted
+            };
+            // The kernel gets the length with the reply.
+            let appender = None;
+            self.add_cached(ino, Access { flags, appender }, || Ok(made))
         };
         match opened {
             Ok(opened) => Ok((self.with_copy(found), opened)),
@@ -157,29 +168,54 @@ impl Volume {
         }
     }
 
-    /// Writes all of `bytes`; where nothing is kept and `may_end_later`, an error may be
-    /// told by the next write, by `flush` or by `sync`.
-    pub fn write(&self, handle: u64, bytes: &[u8], offset: u64, may_end_later: bool) -> Result<()> {
+    /// Writes all of `bytes`. Returns whether the kernel's pages of the file are
+    /// wrong now: what is appended goes to the end, wherever the kernel takes that
+    /// to be.
+    pub fn write(&self, handle: u64, bytes: &[u8], offset: u64, how: WriteHow) -> Result<bool> {
         self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
-        match &file.content {
-            Backend::Direct(handle) => {
-                let written = match may_end_later {
-                    true => handle.write_later(Content::Bytes(bytes), offset),
-                    false => handle.write_at(bytes, offset),
-                };
-                self.shared.touch(file.ino, false);
-                written
+        let (at, has_news) = match &file.content {
+            Backend::Direct(handle) => (self.write_direct(&**handle, bytes, offset, how)?, false),
+            Backend::Cached(cached) if how.is_append => {
+                let has_news = cached.follow(&mut PathTurn::begin())?;
+                (cached.append(bytes)?, has_news)
             }
             Backend::Cached(cached) => {
                 cached.write_at(bytes, offset)?;
-                if cached.begin_sending() {
-                    let cached = Arc::clone(cached);
-                    background::run(move || cached.send_ahead(&mut PathTurn::begin()));
-                }
-                Ok(())
+                (offset, false)
             }
+        };
+        match &file.content {
+            Backend::Direct(_) => self.shared.touch(file.ino, false),
+            Backend::Cached(cached) if cached.begin_sending() => {
+                let cached = Arc::clone(cached);
+                background::run(move || cached.send_ahead(&mut PathTurn::begin()));
+            }
+            Backend::Cached(_) => {}
         }
+        self.shared.tree.written(file.ino, at + bytes.len() as u64);
+        Ok(has_news || at != offset)
+    }
+
+    /// Returns where it has written.
+    fn write_direct(
+        &self,
+        handle: &dyn Handle,
+        bytes: &[u8],
+        offset: u64,
+        how: WriteHow,
+    ) -> Result<u64> {
+        // Over SFTP it would take a round trip for each write.
+        let is_end_asked = how.is_append && !self.shared.source.is_remote();
+        let at = match is_end_asked && !self.is_kernel_writing_back() {
+            true => handle.attributes()?.size_bytes,
+            false => offset,
+        };
+        match how.may_end_later {
+            true => handle.write_later(Content::Bytes(bytes), at)?,
+            false => handle.write_at(bytes, at)?,
+        }
+        Ok(at)
     }
 
     /// Somebody without the right to keep them has written: takes
@@ -238,7 +274,9 @@ impl Volume {
             // Nobody else changes the file: what it is after the kernel's writes,
             // which are all here now, is what the kernel has in its pages. What is
             // not known is read again.
-            self.shared.tree.opened(file.ino, Version::of(&found));
+            let version = Some(Version::of(&found));
+            self.shared.tree.set_seen(file.ino, version);
+            self.shared.tree.give(file.ino, &found);
         }
         self.stop_using(file.ino);
     }
@@ -247,13 +285,18 @@ impl Volume {
         self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
         match &file.content {
-            Backend::Cached(cached) => cached.allocate(mode, offset, length),
+            Backend::Cached(cached) => cached.allocate(mode, offset, length)?,
             Backend::Direct(handle) => {
                 let allocated = handle.allocate(mode, offset, length);
                 self.shared.touch(file.ino, false);
-                allocated
+                allocated?;
             }
         }
+        if mode & libc::FALLOC_FL_KEEP_SIZE == 0 {
+            let end = offset.saturating_add(length);
+            self.shared.tree.written(file.ino, end);
+        }
+        Ok(())
     }
 
     pub fn seek(&self, handle: u64, from: SeekFrom) -> Result<u64> {

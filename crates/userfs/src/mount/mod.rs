@@ -26,7 +26,7 @@ use crate::source::{self, Attributes, Error, OpenFlags, Result, Source, Timespec
 use crate::tree::Tree;
 
 pub(crate) use directories::is_dots;
-pub(crate) use files::Access;
+pub(crate) use files::{Access, WriteHow};
 use metadata_cache::MetadataCache;
 pub(crate) use open::Opened;
 use path_locks::PathLocks;

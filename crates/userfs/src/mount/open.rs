@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use slab::Slab;
 
-use super::{PathTurn, Volume};
+use super::{Access, PathTurn, Volume};
 use crate::cache::CachedFile;
 use crate::descriptors::Kept;
 use crate::source::{Attributes, Error, Handle, OpenReply, Result};
@@ -81,15 +81,16 @@ impl Volume {
     pub(super) fn add_cached(
         &self,
         ino: u64,
-        is_writable: bool,
-        truncate: bool,
+        access: Access,
         open: impl FnOnce() -> Result<OpenReply>,
     ) -> Result<Opened> {
         let cached = self.use_cached(ino)?;
-        match cached.open(is_writable, truncate, open) {
-            Ok(found) => {
+        let (is_writable, truncate) = (access.flags.write, access.flags.truncate);
+        let is_known = |shown: &Attributes| self.check_length(ino, access, shown.size_bytes);
+        match cached.open(is_writable, truncate, open, is_known) {
+            Ok((version, shown)) => {
                 let content = (Backend::Cached(cached), None);
-                Ok(self.add(ino, content, is_writable, &found))
+                Ok(self.add(ino, content, is_writable, (version, &shown)))
             }
             Err(error) => {
                 self.stop_using(ino);
@@ -106,19 +107,40 @@ impl Volume {
     ) -> Opened {
         self.shared.tree.pin(ino);
         let content = (Backend::Direct(found.handle.into()), Some(kept));
-        self.add(ino, content, is_writable, &found.attributes)
+        let version = Version::of(&found.attributes);
+        self.add(
+            ino,
+            content,
+            is_writable,
+            (Some(version), &found.attributes),
+        )
     }
 
+    /// `ESTALE` if the kernel would append elsewhere than at the end. After that it
+    /// looks the name up again and opens once more.
+    pub(super) fn check_length(&self, ino: u64, access: Access, size_bytes: u64) -> Result<()> {
+        let is_news = |thread| {
+            let tree = &self.shared.tree;
+            !access.flags.truncate && tree.must_be_looked_up(ino, thread, size_bytes)
+        };
+        match access.appender.is_some_and(is_news) {
+            true => Err(Error::Errno(libc::ESTALE)),
+            false => Ok(()),
+        }
+    }
+
+    /// `version` is that of the content, `shown` what the mount shows of the file.
     fn add(
         &self,
         ino: u64,
         (content, _kept): (Backend, Option<Kept>),
         is_writable: bool,
-        found: &Attributes,
+        (version, shown): (Option<Version>, &Attributes),
     ) -> Opened {
-        let (is_seen, is_news) = self.shared.tree.opened(ino, Version::of(found));
+        let (is_seen, is_news) = self.shared.tree.opened(ino, version, shown);
+        let is_settled = version.is_some_and(|version| self.shared.is_settled(version.mtime));
         Opened {
-            keeps_pages: is_seen && self.shared.is_settled(found.mtime),
+            keeps_pages: is_seen && is_settled,
             is_news,
             is_writable,
             handle: self.files.add(OpenFile {

@@ -4,8 +4,10 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
 
-use crate::common::{Mounted, SETTINGS, Setting, each, open};
+use crate::common::{Mounted, REMOTE_SETTINGS, SETTINGS, Setting, each, open};
 
 fn pairs(test: impl Fn(&Mounted, &Mounted)) {
     // The kernel's write-back is for sources that nobody else changes.
@@ -55,14 +57,9 @@ fn an_open_sees_a_change_that_left_the_length() {
 #[test]
 fn an_append_after_the_other_mounts_close_comes_after_its_content() {
     pairs(|first, second| {
-        let append = |mounted: &Mounted, text: &str| {
-            let mut options = File::options();
-            let file = options.append(true).create(true).open(mounted.path("f"));
-            file.unwrap().write_all(text.as_bytes()).unwrap();
-        };
         for _ in 0..10 {
-            append(first, "one ");
-            append(second, "two ");
+            append(&first.path("f"), "one ");
+            append(&second.path("f"), "two ");
         }
         first.assert_behind("f", "one two ".repeat(10));
     });
@@ -104,5 +101,99 @@ fn the_kernel_keeps_its_pages_of_what_it_has_written_back_itself() {
             mounted.read(&name) == [1; 10_000]
         });
         assert!(is_kept, "each open has dropped them");
+    });
+}
+
+/// A short lifetime of attributes, so that the kernel asks soon.
+fn brief(settings: &[Setting]) -> Vec<Setting> {
+    let brief = |setting: &Setting| Setting {
+        lifetime_ms: 10,
+        ..setting.clone()
+    };
+    settings.iter().map(brief).collect()
+}
+
+/// Longer than the kernel believes attributes in these tests.
+fn outlive_attributes() {
+    std::thread::sleep(Duration::from_millis(40));
+}
+
+fn append(path: &Path, text: &str) {
+    let mut options = File::options();
+    let mut file = options.append(true).create(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+/// All ways to cache in which somebody else may change the source.
+fn shared_settings() -> Vec<Setting> {
+    let all = [&SETTINGS[..], &REMOTE_SETTINGS[..]].concat();
+    let shared = all
+        .into_iter()
+        .filter(|setting| setting.kernel != "writeback");
+    brief(&shared.collect::<Vec<_>>())
+}
+
+#[test]
+fn an_append_comes_after_what_others_appended_while_the_file_was_open_here() {
+    each(&shared_settings(), |mounted| {
+        for round in 0..4 {
+            let name = format!("f{round}");
+            append(&mounted.behind(&name), "here ");
+            let open = match round % 2 {
+                0 => File::open(mounted.path(&name)).unwrap(),
+                _ => open(&mounted.path(&name)),
+            };
+            outlive_attributes();
+            append(&mounted.behind(&name), "others ");
+            if round >= 2 {
+                outlive_attributes();
+            }
+            append(&mounted.path(&name), "here");
+            mounted.assert_behind(&name, "here others here");
+            mounted.assert_read(&name, "here others here");
+            drop(open);
+        }
+    });
+}
+
+#[test]
+fn an_open_sees_what_others_wrote_while_the_file_was_open_here() {
+    each(&shared_settings(), |mounted| {
+        fs::write(mounted.behind("f"), "first").unwrap();
+        let open = mounted.open("f");
+        for round in 1..20_usize {
+            let text = round.to_string().repeat(1 + 40 * (round % 5));
+            fs::write(mounted.behind("f"), &text).unwrap();
+            if round % 2 == 0 {
+                outlive_attributes();
+            }
+            mounted.assert_read("f", &text);
+            let length = fs::metadata(mounted.path("f")).unwrap().len();
+            assert_eq!(length, text.len() as u64, "round {round}");
+        }
+        drop(open);
+    });
+}
+
+#[test]
+fn a_descriptor_that_appends_writes_after_what_others_have_appended_since_it_was_opened() {
+    let settings = shared_settings();
+    // Without a copy, a round trip for each write over SFTP would be too much.
+    let asks = |setting: &&Setting| setting.mode != "none" || !setting.is_remote;
+    each(settings.iter().filter(asks), |mounted| {
+        let mut options = File::options();
+        let options = options.append(true).read(true).create(true);
+        let mut open = options.open(mounted.path("f")).unwrap();
+        let mut expected = String::new();
+        for round in 0..10 {
+            append(&mounted.behind("f"), "others ");
+            open.write_all(b"here ").unwrap();
+            open.sync_all().unwrap();
+            expected += "others here ";
+            mounted.assert_behind("f", &expected);
+            if round % 2 == 0 {
+                mounted.assert_read("f", &expected);
+            }
+        }
     });
 }
