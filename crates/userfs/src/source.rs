@@ -123,6 +123,35 @@ pub struct SetAttributes {
     pub mtime: Option<SetTime>,
 }
 
+impl SetAttributes {
+    pub(crate) fn has_times(&self) -> bool {
+        self.atime.is_some() || self.mtime.is_some()
+    }
+
+    pub(crate) fn without_times(&self) -> Self {
+        Self {
+            atime: None,
+            mtime: None,
+            ..*self
+        }
+    }
+}
+
+/// Sets attributes, and times only if they may be set: that is for the owner, and
+/// writing for others, too.
+pub(crate) fn set_but_times<H: Handle + ?Sized>(handle: &H, changes: &SetAttributes) -> Result<()> {
+    match handle.set_attributes(changes) {
+        Err(Error::Errno(libc::EPERM | libc::EACCES)) if changes.has_times() => {
+            let rest = changes.without_times();
+            match rest == SetAttributes::default() {
+                true => Ok(()),
+                false => handle.set_attributes(&rest),
+            }
+        }
+        done => done,
+    }
+}
+
 /// What `lseek(2)` allows where holes cannot be told: all is data.
 pub(crate) fn seek_in_data(from: SeekFrom, size_bytes: u64) -> Result<u64> {
     match from {
@@ -314,14 +343,15 @@ pub trait Handle: Send + Sync {
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()>;
 
     /// Does all of it in as few round trips as the source can, and tells what
-    /// the file is then, and whether it is certain that it has its name. After
-    /// an error any of it may have been done.
+    /// the file is then, and whether it is certain that it has its name. Times that
+    /// the source does not let this mount set stay what they are. After an error any
+    /// of it may have been done.
     fn finish(&self, end: &Finish<'_>) -> Result<(Attributes, bool)> {
         if !end.bytes.is_empty() {
             self.write_at(end.bytes, end.offset)?;
         }
         if *end.changes != SetAttributes::default() {
-            self.set_attributes(end.changes)?;
+            set_but_times(self, end.changes)?;
         }
         if end.is_sync {
             self.sync()?;

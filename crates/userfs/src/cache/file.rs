@@ -45,6 +45,8 @@ pub(super) struct State {
     pub source_bytes: u64,
     /// Below, the source has what is not present.
     pub valid_bytes: u64,
+    /// A write-back in place has failed: the source's file has a part of it.
+    pub is_torn: bool,
     /// Changed when the copy begins anew, so that what is fetched for the one
     /// before is not taken.
     pub epoch: u64,
@@ -126,6 +128,7 @@ impl CachedFile {
                 in_flight: Ranges::default(),
                 source_bytes: 0,
                 valid_bytes: 0,
+                is_torn: false,
                 epoch: 0,
                 handle: None,
                 writer: None,

@@ -12,6 +12,7 @@ use super::write_back_state::{Changes, Reached};
 use crate::mount::{PathGuard, PathTurn};
 use crate::source::{
     Attributes, Error, Finish, RenameFlags, Result, SetAttributes, Source, XattrFlags,
+    set_but_times,
 };
 
 impl CachedFile {
@@ -126,7 +127,8 @@ impl CachedFile {
                 // Somebody changed attributes while the content was written.
                 copy_extended(source, path, temporary_path)?;
                 let times = self.times(changes);
-                handle.set_attributes(&as_before(&now, &handle.attributes()?, times))?;
+                let settings = as_before(&now, &handle.attributes()?, times);
+                set_but_times(&**handle, &settings)?;
             }
             _ => {}
         }

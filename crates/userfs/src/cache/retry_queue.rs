@@ -60,8 +60,12 @@ impl RetryQueue {
             Err(error) => format!("in memory, as {error},"),
         };
         let shown = file.shared.full_name(file.ino);
+        let state = match file.state.lock().is_torn {
+            true => "; until then its file at the source may have a part of it",
+            false => "",
+        };
         shared.note(&format!(
-            "cannot write back {shown}: {error}; its content is kept {place} and tried again"
+            "cannot write back {shown}: {error}; its content is kept {place} and tried again{state}"
         ));
     }
 

@@ -11,8 +11,9 @@
 //! - in `blocks`, if only parts of a larger file have changed.
 //!
 //! In place, what makes the file longer is written first: that is what a full
-//! disk refuses, and nothing has been overwritten then. Nothing is ever cut
-//! off before the copy has what comes after it.
+//! disk refuses, and nothing has been overwritten then. The file is cut when all
+//! of the new content is there. Whoever may write may not always set times, which
+//! only the owner may: then the source's own stay.
 
 use std::iter::once;
 use std::ops::Range;
@@ -24,6 +25,7 @@ use super::file::CachedFile;
 use super::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
 use crate::content::{read_full, zeroed};
 use crate::mount::PathTurn;
+use crate::ranges::Ranges;
 use crate::source::{
     Attributes, Content, Error, Finish, Handle, Kind, OpenFlags, Result, SetAttributes, SetTime,
 };
@@ -40,15 +42,22 @@ const LAST_BYTES_MAX: u64 = 8 << 20;
 const NAME_ERRORS: [i32; 3] = [libc::ENOENT, libc::ESTALE, libc::ENOTDIR];
 /// Errors of a source that does not let a file be replaced, which may let it be
 /// written.
-const REFUSALS: [i32; 4] = [libc::EACCES, libc::EPERM, libc::ENOTSUP, libc::ENAMETOOLONG];
+const REFUSALS: [i32; 5] = [
+    libc::EACCES,
+    libc::EPERM,
+    libc::ENOTSUP,
+    libc::ENAMETOOLONG,
+    // A file that something is mounted on.
+    libc::EBUSY,
+];
 /// How often a write-back begins again because a name changed under it.
 const ATTEMPTS_MAX: usize = 8;
 
 enum Way {
     /// By a temporary file that takes the name; of the file there, if any.
     Replace(Option<Attributes>),
-    /// Through an open file.
-    InPlace(Arc<dyn Handle>),
+    /// Through an open file; with its length if somebody else has changed it.
+    InPlace(Arc<dyn Handle>, Option<u64>),
     /// No name and no open file leads to it any more.
     Gone,
 }
@@ -137,7 +146,7 @@ impl CachedFile {
         let is_short = (1..=ONE_REQUEST_BYTES).contains(&changes.size_bytes);
         if let Some(writer) = self.writer_of_new().filter(|_| is_short)
             && let Ok(_guard) = self.shared.path(turn, self.ino)
-            && self.write_through(&*writer, changes, is_sync, true)?
+            && self.write_through(&*writer, changes, None, (is_sync, true))?
         {
             return Ok(Reached::Source);
         }
@@ -155,8 +164,8 @@ impl CachedFile {
             self.discard(turn, temporary);
         }
         match way? {
-            Way::InPlace(handle) => self
-                .write_through(&*handle, changes, is_sync, false)
+            Way::InPlace(handle, changed) => self
+                .write_through(&*handle, changes, changed, (is_sync, false))
                 .map(|_| Reached::Source),
             Way::Gone => {
                 self.removed();
@@ -180,24 +189,27 @@ impl CachedFile {
         let Ok(guard) = self.shared.path(turn, self.ino) else {
             // A source that does not count links may have further names of it.
             let writer = self.state.lock().writer.clone();
-            return Ok(writer.map_or(Way::Gone, Way::InPlace));
+            return Ok(writer.map_or(Way::Gone, |writer| Way::InPlace(writer, None)));
         };
         let found = match self.shared.source.attributes(guard.path()) {
             Ok(found) => Some(found),
             Err(error) if error.is(libc::ENOENT) => None,
             Err(error) => return Err(error),
         };
-        if let Some(found) = &found {
-            self.note_news(found);
-        }
+        let is_news = found.as_ref().is_some_and(|found| self.note_news(found));
         match may_replace && self.wants_replacement(found.as_ref(), changes) {
             true => Ok(Way::Replace(found)),
-            false => self.writer_of(guard.path(), found).map(Way::InPlace),
+            false => {
+                let changed = found.filter(|_| is_news).map(|found| found.size_bytes);
+                let writer = self.writer_of(guard.path(), found)?;
+                Ok(Way::InPlace(writer, changed))
+            }
         }
     }
 
-    /// The last close wins, but not silently.
-    fn note_news(&self, found: &Attributes) {
+    /// Returns whether somebody else has changed what is at the name, and says so: the
+    /// last close wins, but not silently.
+    fn note_news(&self, found: &Attributes) -> bool {
         let is_news = |known: &mut Version| *known != Version::of(found);
         let known = self.state.lock().version.take_if(is_news);
         if known.is_some() {
@@ -207,6 +219,7 @@ impl CachedFile {
                  replaces that change"
             ));
         }
+        known.is_some()
     }
 
     fn is_times_alone(&self, changes: &Changes) -> bool {
@@ -269,67 +282,116 @@ impl CachedFile {
         &self,
         handle: &dyn Handle,
         changes: &Changes,
-        is_sync: bool,
-        looks_at_name: bool,
+        changed: Option<u64>,
+        (is_sync, looks_at_name): (bool, bool),
     ) -> Result<bool> {
-        let (valid_bytes, source_bytes) = {
-            let state = self.state.lock();
-            (state.valid_bytes, state.source_bytes)
-        };
-        let has_content = !self.is_times_alone(changes);
-        // Zeros, or changes, come after what is valid; nothing of the old
-        // content may show there.
-        let before = source_bytes.min(valid_bytes);
-        if before < source_bytes {
-            handle.truncate(before)?;
-            self.state.lock().source_bytes = before;
+        let changed = changed.filter(|_| !self.is_times_alone(changes));
+        let is_all = changed.is_some() && self.mode == Mode::Whole;
+        if is_all {
+            self.fetch(0..u64::MAX)?;
         }
-        let mut length = before;
+        if let Some(length) = changed {
+            self.state.lock().source_bytes = length;
+        }
+        let source_bytes = self.state.lock().source_bytes;
         let ranges = match looks_at_name {
             // With the end of the write-back, where the name is looked at.
             true => once(0..changes.size_bytes).collect(),
-            false => changes.dirty.tail_first(length),
+            false => self.differing(changes, is_all).tail_first(source_bytes),
         };
-        let (ranges, last) = split_last(&ranges, LAST_BYTES_MAX);
-        let file = self.state.lock().copy.file();
-        for range in ranges.iter().cloned() {
-            length = length.max(range.end);
-            // What of it arrives is not valid until all has.
-            self.state.lock().source_bytes = length;
-            let content = Content::File(&file, range.start, (range.end - range.start) as usize);
-            if let Err(error) =
-                content.copy(range.start, &mut |bytes, at| handle.write_at(bytes, at))
-            {
-                self.shrink(handle, before);
-                return Err(error);
-            }
+        let sent = self.send_in_place(handle, changes, &ranges, is_sync, looks_at_name);
+        if let Err(error) = sent {
+            self.failed_in_place(handle, source_bytes, error);
         }
-        let bytes = self.read_copy(&last)?;
-        self.state.lock().source_bytes = length.max(last.end);
-        // The length also where it should be right: somebody else may have
-        // written more to the same file, which stays if only times are set.
-        let rest = SetAttributes {
-            size_bytes: has_content.then_some(changes.size_bytes),
-            ..self.times(changes)
-        };
-        let finished = handle.finish(&Finish {
-            bytes: &bytes,
-            offset: last.start,
-            changes: &rest,
-            is_sync,
-            looks_at_name,
-        });
-        if finished.is_err() && !bytes.is_empty() {
-            self.shrink(handle, before);
-        }
-        let (now, is_named) = finished?;
+        let (now, is_named) = sent?;
         let mut state = self.state.lock();
         match is_named || !looks_at_name {
             true => state.settle(changes.size_bytes, &now),
             // What is at the name lacks all of it.
-            false => state.source_bytes = before,
+            false => state.source_bytes = source_bytes,
         }
         Ok(is_named)
+    }
+
+    /// What the source's file has otherwise, or will have once it is longer. Its old
+    /// content beyond `valid_bytes` is overwritten by the copy's, and not cut off
+    /// first: until all of the new content is there, nothing else is lost. `is_all`
+    /// if somebody else may have changed any of it.
+    fn differing(&self, changes: &Changes, is_all: bool) -> Ranges {
+        let state = self.state.lock();
+        let mut ranges = changes.dirty.clone();
+        if is_all {
+            ranges.insert(0..changes.size_bytes);
+        }
+        let end = state.source_bytes.min(changes.size_bytes);
+        ranges.insert(state.valid_bytes.min(end)..end);
+        ranges
+    }
+
+    /// Writes ranges in their order, and sets the length once all have arrived.
+    fn send_in_place(
+        &self,
+        handle: &dyn Handle,
+        changes: &Changes,
+        ranges: &[Range<u64>],
+        is_sync: bool,
+        looks_at_name: bool,
+    ) -> Result<(Attributes, bool)> {
+        let has_content = !self.is_times_alone(changes);
+        let source_bytes = self.state.lock().source_bytes;
+        let is_shorter = changes.size_bytes < source_bytes;
+        if is_shorter {
+            // A server may let a file be written, and not be cut.
+            handle.truncate(source_bytes)?;
+        }
+        let (mut rest, mut last) = split_last(ranges, LAST_BYTES_MAX);
+        if is_shorter {
+            // Nothing is cut off before all that was written has arrived.
+            (rest, last) = (ranges, 0..0);
+        }
+        let file = self.state.lock().copy.file();
+        for range in rest.iter().cloned() {
+            self.state.lock().begin_range(&range, source_bytes);
+            let content = Content::File(&file, range.start, (range.end - range.start) as usize);
+            content.copy(range.start, &mut |bytes, at| handle.write_at(bytes, at))?;
+        }
+        let bytes = self.read_copy(&last)?;
+        self.state.lock().begin_range(&last, source_bytes);
+        // The length also where it should be right: somebody else may have
+        // written more to the same file, which stays if only times are set.
+        let settings = SetAttributes {
+            size_bytes: has_content.then_some(changes.size_bytes),
+            ..self.times(changes)
+        };
+        handle.finish(&Finish {
+            bytes: &bytes,
+            offset: last.start,
+            changes: &settings,
+            is_sync,
+            looks_at_name,
+        })
+    }
+
+    /// Takes back what has made a file longer than it was, which may be what has
+    /// filled the disk. What was overwritten stays so.
+    fn failed_in_place(&self, handle: &dyn Handle, source_bytes: u64, error: Error) {
+        let is_longer = self.state.lock().source_bytes > source_bytes;
+        let is_shrunk = is_longer && handle.truncate(source_bytes).is_ok();
+        // Without a connection, the version before is what tells whether anything
+        // has arrived.
+        let now = match error {
+            Error::Lost => None,
+            Error::Errno(_) => handle.attributes().ok(),
+        };
+        let mut state = self.state.lock();
+        match is_shrunk {
+            true => state.source_bytes = source_bytes,
+            false => state.is_torn |= is_longer,
+        }
+        if let Some(now) = now {
+            // This mount has made it so.
+            state.version = Some(Version::of(&now));
+        }
     }
 
     /// The times of changes. SFTP sets both or none: with the time of change
@@ -355,14 +417,6 @@ impl CachedFile {
         Ok(bytes)
     }
 
-    /// Takes back what has made a file longer than it was, which may be what
-    /// has filled the disk.
-    fn shrink(&self, handle: &dyn Handle, size_bytes: u64) {
-        if handle.truncate(size_bytes).is_ok() {
-            self.state.lock().source_bytes = size_bytes;
-        }
-    }
-
     /// Brings a range of the copy to a file of the source; it may still be on its
     /// way.
     pub(super) fn send_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
@@ -380,6 +434,14 @@ impl super::file::State {
         self.valid_bytes = size_bytes.min(self.progress.size_bytes());
         self.version = Some(Version::of(now));
         self.source_atime = Some(now.atime);
+        self.is_torn = false;
+    }
+
+    /// A range is about to be written to the source's file, which had a length
+    /// before. What of it arrives is not valid until all has.
+    fn begin_range(&mut self, range: &Range<u64>, source_bytes: u64) {
+        self.source_bytes = self.source_bytes.max(range.end);
+        self.is_torn |= !range.is_empty() && range.start < source_bytes;
     }
 }
 

@@ -184,6 +184,36 @@ impl SftpFile {
         let stat = writes.batch.ask(kind::FSTAT, &[&opened.id])?;
         Ok((changed, stat))
     }
+
+    /// Takes the answers to them: what the file is now, or why its attributes were
+    /// refused. An error of its content goes first.
+    fn finished(
+        &self,
+        writes: &mut PipelinedWrites,
+        sent: Requested<(Option<Reply>, Reply)>,
+    ) -> Result<Requested<Stat>> {
+        writes.wait();
+        self.take_error(writes)?;
+        let batch = &mut writes.batch;
+        Ok(sent.and_then(|(changed, stat)| {
+            changed.map_or(Ok(()), |reply| batch.status(reply))?;
+            batch.stat(stat)
+        }))
+    }
+}
+
+/// What of refused changes is needed all the same: no times, which may be for the
+/// owner alone, and then no length, which may be right.
+fn needed_of(changes: &SetAttributes) -> Option<SetAttributes> {
+    let length_alone = SetAttributes {
+        size_bytes: changes.size_bytes,
+        ..SetAttributes::default()
+    };
+    if changes.has_times() {
+        return Some(changes.without_times());
+    }
+    let is_length = changes.size_bytes.is_some() && *changes == length_alone;
+    is_length.then(SetAttributes::default)
 }
 
 /// What no file can hold.
@@ -278,15 +308,30 @@ impl Handle for SftpFile {
         let before = look(&mut writes);
         let sent = self.send_finish(&mut writes, end);
         let after = look(&mut writes);
-        writes.wait();
-        self.take_error(&mut writes)?;
+        let mut done = self.finished(&mut writes, sent)?;
+        let mut changes_left = *end.changes;
+        while let Err(Failure::Refused(_)) = done
+            && let Some(fewer) = needed_of(&changes_left)
+        {
+            changes_left = fewer;
+            let again = Finish {
+                bytes: &[],
+                changes: &changes_left,
+                ..*end
+            };
+            let sent = self.send_finish(&mut writes, &again);
+            done = self.finished(&mut writes, sent)?;
+        }
         let batch = &mut writes.batch;
-        let done = sent.and_then(|(changed, stat)| {
-            changed.map_or(Ok(()), |reply| batch.status(reply))?;
-            batch.stat(stat)
-        });
         let operation = Operation::Write { bytes: 0 };
         let now = done.map_err(|failure| self.why(&opened, operation, failure))?;
+        let is_cut = end
+            .changes
+            .size_bytes
+            .is_none_or(|size| now.size_bytes == Some(size));
+        if !is_cut {
+            return Err(Error::Errno(libc::EACCES));
+        }
         let mut found = |reply: Option<Reply>| batch.stat(reply?).ok();
         let (before, after) = (found(before), found(after));
         drop(writes);

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::process::Signal;
 use tempfile::TempDir;
-use toll_sshd::{Settings, Sshd};
+use toll_sshd::{Settings, Sshd, Subsystem};
 
 use crate::watched::Control;
 
@@ -52,6 +52,8 @@ pub struct Setting {
     pub is_watched: bool,
     /// A limit of the serving process, as prlimit(1) takes it.
     pub limit: Option<&'static str>,
+    /// The mount works at the source as a user other than root.
+    pub is_of_user: bool,
 }
 
 impl Setting {
@@ -64,6 +66,7 @@ impl Setting {
             is_remote: false,
             is_watched: false,
             limit: None,
+            is_of_user: false,
         }
     }
 
@@ -152,6 +155,38 @@ pub fn each<'a>(settings: impl IntoIterator<Item = &'a Setting>, test: impl Fn(&
             eprintln!("in {setting:?}");
             test(&mut Mounted::new(setting));
         }
+    }
+}
+
+/// Who may write files of somebody else by the group alone: Debian's `nobody`, as
+/// `sftp-server` wants a user with a name.
+pub const USER: u32 = 65_534;
+pub const OTHER_USER: u32 = 64_001;
+pub const GROUP: u32 = 64_003;
+
+/// Settings of a server that works as [`USER`].
+pub fn server_of_user(options: &str) -> Settings {
+    Settings {
+        subsystem: Subsystem::Command(format!(
+            "exec setpriv --reuid {USER} --regid {USER} --groups {GROUP} \
+             /usr/lib/openssh/sftp-server {options}"
+        )),
+        ..Settings::default()
+    }
+}
+
+/// Runs a test in each setting, with a mount that works as [`USER`].
+pub fn each_of_user<'a>(
+    settings: impl IntoIterator<Item = &'a Setting>,
+    test: impl Fn(&mut Mounted),
+) {
+    for setting in settings.into_iter().filter(|setting| setting.is_possible()) {
+        let setting = Setting {
+            is_of_user: true,
+            ..setting.clone()
+        };
+        eprintln!("in {setting:?}");
+        test(&mut Mounted::with(&setting, |_| server_of_user("")));
     }
 }
 
@@ -250,6 +285,9 @@ impl Mounted {
         if self.setting.is_watched {
             command.env("USERFS_CONTROL", self.control.directory());
         }
+        if self.setting.is_of_user && !self.setting.is_remote {
+            command.env("USERFS_AS_USER", "1");
+        }
         if self.setting.is_read_only {
             command.env("USERFS_READ_ONLY", "1");
         }
@@ -342,7 +380,12 @@ impl Mounted {
         let Some(mut process) = self.process.take() else {
             return (Vec::new(), true);
         };
-        drop(process.input.take());
+        if self.setting.is_of_user && !self.setting.is_remote {
+            // The process may not unmount.
+            self.detach();
+        } else {
+            drop(process.input.take());
+        }
         let status = process.child.wait().unwrap();
         process.reader.join().unwrap();
         let said = process.said.lock().unwrap().clone();

@@ -23,6 +23,7 @@ mod random;
 mod ranges;
 mod recorder;
 mod recording;
+mod refusals;
 mod regressions;
 mod remote;
 mod requests;

@@ -15,6 +15,7 @@ use userfs::local::Local;
 use userfs::sftp;
 use userfs::source::Source;
 
+use crate::common::{GROUP, USER};
 use crate::watched::{Control, Watched};
 
 fn variable(name: &str) -> Option<String> {
@@ -37,6 +38,18 @@ fn options() -> Options {
         attribute_lifetime: Duration::from_millis(lifetime_ms),
         directory: needed("USERFS_DIRECTORY").into(),
     }
+}
+
+/// Lets the process work as somebody who is not root, after it has mounted.
+fn become_user(directory: &Path) {
+    std::os::unix::fs::chown(directory, Some(USER), Some(USER)).unwrap();
+    // SAFETY: the list has one element; glibc changes all threads.
+    let groups = unsafe { libc::setgroups(1, &GROUP) };
+    // SAFETY: no memory is passed; glibc changes all threads.
+    let group = unsafe { libc::setresgid(USER, USER, USER) };
+    // SAFETY: no memory is passed; glibc changes all threads.
+    let user = unsafe { libc::setresuid(USER, USER, USER) };
+    assert_eq!((groups, group, user), (0, 0, 0));
 }
 
 fn open(source: &str) -> Arc<dyn Source> {
@@ -81,6 +94,12 @@ fn serve() {
         eprintln!("note: {text}");
     });
     let (mount, stopper) = Mount::begin(source, Path::new(&mountpoint), &options(), note).unwrap();
+    if variable("USERFS_AS_USER").is_some() {
+        // An answer shows that its threads have opened the device, which may be
+        // for root alone.
+        std::fs::metadata(&mountpoint).unwrap();
+        become_user(&options().directory);
+    }
     eprintln!("ready");
     std::thread::spawn(move || {
         // The end of the input is the order to stop.
