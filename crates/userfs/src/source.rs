@@ -209,6 +209,11 @@ pub trait Source: Send + Sync {
         false
     }
 
+    /// Whether a file that is changed from now on gets a later time than one that was
+    /// changed last at this time (`ctime`), by the clock that the source's times are
+    /// from. Where that is unknown, it is not so.
+    fn is_settled(&self, changed: Timespec) -> bool;
+
     /// What `lstat` tells. A source may say `ENOENT` of what lies below a file:
     /// nobody asks who has not been told of a directory there.
     fn attributes(&self, path: &Path) -> Result<Attributes>;

@@ -15,12 +15,15 @@ use crate::source::{Attributes, Error, Identity, Kind, Result, Timespec};
 /// The number of the root, which FUSE lays down.
 pub const ROOT: u64 = 1;
 
-/// What tells one content of a file from the one before.
+/// What tells one content of a file from the one before. The time of the last change
+/// of anything is part of it, as programs such as `cp -p` give a new content the old
+/// time of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
     identity: Option<Identity>,
     size_bytes: u64,
-    pub mtime: Timespec,
+    mtime: Timespec,
+    ctime: Timespec,
 }
 
 impl Version {
@@ -29,7 +32,14 @@ impl Version {
             identity: attributes.identity,
             size_bytes: attributes.size_bytes,
             mtime: attributes.mtime,
+            ctime: attributes.ctime,
         }
+    }
+
+    /// Whether it differs by more than owner, permissions or names.
+    pub fn has_other_content(&self, other: &Self) -> bool {
+        let ctime = other.ctime;
+        Self { ctime, ..*self } != *other
     }
 }
 

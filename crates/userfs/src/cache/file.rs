@@ -163,7 +163,7 @@ impl CachedFile {
         let handle: Arc<dyn Handle> = Arc::from(found.handle);
         let mut state = self.state.lock();
         let is_same = state.version == Some(Version::of(&attributes))
-            && self.shared.is_settled(attributes.mtime);
+            && self.shared.source.is_settled(attributes.ctime);
         if state.handle.is_none() || (!is_same && !state.progress.is_changed()) {
             state.begin(&attributes)?;
             state.handle = Some(Arc::clone(&handle));

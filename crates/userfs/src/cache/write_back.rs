@@ -210,7 +210,7 @@ impl CachedFile {
     /// Returns whether somebody else has changed what is at the name, and says so: the
     /// last close wins, but not silently.
     fn note_news(&self, found: &Attributes) -> bool {
-        let is_news = |known: &mut Version| *known != Version::of(found);
+        let is_news = |known: &mut Version| known.has_other_content(&Version::of(found));
         let known = self.state.lock().version.take_if(is_news);
         if known.is_some() {
             let name = self.shared.full_name(self.ino);
@@ -261,7 +261,10 @@ impl CachedFile {
                 Some(_) => writer.attributes()?.identity == found.identity,
                 // A source without identities: another file has another length or
                 // time, unless both are of the same moment.
-                None => version == Some(Version::of(&found)) && self.shared.is_settled(found.mtime),
+                None => {
+                    let is_settled = self.shared.source.is_settled(found.ctime);
+                    version == Some(Version::of(&found)) && is_settled
+                }
             };
             if is_there {
                 return Ok(writer);

@@ -23,7 +23,8 @@ use rustix::io::Errno;
 use crate::content::read_full;
 use crate::source::{
     Attributes, Creation, Entry, Error, Extended, Handle, Identity, Kind, Listing, New, OpenFlags,
-    OpenReply, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, make_or_open,
+    OpenReply, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, Timespec,
+    make_or_open,
 };
 use attributes::{change, look, look_at};
 use creator::Creator;
@@ -42,6 +43,10 @@ pub struct Local {
 }
 
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
+
+/// Longer than the kernel's clock for times of files stands still: a tick, which is
+/// 10 ms at most. Since Linux 6.13 some file systems have finer times.
+const TICK_NS: i128 = 20_000_000;
 
 /// File systems whose `unlink` frees the file's blocks, if nobody holds it:
 /// `EXT4_SUPER_MAGIC`, `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `TMPFS_MAGIC`.
@@ -170,6 +175,14 @@ fn system_flags(flags: OpenFlags) -> OFlags {
 impl Source for Local {
     fn name(&self) -> String {
         self.name.display().to_string()
+    }
+
+    fn is_settled(&self, changed: Timespec) -> bool {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let nanoseconds =
+            |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+        // A time that is not now is of another clock, or was one before a change.
+        (nanoseconds(now) - nanoseconds(changed)).abs() > TICK_NS
     }
 
     fn attributes(&self, path: &Path) -> Result<Attributes> {

@@ -107,12 +107,6 @@ impl Shared {
         }
     }
 
-    /// Whether a later change must have a later time. Where times are whole
-    /// seconds, a file can change again within the second of its last change.
-    pub fn is_settled(&self, mtime: Timespec) -> bool {
-        !self.source.is_remote() || self.now().tv_sec > mtime.tv_sec + 2
-    }
-
     /// A copy and its source agree, or the copy is gone.
     pub fn settle(&self) {
         self.settled.fetch_add(1, Ordering::AcqRel);

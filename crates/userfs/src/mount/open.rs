@@ -138,7 +138,9 @@ impl Volume {
         (version, shown): (Option<Version>, &Attributes),
     ) -> Opened {
         let (is_seen, is_news) = self.shared.tree.opened(ino, version, shown);
-        let is_settled = version.is_some_and(|version| self.shared.is_settled(version.mtime));
+        // What only the kernel writes cannot have changed otherwise.
+        let is_settled =
+            self.is_kernel_writing_back() || self.shared.source.is_settled(shown.ctime);
         Opened {
             keeps_pages: is_seen && is_settled,
             is_news,

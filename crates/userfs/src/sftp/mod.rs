@@ -19,7 +19,9 @@
 //!
 //! What the protocol has no word for:
 //! - Times are whole seconds from 1970 to 2106. A change of one time alone
-//!   sets the other to the second that it is in. "Now" is this host's.
+//!   sets the other to the second that it is in. "Now" is this host's. Two contents
+//!   of one length within one second cannot be told apart (`server_clock.rs` says
+//!   whether a second is over).
 //! - The number of links and the inode number are known only of hard links
 //!   made through the same source (`names.rs`); the time of the last change
 //!   of the inode is not, nor are device numbers.
@@ -42,6 +44,7 @@ mod packet;
 mod pipe;
 mod pipelined_writes;
 mod requests;
+mod server_clock;
 mod session;
 mod source;
 mod ssh;

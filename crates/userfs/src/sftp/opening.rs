@@ -103,6 +103,9 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> 
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
     let mut made = open_and_look(shared, path, bits, &Stat::of_mode(creation.mode), false)?;
+    if let Some(made_s) = made.stat.modified() {
+        shared.clock.observe(made_s);
+    }
     let OpenedFile { opened, stat, .. } = &mut made;
     let (mut batch, remote) = (opened.session.batch(), shared.remote(path));
     let now = match adjust(&mut batch, &remote, *creation, stat) {

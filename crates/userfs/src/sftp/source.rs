@@ -15,11 +15,12 @@ use super::opening;
 use super::options::Options;
 use super::packet::{PATH_BYTES_MAX, extension, is_too_long, kind, open, parent, status};
 use super::requests::{Failure, RequestBatch, Requested};
+use super::server_clock::{NEW_FILE, ServerClock};
 use super::ssh;
 use super::stat::Stat;
 use crate::source::{
     Attributes, Creation, Error, Identity, Kind, Listing, New, OpenFlags, OpenReply, RenameFlags,
-    Result, SetAttributes, Source, StatVfs,
+    Result, SetAttributes, Source, StatVfs, Timespec,
 };
 
 pub struct Sftp {
@@ -33,6 +34,7 @@ pub(super) struct Shared {
     /// it means the same in every session.
     root: PathBuf,
     pub names: Names,
+    pub clock: ServerClock,
 }
 
 impl Shared {
@@ -70,12 +72,14 @@ impl Sftp {
     pub fn over(connect: Connect, address: &Address, options: &Options) -> Result<Self, String> {
         let link = Link::new(connect, &address.host, options)?;
         let name = address.to_string();
-        let root = find_root(&link, &address.directory)
+        let clock = ServerClock::default();
+        let root = find_root(&link, &clock, &address.directory)
             .map_err(|why| format!("cannot use {name}: {why}; name a directory"))?;
         let shared = Shared {
             link,
             root,
             names: Names::default(),
+            clock,
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -84,7 +88,7 @@ impl Sftp {
     }
 }
 
-fn find_root(link: &Link, directory: &str) -> Result<PathBuf, String> {
+fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<PathBuf, String> {
     let given = match directory {
         "" => ".",
         directory => directory,
@@ -94,9 +98,14 @@ fn find_root(link: &Link, directory: &str) -> Result<PathBuf, String> {
     let mut ask = || {
         let path = batch.ask(kind::REALPATH, &[given.as_bytes()])?;
         let stat = batch.ask(kind::STAT, &[given.as_bytes()])?;
+        let new = batch.ask(kind::LSTAT, &[NEW_FILE])?;
         // A server may name a path that is not there.
         let stat = batch.stat(stat)?;
-        Ok((batch.name(path)?, stat))
+        let path = batch.name(path)?;
+        if let Some(made_s) = batch.stat(new).ok().and_then(|new| new.modified()) {
+            clock.observe(made_s);
+        }
+        Ok((path, stat))
     };
     let (path, stat) = ask().map_err(|failure: Failure| match failure {
         Failure::Lost => session.why_it_ended(),
@@ -132,6 +141,10 @@ impl Source for Sftp {
 
     fn is_remote(&self) -> bool {
         true
+    }
+
+    fn is_settled(&self, changed: Timespec) -> bool {
+        self.shared.clock.is_past(changed)
     }
 
     fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing> {

@@ -2,6 +2,7 @@
 //! interface.
 
 mod address;
+mod clock;
 mod common;
 mod errors;
 mod faults;

@@ -3,11 +3,11 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{Mounted, REMOTE_SETTINGS, SETTINGS, Setting, each, open};
+use crate::common::{Mounted, REMOTE_SETTINGS, SETTINGS, Setting, Small, each, open};
 
 fn pairs(test: impl Fn(&Mounted, &Mounted)) {
     // The kernel's write-back is for sources that nobody else changes.
@@ -86,21 +86,51 @@ fn a_name_that_another_file_has_taken_leads_to_that_file() {
 #[test]
 fn the_kernel_keeps_its_pages_of_what_it_has_written_back_itself() {
     each(&[Setting::new("none", "writeback")], |mounted| {
+        // In memory, a change through a mapping changes no time.
+        let small = Small::new(&mounted.behind("small"), "size=4m").unwrap();
         // The kernel may drop pages whenever it likes.
         let is_kept = (0..50).any(|round| {
-            let name = format!("f{round}");
-            let file = File::create(mounted.path(&name)).unwrap();
+            let name = format!("small/f{round}");
+            fs::write(mounted.behind(&name), [0; 10_000]).unwrap();
+            let behind = open(&mounted.behind(&name));
+            // SAFETY: nobody cuts the file while it is mapped.
+            let mut mapped = unsafe { memmap2::MmapMut::map_mut(&behind) }.unwrap();
+            // The first write to a page is the one that changes a time.
+            mapped.fill(0);
+            let file = mounted.open(&name);
             file.write_all_at(&[1; 10_000], 0).unwrap();
             file.sync_all().unwrap();
             drop(file);
-            // A change that nobody can see.
-            let behind = open(&mounted.behind(&name));
-            let mtime = behind.metadata().unwrap().modified().unwrap();
-            behind.write_all_at(&[2; 10_000], 0).unwrap();
-            behind.set_modified(mtime).unwrap();
+            let before = behind.metadata().unwrap();
+            mapped.fill(2);
+            let after = behind.metadata().unwrap();
+            let times = |found: &fs::Metadata| (found.ctime(), found.ctime_nsec());
+            assert_eq!(times(&before), times(&after));
             mounted.read(&name) == [1; 10_000]
         });
         assert!(is_kept, "each open has dropped them");
+        drop(small);
+    });
+}
+
+#[test]
+fn an_open_sees_a_new_content_with_the_old_length_and_time() {
+    let settings = SETTINGS
+        .iter()
+        .filter(|setting| setting.kernel != "writeback");
+    each(settings, |mounted| {
+        fs::write(mounted.behind("f"), [0; 10_000]).unwrap();
+        let behind = open(&mounted.behind("f"));
+        for (round, is_held) in [(1, false), (2, true), (3, false)] {
+            let mtime = behind.metadata().unwrap().modified().unwrap();
+            let held = is_held.then(|| mounted.open("f"));
+            mounted.read("f");
+            // What `cp -p` and rsync do.
+            behind.write_all_at(&[round; 10_000], 0).unwrap();
+            behind.set_modified(mtime).unwrap();
+            mounted.assert_read("f", [round; 10_000]);
+            drop(held);
+        }
     });
 }
 
