@@ -7,6 +7,14 @@ use rangemap::RangeSet;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(RangeSet<u64>);
 
+impl FromIterator<Range<u64>> for Ranges {
+    fn from_iter<I: IntoIterator<Item = Range<u64>>>(ranges: I) -> Self {
+        let mut all = Self::default();
+        ranges.into_iter().for_each(|range| all.insert(range));
+        all
+    }
+}
+
 impl Ranges {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

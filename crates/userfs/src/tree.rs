@@ -20,10 +20,10 @@ pub const ROOT: u64 = 1;
 /// time of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
-    identity: Option<Identity>,
-    size_bytes: u64,
-    mtime: Timespec,
-    ctime: Timespec,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) size_bytes: u64,
+    pub(crate) mtime: Timespec,
+    pub(crate) ctime: Timespec,
 }
 
 impl Version {

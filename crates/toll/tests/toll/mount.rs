@@ -1,9 +1,11 @@
 //! `toll mount` as its users meet it.
 
+use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{TOLL, has, is_root, skip, wait_until};
@@ -292,4 +294,81 @@ fn a_mount_whose_connection_is_aborted_goes() {
     wait_until("it is unmounted", || !place.is_mounted());
     wait_until("nothing is left", || place.left().is_empty());
     drop(open);
+}
+
+#[test]
+fn what_could_not_be_written_back_is_listed_and_sent_by_the_next_mount() {
+    let Some(place) = Place::new() else { return };
+    let listed = || {
+        let ran = place.command(&["--kept"]).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    assert_eq!(listed(), "");
+    let options = CString::new("size=1m").unwrap();
+    let source = place.path("source");
+    mount(
+        "none",
+        &source,
+        "tmpfs",
+        MountFlags::empty(),
+        Some(&*options),
+    )
+    .unwrap();
+    let mounted = place.mount(&[]);
+    assert!(mounted.status.success(), "{mounted:?}");
+    fs::write(place.path("at/f\u{1b}[2J"), vec![1; 3 << 20]).unwrap();
+    let shown = format!("{}/f\\x1b[2J: {} bytes", source.display(), 3 << 20);
+    wait_until("it is kept", || listed().contains(&shown));
+    assert!(listed().contains("No space left on device"), "{}", listed());
+    assert!(listed().contains("state/toll/mount/kept/"), "{}", listed());
+    // Its end cannot bring it there, and the next mount can.
+    place.unmount();
+    wait_until("nobody has it", || listed().contains("the next mount"));
+    let options = CString::new("size=10m").unwrap();
+    mount_remount(&source, MountFlags::empty(), &*options).unwrap();
+    let mounted = place.mount(&[]);
+    let said = String::from_utf8_lossy(&mounted.stderr);
+    assert!(said.contains("sends the kept content"), "{said}");
+    wait_until("it is sent", || listed().is_empty());
+    assert_eq!(
+        fs::read(source.join("f\u{1b}[2J")).unwrap(),
+        vec![1; 3 << 20]
+    );
+    place.unmount();
+    unmount(&source, UnmountFlags::DETACH).unwrap();
+}
+
+#[test]
+fn kept_copies_are_listed_however_many_they_are_and_whatever_their_records_say() {
+    let Some(place) = Place::new() else { return };
+    let kept = place.path("state/toll/mount/kept");
+    fs::create_dir_all(&kept).unwrap();
+    // More than a program may have open. The time of the first is in no calendar.
+    for number in 0..100 {
+        let record = serde_json::json!({
+            "source": "/source", "path": {"Unix": [102]}, "size_bytes": 3,
+            "kept_at_s": if number == 0 { u64::MAX } else { number }, "why": "full",
+            "base": null, "dirty": [{"start": 9, "end": 1}], "present": [], "valid_bytes": 0,
+            "mtime": null, "atime": null,
+        });
+        fs::write(kept.join(format!("{number}-f")), "new").unwrap();
+        fs::write(kept.join(format!("{number}-f.json")), record.to_string()).unwrap();
+    }
+    fs::write(kept.join("damaged"), "new").unwrap();
+    fs::write(kept.join("damaged.json"), "{").unwrap();
+    let plain = place.command(&["--kept"]);
+    let mut limited = Command::new("prlimit");
+    limited.args(["--nofile=32", TOLL]).args(plain.get_args());
+    let ran = limited
+        .env("XDG_STATE_HOME", place.path("state"))
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{listed}");
+    assert_eq!(
+        listed.matches("/source/f: 3 bytes").count(),
+        100,
+        "{listed}"
+    );
 }

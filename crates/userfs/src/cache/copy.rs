@@ -47,6 +47,17 @@ impl Copy {
         })
     }
 
+    /// A content that has a name already.
+    pub fn named(directory: &Path, file: File, name: PathBuf) -> Self {
+        Self {
+            file: Arc::new(file),
+            directory: directory.to_path_buf(),
+            is_on_disk: true,
+            in_memory_bytes: 0,
+            name: Some(name),
+        }
+    }
+
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
@@ -123,6 +134,8 @@ impl Copy {
         if !self.is_on_disk {
             self.move_to_disk()?;
         }
+        // Before others can find it. Whoever else locks it meanwhile only looks.
+        let _ = self.file.try_lock();
         let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match rustix::fs::linkat(CWD, by_descriptor, CWD, name, AtFlags::SYMLINK_FOLLOW) {
             Ok(()) => {}
@@ -138,16 +151,16 @@ impl Copy {
         let mut options = File::options();
         options.read(true).write(true).create_new(true).mode(0o600);
         let named = options.open(name)?;
+        let _ = named.try_lock();
         copy_data(&self.file, &named)?;
         self.file = Arc::new(named);
         Ok(())
     }
 
-    pub fn release_name(&mut self) {
-        if let Some(name) = self.name.take() {
-            // Whoever removed it before has done what is wanted.
-            let _ = std::fs::remove_file(name);
-        }
+    /// Gives up the name, if it has one, which is returned: nobody needs the content
+    /// any more.
+    pub fn take_name(&mut self) -> Option<PathBuf> {
+        self.name.take()
     }
 }
 

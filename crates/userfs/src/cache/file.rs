@@ -47,6 +47,8 @@ pub(super) struct State {
     pub valid_bytes: u64,
     /// A write-back in place has failed: the source's file has a part of it.
     pub is_torn: bool,
+    /// The changes are what an earlier mount has kept.
+    pub is_of_earlier_mount: bool,
     /// Changed when the copy begins anew, so that what is fetched for the one
     /// before is not taken.
     pub epoch: u64,
@@ -69,7 +71,7 @@ pub(super) struct State {
 }
 
 impl State {
-    fn begin(&mut self, attributes: &Attributes) -> Result<()> {
+    pub(super) fn begin(&mut self, attributes: &Attributes) -> Result<()> {
         // A file of this length may not fit; until it does there is no copy.
         self.handle = None;
         (self.valid_bytes, self.version) = (0, None);
@@ -129,6 +131,7 @@ impl CachedFile {
                 source_bytes: 0,
                 valid_bytes: 0,
                 is_torn: false,
+                is_of_earlier_mount: false,
                 epoch: 0,
                 handle: None,
                 writer: None,

@@ -109,6 +109,11 @@ impl Journal {
         }
     }
 
+    /// What distinguishes this mount from all others.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
     /// A path for a new temporary file beside another, noted before the
     /// caller makes the file.
     pub fn temporary_beside(&self, path: &Path) -> io::Result<PathBuf> {

@@ -6,13 +6,17 @@ mod copy;
 mod fetch;
 mod file;
 pub(crate) mod journal;
+mod kept;
 mod replace;
+mod resend;
 mod retry_queue;
 mod staged_upload;
 mod write_back;
 mod write_back_state;
 
 pub(crate) use file::CachedFile;
+pub use kept::{KeptCopy, kept};
+pub(crate) use resend::take_kept;
 pub(crate) use retry_queue::RetryQueue;
 
 /// What is kept here of files, in the words of the command line.

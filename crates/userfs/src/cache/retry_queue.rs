@@ -2,18 +2,23 @@
 //! long as the mount lives.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::copy::Copy;
 use super::file::CachedFile;
 use super::journal::hash;
-use super::write_back_state::Outcome;
+use super::kept::{self, Base, Claimed, Record};
+use super::resend::time;
+use super::write_back_state::{Changes, Outcome};
 use crate::mount::PathTurn;
 use crate::private_directory;
-use crate::source::{Error, Result};
+use crate::ranges::Ranges;
+use crate::source::{Error, OpenReply, Result, Timespec};
 
 /// How long to wait between two attempts, at first and at most.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -45,14 +50,9 @@ impl RetryQueue {
         if state.waiting.insert(file.ino, Arc::clone(file)).is_none() {
             shared.tree.pin(file.ino);
         }
-        if !state.is_running && !state.is_over {
-            let queue = Arc::clone(self);
-            // Without a thread, the next failure and the end of the mount try again.
-            let retrying = std::thread::Builder::new().spawn(move || queue.retry());
-            state.is_running = retrying.is_ok();
-        }
+        self.run(&mut state);
         drop(state);
-        let Some(kept) = file.name_copy() else {
+        let Some(kept) = file.name_copy(error) else {
             return;
         };
         let place = match kept {
@@ -67,6 +67,24 @@ impl RetryQueue {
         shared.note(&format!(
             "cannot write back {shown}: {error}; its content is kept {place} and tried again{state}"
         ));
+    }
+
+    /// Takes a file that an earlier mount has kept.
+    pub fn take(self: &Arc<Self>, file: &Arc<CachedFile>) {
+        let mut state = self.state.lock();
+        if state.waiting.insert(file.ino, Arc::clone(file)).is_none() {
+            file.shared.tree.pin(file.ino);
+        }
+        self.run(&mut state);
+    }
+
+    fn run(self: &Arc<Self>, state: &mut State) {
+        if !state.is_running && !state.is_over {
+            let queue = Arc::clone(self);
+            // Without a thread, the next failure and the end of the mount try again.
+            let retrying = std::thread::Builder::new().spawn(move || queue.retry());
+            state.is_running = retrying.is_ok();
+        }
     }
 
     pub fn get(&self, ino: u64) -> Option<Arc<CachedFile>> {
@@ -137,7 +155,7 @@ impl CachedFile {
 
     /// Gives the copy a name in the directory of copies that says which file
     /// it is of. None if another write-back has brought all changes meanwhile.
-    fn name_copy(&self) -> Option<Result<PathBuf>> {
+    fn name_copy(&self, error: Error) -> Option<Result<PathBuf>> {
         let path = self.shared.tree.path(self.ino).unwrap_or_default();
         let mut state = self.state.lock();
         if !state.progress.is_changed() {
@@ -145,13 +163,73 @@ impl CachedFile {
         }
         let source = hash(self.shared.source.name().as_bytes());
         let base = path.file_name().unwrap_or_default().to_string_lossy();
-        let base: String = base.chars().take(60).collect();
-        let process = std::process::id();
-        let name = format!("{source:016x}-{process}-{}-{base}", self.ino);
-        let directory = self.shared.directory.join("kept");
+        let base: String = base.chars().take(40).collect();
+        let (mount, ino) = (self.shared.journal.token(), self.ino);
+        let name = format!("{source:016x}-{mount:016x}-{ino}-{base}");
+        let directory = kept::directory(&self.shared.directory);
         // What of a file by block was never fetched is not in the copy: it is
         // at the source, where it is not touched.
         let made = private_directory::make(&directory).map_err(Error::from);
-        Some(made.and_then(|()| state.copy.keep(&directory.join(name))))
+        Some(made.and_then(|()| {
+            let place = state.copy.keep(&directory.join(name))?;
+            self.record(&state, path, error).write(&place)?;
+            Ok(place)
+        }))
+    }
+
+    fn record(&self, state: &super::file::State, path: PathBuf, error: Error) -> Record {
+        let (atime, mtime) = state.progress.times();
+        let numbers = |time: Timespec| (time.tv_sec, time.tv_nsec);
+        Record {
+            source: self.shared.source.name(),
+            path: path.into_os_string(),
+            size_bytes: state.progress.size_bytes(),
+            kept_at_s: Record::now_s(),
+            why: error.to_string(),
+            base: state.version.as_ref().map(Base::of),
+            dirty: state.progress.dirty().iter().collect(),
+            present: state.present.iter().collect(),
+            valid_bytes: state.valid_bytes,
+            mtime: mtime.map(numbers),
+            atime: atime.map(numbers),
+        }
+    }
+
+    /// Lets the copy be one that an earlier mount has kept, of a file that is opened
+    /// as what it was then.
+    pub(super) fn adopt(&self, kept: Claimed, opened: OpenReply) -> Result<()> {
+        let Claimed {
+            record,
+            place,
+            content,
+        } = kept;
+        let mut state = self.state.lock();
+        state.begin(&opened.attributes)?;
+        content.set_len(record.size_bytes)?;
+        state.is_of_earlier_mount = true;
+        state.copy = Copy::named(&self.shared.directory, content, place);
+        // A record may be damaged, and nothing beyond the end can be sent.
+        let within = |ranges: Vec<Range<u64>>| {
+            let mut ranges: Ranges = ranges.into_iter().collect();
+            ranges.cut(record.size_bytes);
+            ranges
+        };
+        state.present.extend(&within(record.present));
+        state.valid_bytes = record.valid_bytes.min(opened.attributes.size_bytes);
+        state.handle = Some(Arc::from(opened.handle));
+        state.progress.adopt(Changes {
+            dirty: within(record.dirty),
+            size_bytes: record.size_bytes,
+            mtime: record.mtime.map(time),
+            atime: record.atime.map(time),
+        });
+        Ok(())
+    }
+
+    /// Removes what is kept of it.
+    pub(super) fn release_kept(&self, state: &mut super::file::State) {
+        if let Some(name) = state.copy.take_name() {
+            kept::remove(&name);
+        }
     }
 }

@@ -107,7 +107,7 @@ impl CachedFile {
         match outcome {
             Ok(Outcome::Removed) => {
                 self.stop_sending(turn);
-                self.state.lock().copy.release_name();
+                self.release_kept(&mut self.state.lock());
             }
             Ok(Outcome::Done) => {
                 // Still under the lock: who opens the file next must not take
@@ -116,7 +116,7 @@ impl CachedFile {
                 let version = state.version.filter(|_| !state.progress.is_changed());
                 self.shared.tree.set_seen(self.ino, version);
                 if !state.progress.is_changed() {
-                    state.copy.release_name();
+                    self.release_kept(&mut state);
                 }
             }
             Err(_) => {}
@@ -196,6 +196,7 @@ impl CachedFile {
             Err(error) if error.is(libc::ENOENT) => None,
             Err(error) => return Err(error),
         };
+        self.refuse_conflict(found.as_ref())?;
         let is_news = found.as_ref().is_some_and(|found| self.note_news(found));
         match may_replace && self.wants_replacement(found.as_ref(), changes) {
             true => Ok(Way::Replace(found)),
@@ -205,6 +206,27 @@ impl CachedFile {
                 Ok(Way::InPlace(writer, changed))
             }
         }
+    }
+
+    /// `ECANCELED` for what an earlier mount has kept, once the source's file is
+    /// another than then: nobody has seen both.
+    fn refuse_conflict(&self, found: Option<&Attributes>) -> Result<()> {
+        let known = {
+            let mut state = self.state.lock();
+            let is_same = state.version == found.map(Version::of);
+            if is_same || !state.is_of_earlier_mount {
+                return Ok(());
+            }
+            state.version.take()
+        };
+        if known.is_some() {
+            let name = self.shared.full_name(self.ino);
+            self.shared.note(&format!(
+                "does not send the kept content of {name}: that file has changed since; see \
+                 `toll mount --kept`"
+            ));
+        }
+        Err(Error::Errno(libc::ECANCELED))
     }
 
     /// Returns whether somebody else has changed what is at the name, and says so: the
@@ -438,6 +460,7 @@ impl super::file::State {
         self.version = Some(Version::of(now));
         self.source_atime = Some(now.atime);
         self.is_torn = false;
+        self.is_of_earlier_mount = false;
     }
 
     /// A range is about to be written to the source's file, which had a length

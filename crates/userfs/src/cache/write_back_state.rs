@@ -128,6 +128,18 @@ impl WriteBackState {
         };
     }
 
+    /// The copy is one that an earlier mount could not write back.
+    pub fn adopt(&mut self, changes: Changes) {
+        *self = Self {
+            stage: Stage::Kept,
+            size_bytes: changes.size_bytes,
+            dirty: changes.dirty,
+            mtime: changes.mtime,
+            atime: changes.atime,
+            ..Self::default()
+        };
+    }
+
     fn changed(&mut self) {
         self.stage = match self.stage {
             Stage::Clean | Stage::Emptied | Stage::Dirty | Stage::Sent | Stage::Durable => {

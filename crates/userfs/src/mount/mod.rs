@@ -20,7 +20,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::cache::journal::Journal;
-use crate::cache::{Mode, RetryQueue};
+use crate::cache::{Mode, RetryQueue, take_kept};
 use crate::private_directory;
 use crate::source::{self, Attributes, Error, OpenFlags, Result, Source, Timespec};
 use crate::tree::Tree;
@@ -224,19 +224,24 @@ impl Volume {
             true => options.attribute_lifetime,
             false => Duration::ZERO,
         };
+        let shared = Arc::new(Shared {
+            source,
+            tree: Tree::default(),
+            journal,
+            directory,
+            locks: PathLocks::default(),
+            metadata: MetadataCache::new(lifetime),
+            settled: AtomicU64::new(0),
+            note,
+        });
+        let retries = Arc::default();
+        if !options.is_read_only {
+            take_kept(&shared, &retries, options.mode);
+        }
         Ok(Self {
-            shared: Arc::new(Shared {
-                source,
-                tree: Tree::default(),
-                journal,
-                directory,
-                locks: PathLocks::default(),
-                metadata: MetadataCache::new(lifetime),
-                settled: AtomicU64::new(0),
-                note,
-            }),
+            shared,
             options: options.clone(),
-            retries: Arc::default(),
+            retries,
             copies: Mutex::default(),
             files: open::Handles::default(),
             directories: open::Handles::default(),

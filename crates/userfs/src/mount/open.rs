@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use slab::Slab;
 
 use super::{Access, PathTurn, Volume};
-use crate::cache::CachedFile;
+use crate::cache::{CachedFile, Mode};
 use crate::descriptors::Kept;
 use crate::source::{Attributes, Error, Handle, OpenReply, Result};
 use crate::tree::Version;
@@ -55,6 +55,10 @@ pub(crate) struct Opened {
 impl Volume {
     /// The copy of a file that is open, or that waits to be written back.
     pub(super) fn cached(&self, ino: u64) -> Option<Arc<CachedFile>> {
+        if self.options.mode == Mode::None {
+            // Only what an earlier mount has kept waits there.
+            return None;
+        }
         let file = |copied: &Copied| Arc::clone(&copied.file);
         let open = self.copies.lock().get(&ino).map(file);
         open.or_else(|| self.retries.get(ino))

@@ -409,10 +409,14 @@ impl Mounted {
         }
     }
 
+    /// The contents in the directory of kept copies, without their records.
     pub fn kept(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.copies.join("kept"));
         let entries = entries.into_iter().flatten();
-        entries.map(|entry| entry.unwrap().path()).collect()
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths
+            .filter(|path| path.extension() != Some("json".as_ref()))
+            .collect()
     }
 
     /// Waits until the serving process ends by itself. Whether it ended well.

@@ -12,6 +12,7 @@ mod common;
 mod device;
 mod durability;
 mod faults;
+mod kept;
 mod large;
 mod last_close;
 mod later;

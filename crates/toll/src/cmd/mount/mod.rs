@@ -1,5 +1,6 @@
 //! `toll mount`
 
+mod kept;
 mod options;
 mod serve;
 
@@ -16,6 +17,9 @@ pub(super) use options::MountArguments;
 const IN_BACKGROUND: &str = "--in-background";
 
 pub(super) fn run(arguments: &MountArguments) -> anyhow::Result<ExitCode> {
+    if arguments.lists_kept() {
+        return kept::list(&arguments.copies()?);
+    }
     let settings = arguments.settings()?;
     if arguments.is_foreground() {
         return serve::serve(&settings, arguments.is_in_background());

@@ -22,11 +22,15 @@ use crate::environment::{paths, served_at};
 #[derive(Debug, Args)]
 pub struct MountArguments {
     /// A local directory, or HOST:DIR or USER@HOST:DIR over SSH
-    #[arg(value_name = "SOURCE")]
-    source: String,
+    #[arg(value_name = "SOURCE", required_unless_present = "kept")]
+    source: Option<String>,
     /// An existing directory outside of SOURCE
-    #[arg(value_name = "MOUNTPOINT")]
-    mountpoint: PathBuf,
+    #[arg(value_name = "MOUNTPOINT", required_unless_present = "kept")]
+    mountpoint: Option<PathBuf>,
+    /// List contents that could not be written back, of all sources, and mount
+    /// nothing
+    #[arg(long, conflicts_with_all = ["source", "mountpoint"])]
+    kept: bool,
     /// What is kept here of files
     #[arg(long, value_enum, value_name = "MODE", default_value = "whole")]
     cache: Mode,
@@ -107,8 +111,19 @@ impl MountArguments {
         self.in_background
     }
 
+    pub(super) fn lists_kept(&self) -> bool {
+        self.kept
+    }
+
+    pub(super) fn copies(&self) -> anyhow::Result<PathBuf> {
+        match &self.copies {
+            Some(directory) => whole(directory),
+            None => Ok(paths::mounts()),
+        }
+    }
+
     pub(super) fn settings(&self) -> anyhow::Result<Settings> {
-        let mountpoint = directory(&self.mountpoint)?;
+        let mountpoint = directory(self.mountpoint.as_deref().unwrap_or(Path::new("")))?;
         if let Some(source) = served_at(&mountpoint) {
             let point = mountpoint.display();
             bail!(Failure::Usage(format!(
@@ -145,12 +160,12 @@ impl MountArguments {
     }
 
     fn place(&self) -> anyhow::Result<Place> {
-        if !Address::is_remote(&self.source) {
-            return Ok(Place::Local(directory(Path::new(&self.source))?));
+        let source = self.source.as_deref().unwrap_or_default();
+        if !Address::is_remote(source) {
+            return Ok(Place::Local(directory(Path::new(source))?));
         }
-        let address = Address::parse(&self.source).map_err(|why| {
-            Failure::Usage(format!("cannot read the source {}: {why}", self.source))
-        })?;
+        let address = Address::parse(source)
+            .map_err(|why| Failure::Usage(format!("cannot read the source {source}: {why}")))?;
         let options = userfs::sftp::Options {
             port: self.port,
             identity: self.identity.as_deref().map(whole).transpose()?,
@@ -199,10 +214,7 @@ impl MountArguments {
             },
             shows_extended: !self.no_xattr,
             attribute_lifetime: lifetime,
-            directory: match &self.copies {
-                Some(directory) => whole(directory)?,
-                None => paths::mounts(),
-            },
+            directory: self.copies()?,
         })
     }
 }

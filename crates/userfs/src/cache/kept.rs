@@ -1,0 +1,216 @@
+//! Kept copies on disk: content that could not be written back, beside a record of
+//! what it is. They outlive the mount, and the next mount of the same source sends
+//! them. A copy whose content somebody has removed is given up.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::source::{Attributes, Timespec};
+use crate::tree::Version;
+
+/// The directory of kept copies, in that of all copies.
+const DIRECTORY: &str = "kept";
+/// How the name of a record ends, after that of its content.
+const RECORD: &str = ".json";
+/// Records have a line for each changed range. Longer ones are not this program's.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+
+/// What a file at the source was when its copy was kept. Without the device, whose
+/// number may be another after a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Base {
+    inode: Option<u64>,
+    size_bytes: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+impl Base {
+    pub fn of(version: &Version) -> Self {
+        let time = |time: Timespec| (time.tv_sec, time.tv_nsec);
+        Self {
+            inode: version.identity.map(|identity| identity.inode),
+            size_bytes: version.size_bytes,
+            mtime: time(version.mtime),
+            ctime: time(version.ctime),
+        }
+    }
+
+    pub fn is(&self, found: &Attributes) -> bool {
+        Self::of(&Version::of(found)) == *self
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub source: String,
+    pub path: OsString,
+    pub size_bytes: u64,
+    pub kept_at_s: u64,
+    pub why: String,
+    /// None if it is not known what the source had.
+    pub base: Option<Base>,
+    /// Ranges that the source lacks, and those that the content has.
+    pub dirty: Vec<Range<u64>>,
+    pub present: Vec<Range<u64>>,
+    /// Below, the source has what is not present.
+    pub valid_bytes: u64,
+    pub mtime: Option<(i64, i64)>,
+    pub atime: Option<(i64, i64)>,
+}
+
+/// A kept copy, for people.
+#[derive(Debug, Clone)]
+pub struct KeptCopy {
+    /// The source's name and the file's path in it.
+    pub source: String,
+    pub path: PathBuf,
+    pub size_bytes: u64,
+    pub kept_at: SystemTime,
+    /// Why it could not be written back.
+    pub why: String,
+    /// Where the content is.
+    pub place: PathBuf,
+    /// A running mount has it, and tries again.
+    pub is_served: bool,
+}
+
+/// A kept copy that no other mount can take while this lives.
+pub(super) struct Claimed {
+    pub record: Record,
+    pub place: PathBuf,
+    pub content: File,
+}
+
+pub(super) fn directory(copies: &Path) -> PathBuf {
+    copies.join(DIRECTORY)
+}
+
+fn record_of(place: &Path) -> PathBuf {
+    let mut name = place.as_os_str().to_owned();
+    name.push(RECORD);
+    name.into()
+}
+
+impl Record {
+    pub fn now_s() -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| since.as_secs())
+    }
+
+    /// Writes it beside a content, in the place of an earlier one.
+    pub fn write(&self, place: &Path) -> io::Result<()> {
+        let directory = place.parent().unwrap_or(Path::new("."));
+        let mut new = tempfile::NamedTempFile::new_in(directory)?;
+        serde_json::to_writer(&mut new, self)?;
+        new.flush()?;
+        new.as_file().sync_all()?;
+        new.persist(record_of(place))?;
+        Ok(())
+    }
+}
+
+/// Removes a content and its record.
+pub(super) fn remove(place: &Path) {
+    for path in [place.to_path_buf(), record_of(place)] {
+        // Whoever removed it before has done what is wanted.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Opens a file of this user's own, and follows no link.
+fn open_own(path: &Path, writes: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(writes);
+    let file = options
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let found = file.metadata()?;
+    let user = rustix::process::geteuid().as_raw();
+    match found.is_file() && found.uid() == user {
+        true => Ok(file),
+        false => Err(io::ErrorKind::PermissionDenied.into()),
+    }
+}
+
+fn read_record(path: &Path) -> io::Result<Record> {
+    let mut text = Vec::new();
+    open_own(path, false)?
+        .take(RECORD_BYTES_MAX)
+        .read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// All records with the places of their contents, the oldest first. Forgets a record
+/// whose content is gone.
+fn records(copies: &Path) -> io::Result<Vec<(Record, PathBuf)>> {
+    let names = match std::fs::read_dir(directory(copies)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        names => names?,
+    };
+    let mut found = Vec::new();
+    for name in names {
+        let path = name?.path();
+        if path.extension() != Some("json".as_ref()) {
+            continue;
+        }
+        // What is damaged, or somebody else's, is left as it is.
+        let Ok(record) = read_record(&path) else {
+            continue;
+        };
+        let place = path.with_extension("");
+        match place.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => remove(&place),
+            _ => found.push((record, place)),
+        }
+    }
+    found.sort_by(|one, other| (one.0.kept_at_s, &one.1).cmp(&(other.0.kept_at_s, &other.1)));
+    Ok(found)
+}
+
+/// The kept copies of all sources, the oldest first.
+pub fn kept(copies: &Path) -> io::Result<Vec<KeptCopy>> {
+    let described = |(record, place): (Record, PathBuf)| {
+        let content = open_own(&place, true).ok()?;
+        Some(KeptCopy {
+            source: record.source,
+            path: record.path.into(),
+            size_bytes: record.size_bytes,
+            kept_at: UNIX_EPOCH
+                .checked_add(Duration::from_secs(record.kept_at_s))
+                .unwrap_or(UNIX_EPOCH),
+            why: record.why,
+            place,
+            is_served: content.try_lock().is_err(),
+        })
+    };
+    Ok(records(copies)?.into_iter().filter_map(described).collect())
+}
+
+/// Takes the kept copies of a source that no running mount has, one after another:
+/// there may be more of them than descriptors.
+pub(super) fn claim(copies: &Path, source: &str) -> io::Result<impl Iterator<Item = Claimed>> {
+    let mut found = records(copies)?;
+    found.retain(|(record, _)| record.source == source);
+    let places = found.into_iter().map(|(_, place)| place);
+    Ok(places.filter_map(claim_one))
+}
+
+fn claim_one(place: PathBuf) -> Option<Claimed> {
+    let content = open_own(&place, true).ok()?;
+    content.try_lock().ok()?;
+    // A mount that had it before may have sent it and removed both.
+    let record = read_record(&record_of(&place)).ok()?;
+    Some(Claimed {
+        record,
+        place,
+        content,
+    })
+}

@@ -1,0 +1,135 @@
+//! Kept copies of earlier mounts: each goes to the retry queue of the next mount of
+//! its source, if the file there is still what it was.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Mode;
+use super::file::CachedFile;
+use super::kept::{self, Claimed};
+use super::retry_queue::RetryQueue;
+use crate::mount::{PathTurn, Shared};
+use crate::source::{Attributes, Error, Kind, OpenFlags, Result, Timespec};
+use crate::tree::ROOT;
+
+/// Why a kept copy is not sent.
+enum Left {
+    Conflict,
+    Failed(Error),
+}
+
+impl From<Error> for Left {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Takes the kept copies of a source into the queue. What cannot be sent stays, and
+/// a message says so.
+pub(crate) fn take_kept(shared: &Arc<Shared>, queue: &Arc<RetryQueue>, mode: Mode) {
+    let name = shared.source.name();
+    let claimed = match kept::claim(&shared.directory, &name) {
+        Ok(claimed) => claimed,
+        Err(error) => {
+            return shared.note(&format!("cannot look for kept copies of {name}: {error}"));
+        }
+    };
+    for copy in claimed {
+        let path = Path::new(&copy.record.path);
+        let shown = format!("{}/{}", name.trim_end_matches('/'), path.display());
+        let place = copy.place.display().to_string();
+        match take(shared, queue, mode, copy) {
+            Ok(()) => shared.note(&format!("sends the kept content of {shown} again")),
+            Err(Left::Conflict) => shared.note(&format!(
+                "does not send the kept content of {shown}: that file has changed since; take the \
+                 content from {place}, or give it up with `rm {place}`"
+            )),
+            Err(Left::Failed(error)) => shared.note(&format!(
+                "cannot send the kept content of {shown}: {error}; it stays in {place} for the \
+                 next mount"
+            )),
+        }
+    }
+}
+
+fn take(
+    shared: &Arc<Shared>,
+    queue: &Arc<RetryQueue>,
+    mode: Mode,
+    copy: Claimed,
+) -> Result<(), Left> {
+    let path = Path::new(&copy.record.path);
+    let ino = find(shared, path)?;
+    let file = adopt(shared, mode, ino, copy);
+    if let Ok(file) = &file {
+        queue.take(file);
+    }
+    shared.tree.forget(ino, 1);
+    file.map(drop)
+}
+
+/// The number of a path, which counts as one lookup.
+fn find(shared: &Shared, path: &Path) -> Result<u64, Left> {
+    let mut directories = vec![ROOT];
+    for component in path.components() {
+        let name: &OsStr = component.as_os_str();
+        let parent = *directories.last().unwrap_or(&ROOT);
+        let below = shared.tree.path_below(parent, name)?;
+        let found = match shared.source.attributes(&below) {
+            Err(error) if error.is(libc::ENOENT) || error.is(libc::ENOTDIR) => Err(Left::Conflict),
+            found => Ok(found?),
+        };
+        match found {
+            Ok(found) => directories.push(shared.tree.looked_up(parent, name, &found)),
+            Err(left) => {
+                directories[1..]
+                    .iter()
+                    .for_each(|ino| shared.tree.forget(*ino, 1));
+                return Err(left);
+            }
+        }
+    }
+    let ino = directories.pop().unwrap_or(ROOT);
+    // The file keeps them.
+    directories
+        .iter()
+        .skip(1)
+        .for_each(|ino| shared.tree.forget(*ino, 1));
+    Ok(ino)
+}
+
+fn adopt(
+    shared: &Arc<Shared>,
+    mode: Mode,
+    ino: u64,
+    copy: Claimed,
+) -> Result<Arc<CachedFile>, Left> {
+    let flags = OpenFlags {
+        read: true,
+        expected: shared.tree.identity(ino),
+        ..OpenFlags::WRITE
+    };
+    let mut turn = PathTurn::begin();
+    let guard = shared.path(&mut turn, ino)?;
+    let is_base = |found: &Attributes| {
+        found.kind == Kind::File && copy.record.base.is_some_and(|base| base.is(found))
+    };
+    if !is_base(&shared.source.attributes(guard.path())?) {
+        return Err(Left::Conflict);
+    }
+    let opened = shared.open(guard.path(), flags, false)?;
+    if !is_base(&opened.attributes) {
+        return Err(Left::Conflict);
+    }
+    let file = CachedFile::new(shared, ino, mode)?;
+    file.adopt(copy, opened)?;
+    Ok(Arc::new(file))
+}
+
+pub(super) fn time(numbers: (i64, i64)) -> Timespec {
+    Timespec {
+        tv_sec: numbers.0,
+        tv_nsec: numbers.1,
+    }
+}
