@@ -5,6 +5,7 @@
 //! at the same offset; or it lies above, and is zero, as the copy is there.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use rustix::fs::FallocateFlags;
@@ -21,6 +22,10 @@ use crate::source::{
     Attributes, Error, Handle, OpenFlags, OpenReply, Result, SeekFrom, Timespec, seek_in_data,
 };
 use crate::tree::Version;
+
+/// For how long a file that an open has found empty counts as new: nobody else writes
+/// to it, and asking for that would take a round trip for each new file.
+const NEW_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct CachedFile {
     pub(super) shared: Arc<Shared>,
@@ -59,6 +64,8 @@ pub(super) struct State {
     pub writer: Option<Arc<dyn Handle>>,
     /// What the copy was made from, or was written back as.
     pub version: Option<Version>,
+    /// When the version was last compared with the source's.
+    pub compared: Instant,
     /// When the source's file was last accessed, as far as told.
     pub source_atime: Option<Timespec>,
     /// Where a sequential reader would go on, and how far ahead is fetched.
@@ -136,6 +143,7 @@ impl CachedFile {
                 handle: None,
                 writer: None,
                 version: None,
+                compared: Instant::now(),
                 source_atime: None,
                 next_read: 0,
                 ahead_bytes: 0,
@@ -191,6 +199,7 @@ impl CachedFile {
             state.copy.check_space(stored_bytes.min(missing_bytes))?;
         }
         state.overlay(&mut attributes);
+        state.compared = Instant::now();
         let version = state.version;
         drop(state);
         drop(writing_back);
@@ -201,12 +210,17 @@ impl CachedFile {
     }
 
     /// Lets a copy without changes of its own begin anew if the source has another
-    /// version by now, as for an open. Returns whether it has. What cannot be found
-    /// out, as without a connection, is no news.
-    pub fn follow(&self, turn: &mut PathTurn) -> Result<bool> {
-        // A write-back under way may take long, and is of changes.
-        if self.is_changed() {
-            return Ok(false);
+    /// version by now, as for an open, before it is changed: what others have written
+    /// is not replaced then. Returns whether it has. What cannot be found out, as
+    /// without a connection, is no news.
+    pub fn follow(&self, turn: &mut PathTurn, is_append: bool) -> Result<bool> {
+        {
+            let state = self.state.lock();
+            let is_new = state.source_bytes == 0 && state.compared.elapsed() < NEW_MAX;
+            // A write-back under way may take long, and is of changes.
+            if (is_new && !is_append) || state.progress.is_changed() {
+                return Ok(false);
+            }
         }
         let _writing_back = self.write_back_lock.lock();
         let Some(news) = self.news(turn).unwrap_or(None) else {

@@ -176,13 +176,15 @@ impl Volume {
         let file = self.files.get(handle)?;
         let (at, has_news) = match &file.content {
             Backend::Direct(handle) => (self.write_direct(&**handle, bytes, offset, how)?, false),
-            Backend::Cached(cached) if how.is_append => {
-                let has_news = cached.follow(&mut PathTurn::begin())?;
-                (cached.append(bytes)?, has_news)
-            }
             Backend::Cached(cached) => {
-                cached.write_at(bytes, offset)?;
-                (offset, false)
+                let has_news = cached.follow(&mut PathTurn::begin(), how.is_append)?;
+                match how.is_append {
+                    true => (cached.append(bytes)?, has_news),
+                    false => {
+                        cached.write_at(bytes, offset)?;
+                        (offset, has_news)
+                    }
+                }
             }
         };
         match &file.content {

@@ -175,6 +175,20 @@ pub fn server_of_user(options: &str) -> Settings {
     }
 }
 
+/// Makes a file in a directory of a project below `base`: somebody else's, and
+/// writable for the group.
+pub fn put_shared(base: &Path, name: &str, content: &[u8]) {
+    use std::os::unix::fs::chown;
+    let directory = base.join("project");
+    fs::create_dir_all(&directory).unwrap();
+    chown(&directory, Some(OTHER_USER), Some(GROUP)).unwrap();
+    set_mode(&directory, 0o2775);
+    let file = base.join(name);
+    fs::write(&file, content).unwrap();
+    chown(&file, Some(OTHER_USER), Some(GROUP)).unwrap();
+    set_mode(&file, 0o664);
+}
+
 /// Runs a test in each setting, with a mount that works as [`USER`].
 pub fn each_of_user<'a>(
     settings: impl IntoIterator<Item = &'a Setting>,

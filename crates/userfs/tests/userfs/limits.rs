@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::statvfs;
@@ -173,4 +174,36 @@ fn a_length_that_does_not_fit_is_refused_before_the_disk_of_copies_is_full() {
     mounted.assert_behind("g", vec![1; 3 << 20]);
     mounted.stop_clean();
     drop(small);
+}
+
+#[test]
+fn a_write_to_what_has_become_too_long_to_copy_fails_and_replaces_nothing() {
+    for setting in CACHED.iter().filter(|setting| setting.is_possible()) {
+        let place = tempfile::tempdir().unwrap();
+        let source = place.path().join("source");
+        let small = Small::new(&source, "size=1m").unwrap();
+        let size_bytes = 1 << 60;
+        let copy = File::create(place.path().join("copy")).unwrap();
+        if copy.set_len(size_bytes).is_ok() {
+            eprintln!("skipped: a copy may have any length here");
+            return;
+        }
+        let mut mounted = Mounted::of(&source, place.path(), setting);
+        fs::write(mounted.behind("f"), b"content").unwrap();
+        let file = mounted.open("f");
+        let behind = File::options().write(true).open(mounted.behind("f"));
+        let behind = behind.unwrap();
+        behind.set_len(size_bytes).unwrap();
+        for _ in 0..2 {
+            assert_errno(file.write_all_at(b"new", 0), libc::EFBIG);
+        }
+        file.sync_all().unwrap();
+        assert_eq!(behind.metadata().unwrap().len(), size_bytes);
+        behind.set_len(4).unwrap();
+        file.write_all_at(b"new", 0).unwrap();
+        drop(file);
+        mounted.assert_behind("f", b"newt");
+        mounted.stop_clean();
+        drop((mounted, small));
+    }
 }

@@ -7,6 +7,7 @@
 
 mod ahead;
 mod basics;
+mod both_sides;
 mod coherence;
 mod common;
 mod device;

@@ -16,7 +16,7 @@ use crate::common::{
     Mounted, REMOTE_SETTINGS, SETTINGS, Setting, assert_same, await_no_temporaries, await_that,
     each,
 };
-use crate::script::{Random, Script, directory, entries, tree};
+use crate::script::{Random, Script, directory, entries, number_of, seed_of_now, tree};
 
 /// So many operations take some seconds.
 const OPERATIONS: u64 = 14_000;
@@ -156,16 +156,9 @@ impl<'a> Run<'a> {
     }
 }
 
-fn number(variable: &str) -> Option<u64> {
-    let given = std::env::var(variable).ok()?;
-    Some(given.parse().expect("it is a number"))
-}
-
 fn agree(setting: &Setting) {
-    let now = std::time::SystemTime::now();
-    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
-    let seed = number("USERFS_SEED").unwrap_or(since.as_nanos() as u64);
-    let count = number("USERFS_OPERATIONS").unwrap_or(OPERATIONS) / SETTINGS.len() as u64;
+    let seed = number_of("USERFS_SEED").unwrap_or_else(seed_of_now);
+    let count = number_of("USERFS_OPERATIONS").unwrap_or(OPERATIONS) / SETTINGS.len() as u64;
     each([setting], |mounted| {
         eprintln!("{count} operations with USERFS_SEED={seed}");
         let mut run = Run::new(mounted, seed);

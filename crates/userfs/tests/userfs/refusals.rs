@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{FileExt, MetadataExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -12,20 +12,8 @@ use toll_sshd::{Settings, Subsystem};
 
 use crate::common::{
     CACHED, GROUP, Mounted, OTHER_USER, REMOTE_CACHED, REMOTE_SETTINGS, SETTINGS, Setting,
-    await_that, close, content, each, each_of_user, set_mode, watched, without_new_processes,
+    await_that, close, content, each, each_of_user, put_shared, watched, without_new_processes,
 };
-
-/// A file in a directory of a project: somebody else's, and writable for the group.
-fn put_shared(mounted: &Mounted, name: &str, content: &[u8]) {
-    let directory = mounted.behind("project");
-    fs::create_dir_all(&directory).unwrap();
-    chown(&directory, Some(OTHER_USER), Some(GROUP)).unwrap();
-    set_mode(&directory, 0o2775);
-    let file = mounted.behind(name);
-    fs::write(&file, content).unwrap();
-    chown(&file, Some(OTHER_USER), Some(GROUP)).unwrap();
-    set_mode(&file, 0o664);
-}
 
 #[track_caller]
 fn assert_shared(mounted: &Mounted, name: &str, expected: &[u8]) {
@@ -58,12 +46,12 @@ fn a_file_of_somebody_else_that_the_group_may_write_gets_the_new_content() {
             (40_000, 70_000),
             (2_500_000, 900_000),
         ] {
-            put_shared(mounted, name, &content(1, old));
+            put_shared(&mounted.source, name, &content(1, old));
             let new = content(2, new);
             assert_eq!(overwrite(&mounted.path(name), &new), Ok(()));
             assert_shared(mounted, name, &new);
         }
-        put_shared(mounted, name, b"first ");
+        put_shared(&mounted.source, name, b"first ");
         let alone = without_new_processes();
         let mut options = File::options();
         let mut file = options.append(true).open(mounted.path(name)).unwrap();
@@ -78,7 +66,7 @@ fn a_file_of_somebody_else_that_the_group_may_write_gets_the_new_content() {
         assert_shared(mounted, name, &[0; 8]);
         drop(file);
         // Holes and changes in the middle of what was there.
-        put_shared(mounted, name, &content(3, 3_000_000));
+        put_shared(&mounted.source, name, &content(3, 3_000_000));
         let file = mounted.open(name);
         let mut expected = content(3, 3_000_000);
         for (at, piece) in [

@@ -49,6 +49,18 @@ impl Random {
     }
 }
 
+/// A number that the environment gives.
+pub fn number_of(variable: &str) -> Option<u64> {
+    let given = std::env::var(variable).ok()?;
+    Some(given.parse().expect("it is a number"))
+}
+
+pub fn seed_of_now() -> u64 {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    since.as_nanos() as u64
+}
+
 /// What is done to a name, to two, or to an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
