@@ -163,7 +163,13 @@ impl CachedFile {
         }
         let source = hash(self.shared.source.name().as_bytes());
         let base = path.file_name().unwrap_or_default().to_string_lossy();
-        let base: String = base.chars().take(40).collect();
+        // What people can type, and is no command.
+        let plain = |letter: char| match letter {
+            '.' | '-' | '_' => letter,
+            _ if letter.is_alphanumeric() => letter,
+            _ => '_',
+        };
+        let base: String = base.chars().take(40).map(plain).collect();
         let (mount, ino) = (self.shared.journal.token(), self.ino);
         let name = format!("{source:016x}-{mount:016x}-{ino}-{base}");
         let directory = kept::directory(&self.shared.directory);

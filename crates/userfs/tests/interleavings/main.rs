@@ -19,6 +19,7 @@ mod path_locks;
 #[path = "../../src/cache/write_back_state.rs"]
 mod write_back_state;
 
+mod both_sides;
 mod durability;
 mod paths;
 
