@@ -1,8 +1,7 @@
 //! Kept copies of earlier mounts: each goes to the retry queue of the next mount of
 //! its source, if the file there is still what it was.
 
-use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use super::Mode;
@@ -69,34 +68,39 @@ fn take(
     file.map(drop)
 }
 
-/// The number of a path, which counts as one lookup.
+/// The number of a path, which counts as one lookup. The kernel asks for one name at a
+/// time, too: no link and no `..` leads elsewhere.
 fn find(shared: &Shared, path: &Path) -> Result<u64, Left> {
-    let mut directories = vec![ROOT];
-    for component in path.components() {
-        let name: &OsStr = component.as_os_str();
-        let parent = *directories.last().unwrap_or(&ROOT);
-        let below = shared.tree.path_below(parent, name)?;
-        let found = match shared.source.attributes(&below) {
-            Err(error) if error.is(libc::ENOENT) || error.is(libc::ENOTDIR) => Err(Left::Conflict),
-            found => Ok(found?),
-        };
-        match found {
-            Ok(found) => directories.push(shared.tree.looked_up(parent, name, &found)),
-            Err(left) => {
-                directories[1..]
-                    .iter()
-                    .for_each(|ino| shared.tree.forget(*ino, 1));
-                return Err(left);
-            }
-        }
+    let mut way = vec![ROOT];
+    let found = path
+        .components()
+        .try_for_each(|component| look_up(shared, &mut way, component));
+    let last = match found {
+        Ok(()) if way.len() > 1 => way.pop(),
+        _ => None,
+    };
+    // The file keeps the directories above it.
+    let passed = way.iter().skip(1);
+    passed.for_each(|directory| shared.tree.forget(*directory, 1));
+    found?;
+    last.ok_or(Left::Conflict)
+}
+
+fn look_up(shared: &Shared, way: &mut Vec<u64>, component: Component<'_>) -> Result<(), Left> {
+    let Component::Normal(name) = component else {
+        return Err(Left::Conflict);
+    };
+    let parent = *way.last().unwrap_or(&ROOT);
+    let below = shared.tree.path_below(parent, name)?;
+    let found = match shared.source.attributes(&below) {
+        Err(Error::Errno(libc::ENOENT | libc::ENOTDIR)) => return Err(Left::Conflict),
+        found => found?,
+    };
+    if !matches!(found.kind, Kind::Directory | Kind::File) {
+        return Err(Left::Conflict);
     }
-    let ino = directories.pop().unwrap_or(ROOT);
-    // The file keeps them.
-    directories
-        .iter()
-        .skip(1)
-        .for_each(|ino| shared.tree.forget(*ino, 1));
-    Ok(ino)
+    way.push(shared.tree.looked_up(parent, name, &found));
+    Ok(())
 }
 
 fn adopt(
