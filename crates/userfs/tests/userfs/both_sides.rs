@@ -14,11 +14,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::common::{
-    GROUP, Mounted, OTHER_USER, REMOTE_SETTINGS, SETTINGS, Setting, USER, assert_same,
-    each_of_user, put_shared,
-};
-use crate::script::{Random, number_of};
+use crate::common::{Mounted, REMOTE_SETTINGS, SETTINGS, Setting, assert_same, set_mode};
+use crate::script::{Random, number_of, seed_of_now};
+use crate::users::{GROUP, OTHER_USER, USER, as_user, each_of_user, put_shared};
 
 const OPERATIONS: u64 = 4_000;
 const FILES: usize = 3;
@@ -26,20 +24,6 @@ const HELD_MAX: usize = 4;
 const LENGTH_MAX: usize = 200_000;
 /// Longer than what is replaced whatever has changed, in blocks.
 const LONG: usize = 1_400_000;
-
-/// Works as somebody who is not root, in a thread of its own.
-fn as_user<T: Send>(uid: u32, gid: u32, work: impl FnOnce() -> Result<T> + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            // SAFETY: no memory is passed; it changes this thread alone.
-            unsafe { libc::setfsgid(gid) };
-            // SAFETY: no memory is passed; it changes this thread alone.
-            unsafe { libc::setfsuid(uid) };
-            work().unwrap()
-        });
-        thread.join().unwrap()
-    })
-}
 
 fn at_source<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> T {
     as_user(OTHER_USER, OTHER_USER, work)
@@ -122,7 +106,7 @@ fn name(file: usize) -> String {
 impl<'a> Run<'a> {
     fn new(mounted: &'a Mounted, seed: u64) -> Self {
         let plain = tempfile::tempdir().unwrap();
-        crate::common::set_mode(plain.path(), 0o755);
+        set_mode(plain.path(), 0o755);
         for file in 0..FILES {
             for base in [&mounted.source, plain.path()] {
                 put_shared(base, &name(file), b"first");
@@ -274,7 +258,7 @@ impl<'a> Run<'a> {
 }
 
 fn agree(settings: &[Setting]) {
-    let seed = number_of("USERFS_SEED").unwrap_or_else(crate::script::seed_of_now);
+    let seed = number_of("USERFS_SEED").unwrap_or_else(seed_of_now);
     let count = number_of("USERFS_OPERATIONS").unwrap_or(OPERATIONS) / 7;
     let brief = settings.iter().map(|setting| Setting {
         lifetime_ms: 5,

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::process::Signal;
 use tempfile::TempDir;
-use toll_sshd::{Settings, Sshd, Subsystem};
+use toll_sshd::{Settings, Sshd};
 
 use crate::watched::Control;
 
@@ -155,52 +155,6 @@ pub fn each<'a>(settings: impl IntoIterator<Item = &'a Setting>, test: impl Fn(&
             eprintln!("in {setting:?}");
             test(&mut Mounted::new(setting));
         }
-    }
-}
-
-/// Who may write files of somebody else by the group alone: Debian's `nobody`, as
-/// `sftp-server` wants a user with a name.
-pub const USER: u32 = 65_534;
-pub const OTHER_USER: u32 = 64_001;
-pub const GROUP: u32 = 64_003;
-
-/// Settings of a server that works as [`USER`].
-pub fn server_of_user(options: &str) -> Settings {
-    Settings {
-        subsystem: Subsystem::Command(format!(
-            "exec setpriv --reuid {USER} --regid {USER} --groups {GROUP} \
-             /usr/lib/openssh/sftp-server {options}"
-        )),
-        ..Settings::default()
-    }
-}
-
-/// Makes a file in a directory of a project below `base`: somebody else's, and
-/// writable for the group.
-pub fn put_shared(base: &Path, name: &str, content: &[u8]) {
-    use std::os::unix::fs::chown;
-    let directory = base.join("project");
-    fs::create_dir_all(&directory).unwrap();
-    chown(&directory, Some(OTHER_USER), Some(GROUP)).unwrap();
-    set_mode(&directory, 0o2775);
-    let file = base.join(name);
-    fs::write(&file, content).unwrap();
-    chown(&file, Some(OTHER_USER), Some(GROUP)).unwrap();
-    set_mode(&file, 0o664);
-}
-
-/// Runs a test in each setting, with a mount that works as [`USER`].
-pub fn each_of_user<'a>(
-    settings: impl IntoIterator<Item = &'a Setting>,
-    test: impl Fn(&mut Mounted),
-) {
-    for setting in settings.into_iter().filter(|setting| setting.is_possible()) {
-        let setting = Setting {
-            is_of_user: true,
-            ..setting.clone()
-        };
-        eprintln!("in {setting:?}");
-        test(&mut Mounted::with(&setting, |_| server_of_user("")));
     }
 }
 

@@ -33,4 +33,5 @@ mod script;
 mod server;
 mod slow;
 mod stress;
+mod users;
 mod watched;

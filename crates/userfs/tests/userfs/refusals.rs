@@ -11,9 +11,10 @@ use rustix::io::Errno;
 use toll_sshd::{Settings, Subsystem};
 
 use crate::common::{
-    CACHED, GROUP, Mounted, OTHER_USER, REMOTE_CACHED, REMOTE_SETTINGS, SETTINGS, Setting,
-    await_that, close, content, each, each_of_user, put_shared, watched, without_new_processes,
+    CACHED, Mounted, REMOTE_CACHED, REMOTE_SETTINGS, SETTINGS, Setting, await_that, close, content,
+    each, watched, without_new_processes,
 };
+use crate::users::{GROUP, OTHER_USER, each_of_user, put_shared};
 
 #[track_caller]
 fn assert_shared(mounted: &Mounted, name: &str, expected: &[u8]) {

@@ -15,7 +15,7 @@ use userfs::local::Local;
 use userfs::sftp;
 use userfs::source::Source;
 
-use crate::common::{GROUP, USER};
+use crate::users::{GROUP, USER};
 use crate::watched::{Control, Watched};
 
 fn variable(name: &str) -> Option<String> {
