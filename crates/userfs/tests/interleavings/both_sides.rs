@@ -145,7 +145,7 @@ fn what_an_earlier_mount_kept_is_changed_until_it_is_sent_and_an_open_does_not_d
             let mut copy = file.copy.lock().unwrap();
             copy.content = vec![7, 8];
             copy.state.adopt(Changes {
-                dirty: [0..2].into_iter().collect::<Ranges>(),
+                dirty: std::iter::once(0..2).collect::<Ranges>(),
                 size_bytes: 2,
                 mtime: None,
                 atime: None,
