@@ -175,7 +175,11 @@ impl Volume {
         self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
         let (at, has_news) = match &file.content {
-            Backend::Direct(handle) => (self.write_direct(&**handle, bytes, offset, how)?, false),
+            Backend::Direct(handle) => {
+                let written = self.write_direct(&**handle, bytes, offset, how);
+                self.shared.touch(file.ino, false);
+                (written?, false)
+            }
             Backend::Cached(cached) => {
                 let has_news = cached.follow(&mut PathTurn::begin(), how.is_append)?;
                 match how.is_append {
@@ -187,13 +191,11 @@ impl Volume {
                 }
             }
         };
-        match &file.content {
-            Backend::Direct(_) => self.shared.touch(file.ino, false),
-            Backend::Cached(cached) if cached.begin_sending() => {
-                let cached = Arc::clone(cached);
-                background::run(move || cached.send_ahead(&mut PathTurn::begin()));
-            }
-            Backend::Cached(_) => {}
+        if let Backend::Cached(cached) = &file.content
+            && cached.begin_sending()
+        {
+            let cached = Arc::clone(cached);
+            background::run(move || cached.send_ahead(&mut PathTurn::begin()));
         }
         self.shared.tree.written(file.ino, at + bytes.len() as u64);
         Ok(has_news || at != offset)

@@ -127,10 +127,12 @@ impl Volume {
             let tree = &self.shared.tree;
             !access.flags.truncate && tree.must_be_looked_up(ino, thread, size_bytes)
         };
-        match access.appender.is_some_and(is_news) {
-            true => Err(Error::Errno(libc::ESTALE)),
-            false => Ok(()),
+        if !access.appender.is_some_and(is_news) {
+            return Ok(());
         }
+        // The lookup must not find what came with an earlier listing.
+        self.shared.touch(ino, false);
+        Err(Error::Errno(libc::ESTALE))
     }
 
     /// `version` is that of the content, `shown` what the mount shows of the file.
