@@ -2,6 +2,22 @@
 # Functions of the Makefile's steps. toll reads the lines that begin with `==>`,
 # `prerequisite:`, `failed:` and `  | `.
 
+# What is kept of the environment, here and by toll. Much else that make, the shell, the
+# compiler, git, tar and xz read would make another kernel of the same inputs.
+KEPT='PATH HOME TERM TMPDIR XDG_CACHE_HOME http_proxy https_proxy ftp_proxy no_proxy HTTP_PROXY HTTPS_PROXY FTP_PROXY NO_PROXY'
+for name in $(compgen -e); do
+	# By these make gives its variables to the make that it starts.
+	[[ " $KEPT MAKEFLAGS MFLAGS MAKELEVEL " == *" $name "* ]] || unset -v "$name" || true
+done
+for name in $(compgen -A function); do
+	unset -f "$name"
+done
+export LC_ALL=C
+# Builder, host and time are in the image. They are set, so that the same sources
+# make the same bytes and no user's name is in them. A release has no `+` because
+# the cache lies in somebody's repository.
+export LOCALVERSION='' KBUILD_BUILD_USER=toll KBUILD_BUILD_HOST=toll KBUILD_BUILD_VERSION=1
+
 # A shell waits for what it runs in the foreground before it obeys a signal, and does
 # not pass it on; so long programs run in the background.
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 1' TERM INT HUP
@@ -19,6 +35,15 @@ fail() {
 prerequisite() {
 	echo "prerequisite: $*" >&2
 	exit 1
+}
+
+# name_of FILE: the name that people know, as toll wrote it, or the file's own.
+name_of() {
+	if [ -e "$1.name" ]; then
+		cat "$1.name"
+	else
+		basename "$1"
+	fi
 }
 
 # logged LOG COMMAND...: runs it with its output in the log, whose end a failure shows.
@@ -70,36 +95,42 @@ relocate() {
 # update_source LOG ORIGINAL TREE PATCH...: makes TREE what the patches make of ORIGINAL.
 # They are applied to a copy of links, where each file that they write is a new one,
 # and only files that differ are put into the tree: the others keep their times, so
-# that make compiles what the change asks for.
+# that make compiles what the change asks for. -u: patch runs other kinds by the editor ed.
 update_source() {
 	local log=$1 original=$2 tree=$3 new=$3.new patch file
 	shift 3
 	rm -rf "$new"
 	cp -al "$original" "$new"
 	for patch in "$@"; do
-		step "applying ${patch##*/}"
-		why="cannot apply $patch: " logged "$log" patch -d "$new" -p1 --forward --batch --no-backup-if-mismatch -i "$patch"
+		step "applying $(name_of "$patch")"
+		why="cannot apply $(name_of "$patch"): " logged "$log" patch -d "$new" -p1 -u --get=0 \
+			--forward --batch --no-backup-if-mismatch -i "$patch"
 	done
 	if [ ! -d "$tree" ]; then
 		mv "$new" "$tree"
 		return
 	fi
 	{
-		find "$new" -type f -links 1 -printf '%P\n'
-		find "$tree" -type f -links 1 -printf '%P\n'
+		find "$new" "$tree" -type f -links 1 -printf '%P\0'
 		# What another commit added or removed.
-		comm -3 <(cd "$new" && find . ! -type d -printf '%P\n' | sort) \
-			<(cd "$tree" && find . ! -type d -printf '%P\n' | sort) | tr -d '\t'
-	} | sort -u | while read -r file; do
-		if [ ! -e "$new/$file" ] && [ ! -L "$new/$file" ]; then
-			rm -f "$tree/$file"
-		elif ! cmp -s "$new/$file" "$tree/$file"; then
-			mkdir -p "$(dirname "$tree/$file")"
-			cp -d --preserve=mode "$new/$file" "$tree/$file.partial"
-			mv "$tree/$file.partial" "$tree/$file"
-		fi
+		find "$new" "$tree" ! -type d -printf '%P\0' | sort -z | uniq -zu
+	} | sort -zu | while IFS= read -r -d '' file; do
+		replace_file "$new" "$tree" "$file"
 	done
 	rm -rf "$new"
+}
+
+# replace_file NEW TREE FILE: makes TREE's file that of NEW, unless they are the same.
+replace_file() {
+	local from=$1/$3 to=$2/$3
+	if [ ! -L "$from" ] && { [ -d "$from" ] || [ ! -e "$from" ]; }; then
+		rm -f "$to"
+	elif [ -L "$from" ] || [ -L "$to" ] || ! cmp -s "$from" "$to"; then
+		[ -L "$to" ] || [ ! -d "$to" ] || rm -rf "$to"
+		mkdir -p "$(dirname "$to")"
+		cp -d --preserve=mode "$from" "$to.partial"
+		mv -T "$to.partial" "$to"
+	fi
 }
 
 # check_out LOG REPOSITORY COMMIT DIRECTORY: makes DIRECTORY the commit's tree. The index is
@@ -110,19 +141,22 @@ check_out() {
 	step "checking out $3"
 	mkdir -p "$4"
 	rm -f "$4.index.lock"
-	why="cannot check out $3 of $2: " logged "$1" git -c core.trustctime=false \
-		-c core.checkStat=minimal -c core.hooksPath=/dev/null -c advice.updateSparsePath=false \
+	why="cannot check out $3: " logged "$1" git -c core.trustctime=false \
+		-c core.checkStat=minimal -c core.hooksPath=/dev/null -c core.fsmonitor=false \
+		-c core.autocrlf=false -c core.attributesFile=/dev/null -c advice.updateSparsePath=false \
 		--git-dir="$2" --work-tree="$4" read-tree --reset -u "$3"
 }
 
 # lay_image DIRECTORY RELEASE IMAGE [MODULES]: as a package of a kernel lays it.
 lay_image() {
-	local config=${3%/*}/config-$2
+	local image config
+	image=$(realpath -e "$3")
+	config=${image%/*}/config-$2
 	rm -rf "$1"
 	mkdir -p "$1/boot" "$1/lib/modules"
-	cp "$3" "$1/boot/vmlinuz-$2"
-	[ -e "$config" ] || config=${4:-/nowhere}/config
-	[ -e "$config" ] || config=/dev/null
+	cp "$image" "$1/boot/vmlinuz-$2"
+	[ -f "$config" ] || config=${4:-/nowhere}/config
+	[ -f "$config" ] || config=/dev/null
 	cp "$config" "$1/boot/config-$2"
 	[ $# = 3 ] || ln -s "$4" "$1/lib/modules/$2"
 }
@@ -146,13 +180,14 @@ known_options() {
 # behind what it needs, and lists them in DIRECTORY/order. One that ends in a question
 # mark may be missing.
 copy_boot_modules() {
-	local root=$1 release=$2 directory=$3 module lines path name
+	local root=$1 release=$2 directory=$3 module lines path name modules
 	shift 3
 	rm -rf "$directory"
 	mkdir "$directory"
 	touch "$directory/order"
 	# An image without modules has all that it needs built in, or does not boot.
 	[ -e "$root/lib/modules/$release" ] || return 0
+	modules=$(realpath -e "$root/lib/modules/$release")
 	for module in "$@"; do
 		if ! lines=$(PATH=$PATH:/usr/sbin:/sbin modprobe -C /dev/null -d "$root" -S "$release" \
 			--show-depends "${module%\?}" 2>/dev/null); then
@@ -162,23 +197,43 @@ copy_boot_modules() {
 		fi
 		while read -r what path; do
 			[ "$what" = insmod ] || continue
+			# A space ends each line.
+			path=$(realpath -e "${path% }") || fail "cannot use Linux $release: ${path@Q} is missing"
+			[[ $path == "$modules"/* ]] || fail "cannot use Linux $release: modules.dep names" \
+				"${path@Q}, which is not below $modules"
 			name=${path##*/}
 			name=${name%%.ko*}
 			name=${name//-/_}.ko
 			[ ! -e "$directory/$name" ] || continue
-			case $path in
-			*.xz) xz -dc "$path" >"$directory/$name" ;;
-			*) cp "$path" "$directory/$name" ;;
-			esac
+			unpack_module "$path" "$directory/$name"
 			echo "$name" >>"$directory/order"
 		done <<<"$lines"
 	done
 }
 
+# unpack_module FILE TO: copies a module, uncompressed. A small file can unpack to much.
+unpack_module() {
+	local bytes_max=$((256 << 20)) unpack=(cat) status=0
+	case $1 in
+	*.xz) unpack=(xz -dc) ;;
+	*.gz) unpack=(gzip -dc) ;;
+	*.zst) unpack=(zstd -dcq) ;;
+	esac
+	command -v "${unpack[0]}" >/dev/null || prerequisite "cannot build: ${unpack[0]} is missing, which" \
+		"unpacks ${1@Q}; install it as root: apt-get install ${unpack[0]}"
+	"${unpack[@]}" <"$1" 2>/dev/null | head -c $((bytes_max + 1)) >"$2" || status=$?
+	[ "$(stat -c %s "$2")" -le $bytes_max ] ||
+		fail "cannot use ${1@Q}: it is over $((bytes_max >> 20)) MiB when unpacked"
+	if [ $status != 0 ] || [ "$(head -c 4 "$2" | od -An -tx1)" != ' 7f 45 4c 46' ]; then
+		fail "cannot use ${1@Q}: it is damaged, or not a module"
+	fi
+}
+
 json_list() {
-	local separator=''
+	local separator='' item
 	for item in "$@"; do
-		printf '%s"%s"' "$separator" "$item"
+		item=${item//\\/\\\\}
+		printf '%s"%s"' "$separator" "${item//\"/\\\"}"
 		separator=', '
 	done
 }

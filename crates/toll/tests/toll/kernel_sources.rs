@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{has, source_tree};
+use crate::common::{has, has_program, skip, source_tree};
 
 fn text(path: &str) -> String {
     let path = source_tree().join("kernel").join(path);
@@ -125,22 +125,19 @@ fn names_of_older_kernels_are_given_to_those_that_lack_them_alone() {
     }
 }
 
-/// Runs a line of bash with the functions of the Makefile's steps.
+/// Runs a line of bash with the functions of the Makefile's steps; `$D` is the directory.
 fn step(directory: &Path, line: &str) -> Result<String, String> {
     let output = Command::new("bash")
-        .args([
-            "-euo",
-            "pipefail",
-            "-c",
-            &format!(". scripts/functions.sh; {line}"),
-        ])
+        .args(["-euo", "pipefail", "-c"])
+        .arg(format!(". scripts/functions.sh; D=$1; {line}"))
+        .args(["step".as_ref(), directory.as_os_str()])
         .current_dir(source_tree().join("kernel"))
-        .env("D", directory)
         .output()
         .unwrap();
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout).unwrap()),
-        false => Err(String::from_utf8(output.stderr).unwrap()),
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8(output.stderr).unwrap())
     }
 }
 
@@ -221,4 +218,171 @@ fn a_tree_goes_from_any_set_of_patches_to_any_other_and_what_stays_keeps_its_tim
     bring("").unwrap();
     assert_eq!(text("new/two.c"), None);
     assert_eq!(std::fs::read(path("original/one.c")).unwrap(), b"one\n");
+}
+
+#[test]
+fn a_patch_writes_nowhere_but_into_its_tree() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::create_dir(path("original")).unwrap();
+    std::fs::write(path("original/one.c"), "one\n").unwrap();
+    std::fs::create_dir(path("outside")).unwrap();
+    let outside = path("outside/made").display().to_string();
+    let addition = |name: &str| format!("--- /dev/null\n+++ {name}\n@@ -0,0 +1 @@\n+two\n");
+    let link = format!(
+        "diff --git a/link b/link\nnew file mode 120000\n--- /dev/null\n+++ b/link\n\
+         @@ -0,0 +1 @@\n+{}\n\\ No newline at end of file\n{}",
+        path("outside").display(),
+        addition("b/link/made")
+    );
+    let editor = format!("--- a/one.c\n+++ b/one.c\n1c\nuno\n.\n!touch {outside}\n");
+    for (what, patch) in [
+        ("upwards", addition("b/../outside/made")),
+        ("upwards twice", addition("b/x/../../outside/made")),
+        ("absolute", addition(&outside)),
+        ("by a link", link),
+        ("by an editor", editor),
+    ] {
+        std::fs::write(path("patch"), patch).unwrap();
+        // Refused or without effect.
+        let _ = step(
+            directory.path(),
+            "update_source $D/log $D/original $D/tree $D/patch",
+        );
+        assert!(!path("outside/made").exists(), "{what}");
+        let _ = std::fs::remove_dir_all(path("tree"));
+    }
+}
+
+#[test]
+fn a_tree_follows_another_commit_whatever_its_names_and_kinds_of_files_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let write = |name: &str, text: &str| {
+        std::fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+        std::fs::write(path(name), text).unwrap();
+    };
+    let bring = |from: &str| {
+        let line = format!("update_source $D/log $D/{from} $D/tree");
+        step(directory.path(), &line).unwrap();
+    };
+    write("outside/kept", "kept\n");
+    write("first/kind/below", "a directory\n");
+    write("first/other", "a file\n");
+    std::os::unix::fs::symlink(path("outside"), path("first/link")).unwrap();
+    // Line by line this would be a path out of the tree.
+    write("first/x\n../outside/kept", "1\n");
+    write("first/ -n\ttab\\ ", "1\n");
+    bring("first");
+    write("second/kind", "now a file\n");
+    write("second/other/below", "now a directory\n");
+    write("second/link/kept", "now a directory\n");
+    write("second/ -n\ttab\\ ", "2\n");
+    bring("second");
+    let listed = |name: &str| {
+        let line = format!("cd $D/{name}; find . -type f -printf '%P %s\\0' | sort -z | od -c");
+        step(directory.path(), &line).unwrap()
+    };
+    assert_eq!(listed("tree"), listed("second"));
+    let kept = std::fs::read_to_string(path("outside/kept")).unwrap();
+    assert_eq!(kept, "kept\n");
+}
+
+/// Lays out a kernel's modules as a distribution does, with one that a program compressed, and
+/// copies it for guests. Gives what came out, or the error.
+fn copied_module(end: &str, compress: &str) -> Result<Vec<u8>, String> {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("one.c"), "int one;\n").unwrap();
+    let file = format!("one-two.ko{end}");
+    let lay = format!(
+        "PATH=$PATH:/usr/sbin:/sbin; cc -c -o $D/one.ko $D/one.c; m=$D/root/lib/modules/6.1; \
+         mkdir -p $m; touch $m/modules.order $m/modules.builtin; {compress} <$D/one.ko >$m/{file}; \
+         depmod -b $D/root 6.1; cat $m/modules.dep"
+    );
+    let listed = step(directory.path(), &lay).unwrap();
+    // This machine's depmod may know fewer kinds than the one that made a distribution's list.
+    let copy = if listed.is_empty() {
+        format!("mkdir $D/boot; unpack_module $D/root/lib/modules/6.1/{file} $D/boot/one_two.ko")
+    } else {
+        "copy_boot_modules $D/root 6.1 $D/boot one_two missing?; [ \"$(<$D/boot/order)\" = \
+         one_two.ko ]"
+            .to_owned()
+    };
+    step(directory.path(), &copy)?;
+    let plain = std::fs::read(directory.path().join("one.ko")).unwrap();
+    let copied = std::fs::read(directory.path().join("boot/one_two.ko")).unwrap();
+    assert!(copied == plain || !compress.ends_with("-c"), "{file}");
+    Ok(copied)
+}
+
+fn has_compressors() -> bool {
+    let programs = ["zstd", "gzip", "xz", "depmod", "modprobe"];
+    let missing = programs.into_iter().find(|program| !has_program(program));
+    if let Some(program) = missing {
+        skip(&format!("{program} is missing"));
+    }
+    missing.is_none()
+}
+
+#[test]
+fn modules_are_unpacked_however_distributions_compress_them() {
+    if !has_compressors() {
+        return;
+    }
+    for (end, compress) in [
+        ("", "cat"),
+        (".gz", "gzip -c"),
+        (".xz", "xz -c"),
+        (".zst", "zstd -q -c"),
+    ] {
+        let copied = copied_module(end, compress).unwrap_or_else(|why| panic!("{end}: {why}"));
+        assert!(copied.starts_with(b"\x7fELF"), "{end}");
+    }
+}
+
+#[test]
+fn a_module_that_is_damaged_or_unpacks_to_too_much_is_refused() {
+    if !has_compressors() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = 257_u64 << 20;
+    for (end, pack) in [
+        ("gz", "gzip -1 -c"),
+        ("xz", "xz -0 -T1 -c"),
+        ("zst", "zstd -q -1 -c"),
+    ] {
+        let line = format!(
+            "head -c {bytes} /dev/zero | {pack} >$D/m.ko.{end}; unpack_module $D/m.ko.{end} $D/m"
+        );
+        has(
+            &step(directory.path(), &line).unwrap_err(),
+            &["over 256 MiB"],
+        );
+        let line = format!(
+            "head -c 9999 /dev/urandom >$D/whole; {pack} <$D/whole >$D/packed; \
+             head -c 5000 $D/packed >$D/m.ko.{end}; unpack_module $D/m.ko.{end} $D/m"
+        );
+        has(
+            &step(directory.path(), &line).unwrap_err(),
+            &["it is damaged"],
+        );
+    }
+}
+
+#[test]
+fn a_list_of_modules_leads_to_no_file_elsewhere() {
+    if !has_compressors() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("one.c"), "int one;\n").unwrap();
+    let line = "PATH=$PATH:/usr/sbin:/sbin; m=$D/root/lib/modules/6.1; mkdir -p $m; \
+                touch $m/modules.order $m/modules.builtin; cc -c -o $D/secret $D/one.c; \
+                ln -s $D/secret $m/one.ko; depmod -b $D/root 6.1; \
+                copy_boot_modules $D/root 6.1 $D/boot one";
+    has(
+        &step(directory.path(), line).unwrap_err(),
+        &["which is not below"],
+    );
 }

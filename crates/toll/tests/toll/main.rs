@@ -40,6 +40,7 @@ mod guest_pair;
 mod guest_runs;
 mod history;
 mod hostile;
+mod hostile_kernels;
 mod kernel;
 mod kernel_ab;
 mod kernel_build;

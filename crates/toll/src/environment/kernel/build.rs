@@ -109,19 +109,23 @@ pub fn build(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Built, BuildError> {
     let place = paths::kernel_work().join("makefile");
+    check_place(&place)?;
     let directory = sources::lay_out(&place).map_err(|error| BuildError::file(&place, &error))?;
     let inputs = inputs::of(name).map_err(BuildError::failed)?;
-    let named = write_settings(name, &inputs.settings)?;
+    let cannot = |error| BuildError::file(&paths::kernel_work(), &error);
+    let laid_out = inputs.lay_out().map_err(cannot)?;
     let mut run = |target: &str, progress: Option<Progress>| {
         let cache = paths::kernels();
         let cache = cache.parent().unwrap_or(&cache);
         let mut command = make(&["-C"])?;
         command.arg(&directory).arg(target).args([
             format!("NAME={name}"),
-            format!("NAMED={}", named.display()),
             format!("JOBS={threads}"),
             format!("CACHE={}", cache.display()),
         ]);
+        if let Some(laid_out) = &laid_out {
+            command.arg(format!("INPUTS={}", laid_out.display()));
+        }
         attend(command, "", progress, on_event, interrupted)
     };
     let found = |kernel, unasked| Built {
@@ -161,17 +165,24 @@ pub fn build(
     })
 }
 
-/// Writes what the Makefile is to know of a kernel; of a built-in one nothing.
-fn write_settings(name: &str, settings: &str) -> Result<PathBuf, BuildError> {
-    let directory = paths::kernel_work().join("named");
-    let file = directory.join(format!("{name}.mk"));
-    std::fs::create_dir_all(&directory)
-        .and_then(|()| std::fs::write(&file, settings))
-        .map_err(|error| BuildError::file(&file, &error))?;
-    Ok(file)
+/// Refuses a cache whose path make would split or expand.
+fn check_place(place: &Path) -> Result<(), BuildError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-@,=~".contains(c);
+    if place
+        .to_str()
+        .is_some_and(|path| path.chars().all(is_plain))
+    {
+        return Ok(());
+    }
+    Err(BuildError::Prerequisite(format!(
+        "cannot build in {}: the kernel's build takes paths of letters, digits and any of \
+         /._+-@,=~; set XDG_CACHE_HOME to another directory",
+        place.display()
+    )))
 }
 
-/// make, told to end when this program dies, however that happens.
+/// make with nothing of the environment but what a build may use, so that the same inputs
+/// make the same bytes. It ends when this program dies, however that happens.
 fn make(arguments: &[&str]) -> Result<Command, BuildError> {
     let program = process::find("make").ok_or_else(|| {
         BuildError::Prerequisite(
@@ -186,9 +197,11 @@ fn make(arguments: &[&str]) -> Result<Command, BuildError> {
         }
         None => Command::new(program),
     };
-    // What is in these is for another make.
-    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
-        command.env_remove(name);
+    command.env_clear();
+    for name in sources::kept_environment() {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
     }
     command.args(arguments);
     Ok(command)
@@ -361,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_with_the_last_lines_of_the_log() {
+    fn a_failure_is_reported_with_the_last_lines_of_the_log() {
         let script = "echo unseen; echo 'failed: no hunk' >&2; echo '  | #1' >&2; exit 2";
         let expected = BuildError::Failed {
             message: "no hunk".into(),

@@ -135,8 +135,7 @@ pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
     entries
         .chain(below(&work.join("build")))
         .chain(below(&work.join("makefile")))
-        .chain(below(&work.join("changes")))
-        .chain(below(&work.join("named")))
+        .chain(below(&work.join("inputs")))
         .chain(sources)
         .chain(packages)
         .map(|path| {

@@ -93,9 +93,9 @@ pub fn load(name: &str) -> Result<Option<Definition>, String> {
     let path = paths::kernel_definitions().join(format!("{name}.toml"));
     let wrong = |why: &dyn std::fmt::Display| format!("cannot use {}: {why}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error))?;
-    toml::from_str(&text)
-        .map(Some)
-        .map_err(|error| wrong(&error))
+    let definition: Definition = toml::from_str(&text).map_err(|error| wrong(&error))?;
+    definition.check_form().map_err(|why| wrong(&why))?;
+    Ok(Some(definition))
 }
 
 /// Names from a kernel down to the one that all is put onto.
@@ -167,7 +167,36 @@ pub fn remove(name: &KernelName) -> Result<(), String> {
 }
 
 impl Definition {
+    /// Checks what a file can hold wrong, whoever wrote it.
+    fn check_form(&self) -> Result<(), String> {
+        let roots = [
+            self.base.is_some(),
+            self.tree.is_some(),
+            self.image.is_some(),
+        ];
+        if roots.iter().filter(|is_there| **is_there).count() != 1 {
+            return Err("it takes one of base, tree and image; define it anew".into());
+        }
+        for path in self.paths() {
+            if !path.is_absolute() || path.to_str().is_none() {
+                return Err(format!(
+                    "{path:?} is not an absolute path in UTF-8; move or rename it"
+                ));
+            }
+        }
+        let is_wrong = |revision: &str| {
+            revision.starts_with('-') || revision.is_empty() || revision.contains(char::is_control)
+        };
+        match &self.revision {
+            Some(revision) if is_wrong(revision) => Err(format!(
+                "{revision:?} is not a revision; name a commit, a tag or a branch"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn check(&self, name: &KernelName) -> Result<(), String> {
+        self.check_form()?;
         if let Some(base) = &self.base {
             let below = lineage(base.as_str())?;
             if below.iter().any(|(other, _)| other == name.as_str()) {
@@ -194,6 +223,7 @@ impl Definition {
         }
         for config in &self.configs {
             require_file(config, "a fragment of a configuration")?;
+            super::inputs::config_of(config)?;
         }
         for module in &self.modules {
             let has = |file: &str| module.join(file).is_file();
@@ -214,7 +244,7 @@ impl Definition {
         if let Some(modules) = &self.image_modules {
             require_file(&modules.join("modules.dep"), "made by depmod")?;
         }
-        self.paths().try_for_each(require_plain)
+        Ok(())
     }
 
     fn paths(&self) -> impl Iterator<Item = &Path> {
@@ -255,7 +285,7 @@ pub(super) fn patches_of(path: &Path) -> Result<Vec<PathBuf>, String> {
         .map_err(|error| format!("{}: {error}; name a patch", path.display()))?;
     let mut found: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|end| end == "patch"))
+        .filter(|path| path.extension().is_some_and(|end| end == "patch") && path.is_file())
         .collect();
     found.sort();
     match found.is_empty() {
@@ -265,24 +295,11 @@ pub(super) fn patches_of(path: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 fn require_file(path: &Path, what: &str) -> Result<(), String> {
-    match path.is_file() {
-        true => Ok(()),
-        false => Err(format!(
-            "{} is no file; it has to be {what}",
-            path.display()
-        )),
+    if path.is_file() {
+        return Ok(());
     }
-}
-
-/// Paths stand in a Makefile, which splits at spaces and expands dollars.
-fn require_plain(path: &Path) -> Result<(), String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-@,=~".contains(c);
-    match path.to_str() {
-        Some(text) if text.chars().all(is_plain) => Ok(()),
-        _ => Err(format!(
-            "{} has a character that make does not take; move it to a path of letters, digits and \
-             any of /._+-@,=~",
-            path.display()
-        )),
-    }
+    Err(format!(
+        "{} is not a file; it has to be {what}",
+        path.display()
+    ))
 }

@@ -1,8 +1,11 @@
 //! All that goes into a kernel, as it is at the moment.
+//!
+//! Names, paths and texts of others never reach make: a kernel's inputs are laid out below
+//! the cache under names that this program chooses, and the Makefile is told those.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,8 +13,15 @@ use std::sync::{Arc, Mutex};
 use hmac_sha256::Hash;
 
 use super::definition::{Definition, lineage, patches_of};
-use super::{paths, sources};
+use super::layout::{self, Content};
+use super::{fragment, paths, sources};
 use crate::environment::process::git;
+
+/// Longest patch or fragment of a configuration.
+const TEXT_BYTES_MAX: u64 = 256 << 20;
+
+/// The directory of the inputs, as the Makefile names it.
+const DIRECTORY: &str = "$(INPUTS)";
 
 /// What goes into a kernel.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,13 +30,40 @@ pub(super) struct Inputs {
     pub recipe: String,
     /// Settings for the Makefile; none for a built-in kernel.
     pub settings: String,
+    /// Files, by the names that the settings give them.
+    files: Vec<(String, Input)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Input {
+    Text(Vec<u8>),
+    Place(PathBuf),
+}
+
+impl Inputs {
+    /// Lays out what the settings name, and the settings, and returns the directory; of a
+    /// built-in kernel there is nothing.
+    pub fn lay_out(&self) -> io::Result<Option<PathBuf>> {
+        if self.settings.is_empty() {
+            return Ok(None);
+        }
+        let mut files = vec![("settings.mk", Content::Bytes(self.settings.as_bytes()))];
+        files.extend(self.files.iter().map(|(name, input)| {
+            let content = match input {
+                Input::Text(bytes) => Content::Bytes(bytes),
+                Input::Place(path) => Content::LinkTo(path),
+            };
+            (name.as_str(), content)
+        }));
+        layout::lay_out(&paths::kernel_work().join("inputs"), &files).map(Some)
+    }
 }
 
 /// What goes into the kernel of a name. The first answer holds as long as this process
 /// lives: a file that is edited meanwhile is for the next one.
 ///
 /// # Errors
-/// If there is no such kernel, or a file of it is not there any more.
+/// If there is no such kernel, or a file of it is missing or makes none.
 pub(super) fn of(name: &str) -> Result<Arc<Inputs>, String> {
     static KNOWN: Mutex<BTreeMap<String, Arc<Inputs>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(|poison| poison.into_inner());
@@ -50,58 +87,85 @@ fn find(name: &str) -> Result<Inputs, String> {
             return Ok(Inputs {
                 recipe: recipe.hash(),
                 settings: String::new(),
+                files: Vec::new(),
             });
         }
         None => {
-            settings.inherit(&root);
+            settings.inherit(&root)?;
             recipe.add_built_in(&root);
         }
-        Some(definition) => own_root(definition, &root, &mut settings, &mut recipe)?,
+        Some(definition) if definition.image.is_some() => {
+            image_root(definition, &root, &mut settings, &mut recipe)?;
+        }
+        Some(definition) => tree_root(definition, &mut settings, &mut recipe)?,
     }
     let own = lineage.iter().rev().filter_map(|(_, one)| one.as_ref());
     for definition in root_definition.iter().chain(own) {
-        for path in &definition.patches {
-            for patch in patches_of(path)? {
-                settings.add("PATCHES", &patch);
-                recipe.patch(&patch)?;
-            }
-        }
-        for config in &definition.configs {
-            settings.add("CONFIGS", config);
-            recipe.config(config)?;
-        }
-        for module in &definition.modules {
-            settings.add("TRIAL_MODULES", module);
-            for file in module_files(module)? {
-                settings.add("TRIAL_FILES", &file);
-                recipe.trial_file(&file)?;
-            }
-        }
+        add_own(definition, &mut settings, &mut recipe)?;
     }
+    let recipe = recipe.hash();
+    settings.set("RECIPE", &recipe)?;
     Ok(Inputs {
-        recipe: recipe.hash(),
+        recipe,
         settings: settings.text(),
+        files: settings.files,
     })
 }
 
-/// A kernel that is based on no other: a repository, or an image.
-fn own_root(
+/// What a definition puts onto the kernel that it is based on.
+fn add_own(
+    definition: &Definition,
+    settings: &mut Settings,
+    recipe: &mut sources::Recipe,
+) -> Result<(), String> {
+    for path in &definition.patches {
+        for patch in patches_of(path)? {
+            let content = text_of(&patch)?;
+            recipe.patch(&patch, &content);
+            settings.add("PATCHES", &patch, Input::Text(content));
+        }
+    }
+    for config in &definition.configs {
+        let content = config_of(config)?;
+        recipe.config(config, &content);
+        settings.add("CONFIGS", config, Input::Text(content));
+    }
+    for module in &definition.modules {
+        for file in module_files(module)? {
+            recipe.trial_file(&file, file_hash(&file)?);
+        }
+        settings.add("TRIAL_MODULES", module, Input::Place(module.clone()));
+    }
+    Ok(())
+}
+
+/// An image, which is based on no other kernel.
+fn image_root(
     definition: &Definition,
     root: &str,
     settings: &mut Settings,
     recipe: &mut sources::Recipe,
 ) -> Result<(), String> {
-    if let Some(image) = &definition.image {
-        settings.set("ROOT", root);
-        settings.set("RELEASE", &release_of(image)?);
-        settings.set("BOOT_MODULES", "$(BOOT_MODULES_stock)");
-        settings.add("IMAGE_FILE", image);
-        recipe.image(image)?;
-        if let Some(modules) = &definition.image_modules {
-            settings.add("IMAGE_MODULES", modules);
-        }
-        return Ok(());
+    let image = definition.image.as_ref().expect("its caller looked");
+    settings.set("ROOT", root)?;
+    settings.set("RELEASE", &release_of(image)?)?;
+    settings.own("BOOT_MODULES", "$(BOOT_MODULES_stock)".into());
+    settings.add("IMAGE_FILE", image, Input::Place(image.clone()));
+    recipe.image_file(image, file_hash(image)?);
+    if let Some(modules) = &definition.image_modules {
+        settings.add("IMAGE_MODULES", modules, Input::Place(modules.clone()));
+        let list = modules.join("modules.dep");
+        recipe.image_file(&list, file_hash(&list)?);
     }
+    Ok(())
+}
+
+/// A repository, which is based on no other kernel.
+fn tree_root(
+    definition: &Definition,
+    settings: &mut Settings,
+    recipe: &mut sources::Recipe,
+) -> Result<(), String> {
     let tree = definition.tree.as_ref();
     let tree = tree.ok_or("its definition names no base, no tree and no image")?;
     let repository = git(tree, &["rev-parse", "--absolute-git-dir"])?;
@@ -113,12 +177,12 @@ fn own_root(
     let epoch = git(tree, &["show", "--no-patch", "--format=%ct", &commit])?;
     // One build tree for a repository, however many of its commits have a name.
     let root = format!("git-{}", sources::short_hash(repository.as_bytes()));
-    settings.set("ROOT", &root);
-    settings.set("GIT", &repository);
-    settings.set("REVISION", &commit);
-    settings.set("EPOCH", &epoch);
-    settings.set("OBJECTS", "$(OBJECTS_toll)");
-    settings.set("CONFIGS", "$(CONFIGS_toll)");
+    settings.set("ROOT", &root)?;
+    settings.set("REVISION", &commit)?;
+    settings.set("EPOCH", &epoch)?;
+    settings.own("OBJECTS", "$(OBJECTS_toll)".into());
+    settings.own("CONFIGS", "$(CONFIGS_toll)".into());
+    settings.add("GIT", Path::new("git"), Input::Place(repository.into()));
     recipe.revision = commit;
     recipe.add_configs("toll");
     recipe.add_modules();
@@ -128,22 +192,39 @@ fn own_root(
             &["diff", "--no-renames", "--no-ext-diff", "--binary", "HEAD"],
         )?;
         if !changes.is_empty() {
-            let file = keep_changes(&root, &changes).map_err(|error| error.to_string())?;
-            settings.add("PATCHES", &file);
-            recipe.patch(&file)?;
+            let name = Path::new("what is not committed");
+            let changes = format!("{changes}\n").into_bytes();
+            recipe.patch(name, &changes);
+            settings.add("PATCHES", name, Input::Text(changes));
         }
     }
     Ok(())
 }
 
-/// Changes that are not committed become a patch, named by its content.
-fn keep_changes(root: &str, changes: &str) -> io::Result<PathBuf> {
-    let directory = paths::kernel_work().join("changes");
-    std::fs::create_dir_all(&directory)?;
-    let hash = sources::short_hash(changes.as_bytes());
-    let file = directory.join(format!("{root}-{hash}.patch"));
-    std::fs::write(&file, format!("{changes}\n"))?;
-    Ok(file)
+/// The content of a fragment of a configuration.
+///
+/// # Errors
+/// If it cannot be read, or has a line that sets nothing or more than an option.
+pub(super) fn config_of(path: &Path) -> Result<Vec<u8>, String> {
+    let content = text_of(path)?;
+    fragment::check(&content).map_err(|why| format!("{}: {why}", path.display()))?;
+    Ok(content)
+}
+
+/// The content of a patch or fragment.
+fn text_of(path: &Path) -> Result<Vec<u8>, String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let mut content = Vec::new();
+    let anew = "define it anew with toll kernel add";
+    let file = std::fs::File::open(path).map_err(|error| cannot(&format!("{error}; {anew}")))?;
+    let read = file.take(TEXT_BYTES_MAX + 1).read_to_end(&mut content);
+    let length = read.map_err(|error| cannot(&error))?;
+    if length as u64 > TEXT_BYTES_MAX {
+        return Err(cannot(
+            &"it is larger than 256 MiB; name a patch or fragment",
+        ));
+    }
+    Ok(content)
 }
 
 /// Sources of a module, whatever was built beside them left out.
@@ -170,7 +251,12 @@ fn module_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// The release of an image (Documentation/arch/x86/boot.rst, `kernel_version`).
 pub(super) fn release_of(image: &Path) -> Result<String, String> {
-    let wrong = |why: &str| format!("{} is no image of Linux for x86: {why}", image.display());
+    let wrong = |why: &str| {
+        format!(
+            "{} is not an image of Linux for x86: {why}",
+            image.display()
+        )
+    };
     let read = |offset: u64, bytes: &mut [u8]| {
         let file = std::fs::File::open(image)?;
         file.read_exact_at(bytes, offset)
@@ -187,16 +273,29 @@ pub(super) fn release_of(image: &Path) -> Result<String, String> {
         .map_err(|error| wrong(&error.to_string()))?;
     let text = String::from_utf8_lossy(&text).into_owned();
     let release = text.split([' ', '\0']).next().unwrap_or_default();
-    match release.is_empty() {
-        true => Err(wrong("it does not tell its release")),
-        false => Ok(release.to_owned()),
+    if release.is_empty() {
+        return Err(wrong("it does not name its release"));
     }
+    check_word(release).map_err(|why| wrong(&format!("its release {why}")))?;
+    Ok(release.to_owned())
 }
 
-/// Variables of the Makefile, each of a name.
+/// Refuses what make, a shell or a path would take for more than a word.
+fn check_word(word: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+~-".contains(c);
+    if word.chars().all(is_plain) && !word.is_empty() && !word.starts_with(['-', '.']) {
+        return Ok(());
+    }
+    Err(format!(
+        "{word:?} is not a word of letters, digits and any of ._+~-"
+    ))
+}
+
+/// Variables of the Makefile, each of a name, and the files that they name.
 struct Settings {
     name: String,
     values: BTreeMap<&'static str, Vec<String>>,
+    files: Vec<(String, Input)>,
 }
 
 impl Settings {
@@ -204,20 +303,37 @@ impl Settings {
         Self {
             name: name.to_owned(),
             values: BTreeMap::new(),
+            files: Vec::new(),
         }
     }
 
-    fn set(&mut self, variable: &'static str, value: &str) {
-        self.values.insert(variable, vec![value.to_owned()]);
+    /// Sets a variable to a word, which may come from anywhere.
+    fn set(&mut self, variable: &'static str, word: &str) -> Result<(), String> {
+        check_word(word)?;
+        self.own(variable, word.to_owned());
+        Ok(())
     }
 
-    fn add(&mut self, variable: &'static str, path: &Path) {
+    /// Sets a variable to a text in make's language that this program wrote.
+    fn own(&mut self, variable: &'static str, text: String) {
+        self.values.insert(variable, vec![text]);
+    }
+
+    /// Adds a file under a name of our own. Beside it is the name that people know.
+    fn add(&mut self, variable: &'static str, path: &Path, input: Input) {
+        let number = self.files.len();
+        let place = format!("{number:04}");
         let values = self.values.entry(variable).or_default();
-        values.push(path.display().to_string());
+        values.push(format!("{DIRECTORY}/{place}"));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.replace(char::is_control, "?");
+        self.files
+            .push((format!("{place}.name"), Input::Text(name.into_bytes())));
+        self.files.push((place, input));
     }
 
     /// Takes what a built-in kernel has.
-    fn inherit(&mut self, base: &str) {
+    fn inherit(&mut self, base: &str) -> Result<(), String> {
         for variable in [
             "SOURCE",
             "PATCHES",
@@ -227,9 +343,9 @@ impl Settings {
             "HEADERS",
             "BOOT_MODULES",
         ] {
-            self.set(variable, &format!("$({variable}_{base})"));
+            self.own(variable, format!("$({variable}_{base})"));
         }
-        self.set("ROOT", base);
+        self.set("ROOT", base)
     }
 
     fn text(&self) -> String {

@@ -6,7 +6,9 @@
 mod build;
 mod cache;
 mod definition;
+mod fragment;
 mod inputs;
+mod layout;
 mod sources;
 
 use std::path::{Path, PathBuf};

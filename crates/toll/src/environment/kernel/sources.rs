@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hmac_sha256::Hash;
 
-use super::inputs::file_hash;
+use super::layout::{self, Content};
 
 /// Files by their path below `kernel/`, in the order of the paths.
 type Files = &'static [(&'static str, &'static [u8])];
@@ -15,13 +15,24 @@ type Files = &'static [(&'static str, &'static [u8])];
 const FILES: Files = include!(concat!(env!("OUT_DIR"), "/kernel_files.rs"));
 
 pub(super) fn makefile() -> &'static str {
-    let file = FILES.iter().find(|(path, _)| *path == "Makefile");
-    let text = file.and_then(|(_, content)| std::str::from_utf8(content).ok());
-    text.expect("the program carries kernel/Makefile")
+    text_of("Makefile")
 }
 
-/// What the hash of a kernel is made of, as the target `recipe` of the Makefile has it:
-/// configurations, patches, modules, in this order.
+fn text_of(path: &str) -> &'static str {
+    let file = FILES.iter().find(|(known, _)| *known == path);
+    let text = file.and_then(|(_, content)| std::str::from_utf8(content).ok());
+    text.expect("the program carries the file")
+}
+
+/// Variables of the environment that a build keeps, as its scripts have them.
+pub(super) fn kept_environment() -> impl Iterator<Item = &'static str> {
+    let mut lines = text_of("scripts/functions.sh").lines();
+    let names = lines.find_map(|line| line.strip_prefix("KEPT='")?.strip_suffix('\''));
+    names.expect("the script names them").split(' ')
+}
+
+/// What the hash of a kernel is made of: configurations, patches, modules, in this order. The
+/// target `recipe` of the Makefile computes the same for a built-in kernel.
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     /// A commit, of a kernel from a repository.
@@ -61,20 +72,20 @@ impl Recipe {
         });
     }
 
-    pub fn config(&mut self, path: &Path) -> Result<(), String> {
-        add(&mut self.configs, path)
+    pub fn config(&mut self, path: &Path, content: &[u8]) {
+        add(&mut self.configs, path, Hash::hash(content));
     }
 
-    pub fn patch(&mut self, path: &Path) -> Result<(), String> {
-        add(&mut self.patches, path)
+    pub fn patch(&mut self, name: &Path, content: &[u8]) {
+        add(&mut self.patches, name, Hash::hash(content));
     }
 
-    pub fn trial_file(&mut self, path: &Path) -> Result<(), String> {
-        add(&mut self.trial_files, path)
+    pub fn trial_file(&mut self, path: &Path, hash: [u8; 32]) {
+        add(&mut self.trial_files, path, hash);
     }
 
-    pub fn image(&mut self, path: &Path) -> Result<(), String> {
-        add(&mut self.image, path)
+    pub fn image_file(&mut self, path: &Path, hash: [u8; 32]) {
+        add(&mut self.image, path, hash);
     }
 
     pub fn hash(&self) -> String {
@@ -103,10 +114,10 @@ fn add_own(lines: &mut String, is_it: impl Fn(&str) -> bool) {
     }
 }
 
-fn add(lines: &mut String, path: &Path) -> Result<(), String> {
-    let hash = hex(&file_hash(path)?);
-    writeln!(lines, "{hash}  {}", path.display()).expect("a string grows");
-    Ok(())
+/// A line of a user's file. The path is escaped, since a line break in it would make two
+/// lists of files look the same.
+fn add(lines: &mut String, path: &Path, hash: [u8; 32]) {
+    writeln!(lines, "{}  {path:?}", hex(&hash)).expect("a string grows");
 }
 
 /// Enough of a hash to tell things apart, in hexadecimal.
@@ -114,33 +125,16 @@ pub(super) fn short_hash(bytes: &[u8]) -> String {
     hex(&Hash::hash(bytes)[..8])
 }
 
-/// Lays out all files below a directory, with a name of their content, and gives
-/// that directory. It gets its name when it is whole.
+/// Lays out the files of `kernel/` below a directory.
 pub(super) fn lay_out(place: &Path) -> io::Result<PathBuf> {
-    let mut digest = Hash::new();
-    for (path, content) in FILES {
-        digest.update(Hash::hash(path.as_bytes()));
-        digest.update(Hash::hash(content));
-    }
-    let directory = place.join(hex(&digest.finalize()[..8]));
-    if directory.is_dir() {
-        return Ok(directory);
-    }
-    let partial = place.join(format!("partial-{}", std::process::id()));
-    for (path, content) in FILES {
-        let file = partial.join(path);
-        std::fs::create_dir_all(file.parent().unwrap_or(&partial))?;
-        std::fs::write(&file, content)?;
-    }
-    match std::fs::rename(&partial, &directory) {
-        // Another process was faster.
-        Err(_) if directory.is_dir() => std::fs::remove_dir_all(&partial)?,
-        renamed => renamed?,
-    }
-    Ok(directory)
+    let files = FILES.iter();
+    let files: Vec<_> = files
+        .map(|(path, content)| (*path, Content::Bytes(content)))
+        .collect();
+    layout::lay_out(place, &files)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
