@@ -2,6 +2,7 @@
 
 mod comparison;
 mod iteration;
+mod linking;
 mod programs;
 mod symbols;
 
@@ -12,6 +13,7 @@ use serde::Serialize;
 pub(crate) use comparison::explaining;
 pub use comparison::{CountComparison, Difference, DifferingFunction, comparisons};
 pub use iteration::{PROGRAMS, functions_in_the_middle};
+pub use linking::Linking;
 pub use programs::Programs;
 pub use symbols::Symbols;
 

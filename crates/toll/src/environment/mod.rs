@@ -18,6 +18,7 @@ pub mod history;
 mod inspect;
 pub mod interfaces;
 pub mod kernel;
+mod libraries;
 mod memory;
 mod memory_limit;
 pub mod notes;

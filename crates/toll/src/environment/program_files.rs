@@ -1,21 +1,21 @@
 //! The files that a program needs in a guest that has none.
+//!
+//! Files are read and never executed: whose program is counted is not asked here.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::libraries::Libraries;
 use super::process;
-use crate::count::Programs;
+use crate::count::{Linking, Programs};
 
 /// How deep the directories of a tree may lie in each other.
 const TREE_DEPTH_MAX: u32 = 64;
 
 /// Files to copy, by their paths in the guest.
 pub type ProgramFiles = BTreeMap<PathBuf, PathBuf>;
-
-/// Which libraries are where, by the dynamic linker's own list (ldconfig(8)).
-const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 
 /// How deep scripts may name each other as interpreters (execve(2)).
 const INTERPRETERS_MAX: u32 = 4;
@@ -49,7 +49,7 @@ pub fn add_copied(
         if !host.is_file() {
             let shown = host.display();
             return Err(format!(
-                "cannot copy {shown}: it is no regular file; a directory is for --tree"
+                "cannot copy {shown}: it is not a regular file; a directory is for --tree"
             ));
         }
         files.insert(guest, host);
@@ -135,6 +135,10 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
     if files.insert(path.to_owned(), path.to_owned()).is_some() {
         return Ok(());
     }
+    // A device or pipe may have no end.
+    if !path.is_file() {
+        return Err(cannot(&"it is not a regular file"));
+    }
     let content = std::fs::read(path).map_err(|error| cannot(&error))?;
     if let Some(rest) = content.strip_prefix(b"#!") {
         let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -146,8 +150,11 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
         let depth = depth
             .checked_sub(1)
             .ok_or_else(|| cannot(&"its interpreters do not end"))?;
-        add(Path::new(interpreter), files, depth)?;
-        if let (true, Some(program)) = (interpreter.ends_with("/env"), words.next()) {
+        let absolute = std::path::absolute(interpreter).map_err(|error| cannot(&error))?;
+        add(&absolute, files, depth)?;
+        // Options and assignments come first (env(1)).
+        let program = words.find(|word| !word.starts_with('-') && !word.contains('='));
+        if let (true, Some(program)) = (interpreter.ends_with("/env"), program) {
             add_program(program, files)?;
         }
         return Ok(());
@@ -155,70 +162,11 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
     if !content.starts_with(b"\x7fELF") {
         return Err(cannot(&"it is neither an ELF program nor a script"));
     }
-    let Some(linker) = interpreter(&content) else {
+    let linking = Linking::read(&content).map_err(|why| cannot(&why))?;
+    if linking.interpreter.is_none() {
         return Ok(());
-    };
-    let list = process::run(&linker, &["--list".as_ref(), path.as_os_str()]);
-    for library in libraries(&list.map_err(|why| cannot(&why))?) {
-        let library =
-            library.map_err(|name| cannot(&format!("{name} is not found; install it")))?;
-        files.insert(library.clone(), library);
     }
-    let linker = PathBuf::from(linker);
-    files.insert(linker.clone(), linker);
-    if Path::new(LIBRARY_CACHE).is_file() {
-        files.insert(LIBRARY_CACHE.into(), LIBRARY_CACHE.into());
-    }
+    let libraries = Libraries::of(path, linking).map_err(|why| cannot(&why))?;
+    files.extend(libraries);
     Ok(())
-}
-
-/// The program's interpreter: the content of the segment `PT_INTERP` of a 64-bit
-/// little-endian file (elf(5)).
-fn interpreter(elf: &[u8]) -> Option<String> {
-    const PT_INTERP: usize = 3;
-    let number = |at: usize, bytes: usize| -> Option<usize> {
-        let bytes = elf.get(at..at.checked_add(bytes)?)?.iter().rev();
-        Some(bytes.fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
-    };
-    let (table, entry, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
-    let header = (0..count)
-        .map(|index| table.saturating_add(index * entry))
-        .find(|at| number(*at, 4) == Some(PT_INTERP))?;
-    let (offset, length) = (number(header + 8, 8)?, number(header + 32, 8)?);
-    let path = elf.get(offset..offset.checked_add(length)?)?;
-    let path = path.strip_suffix(b"\0").unwrap_or(path);
-    Some(String::from_utf8_lossy(path).into_owned())
-}
-
-/// The libraries in the list of ld.so(8), or the names of those that are missing.
-fn libraries(list: &str) -> impl Iterator<Item = Result<PathBuf, String>> {
-    list.lines().filter_map(|line| {
-        let (name, path) = line.trim().split_once(" => ")?;
-        match path.starts_with('/') {
-            true => Some(Ok(path.split(" (0x").next()?.into())),
-            false => Some(Err(name.to_owned())),
-        }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn libraries_are_read_from_the_linkers_list() {
-        let list = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/a b/libc.so.6 (0x00007f)\n\
-                    \tlibx.so => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
-        let found: Vec<_> = libraries(list).collect();
-        assert_eq!(
-            found,
-            [Ok("/lib/a b/libc.so.6".into()), Err("libx.so".into())]
-        );
-    }
-
-    #[test]
-    fn a_damaged_program_has_no_interpreter() {
-        assert_eq!(interpreter(b"\x7fELF"), None);
-        assert_eq!(interpreter(&[0xff; 200]), None);
-    }
 }

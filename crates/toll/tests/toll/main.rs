@@ -61,6 +61,7 @@ mod page;
 mod pressure;
 mod prices;
 mod processes;
+mod program_files;
 mod report_parts;
 mod resume;
 mod selftest;

@@ -1,0 +1,158 @@
+//! What an ELF program asks of the dynamic linker.
+
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, FileHeader32, FileHeader64, PT_INTERP};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind};
+
+/// Longest path or name that is read.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// Most libraries that one file may need.
+const NEEDED_MAX: usize = 1024;
+
+/// The interpreter and libraries that an ELF file names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Linking {
+    /// Kind of addresses and machine: the linker passes over libraries of another kind.
+    pub kind: (bool, u16),
+    /// The dynamic linker (`PT_INTERP`).
+    pub interpreter: Option<String>,
+    /// Names of libraries (`DT_NEEDED`).
+    pub needed: Vec<String>,
+    /// Directories for its own libraries and for those that these need (`DT_RPATH`).
+    pub rpath: Vec<String>,
+    /// Directories for its own libraries (`DT_RUNPATH`), which replace `rpath`.
+    pub runpath: Vec<String>,
+}
+
+impl Linking {
+    /// Reads the tables of an ELF file.
+    ///
+    /// # Errors
+    /// If it is not an ELF file, or damaged.
+    pub fn read(content: &[u8]) -> Result<Self, String> {
+        match FileKind::parse(content) {
+            Ok(FileKind::Elf64) => Self::read_as::<FileHeader64<Endianness>>(content, true),
+            Ok(FileKind::Elf32) => Self::read_as::<FileHeader32<Endianness>>(content, false),
+            _ => Err("it is not an ELF program".into()),
+        }
+    }
+
+    fn read_as<Elf: FileHeader<Endian = Endianness>>(
+        content: &[u8],
+        is_64_bit: bool,
+    ) -> Result<Self, String> {
+        let damaged = |error: object::Error| format!("it is damaged: {error}");
+        let header = Elf::parse(content).map_err(damaged)?;
+        let endian = header.endian().map_err(damaged)?;
+        let mut linking = Self {
+            kind: (is_64_bit, header.e_machine(endian)),
+            ..Self::default()
+        };
+        let segments = header.program_headers(endian, content).map_err(damaged)?;
+        for segment in segments {
+            if segment.p_type(endian) == PT_INTERP {
+                let path = segment.data(endian, content).ok();
+                let path = path.and_then(|path| text(path.split(|byte| *byte == 0).next()?));
+                linking.interpreter =
+                    Some(path.ok_or("it is damaged: its interpreter has no name")?);
+            }
+            let Some(entries) = segment.dynamic(endian, content).map_err(damaged)? else {
+                continue;
+            };
+            let strings = strings::<Elf>(endian, content, segments, entries);
+            let strings = strings.ok_or("it is damaged: its dynamic section has no names")?;
+            linking.add_entries::<Elf>(endian, entries, strings)?;
+        }
+        Ok(linking)
+    }
+
+    fn add_entries<Elf: FileHeader<Endian = Endianness>>(
+        &mut self,
+        endian: Endianness,
+        entries: &[Elf::Dyn],
+        strings: &[u8],
+    ) -> Result<(), String> {
+        for entry in entries {
+            let tag: i64 = entry.d_tag(endian).into();
+            if ![DT_NEEDED, DT_RPATH, DT_RUNPATH].contains(&tag) {
+                continue;
+            }
+            let value = usize::try_from(entry.d_val(endian).into()).ok();
+            let named =
+                value.and_then(|at| text(strings.get(at..)?.split(|byte| *byte == 0).next()?));
+            let named = named.ok_or("it is damaged: a library has no name")?;
+            let directories = || named.split(':').map(str::to_owned);
+            match tag {
+                DT_NEEDED => self.needed.push(named),
+                DT_RPATH => self.rpath.extend(directories()),
+                _ => self.runpath.extend(directories()),
+            }
+        }
+        if self.needed.len() > NEEDED_MAX {
+            return Err(format!("it needs more than {NEEDED_MAX} libraries"));
+        }
+        if !self.runpath.is_empty() {
+            self.rpath.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The names that a dynamic section refers to, from where the linker would map them.
+fn strings<'data, Elf: FileHeader<Endian = Endianness>>(
+    endian: Endianness,
+    content: &'data [u8],
+    segments: &[Elf::ProgramHeader],
+    entries: &[Elf::Dyn],
+) -> Option<&'data [u8]> {
+    let value = |tag: i64| -> Option<u64> {
+        let found = entries
+            .iter()
+            .find(|entry| entry.d_tag(endian).into() == tag);
+        Some(found?.d_val(endian).into())
+    };
+    let address = value(object::elf::DT_STRTAB)?;
+    let length = value(object::elf::DT_STRSZ)?;
+    segments
+        .iter()
+        .find_map(|one| one.data_range(endian, content, address, length).ok()?)
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    (!text.is_empty() && text.len() <= TEXT_BYTES_MAX).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_test_names_its_own_linking_or_none() {
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        let linking = Linking::read(&own).unwrap();
+        assert!(linking.kind.0);
+        assert_eq!(linking.interpreter.is_some(), !linking.needed.is_empty());
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_or_names_nothing() {
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        assert!(Linking::read(b"#!/bin/sh\n").is_err());
+        assert!(Linking::read(&own[..40]).is_err());
+        let mut state = 1_u64;
+        for _ in 0..2000 {
+            let mut damaged = own[..4096.min(own.len())].to_vec();
+            for _ in 0..8 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let at = (state >> 33) as usize % damaged.len();
+                damaged[at] = (state >> 20) as u8;
+            }
+            // Neither a panic nor much memory.
+            let _ = Linking::read(&damaged);
+        }
+    }
+}
