@@ -11,6 +11,9 @@
  * that faults is counted each time that it is begun, and what a block has
  * behind it is not.
  *
+ * The guest decides how many blocks there are, and how often it counts. So both
+ * have limits, and a guest that exceeds one ends with QEMU and a message.
+ *
  * Debian's QEMU comes without a header, so what is used of its interface is
  * declared here (include/qemu/qemu-plugin.h of QEMU). QEMU up to 8.2 adds to
  * any place in memory; from 9.0 on only to a scoreboard.
@@ -21,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define WEAK __attribute__((weak))
@@ -104,7 +108,8 @@ struct block {
 };
 
 #define CHUNK_BLOCKS 4096
-#define CHUNKS_MAX 4096
+/* 4 million blocks: 128 MiB, and as much again for their counters and table. */
+#define CHUNKS_MAX 1024
 
 /* Blocks with their counters, which QEMU's code points to: neither moves. */
 struct chunk {
@@ -119,6 +124,8 @@ static uint32_t blocks_used;
 static uint32_t *table;
 static uint32_t table_length;
 static FILE *output;
+/* Longest that the file may become, which its reader empties. */
+static uint64_t output_bytes_max;
 static bool is_counting;
 
 static void fail(const char *what)
@@ -198,7 +205,7 @@ static void add_chunk(void)
 	size_t bytes = CHUNK_BLOCKS * sizeof(struct counters);
 
 	if (index == CHUNKS_MAX)
-		fail("more than 16 million blocks");
+		fail("the guest executed more than 4 million blocks");
 	chunks[index] = allocate(sizeof(struct chunk));
 	if (qemu_plugin_scoreboard_new)
 		chunks[index]->score = qemu_plugin_scoreboard_new(bytes);
@@ -256,6 +263,7 @@ static void begin(unsigned int cpu, void *data)
 static void end(unsigned int cpu, void *data)
 {
 	struct record_head head = { { 'T', 'O', 'L', 'L', 'C', 'N', 'T', '1' }, 0 };
+	struct stat file;
 
 	(void)cpu;
 	(void)data;
@@ -264,6 +272,11 @@ static void end(unsigned int cpu, void *data)
 	is_counting = false;
 	for (uint32_t number = 0; number < blocks_used; number++)
 		head.entries += counters_of(number)->instructions != 0;
+	if (fstat(fileno(output), &file))
+		fail("cannot look at the file of what was counted");
+	if (file.st_size + sizeof(head) +
+		    head.entries * sizeof(struct record_entry) > output_bytes_max)
+		fail("the guest counted more regions than the file may hold");
 	fwrite(&head, sizeof(head), 1, output);
 	for (uint32_t number = 0; number < blocks_used; number++) {
 		const struct block *block = block_of(number);
@@ -347,10 +360,12 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info
 			       int argc, char **argv)
 {
 	(void)info;
-	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
-		fprintf(stderr, "count_blocks: expected out=FILE\n");
+	if (argc != 2 || strncmp(argv[0], "out=", 4) ||
+	    strncmp(argv[1], "limit=", 6)) {
+		fprintf(stderr, "count_blocks: expected out=FILE,limit=BYTES\n");
 		return -1;
 	}
+	output_bytes_max = strtoull(argv[1] + 6, NULL, 10);
 	output = fopen(argv[0] + 4, "ab");
 	if (!output) {
 		perror("count_blocks: cannot open the file");

@@ -215,7 +215,7 @@ impl Chain {
         };
         let deadline = Instant::now() + PATIENCE;
         let input = Input::From(std::os::fd::AsFd::as_fd(&reader));
-        let ended = guest.run(&command, input, &mut on_output, &|| {
+        let ended = guest.run(&command, input, None, &mut on_output, &|| {
             Instant::now() > deadline
         });
         is_over.store(true, Ordering::Relaxed);
@@ -332,6 +332,7 @@ fn dump(guest: &mut Guest) -> Dump {
     let ended = guest.run(
         &command,
         Input::None,
+        None,
         &mut |stream, piece| match stream {
             Stream::Output => bytes.extend_from_slice(piece),
             Stream::Error => said.extend_from_slice(piece),

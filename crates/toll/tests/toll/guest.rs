@@ -1,6 +1,7 @@
 //! Guests: trials in them, their ends, and `toll guest`.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use toll::environment::guest::{
     Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, guest_obstacle,
@@ -14,7 +15,7 @@ use toll_wire::{
     OutputPolicy, Request, ShellChoice, Sink, Source, TrialData, Workload,
 };
 
-use crate::common::{has, probe, skip};
+use crate::common::{has, is_root, probe, skip};
 
 /// A kernel to boot, if guests can be had here.
 pub fn kernel(name: &str) -> Option<Kernel> {
@@ -278,6 +279,149 @@ fn a_guest_that_hangs_is_given_up() {
     assert!(message.contains("does not answer"), "{message}");
     assert!(!guest.is_alive());
     assert!(!Path::new(&format!("/proc/{process}")).exists());
+}
+
+/// A line of what the kernel says of a process.
+fn status_of(process: u32, member: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(member));
+    line.unwrap_or_default().trim().replace('\t', " ")
+}
+
+#[test]
+fn the_process_of_a_guest_is_confined() {
+    let Some(kernel) = kernel("toll") else {
+        return;
+    };
+    let setting = setting(kernel);
+    let mut guest = setting.booted();
+    let process = guest.process_id();
+    let of = |member: &str| status_of(process, member);
+    assert_eq!(
+        (of("NoNewPrivs:"), of("Seccomp:")),
+        ("1".into(), "2".into())
+    );
+    if !is_root() {
+        skip("only root can give a guest's process another user");
+        return;
+    }
+    let users = of("Uid:");
+    let user: u32 = users.split(' ').next().unwrap().parse().unwrap();
+    assert!((61_184..65_520).contains(&user), "{users}");
+    assert_eq!(users, format!("{user} {user} {user} {user}"));
+    assert_eq!(of("Gid:"), users);
+    assert_eq!(
+        (of("Groups:").as_str(), of("CapEff:").as_str()),
+        ("", "0000000000000000")
+    );
+    // It can write its disk, and make nothing beside it.
+    let disk = setting.directory.path().join("disk");
+    let directory = std::fs::metadata(&disk).unwrap();
+    assert_eq!((directory.uid(), directory.mode() & 0o777), (0, 0o710));
+    let image = std::fs::metadata(disk.join("work.img")).unwrap();
+    assert_eq!((image.uid(), image.mode() & 0o777), (user, 0o600));
+    completed(guest.trial(
+        &shell("echo kept >/work/file && sync && cat /work/file"),
+        NEVER,
+    ));
+    guest.end();
+}
+
+/// A program for the place of a guest's init, which does to its host what it can.
+fn hostile_init(directory: &Path, source: &str) -> Option<PathBuf> {
+    let (file, program) = (directory.join("init.c"), directory.join("init"));
+    std::fs::write(&file, source).unwrap();
+    let status = std::process::Command::new("cc")
+        .args(["-static", "-O1", "-o"])
+        .arg(&program)
+        .arg(&file)
+        .status();
+    if !status.is_ok_and(|status| status.success()) {
+        skip("no static program can be compiled here");
+        return None;
+    }
+    Some(program)
+}
+
+/// Opens the ports by the names that virtio gives them, since there is nobody to make links.
+const PORTS: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char noise[65536];
+static int port(int number)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/dev/vport0p%d", number);
+    return open(path, O_RDWR);
+}
+static void begin(void)
+{
+    mkdir("/dev", 0755);
+    mount("dev", "/dev", "devtmpfs", 0, "");
+    memset(noise, 'x', sizeof(noise));
+}
+"#;
+
+/// Memory of this process, all tests of it together.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * rustix::param::page_size() as u64
+}
+
+#[test]
+fn a_hostile_init_that_floods_every_port_ends_with_an_error_and_little_memory() {
+    let Some(kernel) = kernel("toll") else {
+        return;
+    };
+    let mut setting = setting(kernel);
+    let flood = format!(
+        "{PORTS} int main(void) {{ begin(); for (int n = 1; n <= 3; n++) if (!fork()) {{ int p = \
+         port(n); for (;;) write(p, noise, sizeof(noise)); }} for (;;) write(1, noise, 4096); }}"
+    );
+    let Some(init) = hostile_init(setting.directory.path(), &flood) else {
+        return;
+    };
+    setting.spec.probe = init;
+    setting.spec.command_line = "loglevel=0".into();
+    let before = resident_bytes();
+    let message = setting.fails_to_boot();
+    has(&message, &["it said too much"]);
+    assert!(message.len() < 4 << 20, "{}", message.len());
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 512 << 20, "{grown}");
+}
+
+#[test]
+fn a_hostile_init_that_counts_without_an_end_is_stopped_by_a_limit() {
+    let Some(kernel) = kernel("toll") else {
+        return;
+    };
+    let mut setting = setting(kernel);
+    // Much code that is carried out between the marks, again and again.
+    let code = (0..20_000).map(|n| format!("a: if (v == {n}) w++;").replace("a:", ""));
+    let code: String = code.collect();
+    let count = format!(
+        "{PORTS} static volatile int v, w; __attribute__((noinline)) static void much(void) {{ {code} }} \
+         int main(void) {{ begin(); for (;;) {{ \
+         __asm__ volatile(\".byte 0x0f,0x1f,0x80,'T','O','L','b'\" ::: \"memory\"); much(); \
+         __asm__ volatile(\".byte 0x0f,0x1f,0x80,'T','O','L','e'\" ::: \"memory\"); }} }}"
+    );
+    let Some(init) = hostile_init(setting.directory.path(), &count) else {
+        return;
+    };
+    setting.spec.probe = init;
+    setting.spec.accelerator = AcceleratorChoice::Only(Accelerator::Icount);
+    setting.spec.counts_functions = true;
+    let message = setting.fails_to_boot();
+    has(&message, &["counted more regions than the file may hold"]);
+    let counts = setting.directory.path().join("disk/counts");
+    assert!(std::fs::metadata(counts).unwrap().len() <= 256 << 20);
 }
 
 #[test]

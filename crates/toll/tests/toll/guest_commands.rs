@@ -66,6 +66,26 @@ fn a_command_in_a_guest_has_its_output_and_its_status() {
 }
 
 #[test]
+fn a_command_that_stops_its_guest_or_takes_too_long_is_an_error() {
+    if kernel("toll").is_none() {
+        return;
+    }
+    let bench = bench();
+    for halt in ["poweroff", "halt"] {
+        let ran = in_guest(&bench, &[], &[halt, "-f"]);
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        has(&ran.stderr, &["the guest stopped before the command ended"]);
+    }
+    let ran = in_guest(&bench, &[], &["reboot", "-f"]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    has(&ran.stderr, &["the guest died"]);
+    let ran = in_guest(&bench, &["--timeout", "1s"], &["sleep", "1000"]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    has(&ran.stderr, &["it took over 1 s", "--timeout"]);
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn a_guest_has_the_system_call_that_counts_primes() {
     if kernel("toll").is_none() {
         return;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
@@ -16,7 +17,7 @@ use crate::environment::guest::{
 };
 use crate::environment::kernel;
 use crate::spec::guest::GuestAccelerator;
-use crate::spec::quantity::parse_size;
+use crate::spec::quantity::{parse_duration, parse_size};
 use crate::trial::{Interrupt, Probe};
 
 #[derive(Debug, Args)]
@@ -51,6 +52,10 @@ pub(super) struct GuestOptions {
     /// Take a file of the host into it, to /host/NAME
     #[arg(long, value_name = "FILE")]
     add: Vec<PathBuf>,
+    /// Longest time for what it runs; an interactive shell has all the time without this
+    /// [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
     /// Write its kernel's log, then with what is merely told, to this file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -62,7 +67,16 @@ fn accelerator(word: &str) -> Result<AcceleratorChoice, String> {
     named.ok_or_else(|| format!("choose one of {}", words().join(", ")))
 }
 
+/// Longest time for a command that no person watches, unless another is given.
+const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
 impl GuestOptions {
+    /// Longest time for what the guest runs.
+    pub fn timeout(&self, is_interactive: bool) -> Option<Duration> {
+        let default = (!is_interactive).then_some(TIMEOUT);
+        self.timeout.or(default)
+    }
+
     /// Boots the guest, has a command run in it, and ends it. Gives the exit status of
     /// this program for the command's end.
     pub fn run(

@@ -23,7 +23,8 @@ guest has no network and no files but its own: programs of busybox in /bin, what
 /host, this project's modules in /modules, an empty disk at /work.
 
 Exit status: that of the command, 128 + n if signal n ended it; 5 if a kernel, QEMU or another
-prerequisite is missing, 1 if the guest does not boot or dies, 2 for wrong usage.";
+prerequisite is missing, 1 if the guest does not boot, dies, stops or takes too long, 2 for wrong
+usage.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -43,8 +44,10 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
         terminal: None,
         input: String::new(),
     };
+    let timeout = arguments.options.timeout(false);
     arguments.options.run(&interrupt, |guest, interrupted| {
-        guest.run(&command, Input::None, &mut output::pass_on, interrupted)
+        let on_output = &mut output::pass_on;
+        guest.run(&command, Input::None, timeout, on_output, interrupted)
     })
 }
 

@@ -74,14 +74,17 @@ pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         };
         if let Some(script) = script {
             command.input = script;
-            return guest.run(&command, Input::None, &mut output::pass_on, interrupted);
+            let timeout = arguments.options.timeout(false);
+            let on_output = &mut output::pass_on;
+            return guest.run(&command, Input::None, timeout, on_output, interrupted);
         }
         command.words.push("-l".into());
         command.terminal = Some(terminal::size(&stdin).unwrap_or(SIZE_DEFAULT));
         // From here on every key is the guest's, until this value goes.
         let _raw = RawMode::enter(&stdin);
         let input = Input::From(stdin.as_fd());
-        guest.run(&command, input, &mut output::pass_on, interrupted)
+        let timeout = arguments.options.timeout(true);
+        guest.run(&command, input, timeout, &mut output::pass_on, interrupted)
     })
 }
 

@@ -9,7 +9,8 @@ use toll_wire::guest::{
 };
 
 use super::disk::{INITRAMFS, SWAP_IMAGE};
-use super::plugin::{COUNTS, PLUGIN};
+use super::machine::KERNEL;
+use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::{Accelerator, GuestSpec};
 use crate::environment::kernel::Board;
 
@@ -24,7 +25,8 @@ pub(super) struct Descriptors {
 }
 
 /// QEMU's arguments, with `work` as work disk. It is to be started in the directory
-/// of the guest's disk.
+/// of the guest's disk. Files have names of our own there, since QEMU takes a comma
+/// or colon in a name for more than a name.
 pub(super) fn qemu(
     spec: &GuestSpec,
     accelerator: Accelerator,
@@ -64,7 +66,8 @@ pub(super) fn qemu(
         ]);
     }
     if spec.has_plugin(accelerator) {
-        add(&["-plugin", &format!("./{PLUGIN},out={COUNTS}")]);
+        let places = format!("./{PLUGIN},out={COUNTS},limit={COUNTS_BYTES_MAX}");
+        add(&["-plugin", &places]);
     }
     // A disk would answer at another instruction each time.
     if spec.counted.is_none() {
@@ -82,8 +85,7 @@ pub(super) fn qemu(
         "-append",
         &kernel_command_line(spec, accelerator, tsc_khz, side),
     ]);
-    list.push("-kernel".into());
-    list.push(spec.kernel.image.clone().into());
+    add(&["-kernel", KERNEL]);
     list
 }
 

@@ -49,12 +49,13 @@ impl From<Gone> for GuestFailure {
 }
 
 impl Guest {
-    /// Runs a command for a person, for as long as it takes, and hands over what
-    /// it writes. Where it cannot be started the guest is of use still.
+    /// Runs a command for a person and hands over what it writes. It may take until
+    /// `timeout`, or any time. Where it cannot be started the guest is of use still.
     pub fn run(
         &mut self,
         command: &GuestCommand,
         mut input: Input<'_>,
+        timeout: Option<Duration>,
         on_output: &mut dyn FnMut(Stream, &[u8]),
         interrupted: &dyn Fn() -> bool,
     ) -> Result<GuestEnd, GuestFailure> {
@@ -63,10 +64,24 @@ impl Guest {
             interrupted,
         };
         self.send(GuestAction::Run(Box::new(command.clone())), &wait)?;
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut taken = [0_u64; 2];
         let end = loop {
             if interrupted() {
                 return Err(self.gone(PortEnd::Interrupted).into());
+            }
+            if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                self.give_up();
+                let seconds = timeout.unwrap_or_default().as_secs_f64();
+                return Err(GuestFailure::Failed(format!(
+                    "cannot run the command to its end: it took over {seconds} s; give it longer \
+                     with --timeout"
+                )));
+            }
+            if self.machine.console.is_halted() {
+                self.give_up();
+                let why = "the guest stopped before the command ended: its kernel was halted";
+                return Err(GuestFailure::Failed(why.into()));
             }
             self.wait_for_something(&input);
             self.type_in(&mut input);

@@ -17,13 +17,16 @@ use super::spec::{Accelerator, GuestSpec};
 /// Longest wait for output that a guest has announced.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(60);
 
+/// Most bytes that are kept of what the command wrote to standard error.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+
 /// What a guest counted.
 #[derive(Debug)]
 pub struct Counted {
     pub end: CountedEnd,
     /// What the plugin wrote.
     pub records: Vec<u8>,
-    /// What the command wrote to standard error.
+    /// The end of what the command wrote to standard error.
     pub errors: Vec<u8>,
 }
 
@@ -80,6 +83,7 @@ pub fn count(
         guest.take_output(&mut taken, &mut |stream, bytes| {
             if stream == Stream::Error {
                 errors.extend_from_slice(bytes);
+                errors.drain(..errors.len().saturating_sub(ERROR_BYTES_MAX));
             }
         });
     }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::environment::process;
 
 /// Name of the work disk's image in the directory of a [`GuestDisk`].
-const WORK_IMAGE: &str = "work.img";
+pub(super) const WORK_IMAGE: &str = "work.img";
 
-/// Name there of the socket of who serves the work disk by NBD in place of an image.
-const WORK_SOCKET: &str = "work.nbd";
+/// Name there of the socket on which the caller serves the work disk by NBD in place of an image.
+pub(super) const WORK_SOCKET: &str = "work.nbd";
 
 /// Name of the swap disk's image there.
 pub(super) const SWAP_IMAGE: &str = "swap.img";
@@ -33,6 +33,8 @@ pub struct GuestDisk {
     directory: PathBuf,
     /// QEMU's name of the work disk, seen from `directory`.
     work: String,
+    /// Size of the work disk's image; 0 without one.
+    bytes: u64,
 }
 
 impl GuestDisk {
@@ -76,6 +78,7 @@ impl GuestDisk {
         Ok(Self {
             directory: directory.to_owned(),
             work: WORK_IMAGE.into(),
+            bytes: size_bytes,
         })
     }
 
@@ -84,6 +87,7 @@ impl GuestDisk {
         Self {
             directory: directory.to_owned(),
             work: String::new(),
+            bytes: 0,
         }
     }
 
@@ -93,12 +97,18 @@ impl GuestDisk {
         Self {
             directory: directory.to_owned(),
             work: format!("nbd:unix:{WORK_SOCKET}"),
+            bytes: 0,
         }
     }
 
     /// What QEMU is to use as work disk.
     pub(super) fn work(&self) -> &str {
         &self.work
+    }
+
+    /// Longest image that QEMU writes to, beside swap.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Where its images are.
@@ -141,6 +151,7 @@ mod tests {
         let disk = GuestDisk {
             directory: directory.path().to_owned(),
             work: WORK_IMAGE.into(),
+            bytes: 0,
         };
         disk.make_swap(1 << 20).unwrap();
         let image = std::fs::read(directory.path().join(SWAP_IMAGE)).unwrap();

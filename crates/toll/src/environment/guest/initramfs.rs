@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,12 @@ const ELF: &[u8] = b"\x7fELF";
 
 /// What the size of a file in an archive can be.
 const FILE_BYTES_MAX: u64 = u32::MAX as u64;
+
+/// Name of the entry that ends an archive.
+const TRAILER: &str = "TRAILER!!!";
+
+/// Longest name that the kernel unpacks (PATH_MAX with the end of the text).
+const NAME_BYTES_MAX: usize = 4095;
 
 const MODE_DIRECTORY: u32 = 0o040_755;
 const MODE_FILE: u32 = 0o100_000;
@@ -58,8 +65,7 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
         let action = GuestAction::Count(Box::new(counted.clone()));
         let request = toll_wire::encode(&GuestRequest::new(action));
         archive.entry(COUNT_FILE, MODE_FILE | 0o600, (0, 0), request.as_bytes());
-        let inside = counted.directory.join("x");
-        archive.directories_above(&inside.to_string_lossy());
+        archive.directories_above(&counted.directory.join("x"));
     } else if let Some((program, applets)) = static_busybox() {
         archive.host_file("/bin/busybox", &program)?;
         for applet in applets {
@@ -72,7 +78,7 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
         }
     }
     for (host, guest) in &spec.extra_files {
-        archive.host_file(&guest.to_string_lossy(), host)?;
+        archive.host_file(guest, host)?;
     }
     fs::write(path, archive.finish())
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
@@ -133,13 +139,18 @@ struct Archive {
 }
 
 impl Archive {
-    fn host_file(&mut self, name: &str, host: &Path) -> Result<(), String> {
+    fn host_file(&mut self, name: impl AsRef<Path>, host: &Path) -> Result<(), String> {
         let cannot = |why: &dyn std::fmt::Display| {
             format!("cannot take {} into the guest: {why}", host.display())
         };
+        let name = name.as_ref();
+        let in_root = name.strip_prefix("/").unwrap_or(name);
+        if in_root == Path::new(TRAILER) || name.as_os_str().len() > NAME_BYTES_MAX {
+            return Err(cannot(&"an archive has no place for its name; rename it"));
+        }
         let metadata = fs::metadata(host).map_err(|error| cannot(&error))?;
         if !metadata.is_file() {
-            return Err(cannot(&"it is no regular file; name files one by one"));
+            return Err(cannot(&"it is not a regular file; name files one by one"));
         }
         if metadata.len() > FILE_BYTES_MAX {
             return Err(cannot(&"an archive holds files below 4 GiB"));
@@ -151,25 +162,32 @@ impl Archive {
     }
 
     /// Adds something with the directories above it.
-    fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {
+    fn entry(&mut self, name: impl AsRef<Path>, mode: u32, device: (u32, u32), content: &[u8]) {
+        let name = name.as_ref();
         self.directories_above(name);
-        self.raw(name.trim_start_matches('/'), mode, device, content);
+        self.raw(
+            name.strip_prefix("/").unwrap_or(name),
+            mode,
+            device,
+            content,
+        );
     }
 
-    fn directories_above(&mut self, name: &str) {
-        let name = name.trim_start_matches('/');
-        let mut above: Vec<&Path> = Path::new(name).ancestors().skip(1).collect();
+    fn directories_above(&mut self, name: &Path) {
+        let name = name.strip_prefix("/").unwrap_or(name);
+        let mut above: Vec<&Path> = name.ancestors().skip(1).collect();
         // The last is the root.
         above.pop();
         for directory in above.into_iter().rev() {
             if self.directories.insert(directory.to_owned()) {
-                self.raw(&directory.to_string_lossy(), MODE_DIRECTORY, (0, 0), b"");
+                self.raw(directory, MODE_DIRECTORY, (0, 0), b"");
             }
         }
     }
 
-    fn raw(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {
+    fn raw(&mut self, name: &Path, mode: u32, device: (u32, u32), content: &[u8]) {
         self.entries += 1;
+        let name = name.as_os_str().as_bytes();
         let size = u32::try_from(content.len()).expect("larger files are refused");
         let name_bytes = u32::try_from(name.len() + 1).expect("a path is short");
         let number = self.entries;
@@ -179,7 +197,9 @@ impl Archive {
             number, mode, 0, 0, 1, 0, size, 0, 0, device.0, device.1, name_bytes, 0,
         ];
         let fields: String = fields.iter().map(|field| format!("{field:08X}")).collect();
-        self.bytes.extend(format!("070701{fields}{name}\0").bytes());
+        self.bytes.extend(format!("070701{fields}").bytes());
+        self.bytes.extend(name);
+        self.bytes.push(0);
         // Name and content end at multiples of 4, as each head begins at one.
         self.pad();
         self.bytes.extend(content);
@@ -191,7 +211,7 @@ impl Archive {
     }
 
     fn finish(mut self) -> Vec<u8> {
-        self.raw("TRAILER!!!", 0, (0, 0), b"");
+        self.raw(Path::new(TRAILER), 0, (0, 0), b"");
         self.bytes
     }
 }
@@ -219,6 +239,23 @@ mod tests {
         assert!(text.contains("000081ED"), "{text:?}");
         assert!(text.contains("hello\0\0\x00070701"), "{text:?}");
         assert!(text.trim_end_matches('\0').ends_with("TRAILER!!!"));
+    }
+
+    #[test]
+    fn a_name_is_taken_as_it_is_or_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let host = directory.path().join("file");
+        fs::write(&host, "x").unwrap();
+        let mut archive = Archive::default();
+        for name in [b"/a \xff\n$(b)".as_slice(), b"/-c", b"/d'\""] {
+            let name = Path::new(std::ffi::OsStr::from_bytes(name));
+            archive.host_file(name, &host).unwrap();
+        }
+        let refused = archive.host_file("/TRAILER!!!", &host).unwrap_err();
+        assert!(refused.contains("rename it"), "{refused}");
+        let bytes = archive.finish();
+        let has = |name: &[u8]| bytes.windows(name.len()).any(|here| here == name);
+        assert!(has(b"a \xff\n$(b)\0") && has(b"-c\0") && has(b"d'\"\0"));
     }
 
     #[test]

@@ -28,6 +28,17 @@ const CAUSES: [&str; 5] = [
     "Out of memory",
 ];
 
+/// What a kernel says last that has stopped (kernel/reboot.c). microvm has no ACPI to switch it
+/// off, so QEMU goes on with a CPU that waits for ever.
+const HALTED: [&[u8]; 3] = [
+    b"reboot: System halted",
+    b"reboot: Power off not available",
+    b"reboot: Power down",
+];
+
+/// Longest of these.
+const HALTED_BYTES_MAX: usize = 31;
+
 /// Longest wait for the last of a log whose speaker has ended.
 const REST_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -36,6 +47,7 @@ const REST_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Log {
     kept: Arc<Mutex<VecDeque<u8>>>,
     is_complete: Arc<AtomicBool>,
+    is_halted: Arc<AtomicBool>,
 }
 
 impl Log {
@@ -70,9 +82,21 @@ impl Log {
         self.text()
     }
 
+    /// Whether the kernel that speaks said that it has stopped.
+    pub fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Acquire)
+    }
+
     fn push(&self, bytes: &[u8]) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(bytes);
+        // The line may have begun in the bytes before.
+        let begin = kept.len().saturating_sub(bytes.len() + HALTED_BYTES_MAX);
+        let recent: Vec<u8> = kept.range(begin..).copied().collect();
+        let has = |words: &&[u8]| recent.windows(words.len()).any(|here| here == *words);
+        if HALTED.iter().any(has) {
+            self.is_halted.store(true, Ordering::Release);
+        }
         let excess = kept.len().saturating_sub(LOG_BYTES_MAX);
         kept.drain(..excess);
     }
@@ -133,6 +157,15 @@ mod tests {
             "{}",
             &text[text.len() - 20..]
         );
+    }
+
+    #[test]
+    fn a_kernel_that_has_stopped_is_noticed_however_its_line_comes() {
+        let log = Log::default();
+        log.push(b"[    3.2] reboot: Sys");
+        assert!(!log.is_halted());
+        log.push(b"tem halted\r\n");
+        assert!(log.is_halted());
     }
 
     #[test]

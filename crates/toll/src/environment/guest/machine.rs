@@ -18,6 +18,7 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use toll_wire::guest::PairSide;
 
 use super::arguments::{self, Descriptors};
+use super::confine::Confinement;
 use super::life::Boot;
 use super::log::Log;
 use super::plugin;
@@ -30,6 +31,9 @@ const END_POLL: Duration = Duration::from_millis(5);
 
 /// The program that runs guests.
 pub(super) const PROGRAM: &str = "qemu-system-x86_64";
+
+/// Name of the kernel's image in the directory of the guest's disk.
+pub(super) const KERNEL: &str = "kernel";
 
 /// Where QEMU is.
 pub(super) fn program() -> Result<PathBuf, String> {
@@ -79,9 +83,15 @@ impl Machine {
         accelerator: Accelerator,
     ) -> io::Result<(Self, Ports)> {
         let log = boot.log.map(File::create).transpose()?;
+        let directory = boot.disk.directory();
         if boot.spec.has_plugin(accelerator) {
-            plugin::write(boot.disk.directory())?;
+            plugin::write(directory)?;
         }
+        // The cache may lie where QEMU's user cannot go.
+        std::fs::copy(&boot.spec.kernel.image, directory.join(KERNEL))?;
+        let disk_bytes = boot.disk.bytes().max(boot.spec.swap_bytes);
+        let confinement = Confinement::new(program, accelerator, disk_bytes);
+        confinement.hand_over(directory)?;
         let (requests, far_requests) = UnixStream::pair()?;
         let (output, far_output) = UnixStream::pair()?;
         let (error, far_error) = UnixStream::pair()?;
@@ -104,6 +114,7 @@ impl Machine {
         let work = boot.disk.work();
         let mut command = Command::new(program);
         command
+            .args(confinement.arguments())
             .args(arguments::qemu(
                 boot.spec,
                 accelerator,
@@ -111,13 +122,13 @@ impl Machine {
                 descriptors,
                 work,
             ))
-            .current_dir(boot.disk.directory())
+            .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // A ^C at the terminal is for toll, which then ends the guest.
             .process_group(0);
-        hand_down(&mut command, descriptors);
+        hand_down(&mut command, descriptors, confinement);
         let mut child = command.spawn()?;
         let console = Log::collect(child.stdout.take().expect("stdout is piped"), log);
         let words = Log::collect(child.stderr.take().expect("stderr is piped"), None);
@@ -164,8 +175,8 @@ impl Drop for Machine {
     }
 }
 
-/// Has a command inherit descriptors, and die with this program.
-fn hand_down(command: &mut Command, descriptors: Descriptors) {
+/// Has a command inherit descriptors, be confined, and die with this program.
+fn hand_down(command: &mut Command, descriptors: Descriptors, confinement: Confinement) {
     let parent = std::process::id();
     let Descriptors {
         requests,
@@ -175,6 +186,8 @@ fn hand_down(command: &mut Command, descriptors: Descriptors) {
     } = descriptors;
     let card = card.map(|(_, descriptor)| descriptor);
     let prepare = move || {
+        confinement.enter()?;
+        // A change of the user takes this signal away, so it comes after that.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // A parent that died before that call would never be noticed.
         if getppid().is_none_or(|pid| pid.as_raw_pid().cast_unsigned() != parent) {

@@ -7,6 +7,7 @@
 mod accelerator;
 mod arguments;
 mod command;
+mod confine;
 mod count;
 mod counting;
 mod disk;
@@ -50,9 +51,14 @@ pub fn guest_obstacle() -> Option<String> {
 pub(super) fn guest_state() -> Result<String, String> {
     match guest_obstacle() {
         Some(reason) => Err(reason),
-        None => Ok(match kvm_state() {
-            Ok(detail) => format!("by KVM: {detail}"),
-            Err(why) => format!("by emulation (TCG), whose times mean nothing; KVM: {why}"),
-        }),
+        None => {
+            let confined = confine::describe(&machine::program()?);
+            Ok(match kvm_state() {
+                Ok(detail) => format!("by KVM: {detail}; {confined}"),
+                Err(why) => {
+                    format!("by emulation (TCG), whose times mean nothing; KVM: {why}; {confined}")
+                }
+            })
+        }
     }
 }

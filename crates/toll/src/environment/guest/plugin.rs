@@ -10,11 +10,16 @@ pub(super) const PLUGIN: &str = "count_blocks.so";
 /// The name there of what it counted.
 pub(super) const COUNTS: &str = "counts";
 
+/// Most bytes of what it counts between two looks. A region takes 32 bytes a block, and the
+/// longest trials of this project's experiments write a few megabytes.
+pub(super) const COUNTS_BYTES_MAX: u64 = 256 << 20;
+
 const CONTENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count_blocks.so"));
 
-/// Puts the plugin where QEMU is started.
+/// Puts the plugin where QEMU is started, and an empty file for its counts.
 pub(super) fn write(directory: &Path) -> io::Result<()> {
-    fs::write(directory.join(PLUGIN), CONTENT)
+    fs::write(directory.join(PLUGIN), CONTENT)?;
+    fs::write(directory.join(COUNTS), "")
 }
 
 /// What the plugin has written since the last time. It appends, so that the file may be
@@ -25,7 +30,12 @@ pub(super) fn take_counts(directory: &Path) -> io::Result<Vec<u8>> {
         .write(true)
         .open(directory.join(COUNTS))?;
     let mut counts = Vec::new();
-    file.read_to_end(&mut counts)?;
+    let length = (&mut file)
+        .take(COUNTS_BYTES_MAX + 1)
+        .read_to_end(&mut counts)?;
     file.set_len(0)?;
+    if length as u64 > COUNTS_BYTES_MAX {
+        return Err(io::Error::other("it counted more than 256 MiB of blocks"));
+    }
     Ok(counts)
 }

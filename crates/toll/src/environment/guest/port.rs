@@ -67,8 +67,11 @@ impl Wait<'_> {
 #[derive(Debug)]
 pub(super) struct LinePort {
     stream: UnixStream,
-    /// What came behind the last line.
+    /// What came after the last line.
     rest: Vec<u8>,
+    /// Bytes of it in which no line ends. A long line comes in many parts, each of which
+    /// is searched once.
+    scanned: usize,
 }
 
 impl LinePort {
@@ -78,6 +81,7 @@ impl LinePort {
         Ok(Self {
             stream,
             rest: Vec::new(),
+            scanned: 0,
         })
     }
 
@@ -98,9 +102,8 @@ impl LinePort {
 
     /// The next line.
     pub fn line(&mut self, wait: &Wait<'_>) -> Result<String, PortEnd> {
-        let mut scanned = 0;
         loop {
-            if let Some(line) = self.take_line(&mut scanned) {
+            if let Some(line) = self.take_line() {
                 return Ok(line);
             }
             wait.until(&self.stream, PollFlags::IN)?;
@@ -111,20 +114,21 @@ impl LinePort {
     /// A line that has come already; what has come is taken without a wait.
     pub fn line_now(&mut self) -> Result<Option<String>, PortEnd> {
         let taken = self.take_some();
-        match self.take_line(&mut 0) {
+        match self.take_line() {
             Some(line) => Ok(Some(line)),
             None => taken.map(|()| None),
         }
     }
 
-    fn take_line(&mut self, scanned: &mut usize) -> Option<String> {
-        let end = self.rest[*scanned..].iter().position(|byte| *byte == b'\n');
-        let Some(end) = end else {
-            *scanned = self.rest.len();
+    fn take_line(&mut self) -> Option<String> {
+        let unread = &self.rest[self.scanned..];
+        let Some(end) = unread.iter().position(|byte| *byte == b'\n') else {
+            self.scanned = self.rest.len();
             return None;
         };
-        let behind = self.rest.split_off(*scanned + end + 1);
+        let behind = self.rest.split_off(self.scanned + end + 1);
         let mut line = std::mem::replace(&mut self.rest, behind);
+        self.scanned = 0;
         line.pop();
         Some(String::from_utf8_lossy(&line).into_owned())
     }
