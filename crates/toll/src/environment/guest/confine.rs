@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, CWD, chownat};
-use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
+use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{
     CapabilitySet, capabilities, set_no_new_privs, set_thread_gid, set_thread_groups,
     set_thread_uid,
@@ -56,11 +56,13 @@ impl Confinement {
             Accelerator::Kvm => kvm_group(),
             Accelerator::Tcg | Accelerator::Icount => Ok(None),
         };
+        // A lower limit of the caller's cannot be raised.
+        let limit = getrlimit(Resource::Fsize).maximum.unwrap_or(u64::MAX);
         Self {
             has_sandbox: sandbox(program).is_ok(),
             user: user().ok().filter(|_| kvm.is_ok()),
             kvm_group: kvm.unwrap_or_default(),
-            file_bytes_max: disk_bytes.max(COUNTS_BYTES_MAX),
+            file_bytes_max: disk_bytes.max(COUNTS_BYTES_MAX).min(limit),
         }
     }
 
@@ -75,35 +77,28 @@ impl Confinement {
         let Some(user) = self.user else {
             return Ok(());
         };
-        let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
-        chownat(CWD, directory, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
-        fs::set_permissions(directory, Permissions::from_mode(0o710))?;
-        for name in [
-            KERNEL,
-            INITRAMFS,
-            WORK_IMAGE,
-            WORK_SOCKET,
-            SWAP_IMAGE,
-            PLUGIN,
-            COUNTS,
-        ] {
-            let path = directory.join(name);
-            let given = chownat(
-                CWD,
-                &path,
-                Some(user),
-                Some(group),
-                AtFlags::SYMLINK_NOFOLLOW,
-            );
-            match given {
-                Err(rustix::io::Errno::NOENT) => {}
-                given => {
-                    given?;
-                    fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-                }
-            }
+        give(user, directory).map_err(|error| {
+            io::Error::other(format!(
+                "cannot give {} to QEMU's user {user}: {error}; choose another place with \
+                 TOLL_WORK_DIR",
+                directory.display()
+            ))
+        })
+    }
+
+    /// Adds to a failed start of QEMU what a user without rights may be the cause of.
+    pub fn explain(&self, program: &Path, error: io::Error) -> io::Error {
+        match self
+            .user
+            .filter(|_| error.kind() == io::ErrorKind::PermissionDenied)
+        {
+            Some(user) => io::Error::other(format!(
+                "cannot run {}: {error}; as root toll runs QEMU as user {user}, so put it where \
+                 everybody may execute it",
+                program.display()
+            )),
+            None => error,
         }
-        Ok(())
     }
 
     /// Confines the process that calls it, which becomes QEMU. Between fork and exec: it makes
@@ -127,25 +122,51 @@ impl Confinement {
     }
 }
 
+/// Gives a user the files of a guest's directory, which are there or not.
+fn give(user: u32, directory: &Path) -> io::Result<()> {
+    let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
+    chownat(CWD, directory, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+    fs::set_permissions(directory, Permissions::from_mode(0o710))?;
+    for name in [
+        KERNEL,
+        INITRAMFS,
+        WORK_IMAGE,
+        WORK_SOCKET,
+        SWAP_IMAGE,
+        PLUGIN,
+        COUNTS,
+    ] {
+        let path = directory.join(name);
+        let given = chownat(
+            CWD,
+            &path,
+            Some(user),
+            Some(group),
+            AtFlags::SYMLINK_NOFOLLOW,
+        );
+        match given {
+            Err(rustix::io::Errno::NOENT) => {}
+            given => {
+                given?;
+                fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// How QEMU is confined here, in words.
 pub(super) fn describe(program: &Path) -> String {
-    let user = match user() {
-        Ok(user) => format!("as user {user}"),
-        Err(why) => format!("as your user, since {why}"),
-    };
-    let kvm = match (user_is_changed(), kvm_group()) {
-        (true, Err(why)) => format!(" (under KVM as root, since {why})"),
-        _ => String::new(),
+    let who = match (user(), kvm_group()) {
+        (Err(why), _) => format!("as your user, since {why}"),
+        (Ok(user), Ok(_)) => format!("as user {user}"),
+        (Ok(user), Err(why)) => format!("as user {user} (under KVM as root, since {why})"),
     };
     let sandbox = match sandbox(program) {
         Ok(()) => "its system calls limited".to_owned(),
         Err(why) => format!("its system calls not limited: {why}"),
     };
-    format!("QEMU runs {user}{kvm}, {sandbox}")
-}
-
-fn user_is_changed() -> bool {
-    user().is_ok()
+    format!("QEMU runs {who}, {sandbox}")
 }
 
 /// A user for QEMU, or why it stays the caller.

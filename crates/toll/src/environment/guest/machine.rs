@@ -129,7 +129,8 @@ impl Machine {
             // A ^C at the terminal is for toll, which then ends the guest.
             .process_group(0);
         hand_down(&mut command, descriptors, confinement);
-        let mut child = command.spawn()?;
+        let child = command.spawn();
+        let mut child = child.map_err(|error| confinement.explain(program, error))?;
         let console = Log::collect(child.stdout.take().expect("stdout is piped"), log);
         let words = Log::collect(child.stderr.take().expect("stderr is piped"), None);
         let machine = Self {
