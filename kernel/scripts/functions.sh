@@ -2,8 +2,8 @@
 # Functions of the Makefile's steps. toll reads the lines that begin with `==>`,
 # `prerequisite:`, `failed:` and `  | `.
 
-# What is kept of the environment, here and by toll. Much else that make, the shell, the
-# compiler, git, tar and xz read would make another kernel of the same inputs.
+# The environment that a build keeps, also where toll starts it. Other variables that make,
+# shells, compilers, git, tar or xz read would make another kernel of the same inputs.
 KEPT='PATH HOME TERM TMPDIR XDG_CACHE_HOME http_proxy https_proxy ftp_proxy no_proxy HTTP_PROXY HTTPS_PROXY FTP_PROXY NO_PROXY'
 for name in $(compgen -e); do
 	# By these make gives its variables to the make that it starts.

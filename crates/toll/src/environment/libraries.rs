@@ -1,8 +1,8 @@
 //! The shared libraries of a program, found as the dynamic linker of a guest will find
 //! them there (ld.so(8)), from files alone.
 //!
-//! A guest has no `LD_LIBRARY_PATH` and no `/etc/ld.so.preload`. Its CPU is another one than
-//! the host's, so of a library with variants for CPUs it gets them all.
+//! A guest has no `LD_LIBRARY_PATH` and no `/etc/ld.so.preload`. Its CPU differs from the
+//! host's, so it gets all variants of a library for CPUs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::program_files::ProgramFiles;
 use crate::count::Linking;
 
-/// Which libraries are where, by the dynamic linker's own list (ldconfig(8)).
+/// The dynamic linker's own list of libraries (ldconfig(8)).
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 
 /// Longest such list that is read.
@@ -22,7 +22,7 @@ const CACHE_BYTES_MAX: u64 = 64 << 20;
 /// Most libraries that a program may need.
 const LIBRARIES_MAX: usize = 4096;
 
-/// Where glibc looks at last: Debian's places, then those of others.
+/// Where glibc looks last: Debian's directories, then those of others.
 const DIRECTORIES: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -32,10 +32,10 @@ const DIRECTORIES: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// Where musl looks at last, unless a file says otherwise.
+/// Where musl looks last, unless a file says otherwise.
 const MUSL_DIRECTORIES: &str = "/lib:/usr/local/lib:/usr/lib";
 
-/// Libraries that musl's dynamic linker itself is, as they begin.
+/// Beginnings of the names of libraries that musl's dynamic linker contains.
 const OF_MUSL: [&str; 7] = [
     "libc.",
     "libpthread.",
@@ -72,7 +72,7 @@ struct Loaded {
     needed: Vec<String>,
     /// Directories of its own.
     own: Vec<Place>,
-    /// Directories that libraries inherit from who needs them.
+    /// Directories that it hands on to the libraries that it needs.
     inherited: Vec<Place>,
 }
 

@@ -1,6 +1,6 @@
 //! The files that a program needs in a guest that has none.
 //!
-//! Files are read and never executed: whose program is counted is not asked here.
+//! Files are read and never executed, since the program may be anybody's.
 
 use std::collections::BTreeMap;
 use std::fs::File;

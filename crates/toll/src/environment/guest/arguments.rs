@@ -25,8 +25,8 @@ pub(super) struct Descriptors {
 }
 
 /// QEMU's arguments, with `work` as work disk. It is to be started in the directory
-/// of the guest's disk. Files have names of our own there, since QEMU takes a comma
-/// or colon in a name for more than a name.
+/// of the guest's disk. Files have fixed names there, since QEMU gives commas and
+/// colons in a name a meaning.
 pub(super) fn qemu(
     spec: &GuestSpec,
     accelerator: Accelerator,

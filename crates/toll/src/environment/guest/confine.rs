@@ -1,8 +1,8 @@
 //! What the QEMU process of a guest may do on the host.
 //!
-//! A guest may be hostile: somebody else's image, or a kernel with a hole. QEMU has had bugs by
-//! which a guest took it over, so QEMU gets no more than a guest needs. Its system calls are
-//! limited by its own seccomp filter, and where `toll` is root it runs as a user that nobody is.
+//! A guest may be hostile: somebody else's image, or a kernel with a hole. Bugs in QEMU have let
+//! guests take it over, so QEMU gets no more than a guest needs. Its system calls are
+//! limited by its own seccomp filter, and where `toll` is root it runs as a user of its own without rights.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -24,14 +24,14 @@ use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::Accelerator;
 use crate::environment::process;
 
-/// QEMU's filter of system calls: none that starts programs, changes users or sets priorities.
+/// QEMU's filter of system calls: it may not start programs, change users or set priorities.
 const SANDBOX: [&str; 2] = [
     "-sandbox",
     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 ];
 
-/// Users that no person has: systemd gives them to services while they run (systemd(1),
-/// "DynamicUser"). Each `toll` takes one, so that its guests and another's are apart.
+/// User numbers without a name: systemd gives them to services while they run (systemd.exec(5),
+/// "DynamicUser"). Each `toll` takes one, so that its guests cannot reach another's.
 const USER_FIRST: u32 = 61_184;
 const USERS: u32 = 4_336;
 
@@ -42,7 +42,7 @@ const KVM: &str = "/dev/kvm";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Confinement {
     has_sandbox: bool,
-    /// The user it runs as, where that is not the one of `toll`.
+    /// The user that it runs as; `None` for the user of `toll`.
     user: Option<u32>,
     /// The group that may open `/dev/kvm`.
     kvm_group: Option<u32>,
@@ -50,7 +50,7 @@ pub(super) struct Confinement {
 }
 
 impl Confinement {
-    /// The most that can be had here.
+    /// Confines as far as this machine allows.
     pub fn new(program: &Path, accelerator: Accelerator, disk_bytes: u64) -> Self {
         let kvm = match accelerator {
             Accelerator::Kvm => kvm_group(),
@@ -71,8 +71,8 @@ impl Confinement {
         if self.has_sandbox { &SANDBOX } else { &[] }
     }
 
-    /// Gives QEMU's user the files of its directory. The directory stays the caller's: who
-    /// could make links in it would decide what `toll` writes to for the next guest.
+    /// Gives QEMU's user the files of its directory. The directory stays the caller's: through
+    /// a link in it the next boot would overwrite any file.
     pub fn hand_over(&self, directory: &Path) -> io::Result<()> {
         let Some(user) = self.user else {
             return Ok(());
@@ -86,7 +86,7 @@ impl Confinement {
         })
     }
 
-    /// Adds to a failed start of QEMU what a user without rights may be the cause of.
+    /// Adds to a refused start of QEMU that it runs as another user.
     pub fn explain(&self, program: &Path, error: io::Error) -> io::Error {
         match self
             .user
@@ -122,7 +122,7 @@ impl Confinement {
     }
 }
 
-/// Gives a user the files of a guest's directory, which are there or not.
+/// Gives a user those files of a guest's directory that exist.
 fn give(user: u32, directory: &Path) -> io::Result<()> {
     let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
     chownat(CWD, directory, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -155,7 +155,7 @@ fn give(user: u32, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// How QEMU is confined here, in words.
+/// Describes how QEMU is confined here.
 pub(super) fn describe(program: &Path) -> String {
     let who = match (user(), kvm_group()) {
         (Err(why), _) => format!("as your user, since {why}"),
@@ -169,7 +169,7 @@ pub(super) fn describe(program: &Path) -> String {
     format!("QEMU runs {who}, {sandbox}")
 }
 
-/// A user for QEMU, or why it stays the caller.
+/// The user for QEMU, or why it runs as the caller.
 fn user() -> Result<u32, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("toll is not root".into());
@@ -180,7 +180,7 @@ fn user() -> Result<u32, String> {
     if !has_all {
         return Err("this root may not change users".into());
     }
-    // In a container most users may be nobody's.
+    // A container may have a few users only.
     let is_mapped = |path: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.lines().any(|line| {
@@ -217,7 +217,7 @@ fn sandbox(program: &Path) -> Result<(), String> {
 
 fn try_sandbox(program: &Path) -> Result<(), String> {
     let (reader, mut writer) = io::pipe().map_err(|error| error.to_string())?;
-    // A machine without anything, which ends at once.
+    // A machine without devices, which ends at once.
     let written = writer.write_all(b"quit\n");
     written.map_err(|error| error.to_string())?;
     drop(writer);

@@ -10,7 +10,7 @@ use crate::environment::process;
 /// Name of the work disk's image in the directory of a [`GuestDisk`].
 pub(super) const WORK_IMAGE: &str = "work.img";
 
-/// Name there of the socket on which the caller serves the work disk by NBD in place of an image.
+/// Name there of the socket on which the caller may serve the work disk by NBD.
 pub(super) const WORK_SOCKET: &str = "work.nbd";
 
 /// Name of the swap disk's image there.
@@ -106,7 +106,7 @@ impl GuestDisk {
         &self.work
     }
 
-    /// Longest image that QEMU writes to, beside swap.
+    /// Size of the longest image that QEMU writes to, besides swap.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -28,7 +28,7 @@ const CAUSES: [&str; 5] = [
     "Out of memory",
 ];
 
-/// What a kernel says last that has stopped (kernel/reboot.c). microvm has no ACPI to switch it
+/// Last lines of a kernel that has stopped (kernel/reboot.c). microvm has no ACPI to switch it
 /// off, so QEMU goes on with a CPU that waits for ever.
 const HALTED: [&[u8]; 3] = [
     b"reboot: System halted",
@@ -36,7 +36,7 @@ const HALTED: [&[u8]; 3] = [
     b"reboot: Power down",
 ];
 
-/// Longest of these.
+/// Length of the longest of these.
 const HALTED_BYTES_MAX: usize = 31;
 
 /// Longest wait for the last of a log whose speaker has ended.
@@ -82,7 +82,7 @@ impl Log {
         self.text()
     }
 
-    /// Whether the kernel that speaks said that it has stopped.
+    /// Whether the kernel reported that it has stopped.
     pub fn is_halted(&self) -> bool {
         self.is_halted.load(Ordering::Acquire)
     }

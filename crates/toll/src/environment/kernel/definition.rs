@@ -167,7 +167,7 @@ pub fn remove(name: &KernelName) -> Result<(), String> {
 }
 
 impl Definition {
-    /// Checks what a file can hold wrong, whoever wrote it.
+    /// Checks the members, whoever wrote the file.
     fn check_form(&self) -> Result<(), String> {
         let roots = [
             self.base.is_some(),

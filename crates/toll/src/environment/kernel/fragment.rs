@@ -1,13 +1,13 @@
 //! Fragments of a kernel's configuration, as users write them.
 
-/// Characters of a value beside letters and digits. Kconfig writes values into files that
-/// make includes and shells read, so what either would expand is refused.
+/// Characters of a value, besides letters and digits. Kconfig writes values into files that make
+/// includes and shells read, so a character that either expands is refused.
 const VALUE_CHARACTERS: &str = " ._,:=+/@%~()[]*-";
 
 /// Checks that each line is one that Kconfig obeys, or a comment.
 ///
 /// # Errors
-/// The first line that is neither, and why.
+/// The first other line, and what is wrong with it.
 pub(super) fn check(content: &[u8]) -> Result<(), String> {
     for (index, line) in content.split(|byte| *byte == b'\n').enumerate() {
         let line = String::from_utf8_lossy(line);
@@ -23,7 +23,7 @@ fn check_line(line: &str) -> Result<(), &'static str> {
     }
     if let Some(comment) = line.strip_prefix('#') {
         let comment = comment.trim();
-        // Kconfig obeys one comment alone, and drops what only looks like it.
+        // Kconfig obeys this one form of comment, and drops what only looks like it.
         let looks_obeyed = comment.starts_with("CONFIG_") && comment.contains("is not set");
         let is_obeyed = line
             .strip_prefix("# ")
@@ -47,14 +47,14 @@ fn check_line(line: &str) -> Result<(), &'static str> {
     let is_taken = |c: char| c.is_ascii_alphanumeric() || VALUE_CHARACTERS.contains(c);
     if !inner.chars().all(is_taken) {
         return Err(
-            "has a value with a character that make or a shell would obey; a value has letters, \
-             digits, blanks and any of ._,:=+/@%~()[]*-",
+            "has a value with a character that make or a shell would expand; use letters, digits, \
+             blanks and any of ._,:=+/@%~()[]*-",
         );
     }
     if quoted.is_none()
         && (inner.is_empty() || !inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
     {
-        return Err("has a value that is no number and none of y, m and n; put a text in quotes");
+        return Err("has a value that is neither a number nor y, m or n; put a text in quotes");
     }
     Ok(())
 }

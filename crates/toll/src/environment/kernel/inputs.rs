@@ -1,7 +1,7 @@
 //! All that goes into a kernel, as it is at the moment.
 //!
 //! Names, paths and texts of others never reach make: a kernel's inputs are laid out below
-//! the cache under names that this program chooses, and the Makefile is told those.
+//! the cache under names that this program chooses, and the Makefile reads only those.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -41,8 +41,8 @@ enum Input {
 }
 
 impl Inputs {
-    /// Lays out what the settings name, and the settings, and returns the directory; of a
-    /// built-in kernel there is nothing.
+    /// Lays out the settings and the files that they name, and returns the directory; `None`
+    /// for a built-in kernel.
     pub fn lay_out(&self) -> io::Result<Option<PathBuf>> {
         if self.settings.is_empty() {
             return Ok(None);
@@ -63,7 +63,7 @@ impl Inputs {
 /// lives: a file that is edited meanwhile is for the next one.
 ///
 /// # Errors
-/// If there is no such kernel, or a file of it is missing or makes none.
+/// If there is no such kernel, or a file of it is missing or wrong.
 pub(super) fn of(name: &str) -> Result<Arc<Inputs>, String> {
     static KNOWN: Mutex<BTreeMap<String, Arc<Inputs>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(|poison| poison.into_inner());
@@ -112,7 +112,7 @@ fn find(name: &str) -> Result<Inputs, String> {
     })
 }
 
-/// What a definition puts onto the kernel that it is based on.
+/// Adds a definition's patches, fragments and modules.
 fn add_own(
     definition: &Definition,
     settings: &mut Settings,
@@ -280,7 +280,7 @@ pub(super) fn release_of(image: &Path) -> Result<String, String> {
     Ok(release.to_owned())
 }
 
-/// Refuses what make, a shell or a path would take for more than a word.
+/// Refuses a text that make, a shell or a path would give another meaning.
 fn check_word(word: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+~-".contains(c);
     if word.chars().all(is_plain) && !word.is_empty() && !word.starts_with(['-', '.']) {
@@ -291,7 +291,7 @@ fn check_word(word: &str) -> Result<(), String> {
     ))
 }
 
-/// Variables of the Makefile, each of a name, and the files that they name.
+/// The Makefile's variables of one kernel, and the files that they name.
 struct Settings {
     name: String,
     values: BTreeMap<&'static str, Vec<String>>,
@@ -314,12 +314,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets a variable to a text in make's language that this program wrote.
+    /// Sets a variable to an expression of make's that this program wrote.
     fn own(&mut self, variable: &'static str, text: String) {
         self.values.insert(variable, vec![text]);
     }
 
-    /// Adds a file under a name of our own. Beside it is the name that people know.
+    /// Adds a file under a number. `NUMBER.name` holds the name that people know.
     fn add(&mut self, variable: &'static str, path: &Path, input: Input) {
         let number = self.files.len();
         let place = format!("{number:04}");

@@ -1,4 +1,4 @@
-//! Directories of files under names that this program chooses.
+//! Directories whose files have names that this program chooses.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use hmac_sha256::Hash;
 
 use super::sources::hex;
 
-/// What a name in such a directory stands for.
+/// A file of such a directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Content<'a> {
     Bytes(&'a [u8]),
