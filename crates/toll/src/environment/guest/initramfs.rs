@@ -70,7 +70,7 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
         archive.host_file("/bin/busybox", &program)?;
         for applet in applets {
             archive.entry(
-                &format!("/bin/{applet}"),
+                format!("/bin/{applet}"),
                 MODE_LINK,
                 (0, 0),
                 BUSYBOX.as_bytes(),
