@@ -107,7 +107,7 @@ fn guest_counts_take_trees_and_are_written_for_other_programs() {
     let small = bench.fails(2, &["count", "--memory", "64MiB", "true"]);
     has(&small, &["say --memory 192MiB"]);
     let missing = bench.fails(2, &["count", "--file", "no-such:/here", "true"]);
-    has(&missing, &["cannot copy", "no regular file"]);
+    has(&missing, &["cannot copy", "not a regular file"]);
 }
 
 #[test]
