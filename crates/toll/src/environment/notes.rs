@@ -1,7 +1,7 @@
 //! The history of measurements of a git repository: lines kept as notes of its commits.
 
 use super::history::Repository;
-use super::process::git;
+use super::process::{git, git_of_user};
 use crate::history::Commit;
 
 /// Under `refs/notes/`.
@@ -23,6 +23,9 @@ pub fn branch(repository: &Repository, tip: &str) -> Result<Branch, String> {
     let notes = format!("--notes={REF}");
     let words = [
         "log",
+        "--no-show-signature",
+        "--no-color",
+        "--no-patch",
         "--first-parent",
         "--reverse",
         "--no-notes",
@@ -58,5 +61,5 @@ pub fn append(repository: &Repository, commit: &str, line: &str) -> Result<(), S
     let unnamed = ["-c", "user.name=toll", "-c", "user.email=toll@localhost"];
     let is_named = git(directory, &["var", "GIT_COMMITTER_IDENT"]).is_ok();
     let before: &[&str] = if is_named { &[] } else { &unnamed };
-    git(directory, &[before, &note].concat()).map(drop)
+    git_of_user(directory, &[before, &note].concat()).map(drop)
 }

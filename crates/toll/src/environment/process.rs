@@ -47,13 +47,39 @@ pub(super) fn forget_repository(command: &mut Command) {
         "PREFIX",
         "COMMON_DIR",
         "OBJECT_DIRECTORY",
+        "ALTERNATE_OBJECT_DIRECTORIES",
+        "QUARANTINE_PATH",
+        "IMPLICIT_WORK_TREE",
+        "GRAFT_FILE",
+        "SHALLOW_FILE",
+        "NAMESPACE",
     ] {
         command.env_remove(format!("GIT_{name}"));
     }
 }
 
-/// Runs git in a directory. It writes nothing there unless told to.
+/// Settings of the user that would run programs, or change what is read of the output:
+/// hooks and a file system monitor, recursion into submodules, the encoding of commits.
+const PLAIN_GIT: [&str; 10] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "submodule.recurse=false",
+    "-c",
+    "i18n.logOutputEncoding=UTF-8",
+    "-c",
+    "advice.detachedHead=false",
+];
+
+/// Runs git in a directory, without hooks. It writes nothing there unless told to.
 pub(super) fn git(repository: &Path, arguments: &[&str]) -> Result<String, String> {
+    git_of_user(repository, &[&PLAIN_GIT, arguments].concat())
+}
+
+/// Runs git in a repository of the user's, with its hooks and settings.
+pub(super) fn git_of_user(repository: &Path, arguments: &[&str]) -> Result<String, String> {
     if find("git").is_none() {
         return Err("git is missing; install the package git".into());
     }
