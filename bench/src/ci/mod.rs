@@ -10,7 +10,7 @@ use toll_core::plan::Plan;
 use toll_core::run::{RunRecord, RunStatus, StoredRun, TrialRecord};
 use toll_core::spec::Experiment;
 use toll_core::spec::adhoc::{AdhocCommands, experiment};
-use toll_core::spec::trees::{SIDES, TREE};
+use toll_core::spec::trees::{SIDES, TREE, Trees};
 use toll_core::spec::{Level, LevelOverride};
 use toll_stats::{Rng, median};
 
@@ -147,7 +147,10 @@ fn compared(case: Case) -> Experiment {
     };
     let mut experiment = experiment(&commands, "standard").expect("the commands differ");
     experiment
-        .compare_trees("/trees")
+        .compare_trees(Trees {
+            directory: "/trees".into(),
+            commits: SIDES.map(str::to_owned),
+        })
         .expect("all name the tree");
     experiment.decide_against(case.limit);
     experiment.run.time_budget_s = case.time_budget_s;

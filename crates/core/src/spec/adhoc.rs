@@ -165,6 +165,7 @@ fn assemble(
         },
         twins: vec![reference.clone()],
         without_twin: false,
+        trees: None,
         reference: Some(reference),
         claims: Vec::new(),
         derived: Vec::new(),

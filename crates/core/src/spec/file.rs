@@ -338,6 +338,7 @@ impl Reader<'_> {
             run: run_settings(profile, &[file.run, overlay.run]),
             twins: file.twins,
             without_twin: false,
+            trees: None,
             reference: file.reference,
             claims: Vec::new(),
             derived: Vec::new(),

@@ -108,6 +108,9 @@ pub struct Experiment {
     pub without_twin: bool,
     /// Treatment to which all others are compared.
     pub reference: Option<Selector>,
+    /// The work trees of two commits, if it compares them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trees: Option<trees::Trees>,
     /// What is to be judged.
     pub claims: Vec<Claim>,
     /// Quantities computed from several treatments.

@@ -1,5 +1,7 @@
 //! Making of an experiment a comparison of two work trees of a repository.
 
+use serde::{Deserialize, Serialize};
+
 use super::overrides::{LevelOverride, apply_levels};
 use super::{Experiment, Level, Selector, SpecError};
 use crate::plan::{Plan, Treatment};
@@ -11,6 +13,15 @@ const PLACEHOLDER: &str = "{tree}";
 /// Names of the two sides, and of the directories below the one that holds both. They
 /// are of one length: a longer path moves the stack, and with it what a program takes.
 pub const SIDES: [&str; 2] = ["base", "head"];
+
+/// The work trees that a run compares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trees {
+    /// The directory of both.
+    pub directory: String,
+    /// Hashes of the commits that were laid out in them.
+    pub commits: [String; 2],
+}
 
 /// The least regression that fails where no other is named: small enough that one of 5 % is
 /// seen for sure, and above what the layout of a build changes (1 %).
@@ -39,11 +50,11 @@ pub fn benchmark_name(experiment: &Experiment, treatment: &Treatment) -> Option<
 
 impl Experiment {
     /// Compares all commands with themselves in another work tree, all other levels
-    /// alike. Each has an A/A twin in the base's tree. `trees` holds both, under the names of
-    /// [`SIDES`]. What the experiment asks itself goes: its claims compare other things.
+    /// alike. Each has an A/A twin in the base's tree. The directory of `trees` holds both,
+    /// under the names of [`SIDES`]. What the experiment asks itself goes: its claims compare other things.
     ///
     /// Refused are commands that do the same for both.
-    pub fn compare_trees(&mut self, trees: &str) -> Result<(), SpecError> {
+    pub fn compare_trees(&mut self, trees: Trees) -> Result<(), SpecError> {
         let wrong = |name: &str, message: String| SpecError {
             origin: name.to_owned(),
             line: None,
@@ -65,7 +76,7 @@ impl Experiment {
         };
         apply_levels(self, &[sides])?;
         self.workload
-            .replace(PLACEHOLDER, &format!("{trees}/{PLACEHOLDER}"));
+            .replace(PLACEHOLDER, &format!("{}/{PLACEHOLDER}", trees.directory));
         let base = Selector::from([(TREE.to_owned(), Level::new(SIDES[0]))]);
         self.reference = Some(base.clone());
         self.without_twin = true;
@@ -73,6 +84,7 @@ impl Experiment {
         self.without_twin = false;
         let bases = plan.treatments.iter().filter(|one| one.matches(&base));
         self.twins = bases.map(|one| one.levels.clone()).collect();
+        self.trees = Some(trees);
         Ok(())
     }
 

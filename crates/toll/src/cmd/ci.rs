@@ -7,11 +7,11 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 
 use super::run::{self, RunArguments, exit_code_of, listen};
-use super::{Failure, output};
+use super::{Failure, measuring_lock, output};
 use crate::environment::history::{BuildFailure, Repository, Version, last_of_build, run_build};
 use crate::environment::work_trees::{WorkTrees, check_out, check_out_submodules};
 use crate::report::words::plural;
-use crate::spec::trees::{REGRESSION_LIMIT, SIDES, TREE};
+use crate::spec::trees::{REGRESSION_LIMIT, SIDES, TREE, Trees};
 use crate::spec::{Experiment, Level, LevelOverride};
 use crate::trial::Interrupt;
 
@@ -39,7 +39,7 @@ const LINES_SHOWN: usize = 20;
 #[derive(Debug, Args)]
 #[command(mut_arg("items", |items| items.help(ITEMS_HELP).value_name("COMMAND|FILE")))]
 #[command(mut_arg("resume", |one| one.hide(true)), mut_arg("guest", |one| one.hide(true)))]
-#[command(mut_arg("build_kernels", |one| one.hide(true)))]
+#[command(mut_arg("build_kernels", |one| one.hide(true)), mut_arg("wait", |one| one.hide(true)))]
 #[command(mut_arg("reference", |one| one.hide(true)), mut_arg("baseline", |one| one.hide(true)))]
 pub(super) struct CiArguments {
     /// Commit to compare with [default: where HEAD left the default branch]
@@ -58,9 +58,13 @@ pub(super) struct CiArguments {
     #[arg(long)]
     submodules: bool,
     /// Keep both work trees in DIR for the next call, whose builds then make only what
-    /// differs
+    /// differs; calls at the same time have trees of their own in it
     #[arg(long, value_name = "DIR")]
     keep_trees: Option<PathBuf>,
+    /// Fail while another run measures on this machine, instead of waiting for it before
+    /// anything is built
+    #[arg(long)]
+    no_wait: bool,
     #[command(flatten)]
     run: RunArguments,
 }
@@ -72,12 +76,17 @@ pub(super) fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitC
     let mut experiment = select(&mut asked)?;
     let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
     let versions = arguments.versions(&repository).map_err(Failure::Usage)?;
+    let take = || measuring_lock::take_or_wait(!arguments.no_wait, "leave out --no-wait to wait");
+    let lock = (!asked.dry_run).then(take).transpose()?;
     let trees = match &arguments.keep_trees {
         Some(directory) => WorkTrees::kept(directory),
         None => WorkTrees::temporary(),
     };
     let trees = trees.map_err(anyhow::Error::msg)?;
-    experiment.compare_trees(&trees.directory().display().to_string())?;
+    experiment.compare_trees(Trees {
+        directory: trees.directory().display().to_string(),
+        commits: versions.each_ref().map(|version| version.hash.clone()),
+    })?;
     let [base, head] = versions.each_ref().map(Version::short);
     experiment.title = format!("{head} against {base}");
     experiment.check().map_err(Failure::Usage)?;
@@ -95,7 +104,7 @@ pub(super) fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitC
         asked.how_to_go_on = "the same command begins anew; with --keep-trees, `toll run \
                               --resume` goes on";
     }
-    run::run_all(&asked, store, vec![experiment])
+    run::run_all(&asked, store, vec![experiment], lock)
 }
 
 /// The commands or the file to measure.

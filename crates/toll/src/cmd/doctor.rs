@@ -9,16 +9,16 @@ use serde::Serialize;
 
 use super::empty_region::{self, EmptyRegion};
 use super::run::{Launch, Purpose, WorkDirectories, launch};
-use super::{Failure, output, store_health};
+use super::{Failure, measuring_lock, output, store_health};
 use crate::claim::Run;
 use crate::environment::guest::{self, GuestFailure};
 use crate::environment::kernel;
-use crate::environment::{capabilities, inspect, paths, restore};
+use crate::environment::{Leftover, capabilities, inspect, paths, restore};
 use crate::format;
 use crate::run::Machine;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::store::Store;
-use crate::trial::{Interrupt, Probe, RunLock, SessionEnd};
+use crate::trial::{Interrupt, Probe, SessionEnd, chosen_lock};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
@@ -71,6 +71,42 @@ impl Finding {
             detail: state.unwrap_or_else(|reason| reason),
         }
     }
+
+    fn of(left: Leftover) -> Self {
+        match left {
+            Leftover::Cleared(done) => Self::new("left by a killed run", Ok(done)),
+            Leftover::Failed(why) => Self::new("left by a killed run", Err(why)),
+            Leftover::LeftAlone(whose) => Self::new("journal of another", Ok(whose)),
+        }
+    }
+}
+
+/// Directories that are refused, each with what mends it.
+fn directories(work_dir: Option<&Path>) -> Vec<Finding> {
+    let mut places = paths::all();
+    places.push(("directory for work files", paths::work(work_dir)));
+    let refused = places.into_iter().filter_map(|(what, place)| {
+        let why = place.and_then(|place| place.open()).err()?;
+        Some(Finding::new(what, Err(why)))
+    });
+    let mut findings: Vec<Finding> = refused.collect();
+    if findings.is_empty() {
+        let all = "all that are there are this user's alone";
+        findings.push(Finding::new("directories", Ok(all.into())));
+    }
+    findings
+}
+
+/// Which runs are kept from measuring at the same time.
+fn measuring_lock_finding() -> Finding {
+    let detail = match chosen_lock() {
+        None => "one for all users and containers of this machine".to_owned(),
+        Some(path) => format!(
+            "{}, as TOLL_RUN_LOCK says; runs that use another lock can disturb those here",
+            path.display()
+        ),
+    };
+    Finding::new("measuring lock", Ok(detail))
 }
 
 /// Commands timed for the noise measurement: short, and mostly kernel work, as
@@ -83,10 +119,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     if let Some(new) = &arguments.salvage {
         return store_health::salvage(store, new, arguments.json);
     }
-    let restored = restore().into_iter();
-    let restored: Vec<Finding> = restored
-        .map(|told| Finding::new("left by a killed run", told))
-        .collect();
+    let restored: Vec<Finding> = restore().into_iter().map(Finding::of).collect();
     if arguments.restore {
         return tell_restored(arguments, &restored);
     }
@@ -95,20 +128,28 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     {
         return Ok(super::run::exit_code_of(signal));
     }
-    let work = arguments.work_dir.clone().unwrap_or_else(paths::work);
+    let work = paths::work(arguments.work_dir.as_deref()).map_err(anyhow::Error::msg)?;
+    let work = work.unchecked_path();
     let machine = inspect(&nearest(&work));
     let mut findings: Vec<Finding> = capabilities()
         .into_iter()
         .map(|capability| Finding::new(&capability.name, capability.state))
         .collect();
     findings.push(store_health::finding(store, &work));
+    findings.extend(directories(arguments.work_dir.as_deref()));
+    findings.push(measuring_lock_finding());
     let probe = Probe::find();
     let found = probe.as_ref().map(|_| "found".to_owned());
     findings.push(Finding::new("probe", found.map_err(Clone::clone)));
     let measured = match (arguments.no_noise, probe) {
-        (false, Ok(probe)) => match measure(arguments, &probe)? {
-            Ok(measured) => Some(measured),
-            Err(signal) => return Ok(super::run::exit_code_of(signal)),
+        (false, Ok(probe)) => match measure(arguments, &probe) {
+            Ok(Ok(measured)) => Some(measured),
+            Ok(Err(signal)) => return Ok(super::run::exit_code_of(signal)),
+            // The rest of the examination says what to mend.
+            Err(error) => {
+                findings.push(Finding::new("noise", Err(format!("{error:#}"))));
+                None
+            }
         },
         _ => None,
     };
@@ -195,7 +236,7 @@ fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
     let mut experiment = adhoc::experiment(&request, "quick")?;
     experiment.run.min_blocks = NOISE_BLOCKS;
     experiment.run.max_blocks = NOISE_BLOCKS;
-    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let _lock = measuring_lock::take()?;
     let mut store = Store::in_memory()?;
     let outcome = launch(
         &mut store,

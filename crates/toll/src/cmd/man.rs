@@ -79,4 +79,7 @@ Kernels for guests, a directory each. What they are built in is beside it, in \f
 .TP
 \fI$XDG_STATE_HOME/toll/leftovers/\fR
 What a killed run has to put back; the next start does so, or \fBtoll doctor \-\-restore\fR.
+.PP
+Directories of others, and those that others may write to, are refused; \fBtoll doctor\fR lists them.
+Without \fBHOME\fR the password database names the home directory.
 "#;

@@ -25,6 +25,7 @@ mod import;
 mod kernel;
 mod list;
 mod man;
+mod measuring_lock;
 mod mount;
 mod observe;
 mod output;
@@ -79,7 +80,8 @@ impl<T: Args> WithStore<T> {
         work: impl FnOnce(&T, &Path) -> anyhow::Result<ExitCode>,
     ) -> anyhow::Result<ExitCode> {
         let store = self.store.or(store);
-        let store = store.unwrap_or_else(crate::environment::paths::store);
+        let store = store.map_or_else(crate::environment::paths::store, Ok);
+        let store = store.map_err(anyhow::Error::msg)?;
         work(&self.arguments, &store)
     }
 }

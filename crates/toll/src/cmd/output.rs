@@ -304,6 +304,10 @@ pub(super) fn check_directory(path: &Path) -> anyhow::Result<()> {
 
 /// Refuses a file that has no directory, before time is spent on its content.
 pub(super) fn check_file(path: &Path) -> anyhow::Result<()> {
+    let place = paths::store_directory().ok();
+    if let Some(place) = place.filter(|place| path.parent() == Some(&place.unchecked_path())) {
+        place.make().map_err(anyhow::Error::msg)?;
+    }
     let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     let error = match path.as_os_str() == "-" {
@@ -343,13 +347,13 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
 /// Opens a store to write to it. Its directory is made, and those above in the default
 /// place only: of a file that was named, more than one that is missing is a slip.
 pub(super) fn open_store(path: &Path) -> anyhow::Result<Store> {
+    let place = paths::store_directory().ok();
+    if let Some(place) = place.filter(|place| path.parent() == Some(&place.unchecked_path())) {
+        place.make().map_err(anyhow::Error::msg)?;
+    }
     let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
     if let Some(directory) = directory.filter(|one| !one.exists()) {
-        let made = match path == paths::default_store() {
-            true => fs::create_dir_all(directory),
-            false => fs::create_dir(directory),
-        };
-        match made {
+        match fs::create_dir(directory) {
             // Told with the store.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             made => made.with_context(|| format!("cannot make {}", directory.display()))?,

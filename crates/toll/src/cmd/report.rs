@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
             .map(|one| one.stored.run.id.to_string())
             .collect();
         let default = || page_path(&format!("run-{}", ids.join("-")));
-        let path = arguments.html.clone().unwrap_or_else(default);
+        let path = arguments.html.clone().map_or_else(default, Ok)?;
         let mut page = html::Page::default();
         if let Some(prices) = stored::newest_list(&store, &runs[0].stored.run.machine)? {
             page.add(&prices);
@@ -55,11 +55,10 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
 }
 
 /// The default path of a page.
-pub(super) fn page_path(name: &str) -> PathBuf {
-    let directory = paths::reports();
-    // A failure shows when the page is written.
-    let _ = std::fs::create_dir_all(&directory);
-    directory.join(format!("{name}.html"))
+pub(super) fn page_path(name: &str) -> anyhow::Result<PathBuf> {
+    let directory = paths::reports().and_then(|place| place.make());
+    let directory = directory.map_err(anyhow::Error::msg)?;
+    Ok(directory.path().join(format!("{name}.html")))
 }
 
 /// Writes all plots of some runs as SVG and PNG, and gives their paths.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::progress::Steps;
 use super::run::{Launch, Purpose, WorkDirectories, exit_code_of, launch, random_seed};
-use super::{failure, output};
+use super::{failure, measuring_lock, output};
 use crate::claim::Run;
 use crate::claim::model::SelftestReport;
 use crate::claim::selftest::{self, Compared, Size};
@@ -17,7 +17,7 @@ use crate::environment::{inspect, paths};
 use crate::report::terminal;
 use crate::run::Machine;
 use crate::store::Store;
-use crate::trial::{RunLock, SessionEnd};
+use crate::trial::SessionEnd;
 
 /// Status where the rates are off.
 const EXIT_OFF: u8 = 6;
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
         false => Size::QUICK,
     };
     let schedule = size.schedule(seed);
-    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let _lock = measuring_lock::take()?;
     let mut store = match arguments.keep {
         true => output::open_store(store)?,
         false => Store::in_memory()?,
@@ -129,8 +129,8 @@ fn compare(
 }
 
 fn print(arguments: &SelftestArguments, report: &SelftestReport) -> anyhow::Result<()> {
-    let work = arguments.work_dir.clone().unwrap_or_else(paths::work);
-    let machine = inspect(&work);
+    let work = paths::work(arguments.work_dir.as_deref()).map_err(anyhow::Error::msg)?;
+    let machine = inspect(&work.unchecked_path());
     match arguments.json {
         true => output::json(&Document {
             machine: &machine,

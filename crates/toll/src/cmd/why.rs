@@ -6,14 +6,12 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 
-use super::run::{WorkDirectories, exit_code_of, profile};
-use super::{Failure, output};
+use super::run::{WorkDirectories, exit_code_of, profile, trees_of};
+use super::{Failure, measuring_lock, output};
 use crate::claim::Run;
 use crate::claim::model::Comparison;
-use crate::environment::paths;
 use crate::report::terminal;
 use crate::store::Store;
-use crate::trial::RunLock;
 
 #[derive(Debug, Args)]
 pub(super) struct WhyArguments {
@@ -57,9 +55,10 @@ pub(super) fn run(arguments: &WhyArguments, path: &Path) -> anyhow::Result<ExitC
         )?;
         return Ok(ExitCode::SUCCESS);
     }
-    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let _lock = measuring_lock::take()?;
     let mut store = Store::open_existing(path)?;
     let run = output::load_run(&store, &arguments.run)?;
+    let _trees = trees_of(&run.stored)?;
     let (id, pair) = (run.stored.run.id, pair(arguments, &run)?);
     let interrupted = profile(
         &mut store,

@@ -5,19 +5,32 @@
 //! the work of a kill: the next start, or `toll doctor --restore`, puts back
 //! what it lists. Programs that the killed instance had started to make those
 //! things hold a lock on the file, and are waited for.
+//!
+//! A journal is obeyed only if this user wrote it: it lies in a directory of
+//! this user alone, and is a file that nobody else may write. Its first line
+//! names the machine, the boot and the PID namespace. Journals of other machines
+//! and namespaces are left alone: whether their process lives cannot be seen
+//! here. After a reboot only directories are left of a run.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FileType, OFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use super::paths::Cannot;
+use super::private_directory::{Directory, Identity, identity, is_plain};
 use super::{children, filesystem, memory_limit, paths, process, swap};
+
+/// Most bytes of a journal: a thousand times what a run of all experiments writes.
+const JOURNAL_BYTES_MAX: u64 = 4 << 20;
 
 /// Longest wait for programs that a killed instance had started.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -25,28 +38,110 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// Time between looks whether they have ended.
 const LOCK_POLL: Duration = Duration::from_millis(10);
 
-/// Something that must be put back.
+/// Something that must be put back. What has a path is noted before it is made,
+/// without an identity, and with one when it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Change {
     /// To be removed with all that is in it.
-    Directory(PathBuf),
-    /// The file behind a loop device, which is to be detached.
+    Directory {
+        path: PathBuf,
+        made: Option<Identity>,
+    },
+    /// The file behind a loop device, which is to be detached. Like the next two it
+    /// lies in a directory of the same journal.
     LoopImage(PathBuf),
     /// A directory on which a program mounts a file system.
     MountPoint(PathBuf),
     /// To be taken out of use.
     SwapFile(PathBuf),
     /// To be removed with all processes in it.
-    ControlGroup(PathBuf),
+    ControlGroup {
+        path: PathBuf,
+        made: Option<Identity>,
+    },
     /// To be ended, with all that descend from it.
     Process(Instance),
+}
+
+/// What a killed instance left.
+#[derive(Debug)]
+pub enum Leftover {
+    /// It was put back.
+    Cleared(String),
+    /// It could not be put back.
+    Failed(String),
+    /// It may still be in use elsewhere.
+    LeftAlone(String),
+}
+
+/// The instance that a journal is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Origin {
+    host: String,
+    /// machine-id(5); empty where there is none.
+    machine_id: String,
+    boot_id: String,
+    /// Inode of the namespace in which `process` is numbered.
+    pid_namespace: u64,
+    process: Instance,
+}
+
+/// What is known here of the instance that a journal is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Lives,
+    /// In this boot.
+    Gone,
+    /// With an earlier boot of this machine.
+    Rebooted,
+    OtherNamespace,
+    OtherMachine,
+}
+
+impl Origin {
+    fn here() -> Self {
+        let line = |path: &str| {
+            fs::read_to_string(path)
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
+        let pid = std::process::id();
+        Self {
+            host: rustix::system::uname().nodename().to_string_lossy().into(),
+            machine_id: line("/etc/machine-id"),
+            boot_id: line("/proc/sys/kernel/random/boot_id"),
+            pid_namespace: fs::metadata("/proc/self/ns/pid").map_or(0, |one| one.ino()),
+            process: Instance::of(pid).unwrap_or(Instance {
+                pid,
+                start_ticks: 0,
+            }),
+        }
+    }
+
+    fn state(&self, here: &Self) -> State {
+        let is_same_host = self.host == here.host && self.machine_id == here.machine_id;
+        if self.boot_id == here.boot_id {
+            // One kernel; containers on it have other host names.
+            match self.pid_namespace == here.pid_namespace {
+                true if self.process.is_alive() => State::Lives,
+                true => State::Gone,
+                false => State::OtherNamespace,
+            }
+        } else if is_same_host && !self.machine_id.is_empty() {
+            State::Rebooted
+        } else {
+            State::OtherMachine
+        }
+    }
 }
 
 /// A process. Numbers are reused, so its start time in clock ticks is part of
 /// its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Instance {
+pub(crate) struct Instance {
     pid: u32,
     start_ticks: u64,
 }
@@ -61,6 +156,14 @@ impl Instance {
     fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
+
+    /// Time since it began.
+    pub fn age(self) -> Option<Duration> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let began_s = self.start_ticks / rustix::param::clock_ticks_per_second();
+        let age_s = u64::try_from(now.tv_sec).ok()?.checked_sub(began_s)?;
+        Some(Duration::from_secs(age_s))
+    }
 }
 
 /// The journal of this process, or of one that is gone.
@@ -71,44 +174,44 @@ pub(super) struct Journal {
     /// as long as one of them lives.
     file: File,
     changes: Vec<Change>,
+    /// Whether this boot is the one in which the changes were made.
+    is_of_this_boot: bool,
 }
 
 impl Journal {
     pub fn open() -> Result<Self, String> {
-        let directory = paths::leftovers();
-        fs::create_dir_all(&directory).cannot("make", &directory)?;
-        let pid = std::process::id();
-        let start_ticks = start_ticks(pid).unwrap_or_default();
-        let path = directory.join(format!("{pid}-{start_ticks}-{}.jsonl", serial()));
-        let wrong = |error: io::Error| format!("cannot write {}: {error}", path.display());
-        let file = File::create_new(&path).map_err(wrong)?;
-        file.try_lock().map_err(|error| wrong(error.into()))?;
+        let directory = paths::leftovers()?.make()?;
+        let origin = Origin::here();
+        let path = directory.unused_path(&origin.process.pid.to_string())?;
+        let path = path.with_extension("jsonl");
+        let wrong = |why: &dyn std::fmt::Display| format!("cannot write {}: {why}", path.display());
+        let name = path.file_name().unwrap_or_default();
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND;
+        let file = directory.open_private(name, flags);
+        let mut file = file.map_err(|why| wrong(&why))?;
+        file.try_lock().map_err(|error| wrong(&error))?;
+        let line = serde_json::to_string(&origin).map_err(|error| wrong(&error))?;
+        let written = file.write_all(format!("{line}\n").as_bytes());
+        written.map_err(|error| wrong(&error))?;
         Ok(Self {
             path,
             file,
             changes: Vec::new(),
+            is_of_this_boot: true,
         })
     }
 
-    /// Reads what a process left that is gone. A line that a kill cut short is
-    /// of a change that was not made.
-    fn read(path: &Path) -> Result<Self, String> {
-        let wrong = |why: &dyn std::fmt::Display| {
-            format!(
-                "cannot read {}: {why}; look into it and remove it",
-                path.display()
-            )
+    /// Makes a directory that this instance removes with all that is in it.
+    pub fn make_directory(&mut self, parent: &Directory, prefix: &str) -> Result<PathBuf, String> {
+        let path = parent.unused_path(prefix)?;
+        let note = |made| Change::Directory {
+            path: path.clone(),
+            made,
         };
-        let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        let lines = text
-            .split_inclusive('\n')
-            .filter(|line| line.ends_with('\n'));
-        let changes = lines.map(serde_json::from_str).collect::<Result<_, _>>();
-        Ok(Self {
-            path: path.to_owned(),
-            file: File::open(path).map_err(|error| wrong(&error))?,
-            changes: changes.map_err(|error| wrong(&error))?,
-        })
+        self.note(note(None))?;
+        let made = parent.make_new(&path)?;
+        self.note(note(Some(made)))?;
+        Ok(path)
     }
 
     /// Notes what is about to be changed.
@@ -136,8 +239,94 @@ impl Journal {
 
     /// Puts everything back and forgets it.
     pub fn close(&self) -> Result<(), String> {
-        self.changes.iter().rev().try_for_each(put_back)?;
-        fs::remove_file(&self.path).cannot("remove", &self.path)
+        let changes = self.changes.iter().rev();
+        changes
+            .filter(|change| self.is_of_this_boot || matches!(change, Change::Directory { .. }))
+            .try_for_each(|change| self.put_back(change))?;
+        match fs::remove_file(&self.path) {
+            // Another start put it back at the same time.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.cannot("remove", &self.path),
+        }
+    }
+
+    /// Puts one change back; one that was not made, or is put back, is fine.
+    fn put_back(&self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::Directory { path, made } => self.remove_directory(path, *made),
+            Change::ControlGroup { path, made } => {
+                // Without an identity it was about to be made, and nothing is in it.
+                let is_ours =
+                    made.is_some_and(|made| identity(path).map(|one| one.0) == Some(made));
+                memory_limit::remove(path, is_ours)
+            }
+            Change::LoopImage(path) | Change::MountPoint(path) | Change::SwapFile(path)
+                if !self.is_inside(path) =>
+            {
+                Ok(())
+            }
+            Change::LoopImage(path) => {
+                detach(path);
+                Ok(())
+            }
+            Change::MountPoint(path) => {
+                filesystem::unmount_left(path);
+                Ok(())
+            }
+            Change::SwapFile(path) => swap::take_out(path),
+            Change::Process(instance) => {
+                instance.end();
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a path lies in a directory that the instance made and that is still there.
+    fn is_inside(&self, path: &Path) -> bool {
+        is_plain(path)
+            && self.changes.iter().any(|change| match change {
+                Change::Directory {
+                    path: directory,
+                    made: Some(made),
+                } => path.starts_with(directory) && self.is_still(directory, *made),
+                _ => false,
+            })
+    }
+
+    /// Whether a directory is the one that the instance made. Its name has 64 random bits.
+    /// Numbers of devices may change with each boot.
+    fn is_still(&self, path: &Path, made: Identity) -> bool {
+        identity(path).is_some_and(|(found, stat)| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+                && stat.st_uid == geteuid().as_raw()
+                && found.inode == made.inode
+                && (found.device == made.device || !self.is_of_this_boot)
+        })
+    }
+
+    fn remove_directory(&self, path: &Path, made: Option<Identity>) -> Result<(), String> {
+        if identity(path).is_none() {
+            return Ok(());
+        }
+        let Some(made) = made else {
+            // It was about to be made, and nothing is in it. If it was made, the next line
+            // of the journal says so, and it is gone by now.
+            return match fs::remove_dir(path) {
+                Err(error) if identity(path).is_some() => Err(format!(
+                    "cannot remove {}: {error}; look at it and remove it",
+                    path.display()
+                )),
+                _ => Ok(()),
+            };
+        };
+        if !is_plain(path) || !self.is_still(path, made) {
+            return Err(format!(
+                "cannot remove {}: it is not what the run made; look at it, then remove {}",
+                path.display(),
+                self.path.display()
+            ));
+        }
+        remove_tree(path)
     }
 
     /// Waits until no program that the instance started holds its lock.
@@ -162,13 +351,72 @@ impl Journal {
         self.wait_for_helpers()?;
         self.close()?;
         let directories = self.changes.iter().filter_map(|change| match change {
-            Change::Directory(path) => Some(path.display().to_string()),
+            Change::Directory {
+                path,
+                made: Some(_),
+            } => Some(path.display().to_string()),
             _ => None,
         });
         let directories: Vec<String> = directories.collect();
         let told = format!("cleared after a killed run: {}", directories.join(", "));
         Ok((!self.changes.is_empty()).then_some(told))
     }
+}
+
+impl Instance {
+    /// Ends a process and all that descend from it.
+    fn end(self) {
+        let number = i32::try_from(self.pid).ok();
+        let Some(pid) = number.and_then(Pid::from_raw) else {
+            return;
+        };
+        // A descriptor leads to one process. If that is the noted one, and it is stopped, then
+        // its number is not given to another before it is killed.
+        let descriptor = pidfd_open(pid, PidfdFlags::empty());
+        if !self.is_alive() {
+            return;
+        }
+        if let Ok(descriptor) = descriptor {
+            let _ = pidfd_send_signal(descriptor, Signal::STOP);
+        }
+        children::kill_tree(pid.as_raw_pid());
+    }
+}
+
+/// A journal as it was read: what it is of, if its first line is complete.
+fn read(directory: &Directory, name: &OsStr) -> Result<(Option<Origin>, Journal), String> {
+    let path = directory.path().join(name);
+    let wrong = |why: &dyn std::fmt::Display| {
+        format!(
+            "cannot obey {}: {why}; look into it and remove it",
+            path.display()
+        )
+    };
+    let mut file = directory
+        .open_private(name, OFlags::RDWR)
+        .map_err(|why| wrong(&why))?;
+    let mut text = String::new();
+    let mut limited = Read::by_ref(&mut file).take(JOURNAL_BYTES_MAX + 1);
+    limited
+        .read_to_string(&mut text)
+        .map_err(|error| wrong(&error))?;
+    if text.len() as u64 > JOURNAL_BYTES_MAX {
+        return Err(wrong(&"it is larger than any journal"));
+    }
+    // A line that a kill cut short is of a change that was not made.
+    let mut lines = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    let origin = lines.next().map(serde_json::from_str).transpose();
+    let origin = origin.map_err(|error| wrong(&error))?;
+    let changes = lines.map(serde_json::from_str).collect::<Result<_, _>>();
+    let journal = Journal {
+        path: path.clone(),
+        file,
+        changes: changes.map_err(|error| wrong(&error))?,
+        is_of_this_boot: false,
+    };
+    Ok((origin, journal))
 }
 
 /// The words of a command line that ends with a path.
@@ -183,54 +431,78 @@ pub(super) fn serial() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Puts back what instances that are gone left behind. Gives one line about
-/// each thing that was put back, or why it could not be.
-pub fn restore() -> Vec<Result<String, String>> {
-    let entries = fs::read_dir(paths::leftovers()).into_iter().flatten();
-    let paths = entries.flatten().map(|entry| entry.path());
-    paths
-        .filter(|path| owner_of(path).is_some_and(|owner| !owner.is_alive()))
-        .filter_map(|path| {
-            let restored = Journal::read(&path).and_then(|journal| journal.restore());
-            restored.transpose()
-        })
+/// Puts back what instances that are gone left behind, and reports each.
+pub fn restore() -> Vec<Leftover> {
+    let directory = match paths::leftovers().and_then(|place| place.open()) {
+        Ok(Some(directory)) => directory,
+        Ok(None) => return Vec::new(),
+        Err(why) => return vec![Leftover::Failed(why)],
+    };
+    let here = Origin::here();
+    let names = match directory.names() {
+        Ok(names) => names,
+        Err(why) => return vec![Leftover::Failed(why)],
+    };
+    let journals = names
+        .iter()
+        .filter(|name| Path::new(name).extension() == Some("jsonl".as_ref()));
+    journals
+        .filter_map(|name| restore_one(&directory, name, &here))
         .collect()
 }
 
-/// The process that made a journal, by its name.
-fn owner_of(path: &Path) -> Option<Instance> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
-    let mut numbers = name.split('-');
-    Some(Instance {
-        pid: numbers.next()?.parse().ok()?,
-        start_ticks: numbers.next()?.parse().ok()?,
-    })
-}
-
-/// Puts one change back; one that was not made, or is put back, is fine.
-fn put_back(change: &Change) -> Result<(), String> {
-    match change {
-        Change::Directory(path) => remove_directory(path),
-        Change::LoopImage(path) => {
-            detach(path);
-            Ok(())
+fn restore_one(directory: &Directory, name: &OsStr, here: &Origin) -> Option<Leftover> {
+    let (origin, mut journal) = match read(directory, name) {
+        Ok(read) => read,
+        // Its owner removed it.
+        Err(_) if identity(&directory.path().join(name)).is_none() => return None,
+        Err(why) => return Some(Leftover::Failed(why)),
+    };
+    let Some(origin) = origin else {
+        // Nothing was changed yet. Its owner holds a lock, and its number is in the name.
+        let is_free = journal.file.try_lock().is_ok() && !is_named_after_a_process(name);
+        let removed = is_free.then(|| fs::remove_file(&journal.path));
+        return match removed {
+            Some(Err(error)) => Some(Leftover::Failed(format!(
+                "cannot remove {}: {error}",
+                journal.path.display()
+            ))),
+            _ => None,
+        };
+    };
+    let left_alone = |whose: &str| {
+        Some(Leftover::LeftAlone(format!(
+            "{} is of {whose} (process {} on {}) and was left alone; if that run is over, remove \
+             what it lists, then the file",
+            journal.path.display(),
+            origin.process.pid,
+            origin.host
+        )))
+    };
+    match origin.state(here) {
+        State::Lives => return None,
+        State::OtherMachine => return left_alone("another machine"),
+        State::OtherNamespace => {
+            return left_alone("another PID namespace, such as a container's");
         }
-        Change::MountPoint(path) => {
-            filesystem::unmount_left(path);
-            Ok(())
-        }
-        Change::SwapFile(path) => swap::take_out(path),
-        Change::ControlGroup(path) => memory_limit::remove(path),
-        Change::Process(instance) => {
-            if instance.is_alive() {
-                children::kill_tree(instance.pid.cast_signed());
-            }
-            Ok(())
-        }
+        State::Rebooted => {}
+        State::Gone => journal.is_of_this_boot = true,
     }
+    let restored = journal.restore().transpose()?;
+    Some(restored.map_or_else(Leftover::Failed, Leftover::Cleared))
 }
 
-fn remove_directory(directory: &Path) -> Result<(), String> {
+/// Whether a process lives whose number a journal's name begins with.
+fn is_named_after_a_process(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let pid = name.split('-').next().and_then(|pid| pid.parse().ok());
+    pid.and_then(Instance::of).is_some()
+}
+
+/// Removes a directory of ours with all that is in it. The standard library opens each
+/// directory below by its parent's descriptor and follows no link (O_NOFOLLOW), so that
+/// one that is replaced by a link meanwhile leads nowhere else.
+fn remove_tree(directory: &Path) -> Result<(), String> {
     // A mount of a live namespace under it would be emptied through it.
     let mounts = super::inspect::mounts();
     let mut points = mounts.iter().map(|(point, _)| point);
@@ -241,8 +513,7 @@ fn remove_directory(directory: &Path) -> Result<(), String> {
         ));
     }
     match fs::remove_dir_all(directory) {
-        // Where it cannot be reached it could not be made.
-        Err(error) if fs::symlink_metadata(directory).is_ok() => {
+        Err(error) if identity(directory).is_some() => {
             Err(format!("cannot remove {}: {error}", directory.display()))
         }
         _ => Ok(()),
@@ -282,27 +553,117 @@ mod tests {
         assert_eq!(start_ticks(u32::MAX), None);
     }
 
+    fn journal(changes: Vec<Change>) -> Journal {
+        Journal {
+            path: "/nonexistent/journal".into(),
+            file: tempfile::tempfile().unwrap(),
+            changes,
+            is_of_this_boot: true,
+        }
+    }
+
+    fn directory(path: &Path, made: Option<Identity>) -> Change {
+        Change::Directory {
+            path: path.to_owned(),
+            made,
+        }
+    }
+
     #[test]
     fn putting_back_twice_is_no_error() {
-        let directory = tempfile::tempdir().unwrap();
-        let work = directory.path().join("work");
+        let base = tempfile::tempdir().unwrap();
+        let work = base.path().join("work");
         fs::create_dir_all(work.join("deep")).unwrap();
+        let made = identity(&work).unwrap().0;
         let gone = Instance {
             pid: u32::MAX,
             start_ticks: 0,
         };
+        let group = Change::ControlGroup {
+            path: base.path().join("group"),
+            made: Some(made),
+        };
+        let journal = journal(vec![
+            directory(&work, None),
+            directory(&work, Some(made)),
+            Change::LoopImage(work.join("image")),
+            Change::MountPoint(work.join("mount")),
+            Change::SwapFile(work.join("swap")),
+            group,
+            Change::Process(gone),
+        ]);
         for _ in 0..2 {
-            for change in [
-                Change::Process(gone),
-                Change::ControlGroup(directory.path().join("group")),
-                Change::SwapFile(directory.path().join("swap")),
-                Change::MountPoint(work.join("mount")),
-                Change::LoopImage(work.join("image")),
-                Change::Directory(work.clone()),
-            ] {
-                put_back(&change).unwrap();
-            }
+            journal.close().unwrap();
             assert!(!work.exists());
+        }
+    }
+
+    #[test]
+    fn only_what_the_run_made_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let [made, other] = ["made", "other"].map(|name| base.path().join(name));
+        for path in [&made, &other] {
+            fs::create_dir(path).unwrap();
+            fs::write(path.join("file"), "kept").unwrap();
+        }
+        let [of_made, of_other] = [&made, &other].map(|path| identity(path).unwrap().0);
+        // One that was about to be made, one that another took the place of, one by a way around.
+        let around = base.path().join("made/../other");
+        for change in [
+            directory(&other, None),
+            directory(&other, Some(of_made)),
+            directory(&around, Some(of_other)),
+        ] {
+            let error = journal(vec![change]).close().unwrap_err();
+            assert!(error.contains("look at it"), "{error}");
+        }
+        let link = base.path().join("link");
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        let of_link = identity(&link).unwrap().0;
+        for made in [of_link, of_other] {
+            let error = journal(vec![directory(&link, Some(made))]).close();
+            assert!(error.is_err(), "{error:?}");
+        }
+        assert!(other.join("file").exists());
+        journal(vec![directory(&made, Some(of_made))])
+            .close()
+            .unwrap();
+        assert!(!made.exists());
+    }
+
+    #[test]
+    fn what_lies_in_no_directory_of_the_run_is_left_alone() {
+        let base = tempfile::tempdir().unwrap();
+        let made = identity(base.path()).unwrap().0;
+        let journal = journal(vec![directory(base.path(), Some(made))]);
+        assert!(journal.is_inside(&base.path().join("swap")));
+        assert!(!journal.is_inside(&base.path().join("../swap")));
+        assert!(!journal.is_inside(Path::new("/swap")));
+    }
+
+    #[test]
+    fn a_journal_is_of_this_boot_and_namespace_or_is_left_alone() {
+        let here = Origin {
+            machine_id: "m".into(),
+            ..Origin::here()
+        };
+        let state = |change: &dyn Fn(&mut Origin)| {
+            let mut origin = here.clone();
+            change(&mut origin);
+            origin.state(&here)
+        };
+        assert_eq!(state(&|_| {}), State::Lives);
+        assert_eq!(state(&|one| one.process.start_ticks += 1), State::Gone);
+        assert_eq!(state(&|one| one.pid_namespace += 1), State::OtherNamespace);
+        assert_eq!(state(&|one| one.boot_id = "b".into()), State::Rebooted);
+        let elsewhere: [&dyn Fn(&mut Origin); 2] =
+            [&|one| one.host = "h".into(), &|one| one.machine_id.clear()];
+        for change in elsewhere {
+            let state = state(&|one| {
+                one.boot_id = "b".into();
+                change(one);
+            });
+            assert_eq!(state, State::OtherMachine);
         }
     }
 }

@@ -12,6 +12,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use super::cleanup_journal::{Change, Journal, with_path};
 use super::inspect::{file_system_of, mounts};
 use super::paths::Cannot;
+use super::private_directory::Directory;
 use super::process;
 
 /// Smallest image: below 300 MiB `mkfs.xfs` refuses.
@@ -297,9 +298,8 @@ pub(super) fn mount_foreign(
 }
 
 fn subdirectory(base: &Path, journal: &mut Journal) -> Result<Mounted, String> {
-    let directory = base.join(format!("toll-{}", std::process::id()));
-    journal.note(Change::Directory(directory.clone()))?;
-    fs::create_dir(&directory).cannot("make", &directory)?;
+    let base = Directory::of_user(base, "--foreign-dir")?;
+    let directory = journal.make_directory(&base, "toll")?;
     Ok(Mounted::there(directory))
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::paths::{Cannot, versions};
+use super::private_directory::{LockFile, Place};
 use super::process;
 use super::work_trees::check_out;
 
@@ -149,13 +150,33 @@ impl Repository {
 
     /// Files of the work tree that differ from its commit.
     pub fn changed_files(&self) -> Result<Vec<String>, String> {
-        let listed = self.git(&["diff", "--name-only", "HEAD", "--"])?;
-        Ok(listed.lines().map(str::to_owned).collect())
+        // Its output is made for programs: no setting changes it.
+        let words = [
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--no-renames",
+            "--untracked-files=no",
+        ];
+        let listed = self.git(&words)?;
+        let paths = listed.split('\0').filter_map(|entry| {
+            // Fields of a changed and of an unmerged file; the path, the last one, may have
+            // spaces.
+            let fields = match entry.get(..2)? {
+                "1 " => 9,
+                "u " => 11,
+                _ => return None,
+            };
+            entry.splitn(fields, ' ').nth(fields - 1)
+        });
+        Ok(paths.map(str::to_owned).collect())
     }
 
     pub fn version(&self, hash: &str) -> Result<Version, String> {
-        let told = self.git(&["log", "-1", "--format=%H%n%an <%ae>%n%as%n%s", hash])?;
-        let mut lines = told.lines().map(str::to_owned);
+        // Unlike log it heeds no setting of the user's. Its first line is of its own.
+        let format = "--format=%H%n%an <%ae>%n%as%n%s";
+        let told = self.git(&["rev-list", "--max-count=1", format, hash, "--"])?;
+        let mut lines = told.lines().skip(1).map(str::to_owned);
         let mut next = || lines.next().unwrap_or_default();
         Ok(Version {
             hash: next(),
@@ -167,7 +188,7 @@ impl Repository {
 
     /// Removes all versions that were built with a command.
     pub fn remove_built(&self, build: Option<&str>) -> Result<(), String> {
-        let directory = self.built(build);
+        let directory = self.built(build)?.path()?;
         match directory.exists() {
             true => std::fs::remove_dir_all(&directory).cannot("remove", &directory),
             false => Ok(()),
@@ -175,18 +196,30 @@ impl Repository {
     }
 
     /// Where a version is built with a command.
-    pub fn directory_of(&self, version: &Version, build: Option<&str>) -> PathBuf {
-        self.built(build).join(version.short())
+    pub fn directory_of(&self, version: &Version, build: Option<&str>) -> Result<PathBuf, String> {
+        Ok(self.built(build)?.path()?.join(version.short()))
     }
 
-    fn built(&self, build: Option<&str>) -> PathBuf {
+    /// Keeps other searches from the versions that are built with a command.
+    pub fn lock_built(&self, build: Option<&str>) -> Result<LockFile, String> {
+        let name = format!("{}.lock", self.name_of_built(build));
+        versions()?.make()?.lock_file(&name)?.ok_or_else(|| {
+            "cannot build versions: another search of this repository builds them; wait for it"
+                .into()
+        })
+    }
+
+    fn built(&self, build: Option<&str>) -> Result<Place, String> {
+        Ok(versions()?.join(&self.name_of_built(build)))
+    }
+
+    fn name_of_built(&self, build: Option<&str>) -> String {
         let made_of = format!(
             "{}\n{}",
             self.directory.display(),
             build.unwrap_or_default()
         );
-        let name = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(made_of.as_bytes()));
-        versions().join(name)
+        format!("{:016x}", xxhash_rust::xxh3::xxh3_64(made_of.as_bytes()))
     }
 
     /// Lays a version out and builds it, unless it is there already.
@@ -196,7 +229,9 @@ impl Repository {
         build: Option<&str>,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<(), BuildFailure> {
-        let directory = self.directory_of(version, build);
+        let built = self.built(build).and_then(|place| place.make());
+        let built = built.map_err(BuildFailure::Other)?;
+        let directory = built.path().join(version.short());
         let done = directory.with_extension("built");
         if done.exists() {
             return Ok(());

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::children;
 use super::cleanup_journal::{Change, Journal, serial};
+use super::private_directory::identity;
 use super::swap::swap_obstacle;
 
 /// Where control groups of version 1 and 2 are mounted by convention
@@ -58,8 +59,13 @@ impl MemoryLimit {
             .map_err(|error| cannot_make(&parent.directory, &error))?;
         let name = format!("toll-{}-{}", std::process::id(), serial());
         let directory = parent.directory.join(name);
-        journal.note(Change::ControlGroup(directory.clone()))?;
+        let note = |made| Change::ControlGroup {
+            path: directory.clone(),
+            made,
+        };
+        journal.note(note(None))?;
         fs::create_dir(&directory).map_err(|error| cannot_make(&directory, &error))?;
+        journal.note(note(identity(&directory).map(|(made, _)| made)))?;
         let group = Self { directory };
         fs::write(
             group.directory.join(parent.version.limit_file()),
@@ -84,20 +90,23 @@ impl MemoryLimit {
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
         // What cannot be put back stays in the journal for the next start.
-        let _ = remove(&self.directory);
+        let _ = remove(&self.directory, true);
     }
 }
 
-/// Ends a group's processes and removes it; one that is not there is fine.
-pub(super) fn remove(directory: &Path) -> Result<(), String> {
+/// Removes a group; one that is not there is fine. Ends the processes in it only if it
+/// `is_ours` for sure.
+pub(super) fn remove(directory: &Path, is_ours: bool) -> Result<(), String> {
     let deadline = Instant::now() + LEAVE_TIMEOUT;
     loop {
-        for pid in processes(directory) {
+        for pid in processes(directory).into_iter().filter(|_| is_ours) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
         match fs::remove_dir(directory) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            // It is another's: the run's own is gone.
+            Err(_) if !is_ours => return Ok(()),
             // Busy until the last process is gone.
             Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
             Err(error) => {
@@ -335,6 +344,6 @@ mod tests {
 
     #[test]
     fn a_group_that_is_not_there_is_removed_already() {
-        assert_eq!(remove(Path::new("/nonexistent/toll")), Ok(()));
+        assert_eq!(remove(Path::new("/nonexistent/toll"), true), Ok(()));
     }
 }

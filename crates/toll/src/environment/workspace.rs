@@ -3,10 +3,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use super::cleanup_journal::{Change, Instance, Journal, serial};
+use super::cleanup_journal::{Change, Instance, Journal};
 use super::filesystem::{self, Mounted};
 use super::fuse_servers::{Served, Servers};
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
@@ -95,13 +94,16 @@ impl Workspace {
         request: &WorkspaceRequest,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, String> {
-        // Absolute before it is noted: the next start has another directory.
-        let base = base_of(request)?;
-        let root = base.join(format!("run-{}-{}", std::process::id(), serial()));
+        let base = paths::work(request.base.as_deref())?.make()?;
         let mut journal = Journal::open()?;
-        journal.note(Change::Directory(root.clone()))?;
-        // Made before the directory, so that whatever fails from here on is
-        // put back by its drop.
+        let root = match journal.make_directory(&base, "run") {
+            Ok(root) => root,
+            Err(why) => {
+                journal.close()?;
+                return Err(why);
+            }
+        };
+        // Whatever fails from here on is put back by its drop.
         let mut workspace = Self {
             root: root.clone(),
             file_systems: BTreeMap::new(),
@@ -114,7 +116,6 @@ impl Workspace {
             scratch_bytes: request.scratch_bytes,
             journal: RefCell::new(journal),
         };
-        fs::create_dir_all(&root).map_err(|error| cannot_make(&root, &error))?;
         Self::check_space(&root, request)?;
         let is_root = rustix::process::geteuid().is_root();
         if is_root && request.file_systems.iter().any(|name| name != "work") {
@@ -148,11 +149,17 @@ impl Workspace {
 
     /// Finds out whether the work directories could be made, and leaves nothing.
     pub fn check(request: &WorkspaceRequest) -> Result<(), String> {
-        let root = base_of(request)?.join(format!("run-{}-{}", std::process::id(), serial()));
-        let above = root.ancestors();
+        let place = paths::work(request.base.as_deref())?;
+        let base = place.unchecked_path();
+        let above = base.ancestors();
         let missing: Vec<&Path> = above.take_while(|directory| !directory.exists()).collect();
-        let made = fs::create_dir_all(&root).map_err(|error| cannot_make(&root, &error));
-        let checked = made.and_then(|()| Self::check_space(&root, request));
+        let checked = place.make().and_then(|base| {
+            let root = base.unused_path("run")?;
+            base.make_new(&root)?;
+            let checked = Self::check_space(&root, request);
+            let _ = fs::remove_dir(root);
+            checked
+        });
         for directory in missing {
             let _ = fs::remove_dir(directory);
         }
@@ -336,16 +343,6 @@ impl Workspace {
     pub fn root(&self) -> &Path {
         &self.root
     }
-}
-
-fn base_of(request: &WorkspaceRequest) -> Result<PathBuf, String> {
-    let base = request.base.clone().unwrap_or_else(paths::work);
-    std::path::absolute(&base).cannot("use", &base)
-}
-
-fn cannot_make(directory: &Path, error: &io::Error) -> String {
-    let directory = directory.display();
-    format!("cannot make {directory}: {error}; choose another place with --work-dir")
 }
 
 /// Those that could be had, by name.

@@ -26,7 +26,7 @@ mod stopping;
 pub use event::{Event, Observer, SessionEnd, SessionError};
 pub use guests::{Guests, missing_kernels};
 pub use interrupt::Interrupt;
-pub use lock::RunLock;
+pub use lock::{LockAttempt, RunLock, chosen_lock};
 pub use prestarted::PrestartedProbe;
 pub use probe::Probe;
 pub use profile::ProfileEnd;

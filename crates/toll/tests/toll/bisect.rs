@@ -143,3 +143,14 @@ fn a_range_that_is_none_is_refused() {
         ],
     );
 }
+
+#[test]
+fn a_search_that_fails_leaves_nothing_built() {
+    let Some(bench) = history(&STEP) else { return };
+    let mut words = bisect(&bench, "c0..c8");
+    words[4] = "test $(cat size) = 20000 || { echo broken; false; }".into();
+    let told = bench.fails(1, words.as_slice());
+    has(&told, &["an end of the range", "broken"]);
+    let left = bench.shell("ls -A cache/toll/versions");
+    assert_eq!(left.stdout, "", "{left:#?}");
+}

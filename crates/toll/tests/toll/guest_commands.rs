@@ -14,8 +14,13 @@ use crate::guest::kernel;
 pub fn bench() -> Bench {
     let bench = Bench::new();
     let cache = bench.path("cache/toll");
-    std::fs::create_dir_all(&cache).unwrap();
-    std::os::unix::fs::symlink(paths::kernels(), cache.join("kernels")).unwrap();
+    let kernels = paths::kernels().unwrap().path().unwrap();
+    std::fs::create_dir_all(cache.join("kernels")).unwrap();
+    // A directory that is a link itself is refused.
+    for entry in std::fs::read_dir(kernels).into_iter().flatten().flatten() {
+        let link = cache.join("kernels").join(entry.file_name());
+        std::os::unix::fs::symlink(entry.path(), link).unwrap();
+    }
     bench
 }
 

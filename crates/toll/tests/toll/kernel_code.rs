@@ -12,7 +12,7 @@ use crate::common::{has_program, probe, skip, source_tree};
 
 /// A part of the newest build tree of the pinned kernel that has a file.
 fn newest(part: &str, file: &str) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(paths::kernel_work().join("build")).ok()?;
+    let entries = std::fs::read_dir(paths::kernel_work().ok()?.path().ok()?.join("build")).ok()?;
     // Beside `toll-VERSION` are those of toll-debug, and of the user's own kernels.
     let is_pinned = |name: &str| {
         let version = name.strip_prefix("toll-");

@@ -348,6 +348,7 @@ fn what_a_user_may_not_read_or_write_is_told_before_a_run() {
          chmod 700 locked; chmod 600 locked.toml; chown 65534 .
          as() { setpriv --reuid=65534 --regid=65534 --clear-groups env -u TOLL_PROBE HOME=$place \
                   XDG_DATA_HOME=$place/d XDG_CACHE_HOME=$place/c XDG_STATE_HOME=$place/s \
+                  TOLL_RUN_LOCK=$place/lock \
                   ./toll \"$@\" 2>&1 >/dev/null || echo \"status $?\"; }
          as run locked.toml; as run --html locked/x -r 2 true; as run --work-dir locked -r 2 true
          as list --store locked/x; as run -q --no-html -r 2 true",

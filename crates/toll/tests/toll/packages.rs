@@ -39,7 +39,11 @@ fn clean_root(bench: &Bench) -> Option<PathBuf> {
         .lines()
         .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let name = format!("debian-root/{}.tar", codename.unwrap_or("unknown"));
-    let archive = toll::environment::paths::kernels().with_file_name(name);
+    let archive = toll::environment::paths::kernels()
+        .unwrap()
+        .path()
+        .unwrap()
+        .with_file_name(name);
     let made = ran(Command::new(source_tree().join("tools/debian-root")).arg(&archive));
     match made.code {
         Some(0) => {}

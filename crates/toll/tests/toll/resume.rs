@@ -1,7 +1,7 @@
 //! Runs that are killed or told to stop, and go on.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -143,25 +143,27 @@ fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
 #[test]
 fn a_journal_whose_last_line_a_kill_cut_short_is_put_back_up_to_there() {
     let bench = Bench::new();
-    let journals = bench.path("state/toll/leftovers");
-    let (made, kept) = (bench.path("made"), bench.path("kept"));
-    for directory in [&journals, &made, &kept] {
-        std::fs::create_dir_all(directory).unwrap();
-    }
-    let line = |path: &Path| json!({ "directory": path }).to_string();
-    let cut = &line(&kept)[..line(&kept).len() - 1];
-    for (number, text) in [String::new(), format!("{}\n{cut}", line(&made))]
-        .iter()
-        .enumerate()
-    {
-        let name = format!("{}-0-{number}.jsonl", u32::MAX);
-        std::fs::write(journals.join(name), text).unwrap();
-    }
+    bench
+        .start_measuring("run -q --no-html -r 999 'sleep 0.05'")
+        .kill();
+    let [work, journals] = bench.places_of_leftovers();
+    let journal = std::fs::read_dir(&journals).unwrap().next().unwrap();
+    let journal = journal.unwrap().path();
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let mut cut = text.clone();
+    cut.push_str(&json!({ "swap_file": "/swap" }).to_string());
+    std::fs::write(&journal, cut).unwrap();
+    // One whose run was killed before its first line was written.
+    bench.shell(&format!(
+        "umask 77; printf '{{' >{}/99999999-1.jsonl",
+        journals.display()
+    ));
     let told = bench.ok("doctor --restore").stdout;
-    assert!(told.contains(&made.display().to_string()), "{told}");
+    has(&told, &[&work.display().to_string()]);
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
-    assert!(!made.exists() && kept.exists());
-    std::fs::write(journals.join(format!("{}-0-2.jsonl", u32::MAX)), "?\n").unwrap();
+    let (first, _) = text.split_once('\n').unwrap();
+    std::fs::write(&journal, format!("{first}\n?\n")).unwrap();
+    bench.shell(&format!("chmod 600 {}", journal.display()));
     let told = bench.run("doctor --restore");
     assert_eq!(told.code, Some(1), "{told:#?}");
     has(&told.stdout, &["look into it"]);

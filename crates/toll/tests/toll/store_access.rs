@@ -121,8 +121,8 @@ fn a_store_of_another_user_is_read() {
     ] {
         let line = |script: &str| {
             format!(
-                "chmod 755 . && {modes}; mkdir -p theirs && chmod 777 theirs
-                 export XDG_STATE_HOME=$PWD/theirs XDG_CACHE_HOME=$PWD/theirs
+                "chmod 755 . && {modes}; mkdir -p theirs && chmod 1777 theirs
+                 export XDG_STATE_HOME=$PWD/theirs XDG_CACHE_HOME=$PWD/theirs TOLL_RUN_LOCK=$PWD/theirs/lock
                  setpriv --reuid=65534 --regid=65534 --clear-groups bash -c '. ./{script}'"
             )
         };

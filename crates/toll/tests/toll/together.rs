@@ -5,10 +5,11 @@ use serde_json::Value;
 use crate::common::{Bench, Running, list};
 use crate::settings::Settings;
 
-/// Another user's, as far as the lock of a user's runs goes.
+/// Another user's, who measures at the same time.
 fn of_another_user(bench: &Bench, arguments: &[&str]) -> Running {
     let mut command = bench.spawnable(arguments);
     command.env("XDG_STATE_HOME", bench.path("other/state"));
+    command.env("TOLL_RUN_LOCK", bench.path("other.lock"));
     command.stderr(std::fs::File::create(bench.path("errors")).unwrap());
     Running(command.spawn().unwrap())
 }

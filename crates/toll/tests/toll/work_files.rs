@@ -115,5 +115,8 @@ fn clearing_a_work_directory_that_became_a_link_follows_it_not() {
     symlink(bench.path("precious"), &root).unwrap();
     assert_eq!(running.end().code(), Some(1));
     assert_eq!(bench.read("precious/work/file"), "kept");
-    assert!(!root.is_symlink(), "the link itself is cleared");
+    assert!(root.is_symlink(), "it is not the run's");
+    let told = bench.run("doctor --restore");
+    assert_eq!(told.code, Some(1), "{told:#?}");
+    crate::common::has(&told.stdout, &["it is not what the run made"]);
 }

@@ -10,6 +10,7 @@ use crate::cmd::Failure;
 use crate::cmd::failure;
 use crate::cmd::run::{Launch, Launched, Purpose, WorkDirectories, command_line};
 use crate::cmd::run::{go_on, launch, random_seed};
+use crate::environment::LockFile;
 use crate::environment::history::{Repository, Version};
 use crate::spec::adhoc::{AdhocCommands, experiment};
 use crate::spec::{BLOCKS_MAX, Experiment, Level, LevelOverride};
@@ -44,6 +45,8 @@ pub(super) struct Measurements<'a> {
     runs: BTreeMap<Key, i64>,
     /// Blocks of each that were handed out.
     taken: BTreeMap<Key, usize>,
+    /// Keeps other searches from what is built.
+    _lock: LockFile,
 }
 
 impl<'a> Measurements<'a> {
@@ -54,8 +57,11 @@ impl<'a> Measurements<'a> {
         store: &'a mut Store,
     ) -> anyhow::Result<Self> {
         let (first, last) = (&versions[0], &versions[versions.len() - 1]);
-        let directory = repository.directory_of(first, arguments.build.as_deref());
+        let build = arguments.build.as_deref();
+        let directory = repository.directory_of(first, build);
+        let directory = directory.map_err(anyhow::Error::msg)?;
         let built = directory.parent().and_then(|one| one.file_name());
+        let lock = repository.lock_built(build).map_err(anyhow::Error::msg)?;
         let kernels = if arguments.kernel { "kernels, " } else { "" };
         let title = format!(
             "{}..{} by {}: {} ({kernels}{})",
@@ -73,6 +79,7 @@ impl<'a> Measurements<'a> {
             title,
             runs: BTreeMap::new(),
             taken: BTreeMap::new(),
+            _lock: lock,
         };
         measurements.find_runs()?;
         Ok(measurements)
@@ -118,10 +125,14 @@ impl<'a> Measurements<'a> {
     pub fn experiment(&self, places: &[usize], blocks: u32) -> anyhow::Result<Experiment> {
         let build = self.arguments.build.as_deref();
         let command = |place: &usize| {
-            let directory = self.repository.directory_of(&self.versions[*place], build);
+            let directory = self
+                .repository
+                .directory_of(&self.versions[*place], build)?;
             let directory = directory.display().to_string();
-            self.arguments.command.replace(TREE, &directory)
+            Ok(self.arguments.command.replace(TREE, &directory))
         };
+        let commands = places.iter().map(command).collect::<Result<_, String>>();
+        let commands = commands.map_err(anyhow::Error::msg)?;
         let names = places
             .iter()
             .map(|place| self.level(&self.versions[*place]));
@@ -136,7 +147,7 @@ impl<'a> Measurements<'a> {
                 ..AdhocCommands::default()
             },
             false => AdhocCommands {
-                commands: places.iter().map(command).collect(),
+                commands,
                 names: names.collect(),
                 ..AdhocCommands::default()
             },

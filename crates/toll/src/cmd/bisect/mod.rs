@@ -12,13 +12,12 @@ use clap::Args;
 
 use super::ci::tell_last_of_build;
 use super::run::{exit_code_of, listen};
-use super::{Failure, output};
+use super::{Failure, measuring_lock, output};
 use crate::bisect::{Bisection, Ending, Judged, Limits, Next, Stage};
 use crate::claim::better_side;
 use crate::environment::history::{BuildFailure, Repository, Version};
-use crate::environment::paths;
 use crate::store::Store;
-use crate::trial::{Interrupt, RunLock};
+use crate::trial::Interrupt;
 use measure::{Measured, Measurements};
 
 const NOTES: &str = "\
@@ -58,6 +57,9 @@ pub(super) struct BisectArguments {
     /// Metric to compare [default: duration_ns; with --kernel path_length_instructions]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
+    /// Fail while another run measures on this machine, instead of waiting for it
+    #[arg(long)]
+    pub no_wait: bool,
 }
 
 impl BisectArguments {
@@ -104,7 +106,7 @@ pub(super) fn run(arguments: &BisectArguments, store: &Path) -> anyhow::Result<E
     let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
     let (good, bad) = &arguments.range;
     let versions = repository.range(good, bad).map_err(Failure::Usage)?;
-    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let _lock = measuring_lock::take_or_wait(!arguments.no_wait, "leave out --no-wait to wait")?;
     let interrupt = listen()?;
     let mut store = output::open_store(store)?;
     let measurements = Measurements::new(arguments, &repository, &versions, &mut store)?;
@@ -141,8 +143,7 @@ pub(super) fn compare_ends(
         ..Limits::of(1)
     };
     let found = search.search(limits);
-    let removed = repository.remove_built(arguments.build.as_deref());
-    removed.unwrap_or_else(|why| output::note(&format!("warning: {why}")));
+    search.remove_built();
     Ok(found?.and_then(|(bisection, _)| bisection.ends()))
 }
 
@@ -160,7 +161,12 @@ impl Search<'_> {
         // An invalid experiment ends the search before the heading is printed.
         self.measurements.experiment(&[0, last], 1)?;
         output::line(&show::heading(self.versions, self.arguments.metric()))?;
-        match self.search(Limits::of(last))? {
+        let found = self.search(Limits::of(last));
+        if !matches!(found, Ok(None)) {
+            // The same search is answered from the store.
+            self.remove_built();
+        }
+        match found? {
             Some((bisection, ending)) => self.conclude(&bisection, &ending),
             None => {
                 let signal = self.interrupt.signal().expect("only a signal ends it");
@@ -233,7 +239,8 @@ impl Search<'_> {
                 Err(_) if is_interrupted() => return Ok(None),
                 Err(BuildFailure::OfVersion(why)) => {
                     if self.is_end(*place) {
-                        tell_last_of_build(&self.repository.directory_of(version, build));
+                        let directory = self.repository.directory_of(version, build);
+                        tell_last_of_build(&directory.map_err(anyhow::Error::msg)?);
                     }
                     return Ok(Some((*place, format!("it does not build: {why}"))));
                 }
@@ -258,14 +265,18 @@ impl Search<'_> {
         output::listing(&[format!("{version} is left out: {why}")])
     }
 
-    /// What was built goes: the same search is answered from the store.
-    fn conclude(&self, bisection: &Bisection, ending: &Ending) -> anyhow::Result<ExitCode> {
-        let build = self.arguments.build.as_deref();
-        let removed = match self.arguments.kernel {
-            true => kernels::remove(self.versions),
-            false => self.repository.remove_built(build),
+    /// Removes what was built.
+    fn remove_built(&self) {
+        let removed = if self.arguments.kernel {
+            kernels::remove(self.versions)
+        } else {
+            let build = self.arguments.build.as_deref();
+            self.repository.remove_built(build)
         };
         removed.unwrap_or_else(|why| output::note(&format!("warning: {why}")));
+    }
+
+    fn conclude(&self, bisection: &Bisection, ending: &Ending) -> anyhow::Result<ExitCode> {
         output::listing(&show::conclusion(
             self.versions,
             bisection,

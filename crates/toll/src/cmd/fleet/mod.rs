@@ -111,6 +111,8 @@ fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
         )));
     }
     (arguments.quiet, arguments.no_html) = (true, true);
+    // Nobody is there to start the job again.
+    arguments.wait = true;
     Ok(arguments)
 }
 

@@ -10,13 +10,14 @@ use crate::claim::Run;
 use crate::claim::between::Side;
 use crate::claim::work::{Difference, different_work};
 use crate::cmd::compare::confounders;
+use crate::cmd::measuring_lock;
 use crate::cmd::run::{Launch, Launched, Purpose, command_line, launch, random_seed};
 use crate::cmd::{Failure, output};
-use crate::environment::{kernel, paths};
+use crate::environment::kernel;
 use crate::grade::{HereRun, has_factors_of};
 use crate::spec::Experiment;
 use crate::store::{RunStatus, Store, StoredRun};
-use crate::trial::{RunLock, SessionEnd};
+use crate::trial::SessionEnd;
 
 /// What differs between any two runs, or is no matter of the machine.
 const NO_CAUSES: [&str; 7] = [
@@ -142,7 +143,7 @@ impl<'a> RunsHere<'a> {
         for name in experiment.kernels() {
             kernel::require(&name).map_err(Failure::Usage)?;
         }
-        let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+        let _lock = measuring_lock::take()?;
         let mut store = output::open_store(self.path)?;
         let launched = launch(
             &mut store,

@@ -13,11 +13,9 @@ use crate::claim::ALPHA;
 use crate::claim::model::Estimate;
 use crate::cmd::bisect::{BisectArguments, compare_ends, show::ratio};
 use crate::cmd::run::{exit_code_of, listen};
-use crate::cmd::{Failure, output};
-use crate::environment::paths;
+use crate::cmd::{Failure, measuring_lock, output};
 use crate::history::{Candidate, Check, Line, Series, State};
 use crate::report::words::plural;
-use crate::trial::RunLock;
 
 /// Most benchmarks that an error names.
 const NAMED_MAX: usize = 5;
@@ -38,6 +36,9 @@ pub(super) struct CheckArguments {
     /// Branch or commit up to which to check, along first parents
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     branch: String,
+    /// Fail while another run measures on this machine, instead of waiting for it
+    #[arg(long)]
+    no_wait: bool,
     #[command(flatten)]
     place: PlaceArguments,
 }
@@ -54,13 +55,14 @@ pub(super) fn run(arguments: &CheckArguments, store: &Path) -> anyhow::Result<Ex
         build: arguments.build.clone(),
         kernel: false,
         metric: Some(series[0].metric.clone()),
+        no_wait: arguments.no_wait,
     };
     let Some(first) = open.first() else {
         output::line("nothing to check: no candidate is open")?;
         return Ok(ExitCode::SUCCESS);
     };
     measuring(first).check()?;
-    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let _lock = measuring_lock::take_or_wait(!arguments.no_wait, "leave out --no-wait to wait")?;
     let interrupt = listen()?;
     let mut store = output::open_store(store)?;
     // One of all of them is wrong with this probability.

@@ -77,7 +77,7 @@ pub(in crate::cmd) fn run(arguments: &AbArguments, store: &Path) -> anyhow::Resu
         experiment.check().map_err(Failure::Usage)?;
         experiment.check_metric().map_err(Failure::Usage)?;
     }
-    run::run_all(&asked, store, experiments)
+    run::run_all(&asked, store, experiments, None)
 }
 
 /// As many blocks as all comparisons together take, and no look before the last.

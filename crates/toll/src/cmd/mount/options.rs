@@ -118,7 +118,9 @@ impl MountArguments {
     pub(super) fn copies(&self) -> anyhow::Result<PathBuf> {
         match &self.copies {
             Some(directory) => whole(directory),
-            None => Ok(paths::mounts()),
+            None => paths::mounts()
+                .and_then(|place| place.path())
+                .map_err(anyhow::Error::msg),
         }
     }
 

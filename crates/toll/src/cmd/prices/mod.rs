@@ -189,7 +189,7 @@ fn measure(
 
 fn last(arguments: &PricesArguments, store: &Path) -> anyhow::Result<Run> {
     let store = Store::read(store)?;
-    let here = stored::here(arguments.work_dir.as_deref());
+    let here = stored::here(arguments.work_dir.as_deref())?;
     let newest = stored::newest_list(&store, &here)?.ok_or_else(|| {
         Failure::Usage(
             "cannot show prices: the store has no list of this machine and kernel; run `toll \

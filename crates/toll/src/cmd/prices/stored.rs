@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::claim::Run;
 use crate::cmd::doctor::nearest;
+use crate::cmd::measuring_lock;
 use crate::cmd::run::{Launch, Launched, Purpose, WorkDirectories, launch, random_seed};
 use crate::environment::{inspect, paths};
 use crate::run::Machine;
 use crate::spec::{Experiment, Level, LevelOverride, ROW, apply_levels, builtin};
 use crate::store::{RunStatus, Store};
-use crate::trial::RunLock;
 
 /// Name of the experiment, by which its runs are found again.
 pub const EXPERIMENT: &str = "prices";
@@ -68,8 +68,9 @@ fn has_all_rows(run: &Run) -> bool {
 }
 
 /// This machine, as runs with files in a work directory are recorded.
-pub fn here(work_dir: Option<&Path>) -> Machine {
-    inspect(&nearest(&work_dir.map_or_else(paths::work, Path::to_owned)))
+pub fn here(work_dir: Option<&Path>) -> anyhow::Result<Machine> {
+    let place = paths::work(work_dir).map_err(anyhow::Error::msg)?;
+    Ok(inspect(&nearest(&place.unchecked_path())))
 }
 
 /// Measures a price list, and keeps it.
@@ -79,7 +80,7 @@ pub fn measure(
     work_dir: Option<&Path>,
     (command_line, purpose): (String, Purpose),
 ) -> anyhow::Result<Launched> {
-    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let _lock = measuring_lock::take()?;
     launch(
         store,
         Launch {

@@ -109,6 +109,9 @@ pub(in crate::cmd) struct RunArguments {
     /// Show what would run, and what not and why, and run nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Wait while another run measures on this machine, instead of failing
+    #[arg(long)]
+    pub wait: bool,
     /// Set the levels of a factor: NAME=LEVEL,LEVEL; fills {NAME} in commands
     #[arg(short = 'L', long = "parameter-list", value_name = "NAME=LEVELS", value_parser = parse_override)]
     pub levels: Vec<LevelOverride>,

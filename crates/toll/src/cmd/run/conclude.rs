@@ -132,13 +132,11 @@ impl<'a> Conclusion<'a> {
         }
         let named = self.arguments.html.as_deref();
         let first = self.runs[0].stored.run.id;
-        let path = named.map_or_else(
-            || match self.planned {
-                1 => report::page_path(&format!("run-{first}")),
-                _ => report::page_path(&format!("runs-from-{first}")),
-            },
-            Path::to_owned,
-        );
+        let path = match (named, self.planned) {
+            (Some(path), _) => path.to_owned(),
+            (None, 1) => report::page_path(&format!("run-{first}"))?,
+            (None, _) => report::page_path(&format!("runs-from-{first}"))?,
+        };
         // Standard output takes it once, at the end.
         if path.as_os_str() != "-" {
             output::write_file(&path, self.page.render()?.as_bytes())?;

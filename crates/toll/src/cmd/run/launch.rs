@@ -8,7 +8,9 @@ use std::time::Instant;
 use super::arguments::WorkDirectories;
 use crate::cmd::progress::Progress;
 use crate::cmd::{Failure, output};
-use crate::environment::{Workspace, WorkspaceRequest, check_foreign, inspect, paths, restore};
+use crate::environment::{
+    Leftover, Workspace, WorkspaceRequest, check_foreign, inspect, paths, restore,
+};
 use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunRecord, Store, StoredRun, TrialRecord};
@@ -136,11 +138,12 @@ pub(super) fn workspace_of(
         std::path::absolute(&path)
             .map_err(|error| anyhow!("cannot use {}: {error}", path.display()))
     };
-    let base = absolute(work_dir.unwrap_or_else(paths::work))?;
+    let place = paths::work(work_dir.as_deref()).map_err(anyhow::Error::msg)?;
     request.foreign = foreign_dir.map(absolute).transpose()?;
     if let Some(named) = &request.foreign {
         check_foreign(named).map_err(Failure::Usage)?;
     }
+    let base = place.unchecked_path();
     if experiment.workload.uses_work_directory() && !is_plain(&base) {
         bail!(Failure::Usage(format!(
             "cannot put {} into a command for {{workdir}}: it has characters that a shell takes \
@@ -148,7 +151,7 @@ pub(super) fn workspace_of(
             base.display()
         )));
     }
-    request.base = Some(base);
+    request.base = work_dir;
     Ok(request)
 }
 
@@ -348,10 +351,12 @@ pub(in crate::cmd) fn random_seed() -> anyhow::Result<u64> {
 
 /// Puts back what killed runs left, and tells of it.
 pub(super) fn clear_leftovers() {
-    for told in restore() {
-        match told {
-            Ok(done) => output::note(&done),
-            Err(problem) => output::note(&format!("warning: {problem}")),
+    for left in restore() {
+        match left {
+            Leftover::Cleared(done) => output::note(&done),
+            Leftover::Failed(problem) => output::note(&format!("warning: {problem}")),
+            // It disturbs nothing; toll doctor lists it.
+            Leftover::LeftAlone(_) => {}
         }
     }
 }
@@ -364,8 +369,8 @@ pub(in crate::cmd) fn same_device(a: &Path, b: &Path) -> bool {
 
 /// Tells if the store lies on the file system that the level `work` tests.
 pub(super) fn warn_of_shared_device(store: &Path, work_dir: Option<&Path>) {
-    let work = work_dir.map_or_else(paths::work, Path::to_owned);
-    if std::fs::create_dir_all(&work).is_ok() && same_device(store, &work) {
+    let work = paths::work(work_dir).and_then(|place| place.make());
+    if work.is_ok_and(|work| same_device(store, work.path())) {
         output::note(
             "note: the store lies on the file system under test; its commits are made between \
              trials. --store or --work-dir can separate them.",

@@ -11,9 +11,9 @@ use std::process::ExitCode;
 
 use super::baseline::Against;
 use super::why::most_different;
-use super::{Failure, failure, kernel, output};
+use super::{Failure, failure, kernel, measuring_lock, output};
 use crate::claim::{blocks_needed, too_few_blocks};
-use crate::environment::paths;
+use crate::environment::work_trees::WorkTrees;
 use crate::plan::Plan;
 use crate::report::words;
 use crate::spec::{Experiment, WorkloadKind};
@@ -33,14 +33,16 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     if arguments.resume.is_some() {
         return resume(arguments, store_path);
     }
-    run_all(arguments, store_path, select::experiments(arguments)?)
+    run_all(arguments, store_path, select::experiments(arguments)?, None)
 }
 
-/// Runs some experiments, and shows what came out.
+/// Runs some experiments, and shows what came out. Takes the lock on measuring unless it
+/// is `held`.
 pub(super) fn run_all(
     arguments: &RunArguments,
     store_path: &Path,
     experiments: Vec<Experiment>,
+    held: Option<RunLock>,
 ) -> anyhow::Result<ExitCode> {
     let all: Vec<&Experiment> = experiments.iter().collect();
     let against = against(arguments, store_path, &all)?;
@@ -56,7 +58,7 @@ pub(super) fn run_all(
         return Ok(ExitCode::SUCCESS);
     }
     arguments.check_files(experiments.len(), &experiments[0])?;
-    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let _lock = held.map_or_else(|| take_lock(arguments), Ok)?;
     let mut store = output::open_store(store_path)?;
     launch::clear_leftovers();
     if !arguments.quiet && experiments.iter().any(measures_work_files) {
@@ -65,6 +67,10 @@ pub(super) fn run_all(
     let mut conclusion = Conclusion::new(arguments, store_path, &against, experiments.len());
     let ending = measure(arguments, &mut store, experiments, seed, &mut conclusion)?;
     conclusion.finish(ending)
+}
+
+fn take_lock(arguments: &RunArguments) -> anyhow::Result<RunLock> {
+    measuring_lock::take_or_wait(arguments.wait, "wait for it, or add --wait")
 }
 
 /// Runs experiments one after the other, each shown when it ends.
@@ -218,7 +224,7 @@ fn against(
 }
 
 fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
-    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
+    let _lock = take_lock(arguments)?;
     let mut store = output::open_store(store_path)?;
     let id = match arguments.resume.as_deref() {
         Some(name) if !name.is_empty() => store.find_run(name)?,
@@ -246,6 +252,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
             stored.run.stop_reason.unwrap_or_default()
         )));
     }
+    let _trees = trees_of(&stored)?;
     arguments.check_files(1, &stored.experiment)?;
     let against = against(arguments, store_path, &[&stored.experiment])?;
     against.check_other(&stored.run)?;
@@ -262,6 +269,15 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     let mut conclusion = Conclusion::new(arguments, store_path, &against, 1);
     conclusion.add(run, &ending);
     conclusion.finish(ending)
+}
+
+/// Holds the work trees of a run of `toll ci`, which have to be those that it measured.
+pub(super) fn trees_of(stored: &StoredRun) -> anyhow::Result<Option<WorkTrees>> {
+    let trees = stored.experiment.trees.as_ref().map(WorkTrees::again);
+    let trees = trees
+        .transpose()
+        .map_err(|why| Failure::Usage(format!("cannot go on with run {}: {why}", stored.run.id)))?;
+    Ok(trees)
 }
 
 /// Which run is gone on with, for those who named none.

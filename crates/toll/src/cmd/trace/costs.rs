@@ -38,7 +38,7 @@ pub(super) fn stored(
 
 fn newest(store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Option<Costs>> {
     let store = Store::read(store)?;
-    let here = stored::here(work_dir);
+    let here = stored::here(work_dir)?;
     let mut noisy = None;
     for run in stored::of_machine(&store, &here)?.filter(|run| !run.stored.run.imported) {
         // A list of other rows has nothing that calls are priced by.

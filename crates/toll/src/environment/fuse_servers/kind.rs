@@ -304,7 +304,7 @@ fn kernel_version(release: &str) -> Option<(u32, u32)> {
 
 /// A program that one of this project's tools made for comparison.
 fn peer(name: &str) -> Option<PathBuf> {
-    let made = paths::peers().join(name);
+    let made = paths::peers().ok()?.path().ok()?.join(name);
     let is_program = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     is_program(&made).then_some(made)
 }

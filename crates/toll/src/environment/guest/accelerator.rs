@@ -22,6 +22,9 @@ use crate::environment::{inspect, paths, process};
 /// second where KVM works.
 pub(super) const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
 
+/// The file of what is known.
+const FILE: &str = "kvm.json";
+
 /// Size of the disk of a guest that only tries KVM: the least that holds ext4
 /// with a journal.
 const TRIAL_DISK_BYTES: u64 = 16 << 20;
@@ -35,7 +38,7 @@ pub(super) fn choose(program: &Path, kernel: &str) -> Result<Option<Accelerator>
     if device_obstacle().is_some() {
         return Ok(Some(Accelerator::Tcg));
     }
-    let known = read(&paths::kvm_trials());
+    let known = known();
     let trial = known
         .get(&host(program)?)
         .and_then(|trials| trials.get(kernel));
@@ -49,7 +52,10 @@ pub(super) fn choose(program: &Path, kernel: &str) -> Result<Option<Accelerator>
 /// cannot be kept, the next guest tries again.
 pub(super) fn remember(program: &Path, kernel: &str, obstacle: Option<String>) {
     if let Ok(host) = host(program) {
-        remember_in(&paths::kvm_trials(), host, kernel, obstacle);
+        let directory = paths::kvm_trials().and_then(|place| place.make());
+        let _ = directory.map(|directory| {
+            remember_in(&directory.path().join(FILE), host, kernel, obstacle);
+        });
     }
 }
 
@@ -59,11 +65,15 @@ fn remember_in(path: &Path, host: String, kernel: &str, obstacle: Option<String>
     let trials = known.entry(host).or_default();
     trials.insert(kernel.to_owned(), obstacle);
     let text = serde_json::to_string_pretty(&known).expect("plain data");
-    if let Some(directory) = path.parent() {
-        let _ = fs::create_dir_all(directory);
-    }
     let new = path.with_extension("new");
     let _ = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+}
+
+/// All that is known. A directory that is refused is as good as none; toll doctor
+/// reports it.
+fn known() -> Known {
+    let directory = paths::kvm_trials().and_then(|place| place.path());
+    directory.map_or_else(|_| Known::new(), |directory| read(&directory.join(FILE)))
 }
 
 /// A file that cannot be read or understood is as good as none: it is tried
@@ -79,7 +89,7 @@ pub fn kvm_state() -> Result<String, String> {
     if let Some(why) = device_obstacle() {
         return Err(why);
     }
-    let mut known = read(&paths::kvm_trials());
+    let mut known = known();
     let trials = known
         .remove(&host(&machine::program()?)?)
         .unwrap_or_default();
@@ -98,7 +108,8 @@ pub fn retry_kvm(
     probe: PathBuf,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(), GuestFailure> {
-    let path = paths::kvm_trials();
+    let directory = paths::kvm_trials().and_then(|place| place.path());
+    let path = directory.map_err(GuestFailure::Failed)?.join(FILE);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             let message = format!("cannot remove {}: {error}", path.display());
@@ -138,7 +149,7 @@ fn host(program: &Path) -> Result<String, String> {
 #[test]
 fn what_came_out_is_kept_until_the_machine_is_another() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("below/kvm.json");
+    let path = directory.path().join(FILE);
     assert_eq!(read(&path), Known::new());
     remember_in(&path, "6.1".into(), "toll", Some("MSR".into()));
     remember_in(&path, "6.1".into(), "stock", None);

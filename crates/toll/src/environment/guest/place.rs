@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::environment::cleanup_journal::{Change, Journal, serial};
+use crate::environment::cleanup_journal::Journal;
 use crate::environment::paths;
 
 /// A directory below the place for work files, removed with all that is in it
@@ -15,21 +15,10 @@ pub struct GuestPlace {
 
 impl GuestPlace {
     pub fn make() -> Result<Self, String> {
-        let name = format!("guest-{}-{}", std::process::id(), serial());
-        let base = paths::work();
-        let directory = std::path::absolute(&base)
-            .map_err(|error| format!("cannot use {}: {error}", base.display()))?
-            .join(name);
+        let base = paths::work(None)?.make()?;
         let mut journal = Journal::open()?;
-        journal.note(Change::Directory(directory.clone()))?;
-        let place = Self { directory, journal };
-        std::fs::create_dir_all(&place.directory).map_err(|error| {
-            format!(
-                "cannot make {}: {error}; choose another place with TOLL_WORK_DIR",
-                place.directory.display()
-            )
-        })?;
-        Ok(place)
+        let directory = journal.make_directory(&base, "guest")?;
+        Ok(Self { directory, journal })
     }
 
     pub fn directory(&self) -> &Path {

@@ -108,15 +108,17 @@ pub fn build(
     on_event: &mut dyn FnMut(BuildEvent<'_>),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Built, BuildError> {
-    let place = paths::kernel_work().join("makefile");
+    let work = paths::kernel_work().map_err(BuildError::failed)?;
+    let makefiles = work.join("makefile").make().map_err(BuildError::failed)?;
+    let place = makefiles.path().to_owned();
     check_place(&place)?;
+    let kernels = paths::kernels().and_then(|place| place.make());
+    let kernels = kernels.map_err(BuildError::failed)?;
     let directory = sources::lay_out(&place).map_err(|error| BuildError::file(&place, &error))?;
     let inputs = inputs::of(name).map_err(BuildError::failed)?;
-    let cannot = |error| BuildError::file(&paths::kernel_work(), &error);
-    let laid_out = inputs.lay_out().map_err(cannot)?;
+    let laid_out = inputs.lay_out().map_err(BuildError::failed)?;
     let mut run = |target: &str, progress: Option<Progress>| {
-        let cache = paths::kernels();
-        let cache = cache.parent().unwrap_or(&cache);
+        let cache = kernels.path().parent().unwrap_or(kernels.path());
         let mut command = make(&["-C"])?;
         command.arg(&directory).arg(target).args([
             format!("NAME={name}"),

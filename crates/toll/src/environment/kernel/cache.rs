@@ -84,8 +84,12 @@ pub fn list() -> Vec<ListedKernel> {
         .iter()
         .filter_map(|name| Some(find(name).ok()?.directory))
         .collect();
-    let mut listed: Vec<ListedKernel> = entries(&paths::kernels())
+    // One that is refused holds no kernel that can be used; toll doctor reports it.
+    let directory = paths::kernels().and_then(|place| place.path());
+    let mut listed: Vec<ListedKernel> = directory
+        .map(|directory| entries(&directory))
         .into_iter()
+        .flatten()
         .map(|(directory, kernel)| ListedKernel {
             state: match &kernel {
                 Err(_) => KernelState::Unusable,
@@ -116,10 +120,16 @@ pub fn list() -> Vec<ListedKernel> {
 /// unpacked to its end. With `all` everything, including the packages that were
 /// fetched. Refused while a build goes on.
 pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
-    let work = paths::kernel_work();
-    if !work.is_dir() && !paths::kernels().is_dir() {
+    let [work, kernels] = [paths::kernel_work(), paths::kernels()].map(|place| {
+        place
+            .and_then(|place| Ok((place.path()?, place)))
+            .map_err(BuildError::failed)
+    });
+    let ((work, place), (kernels, _)) = (work?, kernels?);
+    if !work.is_dir() && !kernels.is_dir() {
         return Ok(Vec::new());
     }
+    place.make().map_err(BuildError::failed)?;
     let _lock = lock(&work)?;
     let entries = list()
         .into_iter()
@@ -154,7 +164,6 @@ pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
 fn lock(work: &Path) -> Result<File, BuildError> {
     let path = work.join("lock");
     let wrong = |error: std::io::Error| BuildError::file(&path, &error);
-    std::fs::create_dir_all(work).map_err(wrong)?;
     let mut options = File::options();
     let file = options.create(true).append(true).open(&path);
     let file = file.map_err(wrong)?;

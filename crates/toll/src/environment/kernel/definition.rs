@@ -45,15 +45,22 @@ pub struct Definition {
     pub modules: Vec<PathBuf>,
 }
 
-fn path_of(name: &KernelName) -> PathBuf {
-    paths::kernel_definitions().join(format!("{name}.toml"))
+/// The directory of the definitions.
+fn directory() -> Result<PathBuf, String> {
+    paths::kernel_definitions()?.path()
+}
+
+fn path_of(name: &KernelName) -> Result<PathBuf, String> {
+    Ok(directory()?.join(format!("{name}.toml")))
 }
 
 /// All names, the built-in ones first.
 pub fn names() -> Vec<String> {
-    let entries = std::fs::read_dir(paths::kernel_definitions());
+    // One that is refused is reported when a kernel of it is used.
+    let entries = directory().map(std::fs::read_dir);
     let own: BTreeSet<String> = entries
         .into_iter()
+        .flatten()
         .flatten()
         .filter_map(|entry| {
             let path = entry.ok()?.path();
@@ -89,8 +96,9 @@ pub fn load(name: &str) -> Result<Option<Definition>, String> {
     if BUILT_IN.contains(&name) {
         return Ok(None);
     }
+    let directory = directory()?;
     require(name)?;
-    let path = paths::kernel_definitions().join(format!("{name}.toml"));
+    let path = directory.join(format!("{name}.toml"));
     let wrong = |why: &dyn std::fmt::Display| format!("cannot use {}: {why}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error))?;
     let definition: Definition = toml::from_str(&text).map_err(|error| wrong(&error))?;
@@ -128,7 +136,7 @@ pub fn add(name: &KernelName, definition: &Definition, replaces: bool) -> Result
     if BUILT_IN.contains(&name.as_str()) {
         return Err(cannot("toll brings a kernel of this name; choose another"));
     }
-    let path = path_of(name);
+    let path = path_of(name).map_err(|why| cannot(&why))?;
     if path.exists() && !replaces {
         return Err(cannot(
             "there is one of this name; choose another, or replace it with --replace",
@@ -136,8 +144,8 @@ pub fn add(name: &KernelName, definition: &Definition, replaces: bool) -> Result
     }
     definition.check(name).map_err(|why| cannot(&why))?;
     let text = toml::to_string_pretty(definition).expect("plain data");
+    paths::kernel_definitions()?.make()?;
     let write = || {
-        std::fs::create_dir_all(paths::kernel_definitions())?;
         let new = path.with_extension("new");
         std::fs::write(&new, text)?;
         std::fs::rename(&new, &path)
@@ -163,7 +171,8 @@ pub fn remove(name: &KernelName) -> Result<(), String> {
             )));
         }
     }
-    std::fs::remove_file(path_of(name)).map_err(|error| cannot(&error.to_string()))
+    let path = path_of(name).map_err(|why| cannot(&why))?;
+    std::fs::remove_file(path).map_err(|error| cannot(&error.to_string()))
 }
 
 impl Definition {

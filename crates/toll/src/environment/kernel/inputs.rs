@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -15,6 +15,7 @@ use hmac_sha256::Hash;
 use super::definition::{Definition, lineage, patches_of};
 use super::layout::{self, Content};
 use super::{fragment, paths, sources};
+use crate::environment::paths::Cannot;
 use crate::environment::process::git;
 
 /// Longest patch or fragment of a configuration.
@@ -43,7 +44,7 @@ enum Input {
 impl Inputs {
     /// Lays out the settings and the files that they name, and returns the directory; `None`
     /// for a built-in kernel.
-    pub fn lay_out(&self) -> io::Result<Option<PathBuf>> {
+    pub fn lay_out(&self) -> Result<Option<PathBuf>, String> {
         if self.settings.is_empty() {
             return Ok(None);
         }
@@ -55,7 +56,9 @@ impl Inputs {
             };
             (name.as_str(), content)
         }));
-        layout::lay_out(&paths::kernel_work().join("inputs"), &files).map(Some)
+        let directory = paths::kernel_work()?.join("inputs").make()?;
+        let laid_out = layout::lay_out(directory.path(), &files);
+        laid_out.map(Some).cannot("make", directory.path())
     }
 }
 

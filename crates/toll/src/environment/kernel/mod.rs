@@ -77,7 +77,7 @@ pub struct Kernel {
 /// # Errors
 /// If there is none, with the command that makes it.
 pub fn find(name: &str) -> Result<Kernel, String> {
-    find_in(&paths::kernels(), name, &inputs::of(name)?.recipe)
+    find_in(&paths::kernels()?.path()?, name, &inputs::of(name)?.recipe)
 }
 
 fn find_in(cache: &Path, name: &str, recipe: &str) -> Result<Kernel, String> {
