@@ -12,6 +12,7 @@ mod bisect;
 mod book;
 mod children;
 mod ci;
+mod ci_trees;
 mod cli;
 mod clock;
 mod cluster;

@@ -1,0 +1,71 @@
+//! The machine, boot and PID namespace that a journal is of.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Instance;
+
+/// The instance that a journal is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Origin {
+    pub host: String,
+    /// machine-id(5); empty where there is none.
+    pub machine_id: String,
+    pub boot_id: String,
+    /// Inode of the namespace in which `process` is numbered.
+    pub pid_namespace: u64,
+    pub process: Instance,
+}
+
+/// What is known here of the instance that a journal is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Lives,
+    /// In this boot.
+    Gone,
+    /// With an earlier boot of this machine.
+    Rebooted,
+    OtherNamespace,
+    OtherMachine,
+}
+
+impl Origin {
+    pub fn here() -> Self {
+        let line = |path: &str| {
+            fs::read_to_string(path)
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
+        let pid = std::process::id();
+        Self {
+            host: rustix::system::uname().nodename().to_string_lossy().into(),
+            machine_id: line("/etc/machine-id"),
+            boot_id: line("/proc/sys/kernel/random/boot_id"),
+            pid_namespace: fs::metadata("/proc/self/ns/pid").map_or(0, |one| one.ino()),
+            process: Instance::of(pid).unwrap_or(Instance {
+                pid,
+                start_ticks: 0,
+            }),
+        }
+    }
+
+    pub fn state(&self, here: &Self) -> State {
+        let is_same_host = self.host == here.host && self.machine_id == here.machine_id;
+        if self.boot_id == here.boot_id {
+            // One kernel; containers on it have other host names.
+            match self.pid_namespace == here.pid_namespace {
+                true if self.process.is_alive() => State::Lives,
+                true => State::Gone,
+                false => State::OtherNamespace,
+            }
+        } else if is_same_host && !self.machine_id.is_empty() {
+            State::Rebooted
+        } else {
+            State::OtherMachine
+        }
+    }
+}
