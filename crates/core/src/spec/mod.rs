@@ -18,6 +18,7 @@ pub mod level;
 mod near;
 mod overrides;
 mod platform;
+pub mod quoting;
 mod references;
 mod row;
 mod shown;

@@ -75,8 +75,15 @@ impl Experiment {
             is_size: false,
         };
         apply_levels(self, &[sides])?;
-        self.workload
-            .replace(PLACEHOLDER, &format!("{}/{PLACEHOLDER}", trees.directory));
+        let directory = &trees.directory;
+        if directory.contains('{') {
+            let why = format!(
+                "cannot use {directory}: its path has a brace, which begins a placeholder"
+            );
+            return Err(wrong(&self.name, why));
+        }
+        let put = self.workload.put_before(PLACEHOLDER, directory);
+        put.map_err(|why| wrong(&self.name, why))?;
         let base = Selector::from([(TREE.to_owned(), Level::new(SIDES[0]))]);
         self.reference = Some(base.clone());
         self.without_twin = true;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::quoting::put_path;
 use super::validate::{Problem, problem};
 use super::{Experiment, Level, WorkloadKind, row};
 
@@ -107,18 +108,37 @@ impl WorkloadSpec {
         all.any(|template| template.contains("{workdir}"))
     }
 
-    /// Replaces a text wherever placeholders are filled.
-    pub(super) fn replace(&mut self, from: &str, to: &str) {
+    /// Puts a directory before a placeholder wherever placeholders are filled.
+    ///
+    /// # Errors
+    /// If a command line cannot hold the path.
+    pub(super) fn put_before(&mut self, placeholder: &str, directory: &str) -> Result<(), String> {
+        let directory = format!("{directory}/");
+        let put = |text: &mut String, shell: &Shell| {
+            // The mark keeps the placeholder out of the quotes.
+            const MARK: &str = "\u{0}";
+            let marked = text.replace(placeholder, &format!("{MARK}{placeholder}"));
+            *text =
+                put_path(&marked, MARK, &directory, shell).map_err(|why| why.replace(MARK, ""))?;
+            Ok::<_, String>(())
+        };
+        for command in self.commands.values_mut() {
+            put(command, &self.shell)?;
+        }
         let around = [&mut self.setup, &mut self.cleanup].into_iter().flatten();
         let each = [&mut self.prepare, &mut self.conclude]
             .into_iter()
             .flatten();
-        let each = each.chain([&mut self.output]).flat_map(PerCommand::all_mut);
+        for line in around.chain(each.flat_map(PerCommand::all_mut)) {
+            put(line, &Shell::Program("sh".into()))?;
+        }
         let variables = self.environment.all_mut();
         let variables = variables.into_iter().flat_map(BTreeMap::values_mut);
-        let texts = self.commands.values_mut().chain(around);
-        let texts = texts.chain([&mut self.input]).chain(each).chain(variables);
-        texts.for_each(|text| *text = text.replace(from, to));
+        let files = self.output.all_mut().into_iter().chain([&mut self.input]);
+        for text in variables.chain(files) {
+            *text = text.replace(placeholder, &format!("{directory}{placeholder}"));
+        }
+        Ok(())
     }
 
     /// All texts in which placeholders are filled.

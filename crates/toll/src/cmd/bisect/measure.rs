@@ -13,7 +13,8 @@ use crate::cmd::run::{go_on, launch, random_seed};
 use crate::environment::LockFile;
 use crate::environment::history::{Repository, Version};
 use crate::spec::adhoc::{AdhocCommands, experiment};
-use crate::spec::{BLOCKS_MAX, Experiment, Level, LevelOverride};
+use crate::spec::quoting::put_path;
+use crate::spec::{BLOCKS_MAX, Experiment, Level, LevelOverride, Shell};
 use crate::store::{Store, StoredRun, TrialState};
 use crate::trial::SessionEnd;
 use toll_stats::median;
@@ -124,15 +125,15 @@ impl<'a> Measurements<'a> {
     /// The experiment that compares some versions in so many blocks.
     pub fn experiment(&self, places: &[usize], blocks: u32) -> anyhow::Result<Experiment> {
         let build = self.arguments.build.as_deref();
-        let command = |place: &usize| {
-            let directory = self
-                .repository
-                .directory_of(&self.versions[*place], build)?;
+        let command = |place: &usize| -> anyhow::Result<String> {
+            let version = &self.versions[*place];
+            let directory = self.repository.directory_of(version, build);
+            let directory = directory.map_err(anyhow::Error::msg)?;
             let directory = directory.display().to_string();
-            Ok(self.arguments.command.replace(TREE, &directory))
+            let put = put_path(&self.arguments.command, TREE, &directory, &Shell::Auto);
+            Ok(put.map_err(Failure::Usage)?)
         };
-        let commands = places.iter().map(command).collect::<Result<_, String>>();
-        let commands = commands.map_err(anyhow::Error::msg)?;
+        let commands = places.iter().map(command).collect::<Result<_, _>>()?;
         let names = places
             .iter()
             .map(|place| self.level(&self.versions[*place]));

@@ -1,0 +1,262 @@
+//! Paths in command lines: quoted for the place where they are put.
+
+use super::Shell;
+
+/// What a place in a command line is within.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Single,
+    Double,
+    /// `(…)`, `$(…)`
+    Parentheses,
+    /// `${…}`
+    Parameter,
+    Backquotes,
+    Comment,
+}
+
+/// Follows the quotes of a command line from its start.
+#[derive(Debug)]
+pub struct Quotes {
+    /// Why no quotes help, where the shell has rules of its own.
+    foreign_shell: Option<String>,
+    /// Whether a shell reads the line; otherwise it is only split into words.
+    is_shell: bool,
+    within: Vec<Within>,
+    /// The last character.
+    last: char,
+    /// How many `<` it ends.
+    less: usize,
+    is_escaped: bool,
+    has_here_document: bool,
+    has_dollar_quote: bool,
+}
+
+impl Quotes {
+    /// For a line that this shell gets.
+    pub fn new(shell: &Shell) -> Self {
+        const LIKE_SH: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
+        let foreign_shell = match shell {
+            Shell::Program(program) => {
+                let name = program.rsplit('/').next().unwrap_or_default();
+                (!LIKE_SH.contains(&name)).then(|| format!("{program} does not quote as sh does"))
+            }
+            Shell::Auto | Shell::None => None,
+        };
+        Self {
+            foreign_shell,
+            // A line without a shell's characters means the same to both.
+            is_shell: *shell != Shell::None,
+            within: Vec::new(),
+            last: ' ',
+            less: 0,
+            is_escaped: false,
+            has_here_document: false,
+            has_dollar_quote: false,
+        }
+    }
+
+    /// Goes on behind a text.
+    pub fn pass(&mut self, text: &str) {
+        text.chars().for_each(|c| self.pass_one(c));
+    }
+
+    fn pass_one(&mut self, c: char) {
+        let top = self.within.last().copied();
+        if self.is_escaped {
+            self.is_escaped = false;
+            // Part of a word, whatever it is.
+            (self.last, self.less) = ('x', 0);
+            return;
+        }
+        match (top, c) {
+            (Some(Within::Single), '\'')
+            | (Some(Within::Double), '"')
+            | (Some(Within::Comment), '\n')
+            | (Some(Within::Parentheses), ')')
+            | (Some(Within::Parameter), '}')
+            | (Some(Within::Backquotes), '`') => {
+                self.within.pop();
+            }
+            (Some(Within::Single | Within::Comment), _) => {}
+            (_, '\\') => self.is_escaped = true,
+            (Some(Within::Double), _) => self.expansion(c),
+            (_, '"') => self.within.push(Within::Double),
+            (Some(Within::Parameter), '\'') if self.within.contains(&Within::Double) => {}
+            (_, '\'') => {
+                self.has_dollar_quote |= self.last == '$';
+                self.within.push(Within::Single);
+            }
+            (_, '#') if self.last.is_whitespace() || ";&|(".contains(self.last) => {
+                self.within.push(Within::Comment);
+            }
+            (_, '(') if self.is_shell => self.within.push(Within::Parentheses),
+            _ => self.expansion(c),
+        }
+        let may_begin = self.is_shell && !matches!(top, Some(Within::Single | Within::Comment));
+        match c {
+            '<' if may_begin => self.less += 1,
+            _ => {
+                self.has_here_document |= self.less == 2;
+                self.less = 0;
+            }
+        }
+        self.last = c;
+    }
+
+    /// Begins what a shell expands, within double quotes too.
+    fn expansion(&mut self, c: char) {
+        let begun = match c {
+            '`' => Within::Backquotes,
+            '(' if self.last == '$' => Within::Parentheses,
+            '{' if self.last == '$' => Within::Parameter,
+            _ => return,
+        };
+        if self.is_shell {
+            self.within.push(begun);
+        }
+    }
+
+    /// A path as it is written here to be one word, or part of one.
+    ///
+    /// # Errors
+    /// If nothing that is written here stays that path, with the reason.
+    pub fn quoted(&self, path: &str) -> Result<String, String> {
+        let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+        if path.chars().all(is_plain) {
+            return Ok(path.to_owned());
+        }
+        let place = match self.within.last() {
+            _ if self.foreign_shell.is_some() => self.foreign_shell.as_deref(),
+            _ if self.is_escaped => Some("a backslash stands before it"),
+            _ if self.has_here_document => Some("the command has a here-document"),
+            _ if self.has_dollar_quote => Some("the command has quotes of the form $'…'"),
+            _ if self.within.contains(&Within::Backquotes) => {
+                Some("it stands in backquotes: use $(…)")
+            }
+            _ if self.within.contains(&Within::Parameter) => Some("it stands in ${…}"),
+            Some(Within::Comment) => Some("it stands in a comment"),
+            _ => None,
+        };
+        if let Some(place) = place {
+            return Err(format!(
+                "its path has characters that cannot be quoted there: {place}"
+            ));
+        }
+        Ok(match self.within.last() {
+            Some(Within::Single) => path.replace('\'', r"'\''"),
+            Some(Within::Double) => {
+                let escape = |c: char| match c {
+                    '\\' | '"' | '$' | '`' => format!("\\{c}"),
+                    _ => c.to_string(),
+                };
+                path.chars().map(escape).collect()
+            }
+            _ => format!("'{}'", path.replace('\'', r"'\''")),
+        })
+    }
+}
+
+/// A command line with a path in the place of each placeholder.
+///
+/// # Errors
+/// If the line cannot hold the path.
+pub fn put_path(
+    line: &str,
+    placeholder: &str,
+    path: &str,
+    shell: &Shell,
+) -> Result<String, String> {
+    let cannot = |why: &str| format!("cannot put {path} into `{line}` for {placeholder}: {why}");
+    if line.contains(placeholder) && path.contains('{') {
+        return Err(cannot("its path has a brace, which begins a placeholder"));
+    }
+    let mut quotes = Quotes::new(shell);
+    let mut pieces = line.split(placeholder);
+    let first = pieces.next().unwrap_or_default();
+    let mut whole = first.to_owned();
+    quotes.pass(first);
+    for piece in pieces {
+        let quoted = quotes.quoted(path).map_err(|why| cannot(&why))?;
+        quotes.pass(&quoted);
+        quotes.pass(piece);
+        whole.push_str(&quoted);
+        whole.push_str(piece);
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NASTY: &str = "/a b'c\"d$e`f\\g;*(h)!#~i\n&|<>j";
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let put = put_path(line, "{tree}", NASTY, &Shell::Auto).unwrap();
+        let words = shlex::split(&put).unwrap();
+        assert_eq!(words, [expected.replace("@", NASTY)], "{put}");
+    }
+
+    #[test]
+    fn a_path_is_one_word_in_quotes_of_any_kind_and_in_none() {
+        check("{tree}/x", "@/x");
+        check("\"{tree}/x\"", "@/x");
+        check("'{tree}/x'", "@/x");
+        check("a\"b{tree}\"'c{tree}'{tree}", "ab@c@@");
+        check("\\'{tree}", "'@");
+    }
+
+    #[test]
+    fn a_plain_path_is_put_anywhere_as_it_is() {
+        for line in [
+            "`x {tree}`",
+            "${x:-{tree}}",
+            "\\{tree}",
+            "cat <<E\n{tree}\nE",
+            "# {tree}",
+        ] {
+            let put = put_path(line, "{tree}", "/a/b-c_1.d", &Shell::Auto).unwrap();
+            assert_eq!(put, line.replace("{tree}", "/a/b-c_1.d"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_quoted_is_refused_with_the_reason() {
+        for (line, reason) in [
+            ("`cat {tree}`", "backquotes"),
+            ("x=${y:-{tree}}", "${…}"),
+            ("\\{tree}", "backslash"),
+            ("cat <<E\n{tree}\nE", "here-document"),
+            ("x # {tree}", "comment"),
+            ("$'a' {tree}", "$'…'"),
+        ] {
+            let error = put_path(line, "{tree}", NASTY, &Shell::Auto).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+        let fish = Shell::Program("/usr/bin/fish".into());
+        assert!(put_path("{tree}", "{tree}", NASTY, &fish).is_err());
+        assert!(put_path("{tree}", "{tree}", "/a{b", &Shell::Auto).is_err());
+    }
+
+    #[test]
+    fn what_ends_before_the_path_does_not_matter() {
+        let same = |line: &str, expected: &str| {
+            let put = put_path(line, "{tree}", "/a b", &Shell::Auto).unwrap();
+            assert_eq!(put, expected);
+        };
+        same("echo `date` ${HOME} {tree}", "echo `date` ${HOME} '/a b'");
+        same(
+            "echo \"$(cat {tree})\" {tree}",
+            "echo \"$(cat '/a b')\" '/a b'",
+        );
+        same("echo \"$(cat \"{tree}\")\"", "echo \"$(cat \"/a b\")\"");
+        same("a # it's\n{tree}", "a # it's\n'/a b'");
+        same("a#'b {tree}'", "a#'b /a b'");
+        same(
+            "(cd {tree}) && x <<<y {tree}",
+            "(cd '/a b') && x <<<y '/a b'",
+        );
+    }
+}
