@@ -4,6 +4,7 @@
 //! processes.
 
 pub mod background;
+pub mod bounded;
 mod capability;
 pub mod capture;
 pub mod cgroup;

@@ -43,6 +43,13 @@ pub fn branch(repository: &Repository, tip: &str) -> Result<Branch, String> {
         let mut lines = one.lines();
         let mut next = || lines.next().unwrap_or_default().to_owned();
         let (hash, subject) = (next(), next());
+        // A note is a text of others, and may hold the byte that separates commits.
+        if !is_hash(&hash) {
+            return Err(format!(
+                "cannot read the notes of {tip}: one has a byte that no line of toll has; see git \
+                 notes --ref={REF}"
+            ));
+        }
         let place = format!("the note of {}", hash.get(..12).unwrap_or(&hash));
         let noted = lines.filter(|line| !line.trim().is_empty());
         let noted = noted.map(|line| (place.clone(), line.to_owned()));
@@ -50,6 +57,10 @@ pub fn branch(repository: &Repository, tip: &str) -> Result<Branch, String> {
         branch.commits.push(Commit { hash, subject });
     }
     Ok(branch)
+}
+
+fn is_hash(text: &str) -> bool {
+    [40, 64].contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 /// Adds a line to the notes of a commit.

@@ -5,10 +5,16 @@
 )]
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 
+use super::bounded::read_bounded;
 use super::paths::Cannot;
+
+/// Most bytes of each output of a program that are read.
+const OUTPUT_BYTES_MAX: u64 = 256 << 20;
 
 /// Runs a program to its end and gives its standard output.
 pub(super) fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String> {
@@ -17,15 +23,15 @@ pub(super) fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String>
 
 /// Runs a program as [`run`] does, with a standard input.
 pub(super) fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Result<String, String> {
-    let path = find(program).unwrap_or_else(|| PathBuf::from(program));
+    let path = find(program)
+        .ok_or_else(|| format!("cannot run {program}: it is not in an absolute entry of PATH"))?;
     let mut command = Command::new(path);
     command.args(arguments).stdin(stdin);
     if program == "git" {
         forget_repository(&mut command);
     }
-    let output = command
-        .output()
-        .map_err(|error| format!("cannot run {program}: {error}"))?;
+    let output =
+        bounded_output(&mut command).map_err(|error| format!("cannot run {program}: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
@@ -35,6 +41,27 @@ pub(super) fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Resul
         "{program} failed: {}",
         last.unwrap_or("without a word").trim()
     ))
+}
+
+/// Runs a program to its end and gives what it prints, which is ended where it is too much.
+fn bounded_output(command: &mut Command) -> io::Result<Output> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let stderr = child.stderr.take().expect("it is piped");
+    let errors = thread::Builder::new().spawn(move || read_bounded(stderr, OUTPUT_BYTES_MAX));
+    let stdout = read_bounded(child.stdout.take().expect("it is piped"), OUTPUT_BYTES_MAX);
+    if stdout.is_err() || errors.is_err() {
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    let errors = errors?.join().expect("reading does not panic");
+    Ok(Output {
+        status,
+        stdout: stdout?,
+        stderr: errors?,
+    })
 }
 
 /// Takes away what git tells a hook about its repository: it would act on that one, and
@@ -115,11 +142,33 @@ pub(super) fn start(line: &[OsString], log: Option<&Path>) -> Result<Child, Stri
 }
 
 /// The path of a program, looked for in `PATH` and where Debian keeps those
-/// for root, which an ordinary user's `PATH` leaves out.
+/// for root, which an ordinary user's `PATH` leaves out. Only in absolute entries: others, and
+/// empty ones, mean the current directory, in which a file may be anybody's.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
+    find_in(program, &std::env::var_os("PATH").unwrap_or_default())
+}
+
+fn find_in(program: &str, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path)
         .chain(["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from))
+        .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(program))
         .find(|candidate| candidate.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_in_the_current_directory_is_not_found() {
+        // Tests run in the directory of the crate.
+        let file = "Cargo.toml";
+        assert!(Path::new(file).is_file());
+        for path in [".", "", ":", "./", "src/..", ":/nowhere:"] {
+            assert_eq!(find_in(file, OsStr::new(path)), None, "{path:?}");
+        }
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(find_in(file, here.as_os_str()), Some(here.join(file)));
+    }
 }

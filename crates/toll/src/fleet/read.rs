@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use parquet::record::Field;
 
 use super::dataset::{folder, from_path};
-use super::table::{Row, decode};
+use super::table::{BYTES_MAX, Row, decode};
 use crate::claim::model::{ClaimDirection, Estimate, Outcome};
+use crate::environment::bounded::{open_bounded, read_bounded};
 use crate::run::{FileSystem, Machine};
 use crate::spec::Platform;
+use crate::store::exchange::is_uid;
 use toll_core::fleet::facts_of;
 use toll_core::fleet::model::{FleetMachine, FleetVerdict};
 
@@ -39,8 +41,14 @@ pub fn read(directory: &Path) -> anyhow::Result<Vec<FleetMachine>> {
     let mut machines: BTreeMap<String, FleetMachine> = BTreeMap::new();
     for ((experiment, machine), newest) in newest {
         let run = newest.run;
+        anyhow::ensure!(
+            is_uid(&run),
+            "cannot read the run {run:?} of {experiment} on {machine}: its name is not 16 \
+             hexadecimal digits; export it again"
+        );
         let rows = |table| {
             let folder = folder(directory, table, &experiment, &machine);
+            refuse_links(directory, &folder)?;
             read_file(&folder.join(format!("{run}.parquet")))
         };
         let verdicts = rows("verdicts")?;
@@ -64,7 +72,9 @@ pub fn read(directory: &Path) -> anyhow::Result<Vec<FleetMachine>> {
 
 fn newest_runs(directory: &Path) -> anyhow::Result<BTreeMap<(String, String), NewestRun>> {
     let mut newest: BTreeMap<(String, String), NewestRun> = BTreeMap::new();
-    for (experiment, folder) in entries(&directory.join("runs"), "experiment=")? {
+    let runs = directory.join("runs");
+    refuse_links(directory, &runs)?;
+    for (experiment, folder) in entries(&runs, "experiment=")? {
         for (machine, folder) in entries(&folder, "machine=")? {
             if let Some(run) = newest_in(&folder)? {
                 newest.insert((experiment.clone(), machine), run);
@@ -111,6 +121,7 @@ fn entries(directory: &Path, prefix: &str) -> anyhow::Result<Vec<(String, PathBu
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
+        refuse_links(directory, &path)?;
         let name = path.file_name().and_then(|name| name.to_str());
         if let Some(value) = name.and_then(|name| name.strip_prefix(prefix)) {
             found.push((from_path(value), path.clone()));
@@ -120,6 +131,19 @@ fn entries(directory: &Path, prefix: &str) -> anyhow::Result<Vec<(String, PathBu
     Ok(found)
 }
 
+const A_LINK: &str = "it is a link, which may lead out of the directory; put a copy in its place";
+
+/// Refuses a folder that a link below the directory leads to.
+fn refuse_links(directory: &Path, folder: &Path) -> anyhow::Result<()> {
+    let below = folder.ancestors().take_while(|one| *one != directory);
+    let found = Vec::from_iter(below)
+        .into_iter()
+        .find(|one| one.is_symlink());
+    found.map_or(Ok(()), |link| {
+        Err(anyhow::anyhow!("cannot read {}: {A_LINK}", link.display()))
+    })
+}
+
 fn read_file(path: &Path) -> anyhow::Result<Vec<Row>> {
     let cannot = |why: String| {
         anyhow::anyhow!(
@@ -127,7 +151,11 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<Row>> {
             path.display()
         )
     };
-    let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
+    if path.is_symlink() {
+        return Err(cannot(A_LINK.into()));
+    }
+    let bytes = open_bounded(path, BYTES_MAX).and_then(|file| read_bounded(file, BYTES_MAX));
+    let bytes = bytes.map_err(|error| cannot(error.to_string()))?;
     decode(bytes).map_err(|error| cannot(error.to_string()))
 }
 
@@ -193,5 +221,90 @@ impl Cells<'_> {
             },
             ..Machine::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use parquet::data_type::ByteArray;
+
+    use super::super::table::{Column, Values, encode};
+    use super::*;
+
+    /// A directory with one run, whose tables have this name.
+    fn tables(run: &str) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let text = |name, text: &str| Column {
+            name,
+            values: Values::Text(vec![Some(ByteArray::from(text))]),
+        };
+        let columns = [
+            text("run", run),
+            text("status", "complete"),
+            text("created_at", "2026-01-01T00:00:00Z"),
+        ];
+        for table in ["runs", "verdicts", "machines"] {
+            let folder = folder(&directory.path().join("tables"), table, "e", "m");
+            fs::create_dir_all(&folder).unwrap();
+            let name = run.rsplit('/').next().unwrap();
+            let name = if name.is_empty() { "none" } else { name };
+            fs::write(
+                folder.join(format!("{name}.parquet")),
+                encode(&columns).unwrap(),
+            )
+            .unwrap();
+        }
+        directory
+    }
+
+    fn error(directory: &tempfile::TempDir) -> String {
+        read(&directory.path().join("tables"))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_name_of_a_run_that_leads_out_of_the_directory_is_refused() {
+        assert!(read(&tables("00000000000000ab").path().join("tables")).is_ok());
+        for run in ["../../../outside", "/etc/passwd", "..", "", "a/b"] {
+            let error = error(&tables(run));
+            assert!(error.contains("is not 16 hexadecimal digits"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_link_out_of_the_directory_is_refused() {
+        for (place, is_folder) in [
+            (
+                "tables/verdicts/experiment=e/machine=m/00000000000000ab.parquet",
+                false,
+            ),
+            ("tables/machines/experiment=e/machine=m", true),
+            ("tables/runs/experiment=e", true),
+            ("tables/runs", true),
+        ] {
+            let directory = tables("00000000000000ab");
+            let place = directory.path().join(place);
+            let outside = directory.path().join("outside");
+            fs::rename(&place, &outside).unwrap();
+            assert_eq!(outside.is_dir(), is_folder);
+            symlink(&outside, &place).unwrap();
+            let error = error(&directory);
+            assert!(error.contains("it is a link"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_table_is_not_waited_for() {
+        let directory = tables("00000000000000ab");
+        let place = "tables/verdicts/experiment=e/machine=m/00000000000000ab.parquet";
+        let place = directory.path().join(place);
+        fs::remove_file(&place).unwrap();
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &place, kind, rustix::fs::Mode::RUSR, 0).unwrap();
+        let error = error(&directory);
+        assert!(error.contains("it is not a regular file"), "{error}");
     }
 }

@@ -17,6 +17,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::environment::bounded::text_of;
+
+/// Largest `submission.json`, in bytes.
+const SUBMISSION_BYTES_MAX: u64 = 16 << 20;
+
 /// Version of `submission.json` that this program reads and writes.
 const VERSION: u32 = 1;
 
@@ -79,6 +84,23 @@ impl Submission {
             scheduler,
         }
     }
+
+    /// All texts that name a file in the directory.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let nodes = match &self.scheduler {
+            Scheduler::Slurm { arrays, .. } => arrays.as_slice(),
+            Scheduler::Kubernetes { .. } | Scheduler::Script => &[],
+        };
+        let nodes = nodes.iter().flat_map(|array| &array.nodes);
+        let files = self.experiments.iter().filter_map(|one| one.file.as_ref());
+        let experiments = self.experiments.iter().map(|one| &one.name);
+        nodes.chain(files).chain(experiments).map(String::as_str)
+    }
+}
+
+/// Whether a text names a file or directory, and no other place, nor an option.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with(['.', '-']) && !text.contains(['/', '\0', '\n'])
 }
 
 /// The directory of a submission.
@@ -168,7 +190,7 @@ impl FleetDirectory {
         }
         let path = self.submission_file();
         let cannot = |why: String| anyhow::anyhow!("cannot read {}: {why}", path.display());
-        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+        let text = text_of(&path, SUBMISSION_BYTES_MAX).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 cannot("nothing was submitted from this directory; see toll fleet submit".into())
             }
@@ -182,7 +204,13 @@ impl FleetDirectory {
                 self.programs().join("toll").display()
             )));
         }
-        serde_json::from_str(&text).map_err(damaged)
+        let submission: Submission = serde_json::from_str(&text).map_err(damaged)?;
+        if let Some(name) = submission.names().find(|name| !is_name(name)) {
+            return Err(cannot(format!(
+                "{name:?} in it leads out of the directory, or is not a name; submit anew"
+            )));
+        }
+        Ok(submission)
     }
 
     /// Keeps a submission by `put`, which puts a file in place whole.

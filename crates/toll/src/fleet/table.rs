@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
@@ -17,6 +17,11 @@ use parquet::schema::types::{Type, TypePtr};
 /// Version of all tables, which every file names. One that reads refuses others.
 pub const SCHEMA: &str = "1";
 const SCHEMA_KEY: &str = "toll.schema";
+
+/// Largest file that is read, and most bytes of its content, in bytes.
+pub const BYTES_MAX: u64 = 256 << 20;
+const ROWS_MAX: i64 = 1 << 20;
+const COLUMNS_MAX: usize = 256;
 
 /// The values of a column; all have as many as the table has rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,9 +116,58 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
         );
         return Err(ParquetError::General(told));
     }
-    let rows = file.get_row_iter(None)?;
-    rows.map(|row| Ok(row?.into_columns().into_iter().collect()))
-        .collect()
+    check_sizes(file.metadata())?;
+    let mut text_bytes = 0;
+    let mut rows = Vec::new();
+    for row in file.get_row_iter(None)? {
+        let row: Row = row?.into_columns().into_iter().collect();
+        // A dictionary holds a text once, however many rows have it.
+        text_bytes += row.values().map(text_bytes_of).sum::<u64>();
+        if text_bytes > BYTES_MAX || rows.len() as i64 >= ROWS_MAX {
+            return Err(too_large());
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Refuses by its metadata what would take much memory.
+fn check_sizes(metadata: &ParquetMetaData) -> Result<()> {
+    let file = metadata.file_metadata();
+    let groups = metadata.row_groups();
+    let rows = groups.iter().map(RowGroupMetaData::num_rows);
+    let bytes = groups.iter().map(RowGroupMetaData::total_byte_size);
+    match file.schema_descr().num_columns() <= COLUMNS_MAX
+        && is_within(rows, ROWS_MAX)
+        && is_within(bytes, BYTES_MAX.cast_signed())
+    {
+        true => Ok(()),
+        false => Err(too_large()),
+    }
+}
+
+/// Whether the sum of some counts is at most a limit, and none is below 0.
+fn is_within(mut counts: impl Iterator<Item = i64>, max: i64) -> bool {
+    let sum = counts.try_fold(0_i64, |sum, one| match one {
+        0.. => sum.checked_add(one),
+        _ => None,
+    });
+    sum.is_some_and(|sum| sum <= max)
+}
+
+fn text_bytes_of(field: &Field) -> u64 {
+    match field {
+        Field::Str(text) => text.len() as u64,
+        Field::Bytes(bytes) => bytes.len() as u64,
+        _ => 0,
+    }
+}
+
+fn too_large() -> ParquetError {
+    ParquetError::General(format!(
+        "it has more than {ROWS_MAX} rows, {COLUMNS_MAX} columns or {} MiB",
+        BYTES_MAX >> 20
+    ))
 }
 
 #[cfg(test)]
@@ -161,6 +215,26 @@ mod tests {
         for length in 0..bytes.len() {
             assert!(decode(bytes[..length].to_vec()).is_err(), "{length} bytes");
         }
+    }
+
+    #[test]
+    fn a_short_file_of_a_long_content_is_refused() {
+        let text = ByteArray::from(vec![b'x'; 100 << 10]);
+        let column = Column {
+            name: "text",
+            values: Values::Text(vec![Some(text); 10_000]),
+        };
+        let bytes = encode(&[column]).unwrap();
+        assert!(bytes.len() < 4 << 20, "{} bytes", bytes.len());
+        let error = decode(bytes).unwrap_err().to_string();
+        assert!(error.contains("it has more than"), "{error}");
+        let column = Column {
+            name: "count",
+            values: Values::Integer(vec![None; 3 << 20]),
+        };
+        let bytes = encode(&[column]).unwrap();
+        assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
+        assert!(decode(bytes).is_err());
     }
 
     #[test]

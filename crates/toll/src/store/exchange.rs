@@ -16,6 +16,11 @@ pub const DOCUMENT_VERSION: u32 = 1;
 /// Largest document read, in bytes.
 pub const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
 
+/// Whether a text is the identity of a run, which is also the name of its tables' files.
+pub fn is_uid(text: &str) -> bool {
+    text.len() == 16 && text.chars().all(|c| c.is_ascii_hexdigit())
+}
+
 /// A run as a document.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -111,53 +116,100 @@ impl RunDocument {
         Ok((stored, document.analysis))
     }
 
+    /// Texts by which runs are dated and ordered.
+    fn check_times(&self) -> Result<(), String> {
+        let trials = self.trials.iter().map(|trial| &trial.started_at);
+        let boots = self.boots.iter().map(|boot| &boot.started_at);
+        let profiles = self.profiles.iter().map(|profile| &profile.started_at);
+        let mut all = trials
+            .chain(boots)
+            .chain(profiles)
+            .chain([&self.run.created_at]);
+        match all.find(|time| time.parse::<jiff::Timestamp>().is_err()) {
+            Some(time) => Err(format!("{time:?} is not a time as RFC 3339 writes it")),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing that the probe measures takes less than no time, or is less than nothing.
+    fn check_samples(&self) -> Result<(), String> {
+        let parsed = &self.experiment.parsed_metrics;
+        let is_wrong = |name: &&String, values: &[f64]| {
+            !parsed.contains_key(*name) && values.iter().any(|value| *value < 0.0)
+        };
+        let all = self.trials.iter().flat_map(|trial| &trial.samples);
+        match all
+            .into_iter()
+            .find(|(name, values)| is_wrong(name, values))
+        {
+            Some((name, _)) => Err(format!("a value of {name} is below 0")),
+            None => Ok(()),
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         let uid = &self.run.uid;
-        if uid.len() != 16 || !uid.chars().all(|c| c.is_ascii_hexdigit()) {
+        if !is_uid(uid) {
             return Err("its uid is not 16 hexadecimal digits".into());
         }
+        self.check_times()?;
+        self.check_samples()?;
         self.experiment.check()?;
-        let experiment = &self.experiment;
-        for (index, treatment) in self.treatments.iter().enumerate() {
-            let names = experiment.level_names(&treatment.levels)?;
-            if !treatment.levels.keys().map(String::as_str).eq(names) {
-                return Err(format!(
-                    "treatment {index} does not have the experiment's factors"
-                ));
-            }
-            if treatment.index != index || treatment.twin_of.is_some_and(|of| of >= index) {
-                return Err(format!("treatment {index} is out of place"));
-            }
+        check_parts(
+            &self.experiment,
+            &self.treatments,
+            &self.trials,
+            &self.profiles,
+        )
+    }
+}
+
+/// Checks that the parts of a run refer to what is there.
+fn check_parts(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    trials: &[TrialRecord],
+    profiles: &[ProfileRecord],
+) -> Result<(), String> {
+    for (index, treatment) in treatments.iter().enumerate() {
+        let names = experiment.level_names(&treatment.levels)?;
+        if !treatment.levels.keys().map(String::as_str).eq(names) {
+            return Err(format!(
+                "treatment {index} does not have the experiment's factors"
+            ));
         }
-        let mut seen = std::collections::BTreeSet::new();
-        for trial in &self.trials {
-            let (block, treatment) = (trial.block, trial.treatment);
-            if block >= BLOCKS_MAX {
-                return Err(format!("block {block} is over the limit of {BLOCKS_MAX}"));
-            }
-            if treatment >= self.treatments.len() {
-                return Err(format!(
-                    "a trial is of treatment {treatment}, which is not there"
-                ));
-            }
-            if !seen.insert((block, treatment)) {
-                return Err(format!(
-                    "treatment {treatment} stands twice in block {block}"
-                ));
-            }
+        if treatment.index != index || treatment.twin_of.is_some_and(|of| of >= index) {
+            return Err(format!("treatment {index} is out of place"));
         }
-        let count = self.treatments.len();
-        let is_of_none =
-            |profile: &&ProfileRecord| profile.treatment >= count || profile.reference >= count;
-        if self.profiles.iter().any(|profile| is_of_none(&profile)) {
-            return Err("a profile is of a treatment which is not there".into());
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for trial in trials {
+        let (block, treatment) = (trial.block, trial.treatment);
+        if block >= BLOCKS_MAX {
+            return Err(format!("block {block} is over the limit of {BLOCKS_MAX}"));
         }
-        let mut profiled = self.profiles.iter().flat_map(|profile| &profile.trials);
-        match profiled.any(|trial| trial.block >= BLOCKS_MAX) {
-            true => Err(format!(
-                "a profile has a block over the limit of {BLOCKS_MAX}"
-            )),
-            false => Ok(()),
+        if treatment >= treatments.len() {
+            return Err(format!(
+                "a trial is of treatment {treatment}, which is not there"
+            ));
         }
+        if !seen.insert((block, treatment)) {
+            return Err(format!(
+                "treatment {treatment} stands twice in block {block}"
+            ));
+        }
+    }
+    let count = treatments.len();
+    let is_of_none =
+        |profile: &&ProfileRecord| profile.treatment >= count || profile.reference >= count;
+    if profiles.iter().any(|profile| is_of_none(&profile)) {
+        return Err("a profile is of a treatment which is not there".into());
+    }
+    let mut profiled = profiles.iter().flat_map(|profile| &profile.trials);
+    match profiled.any(|trial| trial.block >= BLOCKS_MAX) {
+        true => Err(format!(
+            "a profile has a block over the limit of {BLOCKS_MAX}"
+        )),
+        false => Ok(()),
     }
 }

@@ -16,4 +16,5 @@ mod drive;
 mod experiment;
 mod mutate;
 mod shown;
+mod tables;
 mod wire;

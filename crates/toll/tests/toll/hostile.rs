@@ -45,7 +45,7 @@ fn document(bench: &Bench) -> Value {
     let mut document = bench.json("export last --json -");
     document["run"]["stop_reason"] = json!("enough");
     document["boots"] = json!([{
-        "block": 0, "started_at": "then", "boot_ns": 5, "levels": {"kernel": "toll"},
+        "block": 0, "started_at": "2026-01-01T00:00:00Z", "boot_ns": 5, "levels": {"kernel": "toll"},
         "accelerator": "kvm", "facts": {"kernel_release": "6.1"}, "error": "it died",
         "log": "a log\nof two lines\n", "partner": {"facts": {"swap": "0"}, "log": "another"},
     }]);

@@ -8,7 +8,6 @@ mod submit;
 mod work;
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,8 +18,10 @@ use serde::Deserialize;
 
 use super::run::RunArguments;
 use super::{Failure, arguments};
+use crate::environment::bounded::open_bounded;
 use crate::fleet::submission::FleetDirectory;
 use crate::store::RunStatus;
+use crate::store::exchange::DOCUMENT_BYTES_MAX;
 
 /// Where submissions lie if nothing is named.
 const DIRECTORY: &str = "toll-fleet";
@@ -126,7 +127,7 @@ fn is_complete(document: &Path) -> bool {
     struct Run {
         status: RunStatus,
     }
-    let Ok(file) = File::open(document) else {
+    let Ok(file) = open_bounded(document, DOCUMENT_BYTES_MAX) else {
         return false;
     };
     let read: Result<Document, _> = serde_json::from_reader(BufReader::new(file));

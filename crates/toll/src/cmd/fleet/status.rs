@@ -1,6 +1,5 @@
 //! `toll fleet status`
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,6 +8,7 @@ use clap::Args;
 
 use super::{Submitted, is_complete};
 use crate::cmd::{Failure, output};
+use crate::environment::bounded::open_bounded;
 use crate::environment::slurm::Slurm;
 use crate::fleet::node_state::{NodeProgress, NodeState, of_arrays};
 use crate::fleet::submission::{FleetDirectory, Scheduler, Submission};
@@ -89,12 +89,12 @@ pub(super) fn progress(
 
 /// The last line of a log that says something.
 fn last_line(log: &Path) -> Option<String> {
-    let mut file = File::open(log).ok()?;
+    let mut file = open_bounded(log, u64::MAX).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LOG_END_BYTES)))
         .ok()?;
     let mut end = Vec::new();
-    file.read_to_end(&mut end).ok()?;
+    file.take(LOG_END_BYTES).read_to_end(&mut end).ok()?;
     let end = String::from_utf8_lossy(&end);
     let last = end
         .lines()

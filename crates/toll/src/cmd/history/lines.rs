@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::cmd::{Failure, output};
+use crate::environment::bounded::{open_bounded, read_bounded};
 use crate::environment::history::Repository;
 use crate::environment::notes;
 use crate::history::{Commit, Line, Series, parse, series};
@@ -38,7 +39,9 @@ impl Place {
             None => branch.lines,
             Some(file) if !file.exists() => Vec::new(),
             Some(file) => {
-                let bytes = output::read_file(file, FILE_BYTES_MAX)?;
+                let bytes = open_bounded(file, FILE_BYTES_MAX)
+                    .and_then(|opened| read_bounded(opened, FILE_BYTES_MAX))
+                    .map_err(|error| output::cannot_read(file, &error))?;
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 let name = |(index, line): (usize, &str)| {
                     (format!("{}:{}", file.display(), index + 1), line.to_owned())
