@@ -16,6 +16,10 @@ pub struct CommandRequest {
     /// Command run after every iteration, as `prepare` is before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conclude: Option<String>,
+    /// Variables that the command and what is run around it inherit, in their order, in the
+    /// place of the probe's own; those of the probe if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited: Option<Vec<Variable>>,
     /// Variables set for the command and what is run around it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
@@ -38,6 +42,39 @@ pub struct CommandRequest {
     /// Working directory; the probe's own if absent.
     pub directory: Option<PathBuf>,
 }
+
+/// A variable with its value, as environ(7) has it: any bytes with a `=` in them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Variable {
+    Text(String),
+    /// What is not UTF-8.
+    Bytes(Vec<u8>),
+}
+
+impl Variable {
+    pub fn new(name: Vec<u8>, value: &[u8]) -> Self {
+        let mut bytes = name;
+        bytes.push(b'=');
+        bytes.extend_from_slice(value);
+        String::from_utf8(bytes).map_or_else(|error| Self::Bytes(error.into_bytes()), Self::Text)
+    }
+
+    /// Its name and value; `None` if no process can have it.
+    pub fn parts(&self) -> Option<(&[u8], &[u8])> {
+        let bytes = match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        };
+        let equals = bytes.iter().position(|byte| *byte == b'=')?;
+        let is_possible = equals > 0 && !bytes.contains(&0);
+        is_possible.then_some((&bytes[..equals], &bytes[equals + 1..]))
+    }
+}
+
+/// The variable by whose length the place of the stack is varied (see METHODOLOGY.md). It is the
+/// probe's, and commands inherit it.
+pub const PADDING_VARIABLE: &str = "TOLL_PADDING";
 
 /// The variable that tells a command, and what is run around it, which iteration it
 /// is: `0` is the first that counts, `warmup-0` the first that does not. Named as

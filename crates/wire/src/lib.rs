@@ -34,7 +34,8 @@ mod write;
 
 pub use boot::BootRequest;
 pub use command::{
-    CommandRequest, Content, ITERATION_VARIABLE, InputFile, Numbering, OutputPolicy, ShellChoice,
+    CommandRequest, Content, ITERATION_VARIABLE, InputFile, Numbering, OutputPolicy,
+    PADDING_VARIABLE, ShellChoice, Variable,
 };
 pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, Source};
 pub use counters::{COUNTERS, raw_counter};

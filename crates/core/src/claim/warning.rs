@@ -55,6 +55,7 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
             stored.trials.len()
         ));
     }
+    warnings.extend(stored.run.warning_of_variables());
     warnings.extend(missing_metrics(stored));
     warnings.extend(missing_counters(stored));
     warnings.extend(shared_counters(stored));

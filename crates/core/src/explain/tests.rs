@@ -39,6 +39,7 @@ fn two_treatments() -> StoredRun {
             command_line: String::new(),
             machine: Machine::default(),
             imported: false,
+            variables: BTreeMap::new(),
         },
         experiment,
         treatments: plan.treatments,

@@ -1,5 +1,7 @@
 //! What the store keeps of a run, as plain data.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +42,11 @@ pub struct RunRecord {
     pub command_line: String,
     /// The machine it ran on.
     pub machine: Machine,
+    /// Variables that commands inherited and that can change what they take: `LD_*`,
+    /// `GLIBC_TUNABLES`, `MALLOC_*`, `LANG`, `LC_*` and `PATH`, with their values. Empty without
+    /// commands.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
     /// Whether it was made elsewhere and imported.
     pub imported: bool,
 }
@@ -54,6 +61,27 @@ impl RunRecord {
             profile: experiment.profile.clone(),
             ..Self::default()
         }
+    }
+}
+
+impl RunRecord {
+    /// Warns of variables that change how the commands of a run are loaded or allocate.
+    pub fn warning_of_variables(&self) -> Option<String> {
+        let changes = |name: &&String| {
+            name.starts_with("LD_") || name.starts_with("MALLOC_") || *name == "GLIBC_TUNABLES"
+        };
+        let names: Vec<&str> = self
+            .variables
+            .keys()
+            .filter(changes)
+            .map(String::as_str)
+            .collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "commands inherit {}, which can change what they take; unset what they are not to have",
+                names.join(", ")
+            )
+        })
     }
 }
 

@@ -77,9 +77,8 @@ impl Experiment {
         apply_levels(self, &[sides])?;
         let directory = &trees.directory;
         if directory.contains('{') {
-            let why = format!(
-                "cannot use {directory}: its path has a brace, which begins a placeholder"
-            );
+            let why =
+                format!("cannot use {directory}: its path has a brace, which begins a placeholder");
             return Err(wrong(&self.name, why));
         }
         let put = self.workload.put_before(PLACEHOLDER, directory);

@@ -1,8 +1,9 @@
 //! What a command reads, and where its output arrives.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
@@ -59,6 +60,15 @@ impl Input {
             false => Ok(file.into()),
             true => feed(file).failed_with("open", "a pipe"),
         }
+    }
+
+    /// Whether a path means the same regular file.
+    pub fn is_file(&self, path: &Path) -> bool {
+        let identity = |path: &Path| {
+            let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
+            Some((found.dev(), found.ino()))
+        };
+        identity(path).is_some_and(|output| identity(&self.path) == Some(output))
     }
 
     /// How much of it was in memory.

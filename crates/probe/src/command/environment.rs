@@ -1,10 +1,18 @@
 //! Variables that commands, and what is run around them, inherit from the probe.
 
-use toll_wire::{CommandRequest, Failure, ITERATION_VARIABLE, Numbering};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use toll_wire::{
+    CommandRequest, Failure, ITERATION_VARIABLE, Numbering, PADDING_VARIABLE, Variable,
+};
 
 use crate::failure;
 
 pub fn set_all(request: &CommandRequest) -> Result<(), Failure> {
+    if let Some(inherited) = &request.inherited {
+        inherit(inherited);
+    }
     for (name, value) in &request.environment {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(failure::failed(format!(
@@ -17,9 +25,23 @@ pub fn set_all(request: &CommandRequest) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Puts the variables of the user in the place of the probe's own. They were not there when the
+/// probe was started, so none of them changed how it was loaded or how it allocates.
+fn inherit(variables: &[Variable]) {
+    let own: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
+    for name in own.iter().filter(|name| *name != PADDING_VARIABLE) {
+        // SAFETY: as in `set`.
+        unsafe { std::env::remove_var(name) }
+    }
+    let parts = variables.iter().filter_map(Variable::parts);
+    for (name, value) in parts.filter(|(name, _)| *name != PADDING_VARIABLE.as_bytes()) {
+        set(OsStr::from_bytes(name), OsStr::from_bytes(value));
+    }
+}
+
 /// Sets a variable of this process. A variable of the command alone would have the
 /// whole environment copied within the timed region.
-fn set(name: &str, value: &str) {
+fn set(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
     // SAFETY: only the standard library reads the environment here, under its own
     // lock. The probe's threads only move bytes.
     unsafe { std::env::set_var(name, value) }

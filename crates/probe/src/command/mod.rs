@@ -181,6 +181,7 @@ impl<'a> Runner<'a> {
             }
             _ if is_piped(self.request) => {}
             (OutputPolicy::File(path), None) => {
+                self.refuse_same_file(path)?;
                 command.stdout(File::create(path).failed_with("open", path)?);
             }
             _ => {
@@ -188,6 +189,21 @@ impl<'a> Runner<'a> {
             }
         }
         Ok(command)
+    }
+
+    /// Refuses to truncate the file that the command reads.
+    fn refuse_same_file(&self, output: &Path) -> Result<(), Failure> {
+        if !self
+            .input
+            .as_ref()
+            .is_some_and(|input| input.is_file(output))
+        {
+            return Ok(());
+        }
+        Err(failure::failed(format!(
+            "cannot write {}: input and output are the same file; name another output",
+            output.display()
+        )))
     }
 
     fn sample(

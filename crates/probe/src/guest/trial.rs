@@ -144,7 +144,10 @@ fn start(trial: &GuestTrial, booted: Booted) -> std::io::Result<Child> {
         .env_clear()
         .env("PATH", PATH)
         .env(boot::VARIABLE, booted.to_text())
-        .env("TOLL_PADDING", "x".repeat(trial.padding_bytes as usize))
+        .env(
+            toll_wire::PADDING_VARIABLE,
+            "x".repeat(trial.padding_bytes as usize),
+        )
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

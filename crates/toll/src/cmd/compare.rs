@@ -323,6 +323,9 @@ fn facts(run: &Run) -> BTreeMap<String, String> {
             factor.levels.join(", "),
         );
     }
+    for (name, value) in &record.variables {
+        facts.insert(format!("variable {name}"), value.clone());
+    }
     if let Ok(machine) = serde_json::to_value(&record.machine) {
         flatten("", &machine, &mut facts);
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
-use super::{Failure, output};
+use super::{Failure, kept_files, output};
 use crate::claim::Run;
 use crate::fleet;
 use crate::format;
@@ -159,6 +159,7 @@ pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<E
                 .into()
         ));
     }
+    kept_files::check_distinct(files.iter().copied())?;
     let store = Store::read(store)?;
     if let Some(directory) = &arguments.parquet {
         let names = match arguments.runs.is_empty() {

@@ -9,6 +9,7 @@ mod bisect;
 mod ci;
 mod compare;
 mod completions;
+mod consent;
 mod count;
 mod doctor;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod grade;
 mod guest;
 mod history;
 mod import;
+mod kept_files;
 mod kernel;
 mod list;
 mod man;
@@ -82,6 +84,7 @@ impl<T: Args> WithStore<T> {
         let store = self.store.or(store);
         let store = store.map_or_else(crate::environment::paths::store, Ok);
         let store = store.map_err(anyhow::Error::msg)?;
+        kept_files::keep_store(&store);
         work(&self.arguments, &store)
     }
 }

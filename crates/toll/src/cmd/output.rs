@@ -1,19 +1,21 @@
 //! Printing, and what the terminal can show.
 
 use std::fs::{self, File};
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, FallocateFlags, access, fallocate, getxattr};
+use rustix::io::Errno;
 use serde::Serialize;
 
-use super::failure;
+use super::{failure, kept_files};
 use crate::claim::Run;
 use crate::environment::guest::Stream;
-use crate::environment::paths;
+use crate::environment::{bounded::read_bounded, paths};
 use crate::report::sanitize::plain_json;
 use crate::report::terminal::Style;
 use crate::report::terminal::text::{Paint, Text, fold};
@@ -217,26 +219,39 @@ pub(super) fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         return standard_output(content);
     }
+    kept_files::check(path)?;
     replace(path, content).map_err(|error| cannot_write(path, &error))
 }
 
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     // Of a link that which it leads to.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let there = fs::metadata(&target);
-    let in_place = || fs::write(&target, content);
-    if there.as_ref().is_ok_and(|metadata| !metadata.is_file()) {
+    let there = match fs::metadata(&target) {
         // A device or a pipe.
-        return in_place();
+        Ok(found) if !found.is_file() => return fs::write(&target, content),
+        Ok(found) => Some(found),
+        Err(_) => None,
+    };
+    if let Some(found) = &there
+        && (found.nlink() > 1 || has_access_list(&target))
+    {
+        return rewrite(&target, content);
     }
     let temporary = target.with_file_name(format!(".toll-{}", std::process::id()));
     let mut file = match File::create_new(&temporary) {
         // Who may write a file need not be allowed to write its directory.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && there.is_ok() => {
-            return in_place();
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && there.is_some() => {
+            return rewrite(&target, content);
         }
         made => made?,
     };
+    // A file that cannot be given to the owner of the old one must not take its place.
+    if let Some(found) = &there
+        && take_over(&file, found).is_err()
+    {
+        let _ = fs::remove_file(&temporary);
+        return rewrite(&target, content);
+    }
     let written = file.write_all(content);
     let written = written.and_then(|()| fs::rename(&temporary, &target));
     if written.is_err() {
@@ -245,26 +260,50 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Reads a file, or standard input for `-`.
-pub(super) fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
-    let cannot = |error: io::Error| cannot_read(path, &error);
-    let mut bytes = Vec::new();
-    let source: Box<dyn Read> = match path.as_os_str() == "-" {
-        true => {
-            toll_streams::check_stdin().map_err(cannot)?;
-            Box::new(io::stdin().lock())
-        }
-        false => Box::new(File::open(path).map_err(cannot)?),
-    };
-    let read = source.take(bytes_max + 1).read_to_end(&mut bytes);
-    match read.map_err(cannot)? as u64 > bytes_max {
-        true => Err(anyhow!(
-            "cannot read {}: it is over the limit of {} MiB",
-            path.display(),
-            bytes_max >> 20
-        )),
-        false => Ok(bytes),
+/// Gives a file the owner and the mode of another.
+fn take_over(file: &File, of: &fs::Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) != (of.uid(), of.gid()) {
+        fchown(file, Some(of.uid()), Some(of.gid()))?;
     }
+    // After the owner, whose change clears set-user-ID.
+    file.set_permissions(of.permissions())
+}
+
+/// Whether a file has an access list, which a new file in its place would not have.
+fn has_access_list(path: &Path) -> bool {
+    let mut none = [0_u8; 0];
+    getxattr(path, "system.posix_acl_access", &mut none).is_ok_and(|bytes| bytes > 0)
+}
+
+/// Writes into a file that has to stay the same file. Its blocks are there before the old content
+/// goes, so that a full disk loses nothing.
+fn rewrite(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = File::options().write(true).open(path)?;
+    let length = content.len() as u64;
+    if length > 0 {
+        match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, length) {
+            Err(error) if ![Errno::OPNOTSUPP, Errno::NOSYS].contains(&error) => {
+                return Err(error.into());
+            }
+            _ => {}
+        }
+    }
+    file.write_all(content)?;
+    file.set_len(length)
+}
+
+/// Reads a file that the command line names, or standard input for `-`. No result is written over
+/// it.
+pub(super) fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
+    if path.as_os_str() == "-" {
+        let read =
+            toll_streams::check_stdin().and_then(|()| read_bounded(io::stdin().lock(), bytes_max));
+        return read.map_err(|error| cannot_read(path, &error));
+    }
+    kept_files::keep(path, "it is read");
+    let read = File::open(path).and_then(|file| read_bounded(file, bytes_max));
+    read.map_err(|error| cannot_read(path, &error))
 }
 
 /// Why a file cannot be read.
@@ -281,6 +320,7 @@ pub(super) fn cannot_read(path: &Path, error: &io::Error) -> anyhow::Error {
 
 /// Makes a file that is written bit by bit.
 pub(super) fn create_file(path: &Path) -> anyhow::Result<File> {
+    kept_files::check(path)?;
     File::create(path).map_err(|error| cannot_write(path, &error))
 }
 
@@ -308,6 +348,7 @@ pub(super) fn check_file(path: &Path) -> anyhow::Result<()> {
     if let Some(place) = place.filter(|place| path.parent() == Some(&place.unchecked_path())) {
         place.make().map_err(anyhow::Error::msg)?;
     }
+    kept_files::check(path)?;
     let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     let error = match path.as_os_str() == "-" {

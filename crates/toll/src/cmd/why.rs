@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::run::{WorkDirectories, exit_code_of, profile, trees_of};
-use super::{Failure, measuring_lock, output};
+use super::{Failure, consent, measuring_lock, output};
 use crate::claim::Run;
 use crate::claim::model::Comparison;
 use crate::report::terminal;
@@ -28,6 +28,10 @@ pub(super) struct WhyArguments {
     /// Show what was found before, and run nothing
     #[arg(long, conflicts_with_all = ["treatment", "reference"])]
     stored: bool,
+    /// Let it start the programs of a run that this user's toll did not begin on this
+    /// machine; without this they are listed
+    #[arg(long)]
+    run_foreign_commands: bool,
     #[command(flatten)]
     directories: WorkDirectories,
     /// Print one JSON document
@@ -58,6 +62,7 @@ pub(super) fn run(arguments: &WhyArguments, path: &Path) -> anyhow::Result<ExitC
     let _lock = measuring_lock::take()?;
     let mut store = Store::open_existing(path)?;
     let run = output::load_run(&store, &arguments.run)?;
+    consent::of_run(&mut store, &run.stored, arguments.run_foreign_commands)?;
     let _trees = trees_of(&run.stored)?;
     let (id, pair) = (run.stored.run.id, pair(arguments, &run)?);
     let interrupted = profile(

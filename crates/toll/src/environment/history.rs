@@ -175,7 +175,14 @@ impl Repository {
     pub fn version(&self, hash: &str) -> Result<Version, String> {
         // Unlike log it heeds no setting of the user's. Its first line is of its own.
         let format = "--format=%H%n%an <%ae>%n%as%n%s";
-        let words = ["rev-list", "--max-count=1", format, "--end-of-options", hash, "--"];
+        let words = [
+            "rev-list",
+            "--max-count=1",
+            format,
+            "--end-of-options",
+            hash,
+            "--",
+        ];
         let told = self.git(&words)?;
         let mut lines = told.lines().skip(1).map(str::to_owned);
         let mut next = || lines.next().unwrap_or_default();

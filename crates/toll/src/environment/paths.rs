@@ -100,6 +100,11 @@ pub fn peers() -> Result<Place, String> {
     cache("toll/peers")
 }
 
+/// Where the key is by which this user's runs are known.
+pub fn run_key_directory() -> Result<Place, String> {
+    state("toll")
+}
+
 /// Where running instances note what must be put back.
 pub fn leftovers() -> Result<Place, String> {
     state("toll/leftovers")

@@ -25,6 +25,12 @@ pub enum StoreError {
         "cannot use the store: the file is another program's database; choose another with --store"
     )]
     Foreign,
+    /// It defines something that this program does not, or otherwise, under this name.
+    #[error(
+        "cannot use the store: {0} in it is not as toll makes it; have a document of the run made \
+         by `toll export --json` where the store comes from, or choose another file with --store"
+    )]
+    Schema(String),
     #[error(
         "cannot use the store: it has version {0} and this toll knows {known}; use a newer toll, or \
          another file with --store",

@@ -165,7 +165,7 @@ impl RunDocument {
 }
 
 /// Checks that the parts of a run refer to what is there.
-fn check_parts(
+pub(super) fn check_parts(
     experiment: &Experiment,
     treatments: &[Treatment],
     trials: &[TrialRecord],

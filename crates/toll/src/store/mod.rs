@@ -11,9 +11,10 @@ pub mod exchange;
 mod open;
 mod read;
 mod salvage;
+mod signature;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
@@ -21,6 +22,7 @@ pub use baseline::Baseline;
 pub use error::StoreError;
 pub use open::SCHEMA_VERSION;
 pub use salvage::{Survey, SurveyedRun};
+pub use signature::RunKey;
 pub use toll_core::run::{
     BootRecord, PartnerRecord, ProfileRecord, RunRecord, RunStatus, StoredRun, TrialRecord,
     TrialState,
@@ -32,9 +34,16 @@ pub struct Store {
     connection: Connection,
     /// The file; `None` in memory.
     path: Option<PathBuf>,
+    /// What signs the experiments that are written.
+    key: Option<RunKey>,
 }
 
 impl Store {
+    /// The file; `None` in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// Reads in one transaction, since a run may go on meanwhile.
     fn read_with<T>(
         &self,

@@ -1,5 +1,6 @@
 //! Opening a store, for writing and for reading.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -7,16 +8,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{Store, StoreError};
 
 /// Version of the tables below. A store of any other is refused.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// Marks the file as a store of this program (`PRAGMA application_id`), so
 /// that another program's database is never taken for one: "toll" in ASCII.
 const APPLICATION_ID: i64 = 0x746f_6c6c;
+
+/// Longest text or blob that is read or written, in bytes. What a probe answers in one line of
+/// at most 64 MiB is shorter.
+const VALUE_BYTES_MAX: i32 = 256 << 20;
 
 // Samples are 64-bit little-endian floats in one blob a trial and metric: a
 // row each would cost ten times the space and time at a million samples, and
@@ -26,6 +32,7 @@ CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL UNIQUE,
     hash INTEGER,
+    signature BLOB,
     record TEXT NOT NULL,
     treatments TEXT NOT NULL,
     experiment TEXT NOT NULL
@@ -73,6 +80,7 @@ impl Store {
         let store = Self {
             connection: connect(path).map_err(at)?,
             path: Some(path.to_owned()),
+            key: None,
         };
         let prepare = || {
             // Until it is known to be sound, not even its log is put into it.
@@ -103,7 +111,10 @@ impl Store {
         }
         let prepared = |connection: Connection| match prepare(&connection)? {
             Found::Nothing => Err(StoreError::Blank),
-            Found::Tables => Ok(connection),
+            Found::Tables => {
+                connection.execute_batch("PRAGMA query_only = ON")?;
+                Ok(connection)
+            }
         };
         let ordinary = connect(path).and_then(|connection| {
             keep_log(&connection, has_log(path))?;
@@ -118,6 +129,7 @@ impl Store {
         Ok(Self {
             connection: connection.map_err(at)?,
             path: Some(path.to_owned()),
+            key: None,
         })
     }
 
@@ -146,6 +158,7 @@ impl Store {
         Ok(Self {
             connection,
             path: None,
+            key: None,
         })
     }
 }
@@ -232,8 +245,7 @@ enum Found {
 
 /// Tells whether a file has this program's tables, or none.
 fn prepare(connection: &Connection) -> Result<Found, StoreError> {
-    // SQLite is to trust no more of a file than it must: it may be damaged, or
-    // somebody else's.
+    distrust(connection)?;
     connection.execute_batch(
         "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA busy_timeout = 10000",
     )?;
@@ -245,10 +257,43 @@ fn prepare(connection: &Connection) -> Result<Found, StoreError> {
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     match (application, version, tables) {
         (0, 0, 0) => Ok(Found::Nothing),
-        (APPLICATION_ID, SCHEMA_VERSION, _) => Ok(Found::Tables),
+        (APPLICATION_ID, SCHEMA_VERSION, _) => check_schema(&reading).map(|()| Found::Tables),
         (APPLICATION_ID, other, _) => Err(StoreError::Version(other)),
         _ => Err(StoreError::Foreign),
     }
+}
+
+/// Has SQLite trust no more of a file than it must: it may be damaged, or somebody else's.
+fn distrust(connection: &Connection) -> Result<(), StoreError> {
+    for (setting, is_on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+    ] {
+        connection.set_db_config(setting, is_on)?;
+    }
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)?;
+    Ok(())
+}
+
+/// Refuses a store whose schema is not the one that this program makes: a trigger, a view or a
+/// generated column would compute what is read or written.
+fn check_schema(connection: &Connection) -> Result<(), StoreError> {
+    let own = Connection::open_in_memory()?;
+    own.execute_batch(TABLES)?;
+    let (own, found) = (schema(&own)?, schema(connection)?);
+    match found.symmetric_difference(&own).next() {
+        None => Ok(()),
+        Some((name, _)) => Err(StoreError::Schema(name.clone())),
+    }
+}
+
+/// All that a database defines: each name with its text.
+fn schema(connection: &Connection) -> Result<BTreeSet<(String, Option<String>)>, StoreError> {
+    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Prepares a connection and makes the tables in an empty file.

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use toll_core::run::{BootRecord, ProfileRecord, RunRecord, StoredRun, TrialRecord};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::exchange::{DOCUMENT_BYTES_MAX, check_parts, is_uid};
 use super::{Store, StoreError};
 use crate::plan::Treatment;
 
@@ -122,40 +123,60 @@ pub(super) struct ReadRun {
 }
 
 impl ReadRun {
-    /// The run, unless it has changed since it was completed, or a trial is of
-    /// no treatment.
+    /// The run, unless it has changed since it was completed, or does not hold together.
     pub fn checked(self) -> Result<StoredRun, StoreError> {
         let StoredRun {
-            treatments, trials, ..
+            run,
+            experiment,
+            treatments,
+            trials,
+            profiles,
+            ..
         } = &self.stored;
+        // It names files of exports.
+        if !is_uid(&run.uid) {
+            return Err(StoreError::damaged(
+                "its identity is not 16 hexadecimal digits",
+            ));
+        }
         if self.kept_hash.is_some_and(|kept| kept != self.hash) {
             return Err(StoreError::damaged(
                 "it is not what was written, its hash differs",
             ));
         }
-        let is_of_none = |trial: &&TrialRecord| trial.treatment >= treatments.len();
-        match trials.iter().find(is_of_none) {
-            Some(trial) => Err(StoreError::damaged(format!(
-                "a trial is of treatment {}, which is not there",
-                trial.treatment
-            ))),
-            None => Ok(self.stored),
-        }
+        check_parts(experiment, treatments, trials, profiles).map_err(StoreError::damaged)?;
+        Ok(self.stored)
     }
 }
 
+/// Most bytes of one run that are read, as of a document.
+const RUN_BYTES_MAX: u64 = DOCUMENT_BYTES_MAX;
+
 /// Hashes all that is read of a run.
 #[derive(Default)]
-struct Hashed(Xxh3);
+struct Hashed {
+    hash: Xxh3,
+    bytes: u64,
+}
 
 impl Hashed {
-    fn add(&mut self, bytes: &[u8]) {
-        self.0.update(&(bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
+    /// # Errors
+    /// If the run is larger than any that this program keeps.
+    fn add(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.bytes += bytes.len() as u64;
+        if self.bytes > RUN_BYTES_MAX {
+            return Err(StoreError::damaged(format!(
+                "it is larger than {} MiB",
+                RUN_BYTES_MAX >> 20
+            )));
+        }
+        self.hash.update(&(bytes.len() as u64).to_le_bytes());
+        self.hash.update(bytes);
+        Ok(())
     }
 
     fn json<T: DeserializeOwned>(&mut self, text: &str) -> Result<T, StoreError> {
-        self.add(text.as_bytes());
+        self.add(text.as_bytes())?;
         Ok(serde_json::from_str(text)?)
     }
 }
@@ -170,7 +191,7 @@ pub(super) fn run(connection: &Connection, id: i64) -> Result<ReadRun, StoreErro
         .next()?
         .ok_or_else(|| StoreError::NoSuchRun(id.to_string()))?;
     let kept_hash = row.get(0)?;
-    hashed.add(row.get_ref(1)?.as_str()?.as_bytes());
+    hashed.add(row.get_ref(1)?.as_str()?.as_bytes())?;
     let mut run: RunRecord = hashed.json(row.get_ref(2)?.as_str()?)?;
     let treatments = hashed.json(row.get_ref(3)?.as_str()?)?;
     let experiment = hashed.json(row.get_ref(4)?.as_str()?)?;
@@ -189,7 +210,7 @@ pub(super) fn run(connection: &Connection, id: i64) -> Result<ReadRun, StoreErro
             boots,
             profiles,
         },
-        hash: hashed.0.digest().cast_signed(),
+        hash: hashed.hash.digest().cast_signed(),
         kept_hash,
     })
 }
@@ -210,8 +231,8 @@ fn trials(
         let mut samples = of_trial.query([row.get::<_, i64>(0)?])?;
         while let Some(row) = samples.next()? {
             let (metric, blob) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_blob()?);
-            hashed.add(metric.as_bytes());
-            hashed.add(blob);
+            hashed.add(metric.as_bytes())?;
+            hashed.add(blob)?;
             let (values, rest) = blob.as_chunks::<8>();
             if !rest.is_empty() {
                 return Err(StoreError::damaged("samples of a trial are cut short"));

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 use toll_core::run::{RunStatus, StoredRun};
 
-use super::{Store, StoreError, open, read, write};
+use super::{Store, StoreError, open, read, signature, write};
 
 /// What of a store can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -82,8 +82,10 @@ impl Store {
 
     fn copy_from(&mut self, damaged: &Self) -> Result<Survey, StoreError> {
         let survey = self.change(|connection| {
-            damaged
-                .survey_with(|run| write::insert_whole(connection, Some(run.run.id), run).map(drop))
+            damaged.survey_with(|run| {
+                let id = write::insert_whole(connection, Some(run.run.id), run)?;
+                signature::copy(&damaged.connection, connection, id)
+            })
         })?;
         for baseline in damaged.baselines().unwrap_or_default() {
             if survey.runs.iter().any(|run| run.id == baseline.run_id) {

@@ -5,6 +5,7 @@ use std::mem;
 use rusqlite::{Connection, OptionalExtension, params};
 use toll_core::run::{BootRecord, ProfileRecord, RunRecord, RunStatus, StoredRun, TrialRecord};
 
+use super::signature::sign;
 use super::{Store, StoreError, read};
 use crate::plan::Treatment;
 use crate::spec::Experiment;
@@ -18,7 +19,12 @@ impl Store {
         experiment: &Experiment,
         treatments: &[Treatment],
     ) -> Result<i64, StoreError> {
-        self.change(|connection| insert_run(connection, None, run, experiment, treatments))
+        let key = self.key.clone();
+        self.change(|connection| {
+            let id = insert_run(connection, None, run, experiment, treatments)?;
+            sign(connection, key.as_ref(), id)?;
+            Ok(id)
+        })
     }
 
     /// Adds one finished trial.
@@ -68,9 +74,11 @@ impl Store {
 
     /// Lets a run go on with other limits.
     pub fn reopen(&mut self, run_id: i64, experiment: &Experiment) -> Result<(), StoreError> {
+        let key = self.key.clone();
         self.change(|connection| {
             let sql = "UPDATE runs SET experiment = ?2 WHERE id = ?1";
             connection.execute(sql, params![run_id, serde_json::to_string(experiment)?])?;
+            sign(connection, key.as_ref(), run_id)?;
             set_status(connection, run_id, RunStatus::Unfinished, None)
         })
     }

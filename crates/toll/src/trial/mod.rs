@@ -6,6 +6,7 @@
 mod answer;
 mod call_counts;
 mod event;
+mod expansion;
 mod files;
 mod guests;
 mod hooks;
@@ -24,12 +25,13 @@ mod skips;
 mod stopping;
 
 pub use event::{Event, Observer, SessionEnd, SessionError};
+pub use expansion::{command_files, missing_program, unquotable};
 pub use guests::{Guests, missing_kernels};
 pub use interrupt::Interrupt;
 pub use lock::{LockAttempt, RunLock, chosen_lock};
 pub use prestarted::PrestartedProbe;
 pub use probe::Probe;
 pub use profile::ProfileEnd;
-pub use request::{memory_shortage, missing_program, workspace_request};
+pub use request::{memory_shortage, workspace_request};
 pub use run_time::RunTime;
 pub use session::Session;

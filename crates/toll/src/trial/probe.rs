@@ -13,11 +13,16 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request, WIRE_VERSION};
+use toll_wire::{
+    Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, PADDING_VARIABLE, Request, WIRE_VERSION,
+};
 
 use super::answer::{Answer, End};
 use super::{Interrupt, PrestartedProbe};
 use crate::environment::children::{self, end_tree};
+
+/// Where the probe finds programs, whatever the user's `PATH` is.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Time between looks whether a probe has ended after its answer, where its end
 /// cannot be waited for, and longest wait for it at once.
@@ -89,7 +94,10 @@ impl Probe {
         let path = self.path.display();
         let own = env!("CARGO_PKG_VERSION");
         let wanted = format!("toll-probe {own} (wire version {WIRE_VERSION})");
-        let output = Command::new(&self.path).arg("--version").output();
+        let output = Command::new(&self.path)
+            .env_clear()
+            .arg("--version")
+            .output();
         let output = output.map_err(|error| format!("cannot start {path}: {error}"))?;
         let told = String::from_utf8_lossy(&output.stdout);
         let told = told.lines().next().unwrap_or("a program without a version");
@@ -109,8 +117,15 @@ impl Probe {
     /// Starts a probe, which waits for its request. Its environment is padded
     /// with `padding_bytes` (see [`crate::plan::Plan::padding_bytes`]).
     fn start(&self, padding_bytes: usize) -> io::Result<PrestartedProbe> {
-        let child = Command::new(&self.path)
-            .env("TOLL_PADDING", "x".repeat(padding_bytes))
+        let mut command = Command::new(&self.path);
+        // No variable of the user's changes how the probe is loaded, allocates or measures;
+        // commands get them with the request.
+        command.env_clear().env("PATH", PATH).env("LC_ALL", "C");
+        if let Some(home) = std::env::var_os("HOME") {
+            command.env("HOME", home);
+        }
+        let child = command
+            .env(PADDING_VARIABLE, "x".repeat(padding_bytes))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

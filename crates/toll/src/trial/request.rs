@@ -1,7 +1,5 @@
 //! From a treatment to what the probe is asked.
 
-use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -10,16 +8,16 @@ use toll_wire::{
     Request, Source, Workload,
 };
 
+use super::expansion::{Expansion, sh};
 use super::files::{Files, LAID_FOR_GUESTS};
 use super::guests::image_bytes;
 use crate::environment::{
-    SourceSpec, Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle,
+    SourceSpec, Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle, variables,
 };
 use crate::plan::{Plan, Treatment, TreatmentParameters};
-use crate::spec::Experiment;
-use crate::spec::PerCommand;
-use crate::spec::adhoc::{self, effective_shell};
+use crate::spec::adhoc::effective_shell;
 use crate::spec::quantity::parse_size;
+use crate::spec::{Experiment, PerCommand};
 
 /// Most bytes of each of a command's outputs that are kept for metrics parsed
 /// from them.
@@ -175,32 +173,12 @@ pub(super) fn hook(
         workdir: directory.map_or_else(|_| String::new(), |d| d.display().to_string()),
     };
     Ok(Request::new(Workload::Command(CommandRequest {
-        command: expansion.expand(template),
+        command: expansion.command_line(template, &sh())?,
         shell: toll_wire::ShellChoice::Program("sh".into()),
+        inherited: Some(variables::inherited()),
         environment: expansion.environment(),
         ..CommandRequest::default()
     })))
-}
-
-/// Why a treatment's command cannot run on this machine, where its program is
-/// named by a path and is not there.
-pub fn missing_program(experiment: &Experiment, treatment: &Treatment) -> Option<String> {
-    if experiment.workload.commands.is_empty() || treatment.boot().is_some() {
-        return None;
-    }
-    let expansion = Expansion {
-        experiment,
-        treatment,
-        workdir: String::new(),
-    };
-    expansion.missing_program(&expansion.expand(expansion.template()))
-}
-
-/// What fills the placeholders of commands.
-struct Expansion<'a> {
-    experiment: &'a Experiment,
-    treatment: &'a Treatment,
-    workdir: String,
 }
 
 impl Expansion<'_> {
@@ -211,7 +189,7 @@ impl Expansion<'_> {
         directory: &Path,
     ) -> Result<CommandRequest, String> {
         let spec = &self.experiment.workload;
-        let command = self.expand(self.template());
+        let command = self.command_line(self.template(), &spec.shell)?;
         if matches!(files, Files::Host(_))
             && let Some(reason) = self.missing_program(&command)
         {
@@ -252,8 +230,12 @@ impl Expansion<'_> {
         Ok(CommandRequest {
             shell: effective_shell(&spec.shell, &command),
             command,
-            prepare: spec.prepare.as_ref().and_then(each),
-            conclude: spec.conclude.as_ref().and_then(each),
+            prepare: self.beside(spec.prepare.as_ref())?,
+            conclude: self.beside(spec.conclude.as_ref())?,
+            inherited: match files {
+                Files::Host(_) => Some(variables::inherited()),
+                Files::Guest(_) => None,
+            },
             environment: self.environment(),
             numbering: None,
             input,
@@ -272,81 +254,6 @@ impl Expansion<'_> {
             ignore_failure: spec.ignore_failure,
             directory: None,
         })
-    }
-
-    /// Why a command cannot run, where its program is named by a path and is not
-    /// there.
-    fn missing_program(&self, command: &str) -> Option<String> {
-        let spec = &self.experiment.workload;
-        // What a set-up or preparation makes need not be there yet, and what the
-        // command line names was mistyped, which must not pass as skipped.
-        let may_be_made = spec.setup.is_some() || spec.prepare.is_some();
-        let is_direct = effective_shell(&spec.shell, command) == toll_wire::ShellChoice::None;
-        if !is_direct || may_be_made || self.experiment.name == adhoc::NAME {
-            return None;
-        }
-        let program = command.split_whitespace().next()?;
-        if !program.contains('/') || program.contains(['"', '\'', '\\']) {
-            return None;
-        }
-        let is_program = std::fs::metadata(program)
-            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
-        (!is_program).then(|| format!("there is no program {program}"))
-    }
-
-    /// The name of the treatment's command: its level, or that of the only one.
-    fn command_name(&self) -> &str {
-        let commands = &self.experiment.workload.commands;
-        let level = self.treatment.levels.get("command");
-        let chosen = level.and_then(|level| commands.get_key_value(&level.text));
-        chosen
-            .or_else(|| commands.first_key_value())
-            .map_or("", |(name, _)| name)
-    }
-
-    fn template(&self) -> &str {
-        let commands = &self.experiment.workload.commands;
-        commands.get(self.command_name()).map_or("", String::as_str)
-    }
-
-    fn environment(&self) -> BTreeMap<String, String> {
-        let all = &self.experiment.workload.environment;
-        let variables = all.of(self.command_name()).into_iter().flatten();
-        variables
-            .map(|(name, value)| (name.clone(), self.expand(value)))
-            .collect()
-    }
-
-    /// Fills in `{factor}` and `{workdir}`; other braces stay, since shells
-    /// and awk have uses of their own for them. A level's text is not itself
-    /// expanded.
-    fn expand(&self, template: &str) -> String {
-        let mut expanded = String::new();
-        let mut rest = template;
-        while let Some(open) = rest.find('{') {
-            expanded.push_str(&rest[..open]);
-            let after = &rest[open + 1..];
-            let value = after.find('}').and_then(|close| {
-                let name = &after[..close];
-                let value = match name {
-                    "workdir" => &self.workdir,
-                    _ => &self.treatment.levels.get(name)?.text,
-                };
-                Some((value, close))
-            });
-            match value {
-                Some((value, close)) => {
-                    expanded.push_str(value);
-                    rest = &after[close + 1..];
-                }
-                None => {
-                    expanded.push('{');
-                    rest = after;
-                }
-            }
-        }
-        expanded.push_str(rest);
-        expanded
     }
 }
 

@@ -198,7 +198,9 @@ impl Bench {
         ]
     }
 
-    const REMOVED: [&str; 5] = [
+    const REMOVED: [&str; 6] = [
+        // Cargo sets it, and toll warns of it.
+        "LD_LIBRARY_PATH",
         "TOLL_STORE",
         "TOLL_WORK_DIR",
         "NO_COLOR",

@@ -389,7 +389,10 @@ fn a_run_that_is_not_damaged_is_read_and_saved_and_an_unfinished_one_goes_on() {
     for needle in ["run 2: lost", "3 of 4 runs"] {
         assert!(told.stdout.contains(needle), "{told:#?}");
     }
-    bench.ok("run --resume 4 -q --no-html --store new.sqlite");
+    // This test has put it in.
+    let line = "run --resume 4 -q --no-html --store new.sqlite";
+    bench.fails(2, line);
+    bench.ok(&format!("{line} --run-foreign-commands"));
     let order = |run: &StoredRun| -> Vec<(u32, u32, usize)> {
         let trials = run.trials.iter();
         trials.map(|t| (t.block, t.position, t.treatment)).collect()

@@ -232,9 +232,9 @@ fn no_command_of_a_submission_is_started_unless_that_is_allowed() {
     }
     has(
         &told,
-        &["variable: LD_PRELOAD=evil.so", "--run-submitted-commands"],
+        &["variable: LD_PRELOAD=evil.so", "--run-foreign-commands"],
     );
-    let allowed = "grade --measure --run-submitted-commands --time-budget 1s hostile.json";
+    let allowed = "grade --measure --run-foreign-commands --time-budget 1s hostile.json";
     has(&bench.run(allowed).stderr, &["lab of hostile.json starts"]);
     assert!(touched.exists());
 }

@@ -458,7 +458,7 @@ fn names_on_the_command_line_reach_neither_terminal_nor_shell() {
             check_plain(&ran.stdout, nasty);
             check_plain(&ran.stderr, nasty);
         }
-        let command = "ls {workdir}";
+        let command = "test -d {workdir} && test -d \"{workdir}\" && test -d '{workdir}'";
         let work_dir = format!("./w{}", name.replace('/', "_"));
         let ran = bench.run(&[
             "run",
@@ -470,8 +470,7 @@ fn names_on_the_command_line_reach_neither_terminal_nor_shell() {
             &work_dir,
             command,
         ]);
-        assert_eq!(ran.code, Some(2), "{ran:#?}");
-        assert!(ran.stderr.contains("--work-dir"), "{ran:#?}");
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
         check_plain(&ran.stderr, nasty);
         assert!(!bench.path("pwned").exists(), "{nasty}");
     }

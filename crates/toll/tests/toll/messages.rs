@@ -7,8 +7,8 @@ use crate::common::{Bench, has, in_a_namespace, is_root, lacks, skip};
 const TABLE: &str = r#"
 2 run swep => did you mean sweep?
 2 run missing.toml => missing.toml: there is no such file
-2 run fifo.toml => fifo.toml: it is no regular file
-2 run directory.toml => it is no regular file
+2 run fifo.toml => fifo.toml: it is not a regular file
+2 run directory.toml => it is a directory; name a file
 2 run empty.toml => empty.toml:1: cannot read it
 2 run claim.toml --dry-run => claim.toml:12: cannot use claim c
 2 run claim.toml --dry-run => did you mean 64KiB?

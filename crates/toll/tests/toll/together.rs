@@ -96,7 +96,9 @@ fn of_two_that_go_on_with_one_run_one_does() {
     let mut command = bench.spawnable(&resume);
     command.stderr(std::fs::File::create(bench.path("errors-1")).unwrap());
     let mut one = Running(command.spawn().unwrap());
-    let mut other = of_another_user(&bench, &resume);
+    // Which has another key.
+    let allowed = [&resume[..], &["--run-foreign-commands"]].concat();
+    let mut other = of_another_user(&bench, &allowed);
     let errors = || bench.read("errors-1") + &bench.read("errors");
     let mut codes = [one.end().code(), other.end().code()];
     codes.sort_unstable();

@@ -274,7 +274,7 @@ fn a_strace_that_may_not_trace_is_a_missing_prerequisite() {
         "#!/bin/sh\necho 'strace: ptrace(PTRACE_SEIZE, 5): Operation not permitted' >&2\nexit 1\n";
     std::fs::create_dir(bench.path("bin")).expect("the test's directory takes files");
     make_executable(&bench.write("bin/strace", script));
-    let ran = bench.shell("PATH=bin:$PATH toll trace --with strace echo it ran");
+    let ran = bench.shell("PATH=$PWD/bin:$PATH toll trace --with strace echo it ran");
     assert_eq!(ran.code, Some(5), "{ran:#?}");
     assert!(ran.stderr.contains("SYS_PTRACE"), "{ran:#?}");
     assert_eq!(ran.stdout, "", "the command must not run");

@@ -7,6 +7,7 @@ use anyhow::bail;
 use super::{BisectArguments, kernels};
 use crate::bisect::{Block, Stage};
 use crate::cmd::Failure;
+use crate::cmd::consent;
 use crate::cmd::failure;
 use crate::cmd::run::{Launch, Launched, Purpose, WorkDirectories, command_line};
 use crate::cmd::run::{go_on, launch, random_seed};
@@ -248,6 +249,8 @@ impl<'a> Measurements<'a> {
             return launch(self.store, launching);
         };
         stored.experiment = experiment;
+        // Its commands are those of this command line, whoever began the run.
+        consent::sign_by_own_key(self.store)?;
         self.store.reopen(stored.run.id, &stored.experiment)?;
         go_on(self.store, stored, &directories, Purpose::Aside)
     }

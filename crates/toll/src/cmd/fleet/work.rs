@@ -1,6 +1,6 @@
 //! `toll fleet work`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{bail, ensure};
@@ -11,6 +11,7 @@ use crate::claim::Run;
 use crate::cmd::run::{self, RunArguments};
 use crate::cmd::{Failure, failure, output};
 use crate::fleet::submission::{FleetDirectory, PlannedExperiment};
+use crate::spec::Experiment;
 use crate::store::exchange::RunDocument;
 use crate::store::{RunStatus, Store};
 
@@ -64,6 +65,13 @@ fn measure(
 ) -> anyhow::Result<ExitCode> {
     let path = directory.store(node, &planned.name);
     let mut arguments = options.clone();
+    let file = planned.file.as_ref();
+    let file = file.map(|file| directory.experiments().join(file));
+    let item = file.map_or_else(
+        || planned.name.clone(),
+        |file| file.to_string_lossy().into_owned(),
+    );
+    arguments.items = vec![item];
     let status = match output::read_if_any(&path)? {
         Some(store) => store.runs()?.last().map(|(run, _)| run.status),
         None => None,
@@ -71,20 +79,13 @@ fn measure(
     let measured = match status {
         Some(RunStatus::Complete) => Ok(ExitCode::SUCCESS),
         Some(RunStatus::Unfinished) => {
+            arguments.run_foreign_commands = is_submitted(&path, &arguments)?;
+            arguments.items.clear();
             arguments.resume = Some(String::new());
             arguments.why = false;
             run::run(&arguments, &path)
         }
-        None => {
-            let file = planned.file.as_ref();
-            let file = file.map(|file| directory.experiments().join(file));
-            let item = file.map_or_else(
-                || planned.name.clone(),
-                |file| file.to_string_lossy().into_owned(),
-            );
-            arguments.items = vec![item];
-            run::run(&arguments, &path)
-        }
+        None => run::run(&arguments, &path),
     };
     if let Some(store) = output::read_if_any(&path)?
         && let Some(Run {
@@ -95,6 +96,26 @@ fn measure(
         output::write_file(&directory.document(node, &planned.name), text.as_bytes())?;
     }
     measured
+}
+
+/// Whether the run that a store ends with is of the submitted experiment: then its commands
+/// are the submission's, which this command is told to run.
+fn is_submitted(store: &Path, arguments: &RunArguments) -> anyhow::Result<bool> {
+    let stored = match output::read_if_any(store)? {
+        Some(store) => last_run(&store)?,
+        None => None,
+    };
+    let submitted = run::select(arguments)?;
+    Ok(stored
+        .zip(submitted.first())
+        .is_some_and(|(run, submitted)| {
+            let stored = Experiment {
+                // Its share of a time budget depends on when it began.
+                run: submitted.run,
+                ..run.stored.experiment
+            };
+            stored == *submitted
+        }))
 }
 
 fn last_run(store: &Store) -> anyhow::Result<Option<Run>> {

@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::GradeArguments;
-use super::consent::started_by;
 use crate::claim::Run;
 use crate::claim::between::Side;
 use crate::claim::work::{Difference, different_work};
 use crate::cmd::compare::confounders;
+use crate::cmd::consent::started_by;
 use crate::cmd::measuring_lock;
 use crate::cmd::run::{Launch, Launched, Purpose, command_line, launch, random_seed};
 use crate::cmd::{Failure, output};

@@ -1,6 +1,5 @@
 //! `toll grade`
 
-mod consent;
 mod here;
 
 use std::path::{Path, PathBuf};
@@ -10,14 +9,13 @@ use std::time::Duration;
 use clap::Args;
 
 use super::run::{Profile, WorkDirectories, named_experiment};
-use super::{Failure, output};
+use super::{Failure, consent, output};
 use crate::grade::model::{GradeReport, GradeResult, GradedFile};
 use crate::grade::{Submission, grade};
 use crate::report::terminal;
 use crate::spec::Experiment;
 use crate::spec::quantity::parse_duration;
 use crate::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
-use consent::consent;
 use here::RunsHere;
 
 const NOTES: &str = "\
@@ -28,7 +26,7 @@ Examples:
   toll grade --experiment lab.toml *.json              a line each, then details
 
 No program of a submission is started, unless --measure comes with
---run-submitted-commands.
+--run-foreign-commands.
 Exit status: 0 every claim holds, 3 a claim is refuted, data are contradicted or
 an experiment is changed, 4 a claim is undecided, 2 a file cannot be graded.";
 
@@ -52,10 +50,10 @@ pub(super) struct GradeArguments {
     /// Measure here first, each experiment once, after a list of what that starts
     #[arg(long)]
     measure: bool,
-    /// Let --measure start programs that a submission asks for; without this they are
-    /// listed, and the file is not graded
+    /// Let --measure start the programs of a submission; without this they are listed, and
+    /// the file is not graded
     #[arg(long, requires = "measure", conflicts_with = "experiment")]
-    run_submitted_commands: bool,
+    run_foreign_commands: bool,
     /// Time after which no new block begins, for each experiment measured
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "measure")]
     time_budget: Option<Duration>,
@@ -122,7 +120,12 @@ fn grade_file(
     runs: &mut RunsHere,
 ) -> anyhow::Result<GradedFile> {
     let own = arguments.own_experiment(&submission.stored.experiment.profile)?;
-    let graded = match consent(arguments, &submission.stored.experiment, &file) {
+    // Only a submission's own experiment is from elsewhere.
+    let is_asked = arguments.measure && arguments.experiment.is_none();
+    let is_allowed = !is_asked || arguments.run_foreign_commands;
+    let submitted = &submission.stored.experiment;
+    let remedy = "name your own copy by --experiment";
+    let graded = match consent::ask(submitted, &file, is_allowed, remedy) {
         Ok(()) => {
             let here = runs.find(&submission.stored, own.as_ref(), &file)?;
             grade(submission, own.as_ref(), here, env!("CARGO_PKG_VERSION"))

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::{Failure, output};
+use super::{Failure, kept_files, output};
 use crate::environment::history::Repository;
 use crate::fleet::machine_id;
 use crate::history::{Line, Record};
@@ -59,6 +59,10 @@ struct PlaceArguments {
 
 impl PlaceArguments {
     fn open(&self) -> anyhow::Result<Place> {
+        // Lines are added to it.
+        if let Some(file) = &self.file {
+            kept_files::check(file)?;
+        }
         let repository = Repository::open(&self.tree).map_err(Failure::Prerequisite)?;
         Ok(Place::new(repository, self.file.clone()))
     }

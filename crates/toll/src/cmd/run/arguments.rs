@@ -12,7 +12,7 @@ use crate::cmd::Failure;
 use crate::cmd::baseline::{BaselineArguments, parse_name};
 use crate::cmd::export::{RunExports, Schema};
 use crate::cmd::gate::{GateArguments, why_no_ratio};
-use crate::cmd::output;
+use crate::cmd::{kept_files, output};
 use crate::spec::quantity::{parse_duration, parse_share};
 use crate::spec::{Experiment, LevelOverride, parse_override};
 use toll_wire::COUNTERS;
@@ -106,6 +106,10 @@ pub(in crate::cmd) struct RunArguments {
               "input", "output", "environment", "ignore_failure", "counters", "metric", "guest",
               "build_kernels"])]
     pub resume: Option<String>,
+    /// Let --resume start the programs of a run that this user's toll did not begin on
+    /// this machine; without this they are listed
+    #[arg(long, requires = "resume")]
+    pub run_foreign_commands: bool,
     /// Show what would run, and what not and why, and run nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -274,7 +278,9 @@ impl RunArguments {
         }
         output::check_standard_output()?;
         let files = self.exports.files();
-        for path in files.iter().copied().chain(self.html.as_deref()) {
+        let named = || files.iter().copied().chain(self.html.as_deref());
+        kept_files::check_distinct(named())?;
+        for path in named() {
             output::check_file(path)?;
         }
         self.plots

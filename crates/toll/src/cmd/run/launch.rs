@@ -1,21 +1,23 @@
 //! Starting a run, or going on with one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::arguments::WorkDirectories;
+use crate::cmd::kept_files::{self, Identity};
 use crate::cmd::progress::Progress;
-use crate::cmd::{Failure, output};
+use crate::cmd::{Failure, consent, output};
 use crate::environment::{
-    Leftover, Workspace, WorkspaceRequest, check_foreign, inspect, paths, restore,
+    Leftover, Workspace, WorkspaceRequest, check_foreign, inspect, paths, restore, variables,
 };
 use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunRecord, Store, StoredRun, TrialRecord};
 use crate::trial::{
-    Guests, Interrupt, Probe, ProfileEnd, RunTime, Session, SessionEnd, workspace_request,
+    Guests, Interrupt, Probe, ProfileEnd, RunTime, Session, SessionEnd, command_files, unquotable,
+    workspace_request,
 };
 use anyhow::{Context, anyhow, bail};
 
@@ -63,6 +65,8 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
     } = launch;
     let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
     require_some_guest(&plan)?;
+    refuse_lost_files(&experiment, &plan.treatments)?;
+    consent::sign_by_own_key(store)?;
     let prepared = Prepared::new(experiment, plan, &directories, purpose)?;
     let experiment = &prepared.experiment;
     let now = jiff::Timestamp::now();
@@ -73,10 +77,46 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
         toll_version: env!("CARGO_PKG_VERSION").into(),
         command_line,
         machine: inspect(prepared.workspace.root()),
+        variables: recorded_variables(experiment),
         ..RunRecord::of(experiment)
     };
+    if let Some(warning) = record.warning_of_variables() {
+        output::note(&format!("warning: {warning}"));
+    }
     let run_id = store.add_run(&record, experiment, &prepared.plan.treatments)?;
     prepared.run(store, run_id, Vec::new(), Vec::new())
+}
+
+/// Refuses commands whose output would be written over a file that a command or this program
+/// reads.
+fn refuse_lost_files(experiment: &Experiment, treatments: &[Treatment]) -> anyhow::Result<()> {
+    let files: Vec<[Option<PathBuf>; 2]> = treatments
+        .iter()
+        .map(|treatment| command_files(experiment, treatment))
+        .collect();
+    let inputs: BTreeSet<Identity> = files
+        .iter()
+        .filter_map(|[input, _]| Identity::of(input.as_deref()?))
+        .collect();
+    for output in files.iter().filter_map(|[_, output]| output.as_deref()) {
+        kept_files::check(output)?;
+        if Identity::of(output).is_some_and(|output| inputs.contains(&output)) {
+            bail!(Failure::Usage(format!(
+                "cannot write {}: input and output are the same file; name another --output",
+                output.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The variables that the commands of an experiment inherit and that are recorded. Those of a
+/// guest have an environment of their own.
+fn recorded_variables(experiment: &Experiment) -> BTreeMap<String, String> {
+    if experiment.workload.commands.is_empty() || experiment.guest.is_some() {
+        return BTreeMap::new();
+    }
+    variables::that_change_measurements()
 }
 
 /// Goes on with a run where it was left.
@@ -86,6 +126,21 @@ pub(in crate::cmd) fn resume(
     directories: &WorkDirectories,
     purpose: Purpose,
 ) -> anyhow::Result<Launched> {
+    consent::of_run(store, &stored, false)?;
+    let plan = planned(&stored)?;
+    if recorded_variables(&stored.experiment) != stored.run.variables {
+        output::note(
+            "warning: variables that can change what commands take differ from those with which \
+             the run was begun: LD_*, GLIBC_TUNABLES, MALLOC_*, LANG, LC_* or PATH; trials from \
+             now on have the present ones",
+        );
+    }
+    let prepared = Prepared::new(stored.experiment, plan, directories, purpose)?;
+    prepared.run(store, stored.run.id, stored.trials, stored.boots)
+}
+
+/// The plan of a stored run, whose treatments are the experiment's and no others.
+fn planned(stored: &StoredRun) -> anyhow::Result<Plan> {
     let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
     let bare = |treatments: &[Treatment]| -> Vec<Treatment> {
         let clear = |treatment: &Treatment| Treatment {
@@ -96,14 +151,14 @@ pub(in crate::cmd) fn resume(
     };
     if bare(&plan.treatments) != bare(&stored.treatments) {
         bail!(
-            "cannot resume run {}: this toll would plan it differently from the one that began it; \
+            "cannot go on with run {}: this toll would plan it differently from the one that began it; \
              start a new run",
             stored.run.id
         );
     }
-    plan.treatments = stored.treatments;
-    let prepared = Prepared::new(stored.experiment, plan, directories, purpose)?;
-    prepared.run(store, stored.run.id, stored.trials, stored.boots)
+    plan.treatments.clone_from(&stored.treatments);
+    refuse_lost_files(&stored.experiment, &plan.treatments)?;
+    Ok(plan)
 }
 
 /// Refuses an experiment of which nothing runs without guests, where none can be
@@ -144,12 +199,8 @@ pub(super) fn workspace_of(
         check_foreign(named).map_err(Failure::Usage)?;
     }
     let base = place.unchecked_path();
-    if experiment.workload.uses_work_directory() && !is_plain(&base) {
-        bail!(Failure::Usage(format!(
-            "cannot put {} into a command for {{workdir}}: it has characters that a shell takes \
-             for its own; choose another place with --work-dir",
-            base.display()
-        )));
+    if experiment.workload.uses_work_directory() {
+        check_path(experiment, plan, &base)?;
     }
     request.base = work_dir;
     Ok(request)
@@ -181,10 +232,21 @@ pub(in crate::cmd) fn listen() -> anyhow::Result<Interrupt> {
     Interrupt::listen().context("cannot listen for signals")
 }
 
-/// Whether a shell takes a path as it is, in quotes of any kind or in none.
-fn is_plain(path: &Path) -> bool {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
-    path.to_str().is_some_and(|text| text.chars().all(is_plain))
+/// Refuses a place for work directories whose path the commands cannot hold.
+fn check_path(experiment: &Experiment, plan: &Plan, base: &Path) -> anyhow::Result<()> {
+    let why = match base.to_str() {
+        Some(text) => unquotable(experiment, plan, text),
+        None => Some(format!(
+            "cannot put {} into a command for {{workdir}}: its path is not UTF-8",
+            base.display()
+        )),
+    };
+    match why {
+        None => Ok(()),
+        Some(why) => bail!(Failure::Usage(format!(
+            "{why}; choose another place with --work-dir"
+        ))),
+    }
 }
 
 /// Profiles two treatments of a run and keeps the profile with it. Gives the signal
@@ -225,8 +287,8 @@ pub(in crate::cmd) fn profile(
             treatments[0].label, treatments[1].label
         ));
     }
-    let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
-    plan.treatments.clone_from(&stored.treatments);
+    consent::of_run(store, &stored, false)?;
+    let plan = planned(&stored)?;
     let prepared = Prepared::new(stored.experiment, plan, directories, Purpose::Quiet)?;
     match prepared.profile(store, id, pair, stored.trials)? {
         ProfileEnd::Made(record) => {

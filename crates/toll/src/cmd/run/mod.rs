@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use super::baseline::Against;
 use super::why::most_different;
-use super::{Failure, failure, kernel, measuring_lock, output};
+use super::{Failure, consent, failure, kernel, measuring_lock, output};
 use crate::claim::{blocks_needed, too_few_blocks};
 use crate::environment::work_trees::WorkTrees;
 use crate::plan::Plan;
@@ -245,6 +245,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
             "cannot resume run {id}: it was made on another machine"
         )));
     }
+    consent::of_run(&mut store, &stored, arguments.run_foreign_commands)?;
     if stored.run.status == RunStatus::Complete && !arguments.sets_limits() {
         bail!(Failure::Usage(format!(
             "cannot resume run {id}: it is complete ({}); give it more with --time-budget, \

@@ -1,12 +1,12 @@
 //! Which experiments a command line means.
 
 use std::ffi::OsStr;
-use std::fmt::Display;
 use std::path::Path;
 
 use super::RunArguments;
 use super::arguments::Variables;
-use crate::cmd::{Failure, output};
+use crate::cmd::{Failure, kept_files, output};
+use crate::environment::bounded::text_of;
 use crate::environment::{kernel, startable};
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::spec::builtin::{self, BUILTINS};
@@ -107,18 +107,10 @@ fn is_file(item: &str) -> bool {
 }
 
 fn read(item: &str) -> anyhow::Result<String> {
-    let wrong = |why: &dyn Display| Failure::Usage(format!("cannot read {item}: {why}"));
-    let cannot = |error| Failure::Usage(output::cannot_read(Path::new(item), &error).to_string());
-    let found = std::fs::metadata(item).map_err(cannot)?;
-    // A pipe might never end.
-    if !found.is_file() {
-        bail!(wrong(&"it is no regular file"));
-    }
-    if found.len() > FILE_BYTES_MAX {
-        let limit = format!("it is over the limit of {} MiB", FILE_BYTES_MAX >> 20);
-        bail!(wrong(&limit));
-    }
-    Ok(std::fs::read_to_string(item).map_err(cannot)?)
+    let path = Path::new(item);
+    kept_files::keep(path, "it is the experiment's file");
+    let read = text_of(path, FILE_BYTES_MAX);
+    Ok(read.map_err(|error| Failure::Usage(output::cannot_read(path, &error).to_string()))?)
 }
 
 /// Sets levels where an experiment has the factor; each must fit at least one.

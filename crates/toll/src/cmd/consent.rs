@@ -1,31 +1,65 @@
-//! What measuring an experiment starts, and whether a submission may start it.
+//! What measuring an experiment starts, and whether one from elsewhere may start it.
 
-use super::GradeArguments;
-use crate::cmd::output;
+use super::{Failure, output};
+use crate::environment::run_key;
 use crate::spec::{Experiment, NOWHERE, PerCommand, Shell, WorkloadKind, WorkloadSpec};
+use crate::store::{RunKey, Store, StoredRun};
 
-/// Refuses to measure what a submission wants started, and lists it, unless that is allowed.
-pub(super) fn consent(
-    arguments: &GradeArguments,
-    submitted: &Experiment,
-    file: &str,
+/// Refuses to start what an experiment from elsewhere asks for, and lists it, unless that is
+/// allowed or it starts no program. `remedy` names another way than allowing it.
+pub(in crate::cmd) fn ask(
+    experiment: &Experiment,
+    origin: &str,
+    is_allowed: bool,
+    remedy: &str,
 ) -> Result<(), String> {
-    let is_asked = arguments.measure && arguments.experiment.is_none();
-    if !is_asked || arguments.run_submitted_commands || programs(submitted).is_empty() {
+    if is_allowed || programs(experiment).is_empty() {
         return Ok(());
     }
-    for line in started_by(submitted, file) {
+    for line in started_by(experiment, origin) {
         output::note(&line);
     }
-    Err(
-        "it would start what is listed above; name your own copy by --experiment, or allow it by \
-         --run-submitted-commands"
-            .into(),
+    Err(format!(
+        "it would start what is listed above; {remedy}, or allow it by --run-foreign-commands"
+    ))
+}
+
+/// Refuses to start what a stored run asks for, unless this user's toll wrote its experiment
+/// into the store, or that is allowed. An allowed run is this user's from then on.
+pub(in crate::cmd) fn of_run(
+    store: &mut Store,
+    stored: &StoredRun,
+    is_allowed: bool,
+) -> anyhow::Result<()> {
+    let id = stored.run.id;
+    sign_by_own_key(store)?;
+    if store.is_signed(id)? {
+        return Ok(());
+    }
+    ask(
+        &stored.experiment,
+        &format!("run {id}"),
+        is_allowed,
+        "start a run of your own",
     )
+    .map_err(|why| {
+        Failure::Usage(format!(
+            "cannot go on with run {id}: this user's toll did not begin it on this machine, and {why}"
+        ))
+    })?;
+    Ok(store.sign(id)?)
+}
+
+/// Has a store sign what this program writes into it.
+pub(in crate::cmd) fn sign_by_own_key(store: &mut Store) -> anyhow::Result<()> {
+    if store.path().is_some() {
+        store.sign_by(RunKey::new(run_key::own().map_err(Failure::Prerequisite)?));
+    }
+    Ok(())
 }
 
 /// Lists what measuring an experiment starts.
-pub(super) fn started_by(experiment: &Experiment, origin: &str) -> Vec<String> {
+pub(in crate::cmd) fn started_by(experiment: &Experiment, origin: &str) -> Vec<String> {
     let name = &experiment.name;
     let programs = programs(experiment);
     let mut lines = vec![match programs.is_empty() {

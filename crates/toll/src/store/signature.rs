@@ -1,0 +1,95 @@
+//! Whether this user's toll wrote the experiment of a run, which names commands.
+//!
+//! A store is a file that may come from anywhere, and so may everything in it. What this program
+//! writes it signs with a key that lies outside of the store.
+
+use hmac_sha256::HMAC;
+use rusqlite::{Connection, params};
+
+use super::{Store, StoreError};
+
+/// Begins what is signed, so that no other use of the key is taken for it.
+const PURPOSE: &[u8] = b"toll experiment of a run\0";
+
+/// A secret of this user.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RunKey([u8; 32]);
+
+impl std::fmt::Debug for RunKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RunKey")
+    }
+}
+
+impl RunKey {
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The signature of a run's experiment, as the text that the store holds.
+    fn signature(&self, uid: &str, experiment: &str) -> [u8; 32] {
+        let mut mac = HMAC::new(self.0);
+        mac.update(PURPOSE);
+        mac.update((uid.len() as u64).to_le_bytes());
+        mac.update(uid);
+        mac.update(experiment);
+        mac.finalize()
+    }
+}
+
+impl Store {
+    /// Has the experiments signed that are written from now on.
+    pub fn sign_by(&mut self, key: RunKey) {
+        self.key = Some(key);
+    }
+
+    /// Whether the experiment of a run was signed by the key, as it is now.
+    pub fn is_signed(&self, run_id: i64) -> Result<bool, StoreError> {
+        let Some(key) = &self.key else {
+            // What is kept in memory was made by this process.
+            return Ok(self.path.is_none());
+        };
+        self.read_with(|connection| {
+            let (uid, experiment) = signed_texts(connection, run_id)?;
+            let sql = "SELECT signature FROM runs WHERE id = ?1";
+            let kept: Option<Vec<u8>> = connection.query_row(sql, [run_id], |row| row.get(0))?;
+            Ok(kept.is_some_and(|kept| kept == key.signature(&uid, &experiment)))
+        })
+    }
+
+    /// Signs the experiment of a run that is there already.
+    pub fn sign(&mut self, run_id: i64) -> Result<(), StoreError> {
+        let key = self.key.clone();
+        self.change(|connection| sign(connection, key.as_ref(), run_id))
+    }
+}
+
+/// Signs the experiment of a run, or takes its signature away where there is no key.
+pub(super) fn sign(
+    connection: &Connection,
+    key: Option<&RunKey>,
+    run_id: i64,
+) -> Result<(), StoreError> {
+    let (uid, experiment) = signed_texts(connection, run_id)?;
+    let signature = key.map(|key| key.signature(&uid, &experiment));
+    let sql = "UPDATE runs SET signature = ?2 WHERE id = ?1";
+    connection.execute(
+        sql,
+        params![run_id, signature.as_ref().map(<[u8; 32]>::as_slice)],
+    )?;
+    Ok(())
+}
+
+/// Copies the signature of a run to another store, where the run has the same number.
+pub(super) fn copy(from: &Connection, to: &Connection, run_id: i64) -> Result<(), StoreError> {
+    let sql = "SELECT signature FROM runs WHERE id = ?1";
+    let kept: Option<Vec<u8>> = from.query_row(sql, [run_id], |row| row.get(0))?;
+    let sql = "UPDATE runs SET signature = ?2 WHERE id = ?1";
+    to.execute(sql, params![run_id, kept])?;
+    Ok(())
+}
+
+fn signed_texts(connection: &Connection, run_id: i64) -> Result<(String, String), StoreError> {
+    let sql = "SELECT uid, experiment FROM runs WHERE id = ?1";
+    Ok(connection.query_row(sql, [run_id], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}

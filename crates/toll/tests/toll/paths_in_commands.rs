@@ -1,0 +1,190 @@
+//! Directories that toll puts into commands, whatever their names.
+
+use std::process::Command;
+
+use toll::environment::history::Repository;
+use toll::environment::notes;
+use toll::spec::Shell;
+use toll::spec::quoting::put_path;
+
+use crate::common::{Bench, all_are, has, list};
+
+/// Names of directories that a shell takes for something else.
+const NAMES: [&str; 6] = [
+    "two words",
+    "it's",
+    "a\"b",
+    "$(touch pwned)`touch pwned`",
+    "x;touch pwned;",
+    "back\\slash *?[a] ~ # {n}",
+];
+
+#[test]
+fn a_work_directory_of_any_name_is_one_word_in_commands() {
+    for name in NAMES {
+        let bench = Bench::new();
+        std::fs::create_dir(bench.path(name)).unwrap();
+        let words = [
+            "run",
+            "-q",
+            "--no-html",
+            "--json",
+            "-r",
+            "3",
+            "--work-dir",
+            name,
+            "-L",
+            "n=1,2",
+            "-s",
+            "echo {n} >{workdir}/a{n}",
+            "-p",
+            "test -e '{workdir}/a{n}'",
+            "-c",
+            "rm \"{workdir}/a{n}\"",
+            "test -e {workdir}/a{n} && test -e \"{workdir}/a{n}\" && test -d '{workdir}'",
+            "test -d {workdir}",
+        ];
+        let run = bench.json(&words)["runs"][0].take();
+        all_are("completed", list(&run["trials"]));
+        assert!(!bench.path("pwned").exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_command_that_cannot_hold_the_path_is_refused_before_anything_runs() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("two words")).unwrap();
+    for (line, why) in [
+        (["-N", "test -d `{workdir}`"], None),
+        (["-i", "test -d `echo {workdir}`"], Some("backquotes")),
+        (["-i", "cat <<E\n{workdir}\nE"], Some("here-document")),
+        (
+            ["-Spython3", "print('{workdir}')"],
+            Some("python3 does not quote as sh does"),
+        ),
+    ] {
+        let mut words = vec!["run", "-q", "--work-dir", "two words"];
+        words.extend(line);
+        let ran = bench.run(&words);
+        if let Some(why) = why {
+            assert_eq!(ran.code, Some(2), "{ran:#?}");
+            has(&ran.stderr, &[why, "--work-dir"]);
+        }
+    }
+}
+
+/// A repository with two commits of a program.
+fn repository(bench: &Bench) {
+    let ran = bench.shell(
+        "git init -q repo && cd repo && git config user.email a@b && git config user.name n && \
+         for i in 1 2; do printf '#!/bin/sh\\n: %s\\n' $i >prog; chmod +x prog; git add .; \
+         git commit -qm $i; done",
+    );
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+}
+
+#[test]
+fn work_trees_of_any_name_are_one_word_in_commands() {
+    for name in &NAMES[..5] {
+        let bench = Bench::new();
+        repository(&bench);
+        let words = [
+            "ci",
+            "-q",
+            "--no-html",
+            "--tree",
+            "repo",
+            "--base",
+            "HEAD~1",
+            "-r",
+            "3",
+            "--keep-trees",
+            name,
+            "--fail-on",
+            "regression=1000%",
+            "{tree}/prog",
+            "test -x \"{tree}/prog\" && '{tree}/prog'",
+        ];
+        let ran = bench.run(&words);
+        assert!(ran.code == Some(0) || ran.code == Some(4), "{ran:#?}");
+        all_are("completed", &bench.trials());
+        assert!(!bench.path("pwned").exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_search_works_in_a_cache_whose_path_has_blanks() {
+    let bench = Bench::new();
+    repository(&bench);
+    let mut toll = bench.toll("bisect --tree repo HEAD~1..HEAD '{tree}/prog'");
+    toll.env("XDG_CACHE_HOME", bench.path("the $cache"));
+    let ran = toll.output().unwrap();
+    assert!(!bench.trials().is_empty(), "{ran:?}");
+    all_are("completed", &bench.trials());
+}
+
+/// What a shell reads is what was put in, wherever that was.
+#[test]
+fn a_shell_reads_each_path_as_it_was_put() {
+    let lines = [
+        "printf %s {p}",
+        "printf %s \"{p}\"",
+        "printf %s '{p}'",
+        "printf %s \"$(printf %s {p})\"",
+        "printf %s \"$(printf %s \"{p}\")\"",
+        "x=1 # it's\nprintf %s {p}",
+        "(printf %s {p})",
+        "printf %s `:`{p}",
+        "printf '%s' \"${X}\"{p}",
+        "case a in a) printf %s {p};; esac",
+        "x='a\"' y=\"b'\"; printf %s {p}",
+        "printf %s \\\n{p}",
+        "cat <<<x >/dev/null; printf %s {p}",
+    ];
+    let special: Vec<char> = " '\"\\$`;&|<>()*?[]~#!\n\t=%{}é".chars().collect();
+    let mut state = 1_u64;
+    for round in 0..200 {
+        let mut path = String::from("/");
+        for _ in 0..6 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let one = special[(state >> 33) as usize % special.len()];
+            // A brace begins a placeholder, and is refused.
+            path.push(if one == '{' { 'x' } else { one });
+        }
+        path.push('/');
+        let line = lines[round % lines.len()];
+        for (shell, program) in [(Shell::Auto, "sh"), (Shell::Program("bash".into()), "bash")] {
+            if program == "sh" && line.contains("<<<") {
+                continue;
+            }
+            let put = put_path(line, "{p}", &path, &shell).unwrap();
+            let output = Command::new(program).arg("-c").arg(&put).output().unwrap();
+            assert_eq!(
+                String::from_utf8_lossy(&output.stdout),
+                path,
+                "{program}: {put}"
+            );
+        }
+        if !line.contains(['$', '`', ';', '(', '#', '<']) {
+            let put = put_path(line, "{p}", &path, &Shell::None).unwrap();
+            let words = shlex::split(&put).unwrap();
+            assert_eq!(words.last(), Some(&path), "{put}");
+        }
+    }
+}
+
+#[test]
+fn a_note_of_others_becomes_no_option_of_git() {
+    let bench = Bench::new();
+    repository(&bench);
+    let note =
+        "printf '\\001--output=pwned\\nsubject\\n' | git -C repo notes --ref=toll add -F - HEAD";
+    assert_eq!(bench.shell(note).code, Some(0));
+    let repository = Repository::open(&bench.path("repo")).unwrap();
+    let error = notes::branch(&repository, "HEAD").map(|_| ()).unwrap_err();
+    has(&error, &["cannot read the notes"]);
+    assert!(repository.version("--output=pwned").is_err());
+    assert!(!bench.path("repo/pwned").exists());
+}
