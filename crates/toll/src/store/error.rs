@@ -32,8 +32,8 @@ pub enum StoreError {
     )]
     Schema(String),
     #[error(
-        "cannot use the store: it has version {0} and this toll knows {known}; use a newer toll, or \
-         another file with --store",
+        "cannot use the store: it has version {0} and this toll knows {known}; use the toll \
+         that wrote it, or another file with --store",
         known = super::SCHEMA_VERSION
     )]
     Version(i64),
