@@ -92,6 +92,7 @@ fn sources() -> Vec<PathBuf> {
         "ARCHITECTURE.md",
         "CHANGELOG.md",
         "CONTRIBUTING.md",
+        "SECURITY.md",
         "bench",
         "docs",
         "experiments",
@@ -108,6 +109,28 @@ fn links_of_all_pages_lead_somewhere_on_a_forge() {
     let sources = sources();
     assert!(sources.len() > 50, "{sources:?}");
     assert_eq!(dangling(&sources, markdown), [""; 0]);
+}
+
+#[test]
+fn security_names_tests_that_exist() {
+    let text = std::fs::read_to_string(source_tree().join("SECURITY.md")).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let cells = rows.filter_map(|row| row.trim_end_matches(" |").rsplit_once(" | "));
+    // Names of functions have many words; other texts in the last column do not.
+    let names: Vec<String> = cells
+        .flat_map(|(_, last)| found("`([a-z0-9]+(?:_[a-z0-9]+){4,})`", last))
+        .collect();
+    assert!(names.len() > 40, "{names:?}");
+    let sources = files(&[source_tree().join("crates")], ".rs");
+    let sources: String = sources
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    let missing = |name: &&String| {
+        !sources.contains(&format!("#[test]\nfn {name}()"))
+            && !sources.contains(&format!("#[test]\n    fn {name}()"))
+    };
+    assert_eq!(names.iter().filter(missing).collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
