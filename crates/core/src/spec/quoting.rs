@@ -1,4 +1,4 @@
-//! Paths in command lines: quoted for the place where they are put.
+//! Paths in command lines, quoted for the place where they stand.
 
 use super::Shell;
 
@@ -45,7 +45,7 @@ impl Quotes {
         };
         Self {
             foreign_shell,
-            // A line without a shell's characters means the same to both.
+            // A line without a shell's characters has the same words either way.
             is_shell: *shell != Shell::None,
             within: Vec::new(),
             last: ' ',
@@ -56,7 +56,7 @@ impl Quotes {
         }
     }
 
-    /// Goes on behind a text.
+    /// Reads the next part of the line.
     pub fn pass(&mut self, text: &str) {
         text.chars().for_each(|c| self.pass_one(c));
     }
@@ -117,10 +117,10 @@ impl Quotes {
         }
     }
 
-    /// A path as it is written here to be one word, or part of one.
+    /// Returns a path, quoted so that it stays one word, or a part of one, at this place.
     ///
     /// # Errors
-    /// If nothing that is written here stays that path, with the reason.
+    /// The reason, if no quoting keeps the path as it is at this place.
     pub fn quoted(&self, path: &str) -> Result<String, String> {
         let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
         if path.chars().all(is_plain) {
@@ -157,7 +157,7 @@ impl Quotes {
     }
 }
 
-/// A command line with a path in the place of each placeholder.
+/// Returns a command line with each placeholder replaced by a path.
 ///
 /// # Errors
 /// If the line cannot hold the path.

@@ -2,7 +2,7 @@
 //!
 //! The programs are linked statically. There `getpwuid_r` would load modules of
 //! the system's glibc, which have to be of the same version. So local users are
-//! read from `/etc/passwd`, and all others are asked for by `getent`.
+//! read from `/etc/passwd`, and `getent` finds all others.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

@@ -185,7 +185,7 @@ fn nothing_is_left_but_the_tag(bench: &Bench) {
     assert_eq!(told.lines().count(), 1, "{told}");
 }
 
-/// Settings that have git run programs or print more than it is asked for.
+/// Settings that make git run programs, or print more than its plain commands do.
 const SETTINGS: &str = "
 mkdir -p home templates/hooks && cd tree && here=$PWD/..
 for name in post-checkout reference-transaction post-index-change; do

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::source::Timespec;
 
-/// What the server's kernel makes when it is asked about: its time is the server's
+/// A file that the server's kernel makes at each look-up: its time is the server's
 /// present, or earlier. Only Linux has it, and not in every chroot.
 pub(super) const NEW_FILE: &[u8] = b"/proc/self/stat";
 

@@ -102,7 +102,7 @@ fn what_a_user_makes_is_the_users_with_the_permissions_that_were_asked_for() {
     });
 }
 
-/// The kernel is told nothing of what happens at the source.
+/// Settings under which the kernel hears of no change at the source.
 fn forgetful<'a>(settings: impl IntoIterator<Item = &'a Setting>) -> Vec<Setting> {
     let slow = |setting: &Setting| Setting {
         lifetime_ms: 600_000,

@@ -98,8 +98,8 @@ fn measure(
     measured
 }
 
-/// Whether the run that a store ends with is of the submitted experiment: then its commands
-/// are the submission's, which this command is told to run.
+/// Whether the last run of a store has the submitted experiment, and so only commands of the
+/// submission.
 fn is_submitted(store: &Path, arguments: &RunArguments) -> anyhow::Result<bool> {
     let stored = match output::read_if_any(store)? {
         Some(store) => last_run(&store)?,
