@@ -220,7 +220,7 @@ fn a_newer_store_is_refused_unharmed() {
         &["doctor", "--salvage", "new.sqlite"],
     ] {
         let errors = bench.fails(1, arguments);
-        has(&errors, &["version 99", "newer toll"]);
+        has(&errors, &["version 99", "the toll that wrote it"]);
     }
     let doctor = bench.ok("doctor --no-noise").stdout;
     assert!(doctor.contains("version 99"), "{doctor}");
