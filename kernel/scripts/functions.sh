@@ -6,8 +6,9 @@
 # shells, compilers, git, tar or xz read would make another kernel of the same inputs.
 KEPT='PATH HOME TERM TMPDIR XDG_CACHE_HOME http_proxy https_proxy ftp_proxy no_proxy HTTP_PROXY HTTPS_PROXY FTP_PROXY NO_PROXY'
 for name in $(compgen -e); do
-	# By these make gives its variables to the make that it starts.
-	[[ " $KEPT MAKEFLAGS MFLAGS MAKELEVEL " == *" $name "* ]] || unset -v "$name" || true
+	# By three of these make gives its variables to the make that it starts; without PWD the
+	# shell does not know where `cd -` leads.
+	[[ " $KEPT MAKEFLAGS MFLAGS MAKELEVEL PWD OLDPWD " == *" $name "* ]] || unset -v "$name" || true
 done
 for name in $(compgen -A function); do
 	unset -f "$name"
