@@ -13,15 +13,19 @@ use crate::guest::kernel;
 /// Directories of a user's own, in which the kernels of the real one are found.
 pub fn bench() -> Bench {
     let bench = Bench::new();
-    let cache = bench.path("cache/toll");
-    let kernels = paths::kernels().unwrap().path().unwrap();
-    std::fs::create_dir_all(cache.join("kernels")).unwrap();
-    // A directory that is a link itself is refused.
-    for entry in std::fs::read_dir(kernels).into_iter().flatten().flatten() {
-        let link = cache.join("kernels").join(entry.file_name());
-        std::os::unix::fs::symlink(entry.path(), link).unwrap();
-    }
+    link_kernels(&bench);
     bench
+}
+
+/// Links the real user's kernels into the cache of a bench, one by one: toll refuses a cache
+/// that is a link itself.
+pub fn link_kernels(bench: &Bench) {
+    let links = bench.path("cache/toll/kernels");
+    std::fs::create_dir_all(&links).unwrap();
+    let kernels = paths::kernels().unwrap().path().unwrap();
+    for entry in std::fs::read_dir(kernels).into_iter().flatten().flatten() {
+        std::os::unix::fs::symlink(entry.path(), links.join(entry.file_name())).unwrap();
+    }
 }
 
 /// Whether a marked process is a guest's.

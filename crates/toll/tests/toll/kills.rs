@@ -105,8 +105,10 @@ impl Storm<'_> {
     /// Kills starts of the run until enough were killed, and compares what comes
     /// of it with a run that was not.
     fn rage(&self) {
-        let undisturbed = Bench::new();
-        self.prepare_like(&undisturbed);
+        let undisturbed = crate::guest_commands::bench();
+        if let Ok(experiment) = std::fs::read_to_string(self.bench.path("experiment.toml")) {
+            undisturbed.write("experiment.toml", &experiment);
+        }
         let begin = Instant::now();
         undisturbed.ok(&[&["run", "--seed", "42"], &QUIET[..], self.run].concat());
         let expected = &runs(&undisturbed)[0].0;
@@ -166,19 +168,6 @@ impl Storm<'_> {
         }
         // What the last kill left, if the run before it was complete.
         self.bench.ok("doctor --restore");
-    }
-
-    /// Gives another bench the kernels and files that this one has.
-    fn prepare_like(&self, other: &Bench) {
-        for name in ["cache/toll/kernels", "experiment.toml"] {
-            let (from, to) = (self.bench.path(name), other.path(name));
-            if from.is_symlink() {
-                std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-                std::os::unix::fs::symlink(std::fs::read_link(from).unwrap(), to).unwrap();
-            } else if from.exists() {
-                std::fs::copy(from, to).unwrap();
-            }
-        }
     }
 }
 
