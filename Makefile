@@ -19,7 +19,7 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
 SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/build-book tools/debian-root tools/prerequisites \
-	tools/install-python-packages tools/kernel-check tools/make-package tools/same-code tools/test
+	tools/install-python-packages tools/kernel-check tools/make-package tools/same-code
 
 .PHONY: help
 help: ## Print this help
@@ -40,9 +40,30 @@ prerequisites: ## Install, as root on Debian, what measuring can use; enables no
 build: ## Build all programs for use
 	$(CARGO) build --release --workspace
 
+# Where nextest writes its reports.
+REPORTS = $(or $(CARGO_TARGET_DIR),target)/nextest
+NEXTEST = $(CARGO) nextest run --workspace
+
 .PHONY: test
-test: ## Run every test, fast ones first
-	@tools/test
+test: ## Run all fast tests and one of each slow family; a pass of a commit is noted in target/tested
+	@tools/prerequisites test
+	@# Tests start programs of other packages, which Cargo does not build for them.
+	$(CARGO) build --workspace
+	rm -f $(REPORTS)/default/junit.xml
+	$(NEXTEST)
+	@if [ -z "$$(git status --porcelain)" ]; then \
+		mkdir -p target && echo "$$(git rev-parse HEAD) $$(date -u +%FT%TZ)" >target/tested; \
+	fi
+
+.PHONY: test-rest
+test-rest: ## Run all slow tests, at their full size
+	rm -f $(REPORTS)/rest/junit.xml
+	TOLL_TESTS=full TOLL_REPLAY_RUNS=60 USERFS_OPERATIONS=500000 $(NEXTEST) --profile rest
+
+.PHONY: test-all
+test-all: ## Run every test at its full size: what make test and make test-rest run
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-rest
 
 # Seconds for each of three targets.
 FUZZ_SECONDS ?= 600
@@ -153,7 +174,7 @@ power-cuts: ## Cut the power of guests POWER_CUTS (500) times a cache mode of to
 	$(CARGO) build --workspace
 	$(CARGO) run --quiet --bin toll -- kernel build
 	TOLL_POWER_CUTS=$(POWER_CUTS) TOLL_POWER_CUTS_OUT=$(CURDIR)/bench/results \
-		$(CARGO) test --workspace --test power_cuts -- --nocapture power_cuts::what_was
+		$(NEXTEST) --profile rest --no-capture slow::power_cuts::what_was
 
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts

@@ -7,11 +7,6 @@
 /// bidirectional controls of Unicode can make a line read other than it is
 /// ("Trojan Source", Boucher and Anderson 2021). Each becomes U+FFFD; line
 /// breaks and tabs become a space, since every caller shows one line.
-///
-/// ```
-/// use toll::report::sanitize::sanitize;
-/// assert_eq!(sanitize("a\u{1b}[31mb\nc"), "a\u{fffd}[31mb c");
-/// ```
 pub fn sanitize(text: &str) -> String {
     text.chars().map(safe).collect()
 }
@@ -35,11 +30,6 @@ fn is_command(character: char) -> bool {
 
 /// The same JSON document with such characters escaped. JSON demands that of the
 /// C0 controls alone, and outside of strings it has only line breaks of them.
-///
-/// ```
-/// use toll::report::sanitize::plain_json;
-/// assert_eq!(plain_json("[\"\u{9b}1m\"]\n".into()), "[\"\\u009b1m\"]\n");
-/// ```
 pub fn plain_json(text: String) -> String {
     let is_plain = |c: char| c == '\n' || !is_command(c) && !matches!(c, '\u{2028}' | '\u{2029}');
     if text.chars().all(is_plain) {
@@ -54,4 +44,19 @@ pub fn plain_json(text: String) -> String {
         }
     }
     plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_and_line_breaks_do_not_reach_a_terminal() {
+        assert_eq!(sanitize("a\u{1b}[31mb\nc"), "a\u{fffd}[31mb c");
+    }
+
+    #[test]
+    fn json_escapes_what_a_terminal_may_obey() {
+        assert_eq!(plain_json("[\"\u{9b}1m\"]\n".into()), "[\"\\u009b1m\"]\n");
+    }
 }

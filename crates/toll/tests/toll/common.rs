@@ -14,8 +14,15 @@ pub use crate::processes::{PATIENCE, Running, processes_marked, wait_until};
 /// The program under test.
 pub const TOLL: &str = env!("CARGO_BIN_EXE_toll");
 
-/// Tells why a test does not apply to this machine; `tools/test` counts these
-/// lines as skips.
+/// The size of a test: in full for `make test-all`, which sets `TOLL_TESTS=full`.
+pub fn full_or(short: usize, full: usize) -> usize {
+    match std::env::var_os("TOLL_TESTS").is_some_and(|tests| tests == "full") {
+        true => full,
+        false => short,
+    }
+}
+
+/// Prints why a test does not apply to this machine; `tools/test-summary` counts these lines.
 #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");

@@ -16,7 +16,7 @@ use userfs::source::{
 mod fixtures;
 pub use fixtures::{Small, content, set_mode};
 
-#[expect(clippy::print_stderr, reason = "tools/test looks for it")]
+#[expect(clippy::print_stderr, reason = "tools/test-summary looks for it")]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }

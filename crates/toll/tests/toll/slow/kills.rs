@@ -1,4 +1,4 @@
-//! `kill -9` at random moments of runs of every kind, two hundred in all. A run
+//! `kill -9` at random moments of runs of every kind. A run
 //! that goes on after it ends like one that was never killed, no finished trial
 //! is lost, and what was changed of the machine is put back.
 
@@ -10,12 +10,13 @@ use rustix::process::Signal;
 use toll::store::{RunStatus, Store};
 use toll_stats::Rng;
 
-use crate::common::{Bench, Running, capability, processes_marked, skip, wait_until};
-use crate::guest::kernel;
+use super::guest::kernel;
+use crate::common::{Bench, Running, capability, full_or, processes_marked, skip, wait_until};
 use crate::settings::Settings;
 
-/// Kills of each kind of run; two hundred together.
+/// Kills of each kind of run.
 const KILLS_OF_COMMANDS: usize = 110;
+const KILLS_OF_COMMANDS_IN_SHORT: usize = 15;
 const KILLS_AROUND_SIDE_COMMANDS: usize = 30;
 const KILLS_ON_FILE_SYSTEMS: usize = 30;
 const KILLS_UNDER_A_LIMIT: usize = 25;
@@ -105,7 +106,7 @@ impl Storm<'_> {
     /// Kills starts of the run until enough were killed, and compares what comes
     /// of it with a run that was not.
     fn rage(&self) {
-        let undisturbed = crate::guest_commands::bench();
+        let undisturbed = super::guest_commands::bench();
         if let Ok(experiment) = std::fs::read_to_string(self.bench.path("experiment.toml")) {
             undisturbed.write("experiment.toml", &experiment);
         }
@@ -190,7 +191,7 @@ fn commands_are_killed_at_any_moment() {
     let storm = Storm {
         bench: &Bench::new(),
         run: &["-r", "20", "-L", "n=1,2,3", "true {n}"],
-        kills: KILLS_OF_COMMANDS,
+        kills: full_or(KILLS_OF_COMMANDS_IN_SHORT, KILLS_OF_COMMANDS),
         latest: Duration::from_millis(250),
     };
     storm.rage();
@@ -313,7 +314,7 @@ fn runs_in_guests_are_killed_while_those_boot_and_work() {
     if kernel("toll").is_none() {
         return;
     }
-    let bench = crate::guest_commands::bench();
+    let bench = super::guest_commands::bench();
     bench.write("experiment.toml", IN_GUESTS);
     let storm = Storm {
         bench: &bench,

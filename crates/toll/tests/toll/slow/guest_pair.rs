@@ -8,7 +8,7 @@ use toll::environment::guest::{Guest, GuestDisk, GuestFailure, GuestGroup};
 use toll_wire::guest::PairSide;
 use toll_wire::{FailureKind, Outcome};
 
-use crate::guest::{NEVER, Setting, completed, failed, kernel, setting, shell};
+use super::guest::{NEVER, Setting, completed, failed, kernel, setting, shell};
 
 /// Boots a pair on disks of its own.
 fn boot(setting: &Setting, interrupted: &dyn Fn() -> bool) -> Result<GuestGroup, GuestFailure> {

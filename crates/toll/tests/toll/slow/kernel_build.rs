@@ -16,7 +16,7 @@ use crate::common::{
 const BUILD_PATIENCE: Duration = Duration::from_secs(50 * 60);
 
 /// `toll kernel` with the user's cache, or the reason why it cannot build.
-fn toll(arguments: &[&str]) -> Result<String, String> {
+pub fn toll(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(TOLL)
         .args(arguments)
         .timeout(BUILD_PATIENCE)

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::guest::kernel;
+use super::guest_commands::bench;
 use crate::common::{Bench, Ran, TOLL, has};
-use crate::guest::kernel;
-use crate::guest_commands::bench;
 
 /// What every script begins with. `both MASTER-ARGUMENTS -- SLAVE-ARGUMENTS` runs
 /// the two and leaves what they say in m.out, m.err, s.out and s.err.

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::guest::kernel;
 use crate::common::{Bench, TOLL, has, lacks, list, probe};
-use crate::guest::kernel;
 
 /// Seconds by which the clock of the guest is set to and fro, a day.
 const STEP_S: i64 = 86_400;
@@ -35,7 +35,7 @@ fn a_clock_that_is_set_during_a_run_changes_no_duration_and_no_order() {
     if kernel("toll").is_none() {
         return;
     }
-    let bench: Bench = crate::guest_commands::bench();
+    let bench: Bench = super::guest_commands::bench();
     bench.write("script", SCRIPT);
     let probe = probe();
     let arguments = [

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use toll::environment::paths;
 
+use super::guest::kernel;
 use crate::common::{
     Bench, Ran, Running, TOLL, has, has_program, is_root, processes_marked, skip, wait_until,
 };
-use crate::guest::kernel;
 
 /// Directories of a user's own, in which the kernels of the real one are found.
 pub fn bench() -> Bench {

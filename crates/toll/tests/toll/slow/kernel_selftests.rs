@@ -9,8 +9,8 @@ use std::time::Duration;
 use toll::environment::guest::{guest_obstacle, shell_obstacle};
 use toll::environment::kernel;
 
+use super::kernel_code::patched_source;
 use crate::common::{TOLL, skip, source_tree};
-use crate::kernel_code::patched_source;
 
 /// Longest for one program: under TCG the checks make everything slow.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);

@@ -17,13 +17,18 @@ use toll_wire::{
 
 use crate::common::{has, is_root, probe, skip};
 
-/// A kernel to boot, if guests can be had here.
+/// A kernel to boot, which is built if it is not yet there; `None` where guests cannot be had.
 pub fn kernel(name: &str) -> Option<Kernel> {
     if let Some(reason) = guest_obstacle().or_else(shell_obstacle) {
         skip(&reason);
         return None;
     }
-    kernel::find(name).map_err(|reason| skip(&reason)).ok()
+    let build = |_| {
+        super::kernel_build::toll(&["kernel", "build", name])?;
+        kernel::find(name)
+    };
+    let found = kernel::find(name).or_else(build);
+    found.map_err(|reason| skip(&reason)).ok()
 }
 
 /// A place for the disks of a guest, and what it is to be.

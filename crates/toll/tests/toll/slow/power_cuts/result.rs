@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toll::environment::kernel::Kernel;
 
-use crate::chain::Outcome;
+use super::chain::Outcome;
 
 /// One chain in one line.
 pub fn line(outcome: &Outcome) -> String {

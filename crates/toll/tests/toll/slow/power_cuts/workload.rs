@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use toll_stats::Rng;
 
-use crate::model::{Model, Promise};
+use super::model::{Model, Promise};
 
 const DIRECTORIES: [&str; 2] = ["a", "b"];
 const SMALL_NAMES: usize = 12;

@@ -3,9 +3,9 @@
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::guest::kernel;
+use super::guest_commands::{bench, has_emulator};
 use crate::common::{Bench, Running, has, list, processes_marked, wait_until};
-use crate::guest::kernel;
-use crate::guest_commands::{bench, has_emulator};
 
 /// Accesses to memory that fit, in guests that differ in their CPUs, under a
 /// setting of the running kernel.

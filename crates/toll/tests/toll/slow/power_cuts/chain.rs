@@ -17,9 +17,9 @@ use toll::environment::kernel::Kernel;
 use toll_stats::Rng;
 use toll_wire::guest::{GuestCommand, TerminalSize};
 
-use crate::disk::{BLOCK_BYTES, Disk};
-use crate::model::{Caching, Dump, Model, is_temporary};
-use crate::workload::{Asked, LARGE, LINKED, Workload, content};
+use super::disk::{BLOCK_BYTES, Disk};
+use super::model::{Caching, Dump, Model, is_temporary};
+use super::workload::{Asked, LARGE, LINKED, Workload, content};
 
 const TOLL: &str = env!("CARGO_BIN_EXE_toll");
 

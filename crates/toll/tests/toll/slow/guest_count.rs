@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::guest::kernel;
+use super::guest_commands::bench;
 use crate::common::{has, list};
-use crate::guest::kernel;
-use crate::guest_commands::bench;
 
 fn total(count: &Value) -> u64 {
     count["instructions"]["total"].as_u64().expect("a number")

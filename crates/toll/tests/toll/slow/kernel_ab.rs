@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::guest::kernel;
+use super::guest_commands::bench;
 use crate::common::{Bench, has, is_root, list, skip, texts};
-use crate::guest::kernel;
-use crate::guest_commands::bench;
 
 /// The built-in set, where it stands in the tree.
-const BUILT_IN: &str = include_str!("../../../../experiments/kernel/experiment.toml");
+const BUILT_IN: &str = include_str!("../../../../../experiments/kernel/experiment.toml");
 
 /// Two programs and a boot. Of three iterations the first pays for what a guest makes
 /// once, such as a slab of pipes, wherever its row stands in the block.
