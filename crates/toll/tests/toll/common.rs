@@ -15,7 +15,7 @@ pub use crate::processes::{PATIENCE, Running, processes_marked, wait_until};
 pub const TOLL: &str = env!("CARGO_BIN_EXE_toll");
 
 /// The size of a test: in full for `make test-all`, which sets `TOLL_TESTS=full`.
-pub fn full_or(short: usize, full: usize) -> usize {
+pub fn full_or<T>(short: T, full: T) -> T {
     match std::env::var_os("TOLL_TESTS").is_some_and(|tests| tests == "full") {
         true => full,
         false => short,

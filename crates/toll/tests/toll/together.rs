@@ -92,13 +92,19 @@ fn of_two_that_go_on_with_one_run_one_does() {
     // Of two rounds at most one has ended before the other toll has started.
     let run = ["run", "-q", "--no-html", "-r", "40", "sleep 0.1"];
     bench.start_measuring(&run).kill();
-    let resume = ["run", "--resume", "1", "-q", "--no-html"];
+    // Whoever comes second finds a run of another key.
+    let resume = [
+        "run",
+        "--resume",
+        "1",
+        "-q",
+        "--no-html",
+        "--run-foreign-commands",
+    ];
     let mut command = bench.spawnable(&resume);
     command.stderr(std::fs::File::create(bench.path("errors-1")).unwrap());
     let mut one = Running(command.spawn().unwrap());
-    // Which has another key.
-    let allowed = [&resume[..], &["--run-foreign-commands"]].concat();
-    let mut other = of_another_user(&bench, &allowed);
+    let mut other = of_another_user(&bench, &resume);
     let errors = || bench.read("errors-1") + &bench.read("errors");
     let mut codes = [one.end().code(), other.end().code()];
     codes.sort_unstable();

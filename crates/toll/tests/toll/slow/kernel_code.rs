@@ -34,6 +34,7 @@ pub(crate) fn patched_source() -> Option<PathBuf> {
 
 /// The patched source of the pinned kernel and what was built of it.
 fn built() -> Option<(PathBuf, PathBuf)> {
+    super::guest::kernel("toll")?;
     let both = patched_source().zip(newest("objects", "vmlinux"));
     if both.is_none() {
         skip("no build of the pinned kernel is in the cache; run toll kernel build");
@@ -104,8 +105,8 @@ fn global_symbols(module: &Path) -> BTreeSet<String> {
 
 #[test]
 fn the_devices_modules_can_be_linked_into_one_kernel() {
-    let Ok(kernel) = kernel::find("toll") else {
-        return skip("the kernel toll is not built; run toll kernel build");
+    let Some(kernel) = super::guest::kernel("toll") else {
+        return;
     };
     let symbols = |name: &str| {
         let module = kernel.modules.iter().find(|module| module.ends_with(name));
