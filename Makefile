@@ -18,7 +18,7 @@ LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
-SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/build-book tools/debian-root tools/prerequisites \
+SCRIPTS = .ci/run packaging/action/compare packaging/action/install tools/bench-peers tools/bench-price tools/build-book tools/build-quietly tools/debian-root tools/prerequisites \
 	tools/install-python-packages tools/kernel-check tools/make-package tools/same-code
 
 .PHONY: help
@@ -28,9 +28,9 @@ help: ## Print this help
 .PHONY: run
 run: ## Build toll, list what this machine charges, and judge all claims in the quick profile
 	@tools/prerequisites run
-	$(CARGO) build --release -p toll-cli -p toll-probe
+	@CARGO='$(CARGO)' tools/build-quietly toll-cli toll-probe
 	@# Guests come last: until then no kernel is needed.
-	$(RELEASE)/toll run --profile quick --build-kernels
+	@$(RELEASE)/toll run --profile quick --build-kernels
 
 .PHONY: prerequisites
 prerequisites: ## Install, as root on Debian, what measuring can use; enables no service, upgrades nothing

@@ -10,6 +10,7 @@ mod architecture;
 mod baselines;
 mod bisect;
 mod book;
+mod build_script;
 mod children;
 mod ci;
 mod ci_trees;
