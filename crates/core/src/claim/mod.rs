@@ -248,5 +248,17 @@ pub fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Optio
     of_claims.or_else(|| comparison::blocks_needed(experiment, treatments))
 }
 
+/// Fewest blocks after which a run has a verdict on any claim, as far as its trials tell
+/// which claims can be tested here; `None` if none can.
+pub fn fewest_blocks(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    trials: &[TrialRecord],
+    boots: &[BootRecord],
+) -> Option<usize> {
+    let context = AnalysisContext::new(experiment, treatments, trials, boots);
+    verdict::fewest_blocks(&context)
+}
+
 #[cfg(test)]
 mod tests;

@@ -285,15 +285,34 @@ pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
     let is_tested =
         |claim: &&Claim| claim.differ_by.is_none() && !matches!(claim.test(), Test::Never(_));
     let claims = || experiment.claim_family().filter(is_tested);
-    let tails = |claim| {
-        let spec = match Claim::test(claim) {
-            Test::Derived(id) => experiment.derived.iter().find(|one| one.id == id),
-            _ => None,
-        };
-        region(claim).sides() * spec.map_or(1, |spec| derived::joint_intervals(spec, experiment))
+    let tails = claims().map(|claim| tails(claim, experiment)).max()?;
+    Some(blocks_for(claims().count(), tails, experiment))
+}
+
+/// Fewest blocks after which any claim can be decided of those that the trials so far
+/// show to be testable here; `None` if none is.
+pub(super) fn fewest_blocks(context: &AnalysisContext) -> Option<usize> {
+    let experiment = context.experiment;
+    let claims = experiment.claim_family();
+    let testable = claims.filter(|claim| case(claim, context).is_ok());
+    let tails: Vec<usize> = testable.map(|claim| tails(claim, experiment)).collect();
+    let fewest = *tails.iter().min()?;
+    Some(blocks_for(tails.len(), fewest, experiment))
+}
+
+/// Ends of intervals that hold together where a claim is decided.
+fn tails(claim: &Claim, experiment: &Experiment) -> usize {
+    let spec = match claim.test() {
+        Test::Derived(id) => experiment.derived.iter().find(|one| one.id == id),
+        _ => None,
     };
-    let level = ALPHA / claims().count() as f64 / claims().map(tails).max()? as f64;
-    Some(values_needed(1.0 - 2.0 * level, experiment.run.looks()))
+    region(claim).sides() * spec.map_or(1, |spec| derived::joint_intervals(spec, experiment))
+}
+
+/// Fewest blocks that decide the first of so many claims, if it has so many ends.
+fn blocks_for(claims: usize, tails: usize, experiment: &Experiment) -> usize {
+    let level = ALPHA / claims as f64 / tails as f64;
+    values_needed(1.0 - 2.0 * level, experiment.run.looks())
 }
 
 fn outcome(decision: Decision) -> Outcome {

@@ -246,6 +246,7 @@ fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
             directories: WorkDirectories::at(arguments.work_dir.clone()),
             command_line: "toll doctor".into(),
             purpose: Purpose::Aside,
+            must_decide: false,
         },
     )?;
     if let SessionEnd::Interrupted(signal) = outcome.end? {

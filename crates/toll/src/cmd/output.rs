@@ -34,6 +34,12 @@ pub(super) fn note(message: &str) {
     remark(&(shown(message) + "\n"));
 }
 
+/// Prints a remark of any length, folded where it is wider than the terminal, or 80 columns.
+pub(super) fn long_note(message: &str) {
+    let style = error_style();
+    remark(&fold(message, style).show(style));
+}
+
 /// Writes to standard error. One that is gone, full or closed keeps nothing from
 /// being measured; `eprintln!` would panic.
 fn remark(text: &str) {

@@ -8,8 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output;
 use super::run::Purpose;
-use crate::claim::Question;
 use crate::claim::model::Outcome;
+use crate::report::terminal::Style;
+use crate::report::terminal::text::columns;
 use crate::report::words;
 use crate::spec::Experiment;
 use crate::trial::{Event, Observer};
@@ -33,112 +34,89 @@ pub(super) struct Progress {
     begin: Instant,
     last_line: Option<Instant>,
     blocks: u32,
-    min_blocks: u32,
     max_blocks: u32,
     budget: Duration,
-    elapsed: Duration,
-    slowest: Option<Question>,
     claims: Vec<Outcome>,
     /// How many more treatments were skipped for each reason already printed.
     skips: BTreeMap<String, usize>,
 }
 
+/// Parts of a bar, and the columns that it takes.
+const BAR_PARTS: u64 = 1000;
+const BAR_COLUMNS: usize = 12;
+/// Columns of a terminal from which on there is room for a bar.
+const COLUMNS_WITH_BAR: usize = 60;
+
 impl Progress {
     pub fn new(experiment: &Experiment, run_id: i64, purpose: Purpose) -> Self {
-        let shown = matches!(purpose, Purpose::Shown { .. });
-        let is_terminal = is_live();
-        let name = match purpose {
-            Purpose::Shown { number, of } if of > 1 => format!("{number}/{of} {}", experiment.name),
-            _ => experiment.name.clone(),
+        // Several are told by a sentence each when they end.
+        let (is_shown, is_one_of_several, name) = match purpose {
+            Purpose::Shown { number, of } if of > 1 => {
+                (true, true, format!("{number}/{of} {}", experiment.name))
+            }
+            Purpose::Shown { .. } => (true, false, experiment.name.clone()),
+            Purpose::Quiet | Purpose::Aside => (false, false, experiment.name.clone()),
         };
-        let bar = (shown && is_terminal).then(|| {
-            let bar = ProgressBar::new(0);
-            // Cut off at the line's end; the template is constant, and tests draw it.
-            let line = ProgressStyle::with_template("{prefix:.bold} {wide_msg}");
-            bar.set_style(line.expect("template is right"));
+        let is_terminal = is_live();
+        let bar = (is_shown && is_terminal).then(|| {
+            let bar = ProgressBar::new(BAR_PARTS);
+            bar.set_style(bar_style(output::error_style()));
             bar.set_prefix(output::shown(&name));
             bar
         });
-        if shown && !is_terminal {
+        let is_plain = is_shown && !is_terminal && !is_one_of_several;
+        if is_plain {
             output::note(&format!("{name}: run {run_id} begins"));
         }
         Self {
             bar,
-            is_plain: shown && !is_terminal,
-            tells_skips: purpose != Purpose::Aside,
+            is_plain,
+            tells_skips: purpose != Purpose::Aside && !is_one_of_several,
             name,
             begin: Instant::now(),
             last_line: None,
             blocks: 0,
-            min_blocks: experiment.run.min_blocks,
             max_blocks: experiment.run.max_blocks,
             budget: Duration::from_secs_f64(experiment.run.time_budget_s),
-            elapsed: Duration::ZERO,
-            slowest: None,
             claims: Vec::new(),
             skips: BTreeMap::new(),
         }
     }
 
-    /// Blocks that are probably needed: an interval narrows with the square
-    /// root of their number.
-    fn blocks_expected(&self) -> u32 {
-        let of_width = match &self.slowest {
-            Some(width) if width.half_width.is_finite() && width.target > 0.0 => {
-                let factor = (width.half_width / width.target).powi(2);
-                (f64::from(self.blocks) * factor)
-                    .ceil()
-                    .min(f64::from(self.max_blocks)) as u32
-            }
-            _ => self.min_blocks,
-        };
-        of_width
-            .clamp(self.min_blocks, self.max_blocks)
-            .max(self.blocks)
+    /// How far the run is at least on the way to its limits: of blocks, and of time.
+    fn share_done(&self) -> f64 {
+        let of_blocks = f64::from(self.blocks) / f64::from(self.max_blocks);
+        let of_time = self.begin.elapsed().div_duration_f64(self.budget);
+        of_blocks.max(of_time).min(1.0)
     }
 
-    fn remaining(&self) -> Option<Duration> {
-        if self.blocks == 0 {
-            return None;
-        }
-        let blocks_left = self.blocks_expected() - self.blocks;
-        let by_blocks = self
-            .elapsed
-            .mul_f64(f64::from(blocks_left) / f64::from(self.blocks));
-        Some(by_blocks.min(self.budget.saturating_sub(self.elapsed)))
-    }
-
-    fn status(&self, trial: &str) -> String {
+    /// What is done of what is allowed; both limits stay the same while a run goes on.
+    fn status(&self) -> String {
         let time = |duration: Duration| {
             let seconds = duration.as_secs();
             format!("{}:{:02}", seconds / 60, seconds % 60)
         };
-        let eta = self.remaining().map_or_else(|| "?".into(), time);
-        let mut status = format!(
-            "{} of {} blocks, {} elapsed, {eta} left",
+        format!(
+            "{} of {}, block {} of {}{}",
+            time(self.begin.elapsed()),
+            time(self.budget),
             self.blocks,
-            self.blocks_expected(),
-            time(self.begin.elapsed())
-        );
-        status.push_str(&self.decided());
-        if let Some(width) = &self.slowest
-            && self.blocks >= self.min_blocks
-        {
-            let percent = |log: f64| format!("±{:.1} %", log.exp_m1() * 100.0);
-            status.push_str(&match width.half_width.exp_m1() {
-                share if share < 10.0 => format!(
-                    ", {} {} (to be {})",
-                    width.id,
-                    percent(width.half_width),
-                    percent(width.target)
-                ),
-                _ => format!(", {} needs more blocks", width.id),
-            });
-        }
-        if !trial.is_empty() {
-            status.push_str(&format!(" · {trial}"));
-        }
-        status
+            self.max_blocks,
+            self.decided()
+        )
+    }
+
+    /// Draws the line anew, with what is going on where there is room for it.
+    fn draw(&self, what: &str) {
+        let Some(bar) = &self.bar else {
+            return;
+        };
+        let status = self.status();
+        let whole = format!("{status} · {what}");
+        let taken = columns(&self.name) + BAR_COLUMNS + 2 + columns(&whole);
+        let is_room = taken < output::error_style().width;
+        bar.set_position((self.share_done() * BAR_PARTS as f64) as u64);
+        bar.set_message(output::shown(if is_room { &whole } else { &status }));
     }
 
     /// `, 3 ✔ 1 ✘ of 13 claims`: those that are decided already.
@@ -158,7 +136,7 @@ impl Progress {
             .is_none_or(|last| last.elapsed() >= PLAIN_LINE_EVERY);
         if self.is_plain && due {
             self.last_line = Some(Instant::now());
-            let status = self.status("");
+            let status = self.status();
             output::note(&format!("{}: {status}", self.name));
         }
     }
@@ -235,6 +213,17 @@ impl Steps {
     }
 }
 
+/// A line that is cut off at the terminal's end; on a narrow one it has no bar.
+fn bar_style(style: Style) -> ProgressStyle {
+    let line = match style.width < COLUMNS_WITH_BAR {
+        true => "{prefix:.bold} {wide_msg}".to_owned(),
+        false => format!("{{prefix:.bold}} {{bar:{BAR_COLUMNS}.cyan/dim}} {{wide_msg}}"),
+    };
+    // The templates are constant, and tests draw them.
+    let line = ProgressStyle::with_template(&line).expect("template is right");
+    line.progress_chars(if style.unicode { "━━─" } else { "##-" })
+}
+
 impl Observer for Progress {
     fn wants_looks(&self) -> bool {
         self.is_plain || self.bar.is_some()
@@ -242,27 +231,14 @@ impl Observer for Progress {
 
     fn notice(&mut self, event: &Event<'_>) {
         match event {
-            Event::TrialStarts { done, of, label } => {
-                if let Some(bar) = &self.bar {
-                    let trial = format!("{} of {of}: {label}", done + 1);
-                    bar.set_message(output::shown(&self.status(&trial)));
-                }
-            }
-            Event::GuestBoots => {
-                if let Some(bar) = &self.bar {
-                    bar.set_message(output::shown(&self.status("booting a guest")));
-                }
-            }
+            Event::TrialStarts { label, .. } => self.draw(label),
+            Event::GuestBoots => self.draw("booting a guest"),
             Event::TrialEnds(_) => {}
-            Event::BlockEnds { blocks, elapsed } => {
+            Event::BlockEnds { blocks } => {
                 self.blocks = *blocks;
-                self.elapsed = *elapsed;
                 self.plain_line();
             }
             Event::Look(questions) => {
-                let over = |open: &&Question| open.half_width / open.target;
-                let open = questions.iter().filter(|one| !one.is_settled(false));
-                self.slowest = open.max_by(|a, b| over(a).total_cmp(&over(b))).cloned();
                 self.claims = questions.iter().filter_map(|one| one.outcome).collect();
             }
             Event::Pauses => {
@@ -294,6 +270,7 @@ impl Observer for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::Question;
     use crate::spec::builtin;
 
     #[test]

@@ -113,6 +113,7 @@ fn compare(
             directories: WorkDirectories::at(arguments.work_dir.clone()),
             command_line: "toll selftest".into(),
             purpose: Purpose::Aside,
+            must_decide: false,
         },
     );
     if let Some(signal) = launched.as_ref().err().and_then(failure::signal) {

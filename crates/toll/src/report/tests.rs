@@ -2,13 +2,14 @@
 
 use super::markup::Markup;
 use super::sample::{self, HOSTILE};
-use super::terminal::Style;
 use super::terminal::text::Text;
+use super::terminal::{NotRun, Style};
 use super::{compare, document, html, junit, plots, terminal};
 use crate::claim::Run;
 use crate::claim::between::Side;
 use crate::claim::model::{
-    Better, Estimate, Metric, Outcome, Relation, Replicates, RunComparison, RunRatio, Sessions,
+    Better, DerivedValue, Estimate, Metric, Outcome, Price, Relation, Replicates, RunComparison,
+    RunRatio, Sessions,
 };
 use crate::claim::work::Difference;
 
@@ -21,16 +22,24 @@ fn plain(text: impl Fn(Style) -> Text, width: usize) -> String {
     text(style(width)).show(style(width))
 }
 
+fn not_run(experiment: &str, why: &str) -> NotRun {
+    NotRun {
+        experiment: experiment.into(),
+        why: why.into(),
+        claims: 0,
+    }
+}
+
 /// All that the terminal shows of some runs.
 fn everything(runs: &[Run], style: Style) -> Text {
-    let not_run = [(HOSTILE.to_owned(), HOSTILE.to_owned())];
+    let not_run = [not_run(HOSTILE, HOSTILE)];
     let pairs = [comparisons()];
     let sides: Vec<Side> = runs.iter().map(Side::from).collect();
     let of_each = runs.iter().flat_map(|run| {
         [
             terminal::summary(run, style),
             terminal::result(run, false, style),
-            terminal::answer(run, style),
+            terminal::brief(run, style),
         ]
     });
     let of_all = [
@@ -343,11 +352,14 @@ fn differences() -> Vec<Difference> {
 fn the_verdict_table_looks_right_at_every_width() {
     let sample = sample::copying();
     for width in [40, 80, 120, 200] {
-        let table = plain(|style| terminal::answer(&sample, style), width);
+        let table = plain(
+            |style| terminal::verdicts::of_run(&sample, false, style),
+            width,
+        );
         insta::assert_snapshot!(format!("verdicts_{width}"), table);
     }
     let style = Style::new(true, 80, true);
-    let colored = terminal::answer(&sample, style).show(style);
+    let colored = terminal::verdicts::of_run(&sample, false, style).show(style);
     insta::assert_snapshot!("verdicts_color", colored);
 }
 
@@ -401,9 +413,53 @@ fn markdown_looks_right() {
 }
 
 #[test]
+fn one_of_several_runs_is_told_in_a_sentence() {
+    let mut runs = [sample::copying(), sample::small(), sample::small()];
+    let price = |group: &str, name: &str, value: f64| Price {
+        name: name.into(),
+        group: Some(group.into()),
+        unit: "ns".into(),
+        value: Some(DerivedValue {
+            value: Some(value),
+            low: Some(value),
+            high: Some(value),
+            confidence: 0.95,
+        }),
+        treatment: None,
+        per: String::new(),
+        note: None,
+    };
+    runs[0].analysis.prices = vec![
+        price("kernel entry", "empty system call", 67.2),
+        price("kernel entry", "clock read by the vDSO", 25.0),
+        price("kernel entry", "signal to oneself, handled", 1234.0),
+        price(
+            "making processes",
+            "posix_spawn, dynamic program",
+            456_789.0,
+        ),
+    ];
+    for verdict in &mut runs[2].analysis.verdicts {
+        verdict.published = None;
+    }
+    for width in [40, 80] {
+        let text = |style| runs.iter().map(|run| terminal::brief(run, style)).collect();
+        insta::assert_snapshot!(format!("brief_{width}"), plain(text, width));
+    }
+}
+
+#[test]
 fn several_runs_are_summed_up() {
     let mut small = sample::small();
-    let not_run = [("primes".to_owned(), "no kernel is built".to_owned())];
+    let no_time = NotRun {
+        claims: 15,
+        ..not_run(
+            "reclaim",
+            "its 300 s decide nothing, as the fewest blocks for a verdict (9) take 486 s: toll run \
+             --resume 12 --time-budget 11min",
+        )
+    };
+    let not_run = [not_run("primes", "no kernel is built"), no_time];
     for verdict in &mut small.analysis.verdicts {
         (verdict.outcome, verdict.measured) = (Outcome::NotTestable, None);
         verdict.reason = "this run has no size=1 GiB".into();

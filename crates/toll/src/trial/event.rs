@@ -1,7 +1,5 @@
 //! What a session tells while it goes on, and how it ends.
 
-use std::time::Duration;
-
 use crate::claim::Question;
 use crate::store::{StoreError, TrialRecord};
 
@@ -20,8 +18,6 @@ pub enum Event<'a> {
     TrialEnds(&'a TrialRecord),
     BlockEnds {
         blocks: u32,
-        /// Time since the run began, earlier sessions included.
-        elapsed: Duration,
     },
     /// How the run's questions stand.
     Look(&'a [Question]),

@@ -8,6 +8,7 @@ mod call_counts;
 mod event;
 mod expansion;
 mod files;
+mod forecast;
 mod guests;
 mod hooks;
 mod interrupt;
@@ -26,6 +27,7 @@ mod stopping;
 
 pub use event::{Event, Observer, SessionEnd, SessionError};
 pub use expansion::{command_files, missing_program, unquotable};
+pub use forecast::Forecast;
 pub use guests::{Guests, missing_kernels};
 pub use interrupt::Interrupt;
 pub use lock::{LockAttempt, RunLock, chosen_lock};

@@ -129,11 +129,7 @@ impl Session<'_> {
                 }
             }
             block += 1;
-            let elapsed = begin.elapsed();
-            observer.notice(&Event::BlockEnds {
-                blocks: block,
-                elapsed,
-            });
+            observer.notice(&Event::BlockEnds { blocks: block });
         }
         self.with_calls(record, observer)
     }

@@ -30,6 +30,9 @@ pub struct Session<'a> {
     pub probe: &'a Probe,
     pub guests: Guests<'a>,
     pub interrupt: &'a Interrupt,
+    /// Whether it ends early if its time is too short for any verdict, and may take a
+    /// little more of it for the first one.
+    pub must_decide: bool,
     /// Trials recorded by earlier sessions; grows.
     pub trials: Vec<TrialRecord>,
     /// Boots of guests recorded by earlier sessions; grows.
@@ -129,7 +132,7 @@ impl Session<'_> {
             if blocks > 0 {
                 let elapsed = self.time.elapsed();
                 let reason = self.stop_reason(blocks, elapsed, observer);
-                observer.notice(&Event::BlockEnds { blocks, elapsed });
+                observer.notice(&Event::BlockEnds { blocks });
                 if let Some(reason) = reason {
                     return Ok(SessionEnd::Complete(reason));
                 }

@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::{Event, Observer, Session};
+use super::{Event, Forecast, Observer, Session};
 use crate::claim::{self, Question};
 use crate::store::TrialRecord;
 
 /// The progress line judges the claims between the looks that may end the run, too.
 /// That takes at most one part in so many of the time.
 const PEEK_EVERY: u32 = 100;
+
+/// After each of so many blocks the time for a verdict is foretold. In the first one run
+/// treatments that later ones leave out.
+const FORECAST_BLOCKS: u32 = 2;
 
 /// For so long a comparison goes on that is narrow enough but not decided.
 const COMPARISON: Duration = Duration::from_secs(3);
@@ -96,11 +100,27 @@ impl Session<'_> {
         }
         // A block that would probably end past the budget is not begun.
         let expected = elapsed + elapsed / blocks;
-        (expected > Duration::from_secs_f64(settings.time_budget_s)).then(|| {
-            format!(
-                "the time budget of {} s is used up, after {blocks} blocks",
-                (settings.time_budget_s * 100.0).round() / 100.0
-            )
-        })
+        let is_over = expected > Duration::from_secs_f64(settings.time_budget_s);
+        let is_early = blocks <= FORECAST_BLOCKS;
+        let forecast = (self.must_decide && (is_early || is_over)).then(|| self.forecast());
+        let undecided = forecast.flatten().filter(|one| blocks < one.blocks);
+        let budget_s = (settings.time_budget_s * 100.0).round() / 100.0;
+        match undecided {
+            Some(forecast) => forecast.is_hopeless().then(|| {
+                format!(
+                    "the time budget of {budget_s} s is too short for any verdict, which takes {} \
+                     blocks",
+                    forecast.blocks
+                )
+            }),
+            None => is_over.then(|| {
+                format!("the time budget of {budget_s} s is used up, after {blocks} blocks")
+            }),
+        }
+    }
+
+    fn forecast(&self) -> Option<Forecast> {
+        let treatments = &self.plan.treatments;
+        Forecast::of(self.experiment, treatments, &self.trials, &self.boots)
     }
 }

@@ -5,10 +5,10 @@ use std::fs::File;
 
 use rustix::process::Signal;
 
-use crate::common::{Bench, Running, has};
+use crate::common::{Bench, Running, has, list};
 
-/// Most lines behind the last verdict table.
-const SUMMARY_LINES_MAX: usize = 40;
+/// Most lines of two experiments: a legend, two lines each, the summary.
+const LINES_MAX: usize = 12;
 
 const EXPERIMENT: &str = r#"
 format = 1
@@ -66,7 +66,7 @@ fn start(bench: &Bench) -> Running {
     command.stderr(File::create(bench.path("err")).unwrap());
     let mut running = Running(command.spawn().unwrap());
     running.until("the second experiment runs", || {
-        bench.read("err").contains("2/2 second: run 2 begins")
+        list(&bench.json("list --json")["runs"]).len() == 2
     });
     running
 }
@@ -79,29 +79,73 @@ fn page(bench: &Bench) -> String {
 fn verdicts_and_the_page_come_when_each_experiment_ends() {
     let bench = bench_of_two();
     let mut running = start(&bench);
-    let counts = "1 supported, 1 refuted, 1 not testable here";
+    let counts = " 1 ✔  1 ✘  0 ?  1 –";
+    let first = bench.read("out");
+    has(&first, &["✔ supported · ✘ refuted", "first: ", counts]);
     has(
-        &bench.read("out"),
-        &["✔ first.more", "✘ first.less", counts],
+        &first,
+        &["✘ claimed: three is less than one (under 1.00); here 3.00× [3.0"],
     );
     assert!(page(&bench).contains("first.more") && !page(&bench).contains("second.more"));
     bench.write("go", "");
     assert!(running.end().success());
     let out = bench.read("out");
-    has(&out, &["✔ second.more"]);
+    has(&out, &["second: "]);
     assert!(page(&bench).contains("first.more") && page(&bench).contains("second.more"));
-    let summary = out.split("Summary of").nth(1).expect("a summary");
-    assert!(summary.lines().count() <= SUMMARY_LINES_MAX, "{summary}");
+    assert!(out.lines().count() <= LINES_MAX, "{out}");
     has(
-        summary,
+        &out,
         &[
-            "2 supported, 2 refuted, 2 not testable here",
-            "✘ first.less",
-            "claimed under 1.00",
-            "2 claims: it takes a machine",
+            "2 runs: 2 supported, 2 refuted, 2 not testable here",
+            "not testable here: 2: it takes a machine that nobody has",
             "report: ",
+            "next: toll show 1",
         ],
     );
+    let told = out + &bench.read("err");
+    // The paths of this bench may be longer.
+    for line in told.lines().filter(|line| !line.contains("/reports/")) {
+        assert!(line.chars().count() <= 80, "{line}");
+        assert!(!line.contains(char::is_control), "{line:?}");
+    }
+}
+
+#[test]
+fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with() {
+    let bench = Bench::new();
+    for (name, command) in [
+        ("quick", "echo told={n}"),
+        ("slow", "sleep 0.3; echo told={n}"),
+    ] {
+        let text = EXPERIMENT.replace("NAME", name).replace("COMMAND", command);
+        let limits = "[run]\nmin_blocks = 10\nmax_blocks = 10\ntime_budget = '2s'\n[[factor]]";
+        let text = text.replacen("[[factor]]", limits, 1);
+        bench.write(&format!("{name}.toml"), &text);
+    }
+    let both = bench.ok("run quick.toml slow.toml").stdout;
+    has(
+        &both,
+        &[
+            "1 supported, 1 refuted",
+            "2 not started (budget)",
+            "not started: slow: its 2 s decide nothing",
+        ],
+    );
+    let shown = bench.json("show 2 --json");
+    // The first tells what a block takes.
+    assert_eq!(shown["analysis"]["blocks"], 1, "{both}");
+    let reason = shown["run"]["stop_reason"].as_str().unwrap();
+    has(reason, &["too short for any verdict"]);
+    // By the command that is named it is decided.
+    let (_, command) = both.split_once(": toll ").expect("a command");
+    let (command, _) = command.split_once("min").expect("a budget");
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let decided = bench.ok(&format!("{}min", words.join(" "))).stdout;
+    has(&decided, &["✔ slow.more"]);
+    // Who names it alone gets what there is time for.
+    bench.ok("run --no-html slow.toml");
+    let alone = bench.json("show last --json");
+    assert!(alone["analysis"]["blocks"].as_u64() > Some(1));
 }
 
 #[test]
@@ -112,7 +156,7 @@ fn an_interrupted_run_shows_and_keeps_what_was_measured() {
     assert_eq!(running.end().code(), Some(130));
     has(
         &bench.read("out"),
-        &["✔ first.more", "Summary of 1 run", "report: "],
+        &["first: ", "1 run: 1 supported, 1 refuted", "report: "],
     );
     has(&bench.read("err"), &["interrupted; everything"]);
     has(&page(&bench), &["first.more"]);

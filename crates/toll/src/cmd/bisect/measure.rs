@@ -245,6 +245,7 @@ impl<'a> Measurements<'a> {
                 directories,
                 command_line: command_line(),
                 purpose: Purpose::Aside,
+                must_decide: false,
             };
             return launch(self.store, launching);
         };

@@ -156,6 +156,7 @@ impl<'a> RunsHere<'a> {
                     true => Purpose::Quiet,
                     false => Purpose::Shown { number: 1, of: 1 },
                 },
+                must_decide: false,
             },
         );
         let Launched { run_id, end } = launched?;

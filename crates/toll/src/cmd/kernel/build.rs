@@ -17,7 +17,7 @@ use crate::environment::kernel::{
 use crate::trial::Interrupt;
 
 /// Least time between plain lines where there is no terminal.
-const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
+const PLAIN_LINE_EVERY: Duration = Duration::from_secs(60);
 
 const NOTES: &str = "\
 Examples:

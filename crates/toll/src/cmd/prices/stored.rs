@@ -89,6 +89,7 @@ pub fn measure(
             directories: WorkDirectories::at(work_dir.map(Path::to_owned)),
             command_line,
             purpose,
+            must_decide: false,
         },
     )
 }

@@ -304,6 +304,12 @@ impl RunArguments {
         }
     }
 
+    /// Whether each of so many experiments ends as soon as it is known to have no time for
+    /// a verdict: there are others, and nobody said how long they are to run.
+    pub fn must_decide(&self, experiments: usize) -> bool {
+        experiments > 1 && !self.sets_limits()
+    }
+
     /// All levels set, lists first.
     pub fn overrides(&self) -> Vec<LevelOverride> {
         self.levels.iter().chain(&self.scans).cloned().collect()

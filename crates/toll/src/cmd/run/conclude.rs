@@ -12,8 +12,8 @@ use crate::cmd::output::style;
 use crate::cmd::prices::stored;
 use crate::cmd::{output, report};
 use crate::report::html::Page;
-use crate::report::terminal;
 use crate::report::terminal::text::{Paint, Text};
+use crate::report::terminal::{self, NotRun};
 use crate::spec::adhoc;
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
@@ -44,8 +44,8 @@ pub(super) struct Conclusion<'a> {
     /// How many experiments the command line names.
     planned: usize,
     runs: Vec<Run>,
-    /// Experiments that could not begin, by name, with the reason.
-    not_run: Vec<(String, String)>,
+    /// Experiments that could not begin, or had no time for a verdict.
+    not_run: Vec<NotRun>,
     page: Page,
     page_path: Option<PathBuf>,
     /// What first went wrong in showing; it ends no run.
@@ -76,10 +76,10 @@ impl<'a> Conclusion<'a> {
         !self.runs.is_empty()
     }
 
-    /// Takes an experiment that cannot run here.
-    pub fn pass_over(&mut self, name: String, why: &anyhow::Error) {
-        output::note(&format!("skipped: {name}: {why}"));
-        self.not_run.push((name, why.to_string()));
+    /// Takes an experiment that cannot run here, or has no time for a verdict.
+    pub fn pass_over(&mut self, not_run: NotRun) {
+        output::long_note(&not_run.told());
+        self.not_run.push(not_run);
     }
 
     /// Takes a run that ended: shows it, and writes the page anew.
@@ -116,14 +116,15 @@ impl<'a> Conclusion<'a> {
         if self.arguments.json {
             return Ok(());
         }
-        let text = match self.planned {
-            1 => terminal::result(run, self.arguments.quiet, style()),
-            _ => terminal::answer(run, style()),
-        };
-        match self.has_runs() {
-            true => output::further_result(text),
-            false => output::result(&text),
+        let style = style();
+        if self.planned == 1 {
+            return output::result(&terminal::result(run, self.arguments.quiet, style));
         }
+        let has_verdicts = |run: &Run| !run.analysis.verdicts.is_empty();
+        if has_verdicts(run) && !self.runs.iter().any(has_verdicts) {
+            output::result(&terminal::legend(style))?;
+        }
+        output::result(&terminal::brief(run, style))
     }
 
     fn write_page(&mut self) -> anyhow::Result<()> {
@@ -144,7 +145,7 @@ impl<'a> Conclusion<'a> {
         let is_first_of_several = self.page_path.is_none() && self.planned > 1;
         if is_first_of_several && !self.arguments.quiet {
             let told = "report, written anew after each experiment";
-            output::note(&format!("{told}: {}", path.display()));
+            output::long_note(&format!("{told}: {}", path.display()));
         }
         self.page_path = Some(path);
         Ok(())
@@ -216,11 +217,27 @@ impl<'a> Conclusion<'a> {
                 output::further_result(overview)?;
             }
         }
-        match &self.page_path {
-            Some(page) if page.as_os_str() == "-" => output::document(&self.page.render()?),
-            Some(page) => tell(&[format!("report: {}", page.display())]),
-            None => Ok(()),
+        let mut lines = match &self.page_path {
+            Some(page) if page.as_os_str() == "-" => {
+                return output::document(&self.page.render()?);
+            }
+            Some(page) => vec![format!("report: {}", page.display())],
+            None => Vec::new(),
+        };
+        lines.extend(self.next_command());
+        match lines.is_empty() {
+            true => Ok(()),
+            false => tell(&lines),
         }
+    }
+
+    /// How to see all verdicts of one of several runs.
+    fn next_command(&self) -> Option<String> {
+        let judged = self.runs.iter().find(|run| run.is_judged());
+        let id = judged.filter(|_| self.planned > 1)?.stored.run.id;
+        Some(format!(
+            "next: toll show {id}, or another run: each verdict, and what to do"
+        ))
     }
 
     fn document(&self, compared: &Compared) -> serde_json::Value {

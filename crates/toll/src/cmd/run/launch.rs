@@ -33,6 +33,8 @@ pub(in crate::cmd) struct Launch {
     pub command_line: String,
     /// Who looks at it.
     pub purpose: Purpose,
+    /// Whether it ends early if its time is too short for any verdict.
+    pub must_decide: bool,
 }
 
 /// Who looks at a run while it goes on.
@@ -62,12 +64,14 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
         directories,
         command_line,
         purpose,
+        must_decide,
     } = launch;
     let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
     require_some_guest(&plan)?;
     refuse_lost_files(&experiment, &plan.treatments)?;
     consent::sign_by_own_key(store)?;
-    let prepared = Prepared::new(experiment, plan, &directories, purpose)?;
+    let mut prepared = Prepared::new(experiment, plan, &directories, purpose)?;
+    prepared.must_decide = must_decide;
     let experiment = &prepared.experiment;
     let now = jiff::Timestamp::now();
     let record = RunRecord {
@@ -309,6 +313,7 @@ struct Prepared {
     disk_bytes: u64,
     probe: Probe,
     purpose: Purpose,
+    must_decide: bool,
     interrupt: Interrupt,
 }
 
@@ -329,6 +334,7 @@ impl Prepared {
             disk_bytes,
             probe,
             purpose,
+            must_decide: false,
             interrupt,
         })
     }
@@ -390,6 +396,7 @@ impl Prepared {
                 self.disk_bytes,
             ),
             interrupt: &self.interrupt,
+            must_decide: self.must_decide,
             time: RunTime::after(&trials),
             trials,
             boots,
@@ -433,7 +440,7 @@ pub(in crate::cmd) fn same_device(a: &Path, b: &Path) -> bool {
 pub(super) fn warn_of_shared_device(store: &Path, work_dir: Option<&Path>) {
     let work = paths::work(work_dir).and_then(|place| place.make());
     if work.is_ok_and(|work| same_device(store, work.path())) {
-        output::note(
+        output::long_note(
             "note: the store lies on the file system under test; its commits are made between \
              trials. --store or --work-dir can separate them.",
         );

@@ -12,13 +12,15 @@ use std::process::ExitCode;
 use super::baseline::Against;
 use super::why::most_different;
 use super::{Failure, consent, failure, kernel, measuring_lock, output};
-use crate::claim::{blocks_needed, too_few_blocks};
+use crate::claim::model::Outcome;
+use crate::claim::{Run, blocks_needed, too_few_blocks};
 use crate::environment::work_trees::WorkTrees;
 use crate::plan::Plan;
+use crate::report::terminal::NotRun;
 use crate::report::words;
 use crate::spec::{Experiment, WorkloadKind};
 use crate::store::{RunStatus, Store, StoredRun};
-use crate::trial::{RunLock, missing_kernels};
+use crate::trial::{Forecast, RunLock, missing_kernels};
 use anyhow::bail;
 use conclude::{Conclusion, Ending};
 
@@ -47,7 +49,7 @@ pub(super) fn run_all(
     let all: Vec<&Experiment> = experiments.iter().collect();
     let against = against(arguments, store_path, &all)?;
     let seed = arguments.seed.map_or_else(random_seed, Ok)?;
-    if !arguments.quiet {
+    if !arguments.quiet && !arguments.must_decide(experiments.len()) {
         let all = experiments.iter();
         all.for_each(|experiment| warn_of_few_blocks(experiment, seed));
     }
@@ -103,6 +105,7 @@ fn measure(
                 directories: arguments.directories.clone(),
                 command_line: command_line(),
                 purpose: arguments.purpose(done + 1, count),
+                must_decide: arguments.must_decide(count),
             },
         );
         // What was measured before an error is shown all the same.
@@ -113,7 +116,10 @@ fn measure(
                     ending = explain(arguments, store, launched.run_id);
                 }
                 let run = output::load_run(store, &launched.run_id.to_string())?;
-                conclusion.add(run, &ending);
+                match no_time(&run).filter(|_| arguments.must_decide(count)) {
+                    Some(not_run) => conclusion.pass_over(not_run),
+                    None => conclusion.add(run, &ending),
+                }
             }
             Err(error) => {
                 ending = match failure::signal(&error) {
@@ -127,7 +133,11 @@ fn measure(
             && failure::is_of_one_experiment(why)
             && count > 1
         {
-            conclusion.pass_over(name, why);
+            conclusion.pass_over(NotRun {
+                experiment: name,
+                why: why.to_string(),
+                claims: 0,
+            });
             obstacles.push(std::mem::replace(&mut ending, Ending::Complete));
         }
         if !matches!(ending, Ending::Complete) {
@@ -135,6 +145,37 @@ fn measure(
         }
     }
     Ok(with_obstacles(ending, obstacles, count))
+}
+
+/// Why a run ended without a chance of a verdict, if it did, and the command that gives it
+/// one.
+fn no_time(run: &Run) -> Option<NotRun> {
+    let StoredRun {
+        run: record,
+        experiment,
+        treatments,
+        trials,
+        boots,
+        ..
+    } = &run.stored;
+    let forecast = Forecast::of(experiment, treatments, trials, boots)?;
+    let is_undecided = run.analysis.blocks < forecast.blocks as usize;
+    let verdicts = run.analysis.verdicts.iter();
+    let open = verdicts.filter(|one| one.outcome == Outcome::Inconclusive);
+    let is_one = is_undecided && record.status == RunStatus::Complete;
+    is_one.then(|| NotRun {
+        experiment: record.experiment.clone(),
+        why: format!(
+            "its {} s decide nothing, as the fewest blocks for a verdict ({}) take {} s: toll run \
+             --resume {} --time-budget {}min",
+            experiment.run.time_budget_s,
+            forecast.blocks,
+            forecast.time.as_secs(),
+            record.id,
+            forecast.budget_minutes()
+        ),
+        claims: open.count(),
+    })
 }
 
 /// Profiles the treatments of a run that differ most. The run is complete whatever

@@ -4,6 +4,7 @@ use super::plots::small;
 use crate::claim::Run;
 use text::{Paint, Text, paragraph};
 
+mod brief;
 mod calls;
 mod count;
 mod devices;
@@ -21,6 +22,7 @@ mod trace;
 pub(super) mod verdicts;
 mod why;
 
+pub use brief::{legend, of_run as brief};
 pub use calls::of_call as listed_call;
 pub use count::of_commands as counted;
 pub use devices::of_report as devices;
@@ -29,7 +31,7 @@ pub use fleet::of_report as fleet;
 pub use grade::of_report as grades;
 pub use guest::kernel_logs;
 pub use interfaces::of_report as interfaces;
-pub use overview::of_runs as overview;
+pub use overview::{NotRun, of_runs as overview};
 pub use prices::{compared as prices_compared, is_listed, of_run as prices};
 pub use selftest::of_report as selftest;
 pub(super) use summary::paint;
@@ -59,16 +61,8 @@ impl Style {
     }
 }
 
-/// The verdicts of a run, or the comparison of one that has no claims.
-pub fn answer(run: &Run, style: Style) -> Text {
-    match run.analysis.prices.is_empty() {
-        true => summary::answer(run, style),
-        false => prices(run, &is_listed, style),
-    }
-}
-
-/// What answers the question of a run: the same with advice and a plot. What
-/// always holds is left out if `is_quiet`.
+/// What answers the question of a run: the verdicts, or the comparison of one that has
+/// no claims, with advice and a plot. What always holds is left out if `is_quiet`.
 pub fn result(run: &Run, is_quiet: bool, style: Style) -> Text {
     match run.analysis.prices.is_empty() {
         true => summary::result(run, is_quiet, style),

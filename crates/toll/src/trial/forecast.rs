@@ -1,0 +1,182 @@
+//! Whether a run has the time for any verdict.
+
+use std::time::Duration;
+
+use crate::claim;
+use crate::plan::Treatment;
+use crate::spec::Experiment;
+use crate::store::{BootRecord, TrialRecord};
+
+/// For its first verdict a run may take so much more than its budget.
+const STRETCH: f64 = 1.25;
+
+/// What the first verdict of a run takes, from the blocks that it has. What its trials
+/// came to is not looked at, so it moves no verdict.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Forecast {
+    /// Blocks after which there can be a verdict.
+    pub blocks: u32,
+    /// Time that these take.
+    pub time: Duration,
+    /// Time that the run has.
+    budget: Duration,
+}
+
+impl Forecast {
+    /// `None` before the end of the first block, and where no claim can be tested or the
+    /// run may not have so many blocks.
+    pub fn of(
+        experiment: &Experiment,
+        treatments: &[Treatment],
+        trials: &[TrialRecord],
+        boots: &[BootRecord],
+    ) -> Option<Self> {
+        let last = trials.iter().map(|trial| trial.block).max()?;
+        let blocks = claim::fewest_blocks(experiment, treatments, trials, boots)?;
+        let blocks = u32::try_from(blocks).ok();
+        let blocks = blocks.filter(|blocks| *blocks <= experiment.run.max_blocks)?;
+        let first_s = end_s(trials, 0);
+        let later_s = match last {
+            // What is skipped from now on takes no time any more.
+            0 => first_s * share_left(treatments, trials),
+            more => (end_s(trials, more) - first_s) / f64::from(more),
+        };
+        let time_s = first_s + later_s * f64::from(blocks.saturating_sub(1));
+        Some(Self {
+            blocks,
+            time: Duration::from_secs_f64(time_s.max(0.0)),
+            budget: Duration::from_secs_f64(experiment.run.time_budget_s),
+        })
+    }
+
+    /// Minutes of a budget that is enough, with the same reserve.
+    pub fn budget_minutes(&self) -> u64 {
+        self.time.mul_f64(STRETCH).as_secs() / 60 + 1
+    }
+
+    /// Whether the run ends before there can be a verdict.
+    pub fn is_hopeless(&self) -> bool {
+        self.time > self.budget.mul_f64(STRETCH)
+    }
+}
+
+/// When a block's last trial ended, in seconds since the run began.
+fn end_s(trials: &[TrialRecord], block: u32) -> f64 {
+    let of_block = trials.iter().filter(|trial| trial.block == block);
+    let end_ns = of_block.map(|trial| trial.run_ns).max();
+    Duration::from_nanos(end_ns.unwrap_or_default()).as_secs_f64()
+}
+
+/// Share of the trials' time that is of treatments which still run.
+fn share_left(treatments: &[Treatment], trials: &[TrialRecord]) -> f64 {
+    let runs = |trial: &TrialRecord| treatments[trial.treatment].skipped.is_none();
+    let (mut all, mut left) = (0.0, 0.0);
+    for trial in trials {
+        all += trial.wall_ns as f64;
+        left += if runs(trial) {
+            trial.wall_ns as f64
+        } else {
+            0.0
+        };
+    }
+    match all {
+        0.0 => 1.0,
+        all => left / all,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use std::collections::BTreeMap;
+
+    /// Thirteen claims with one border each: 13·2⁻⁸ is over 0.05, 13·2⁻⁹ under it.
+    fn experiment(budget_s: u32) -> Experiment {
+        let claim = |number: u32| {
+            format!(
+                "[[claim]]\nid = 't.{number}'\ntext = 'x'\nof = {{ sink = 'pipe' }}\n\
+                 to = {{ sink = 'null' }}\ndirection = 'less'\n"
+            )
+        };
+        let toml = format!(
+            "format = 1\nname = 't'\ntitle = 't'\n[workload]\nkind = 'copy'\nsource = 'zero'\n\
+             buffer = '4KiB'\nmethod = 'page'\nsize = '1MiB'\n[[factor]]\nname = 'sink'\n\
+             levels = ['null', 'pipe']\n[run]\nmin_blocks = 10\nmax_blocks = 10\n\
+             time_budget = '{budget_s}s'\n{}",
+            (0..13).map(claim).collect::<String>()
+        );
+        crate::spec::parse(&toml, "t", "quick").unwrap()
+    }
+
+    /// Blocks whose last trials end at these seconds.
+    fn trials(ends_s: &[u64], plan: &Plan) -> Vec<TrialRecord> {
+        let blocks = (0_u32..).zip(ends_s);
+        let of_block = |(block, end_s): (u32, &u64)| {
+            let all = plan.treatments.iter();
+            let end_ns = end_s * 1_000_000_000;
+            all.map(move |treatment| TrialRecord {
+                block,
+                treatment: treatment.index,
+                run_ns: end_ns,
+                wall_ns: 1_000,
+                samples: BTreeMap::from([("duration_ns".into(), vec![100.0])]),
+                ..TrialRecord::default()
+            })
+            .collect::<Vec<_>>()
+        };
+        blocks.flat_map(of_block).collect()
+    }
+
+    fn forecast(budget_s: u32, ends_s: &[u64]) -> Forecast {
+        let experiment = experiment(budget_s);
+        let plan = Plan::new(&experiment, 1).unwrap();
+        let trials = trials(ends_s, &plan);
+        Forecast::of(&experiment, &plan.treatments, &trials, &[]).unwrap()
+    }
+
+    #[test]
+    fn a_run_that_cannot_decide_within_its_budget_is_hopeless_after_its_first_block() {
+        let after_one = forecast(150, &[18]);
+        assert_eq!((after_one.blocks, after_one.time.as_secs()), (9, 162));
+        assert!(
+            !after_one.is_hopeless(),
+            "a verdict is worth a quarter more"
+        );
+        assert!(forecast(120, &[18]).is_hopeless());
+    }
+
+    #[test]
+    fn later_blocks_tell_what_a_block_takes() {
+        // The first held what is left out from then on.
+        let after_three = forecast(150, &[60, 70, 80]);
+        assert_eq!(after_three.time.as_secs(), 140);
+        assert!(!after_three.is_hopeless());
+    }
+
+    #[test]
+    fn treatments_that_are_skipped_after_the_first_block_take_no_more_time() {
+        let experiment = experiment(100);
+        let mut plan = Plan::new(&experiment, 1).unwrap();
+        let trials = trials(&[30], &plan);
+        let of = |plan: &Plan| Forecast::of(&experiment, &plan.treatments, &trials, &[]).unwrap();
+        assert!(of(&plan).is_hopeless());
+        let twin = plan.treatments.iter_mut().find(|one| one.twin_of.is_some());
+        twin.unwrap().skipped = Some("not judged".into());
+        assert_eq!(of(&plan).time.as_secs(), 30 + 8 * 20);
+    }
+
+    #[test]
+    fn there_is_no_forecast_without_a_block() {
+        let mut experiment = experiment(100);
+        let plan = Plan::new(&experiment, 1).unwrap();
+        assert_eq!(Forecast::of(&experiment, &plan.treatments, &[], &[]), None);
+        // Time is not what lacks.
+        (experiment.run.min_blocks, experiment.run.max_blocks) = (8, 8);
+        let trials = trials(&[100], &plan);
+        assert_eq!(
+            Forecast::of(&experiment, &plan.treatments, &trials, &[]),
+            None
+        );
+    }
+}
