@@ -48,9 +48,10 @@ macro_rules! builtins {
 pub const KERNEL: Builtin = builtin!("kernel");
 
 builtins![
-    "prices", "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "transfer",
-    "userfs", // Those that need guests, which may first need a kernel.
-    "primes", "reclaim", "device",
+    // Prices, then those first that decide most a minute (bench/results/replay.md).
+    "prices", "transfer", "mem", "write", "crossing", "cat", "userfs", "sweep", "chase",
+    "pressure", // Those that need guests, which may first need a kernel.
+    "primes", "device", "reclaim",
 ];
 
 /// The built-in experiment of a name.
@@ -70,6 +71,17 @@ mod tests {
             assert_eq!(builtin.name, whole.name);
             assert_eq!(builtin.title(), Some(whole.title), "{}", builtin.name);
         }
+    }
+
+    #[test]
+    fn prices_come_first_and_what_needs_guests_last() {
+        assert_eq!(BUILTINS[0].name, "prices");
+        let boots = BUILTINS.iter().map(|builtin| {
+            let whole = crate::spec::parse(builtin.toml, builtin.name, "quick").unwrap();
+            let plan = crate::plan::Plan::new(&whole, 1).unwrap();
+            plan.treatments.iter().any(|one| one.boot().is_some())
+        });
+        assert!(boots.is_sorted());
     }
 
     #[test]
