@@ -14,8 +14,9 @@ use serde::Serialize;
 
 use super::{failure, kept_files};
 use crate::claim::Run;
+use crate::environment::bounded::{open_bounded, read_bounded};
 use crate::environment::guest::Stream;
-use crate::environment::{bounded::read_bounded, paths};
+use crate::environment::paths;
 use crate::report::sanitize::plain_json;
 use crate::report::terminal::Style;
 use crate::report::terminal::text::{Paint, Text, fold};
@@ -308,7 +309,7 @@ pub(super) fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> 
         return read.map_err(|error| cannot_read(path, &error));
     }
     kept_files::keep(path, "it is read");
-    let read = File::open(path).and_then(|file| read_bounded(file, bytes_max));
+    let read = open_bounded(path, bytes_max).and_then(|file| read_bounded(file, bytes_max));
     read.map_err(|error| cannot_read(path, &error))
 }
 

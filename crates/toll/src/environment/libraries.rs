@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::program_files::ProgramFiles;
+use super::program_files::{ProgramFiles, content_of};
 use crate::count::Linking;
 
 /// The dynamic linker's own list of libraries (ldconfig(8)).
@@ -21,6 +21,9 @@ const CACHE_BYTES_MAX: u64 = 64 << 20;
 
 /// Most libraries that a program may need.
 const LIBRARIES_MAX: usize = 4096;
+
+/// Most directories in which libraries are looked for, each counted as often as it is named.
+const DIRECTORIES_MAX: usize = 1 << 16;
 
 /// Where glibc looks last: Debian's directories, then those of others.
 const DIRECTORIES: [&str; 6] = [
@@ -102,7 +105,7 @@ impl Libraries {
         if !interpreter.is_file() {
             return Err(cannot("is missing; install it"));
         }
-        let content = fs::read(&interpreter).map_err(|error| cannot(&error.to_string()))?;
+        let content = content_of(&interpreter).map_err(|error| cannot(&error.to_string()))?;
         if Linking::read(&content).map(|found| found.kind) != Ok(linking.kind) {
             return Err(cannot("is not an ELF program of its kind"));
         }
@@ -126,6 +129,13 @@ impl Libraries {
             }
             if search.files.len() > LIBRARIES_MAX {
                 return Err(format!("it needs more than {LIBRARIES_MAX} libraries"));
+            }
+            // Each hands its directories on.
+            let inherited = search.left.iter().map(|one| one.inherited.len());
+            if inherited.sum::<usize>() > DIRECTORIES_MAX {
+                return Err(format!(
+                    "its libraries name more than {DIRECTORIES_MAX} directories"
+                ));
             }
         }
         Ok(search.files)
@@ -258,10 +268,7 @@ impl Libraries {
 
     /// What a file asks for, if it is a library of the program's kind.
     fn linking(&self, path: &Path) -> Option<Linking> {
-        if !path.is_file() {
-            return None;
-        }
-        let linking = Linking::read(&fs::read(path).ok()?).ok()?;
+        let linking = Linking::read(&content_of(path).ok()?).ok()?;
         (linking.kind == self.kind).then_some(linking)
     }
 }

@@ -3,16 +3,22 @@
 //! Files are read and never executed, since the program may be anybody's.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::bounded::{open_bounded, read_bounded};
 use super::libraries::Libraries;
 use super::process;
 use crate::count::{Linking, Programs};
 
 /// How deep the directories of a tree may lie in each other.
 const TREE_DEPTH_MAX: u32 = 64;
+
+/// Longest program or library.
+const PROGRAM_BYTES_MAX: u64 = 1 << 30;
+
+/// As much of another file is read: the first line of a script is no longer.
+const BEGIN_BYTES: u64 = 4096;
 
 /// Files to copy, by their paths in the guest.
 pub type ProgramFiles = BTreeMap<PathBuf, PathBuf>;
@@ -104,7 +110,7 @@ pub fn functions(
     init: &Path,
 ) -> Result<Programs, String> {
     let read = |path: &Path| {
-        let content = elf_content(path);
+        let content = content_of(path);
         content.map_err(|error| format!("cannot read {}: {error}", path.display()))
     };
     let mut programs = Programs::default();
@@ -119,15 +125,16 @@ pub fn functions(
     Ok(programs)
 }
 
-/// The content of an ELF file; of any other, which may be large, its begin.
-fn elf_content(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let mut content = Vec::new();
-    (&mut file).take(4).read_to_end(&mut content)?;
-    if content == b"\x7fELF" {
-        file.read_to_end(&mut content)?;
+/// The content of an ELF file; of any other, which may be large, its begin. Files of `/proc` and
+/// `/sys` that would be waited for have no content.
+pub(super) fn content_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    let file = open_bounded(path, u64::MAX)?;
+    file.take(BEGIN_BYTES).read_to_end(&mut begin)?;
+    match begin.starts_with(b"\x7fELF") {
+        true => read_bounded(open_bounded(path, PROGRAM_BYTES_MAX)?, PROGRAM_BYTES_MAX),
+        false => Ok(begin),
     }
-    Ok(content)
 }
 
 fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> {
@@ -135,11 +142,7 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
     if files.insert(path.to_owned(), path.to_owned()).is_some() {
         return Ok(());
     }
-    // A device or pipe may have no end.
-    if !path.is_file() {
-        return Err(cannot(&"it is not a regular file"));
-    }
-    let content = std::fs::read(path).map_err(|error| cannot(&error))?;
+    let content = content_of(path).map_err(|error| cannot(&error))?;
     if let Some(rest) = content.strip_prefix(b"#!") {
         let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);
@@ -169,4 +172,25 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
     let libraries = Libraries::of(path, linking).map_err(|why| cannot(&why))?;
     files.extend(libraries);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_an_end_is_refused_and_a_large_script_is_not() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("program");
+        let content = |begin: &[u8]| {
+            std::fs::write(&path, begin).unwrap();
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_len(PROGRAM_BYTES_MAX + 1).unwrap();
+            content_of(&path)
+        };
+        let error = content(b"\x7fELF").unwrap_err().to_string();
+        assert_eq!(error, "it is larger than 1024 MiB");
+        assert_eq!(content(b"#!/bin/sh").unwrap().len() as u64, BEGIN_BYTES);
+        assert!(content_of(Path::new("/dev/zero")).is_err());
+    }
 }

@@ -16,6 +16,7 @@ use toll_wire::guest::{
 };
 
 use super::spec::GuestSpec;
+use crate::environment::bounded::{open_bounded, read_bounded};
 use crate::environment::process;
 
 /// The program that is many programs.
@@ -148,15 +149,12 @@ impl Archive {
         if in_root == Path::new(TRAILER) || name.as_os_str().len() > NAME_BYTES_MAX {
             return Err(cannot(&"an archive has no place for its name; rename it"));
         }
-        let metadata = fs::metadata(host).map_err(|error| cannot(&error))?;
-        if !metadata.is_file() {
-            return Err(cannot(&"it is not a regular file; name files one by one"));
-        }
-        if metadata.len() > FILE_BYTES_MAX {
-            return Err(cannot(&"an archive holds files below 4 GiB"));
-        }
+        let file = open_bounded(host, FILE_BYTES_MAX);
+        let file =
+            file.map_err(|error| cannot(&format!("{error}; name smaller files one by one")))?;
+        let metadata = file.metadata().map_err(|error| cannot(&error))?;
         let mode = MODE_FILE | (metadata.permissions().mode() & 0o777);
-        let content = fs::read(host).map_err(|error| cannot(&error))?;
+        let content = read_bounded(file, FILE_BYTES_MAX).map_err(|error| cannot(&error))?;
         self.entry(name, mode, (0, 0), &content);
         Ok(())
     }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -15,11 +14,15 @@ use hmac_sha256::Hash;
 use super::definition::{Definition, lineage, patches_of};
 use super::layout::{self, Content};
 use super::{fragment, paths, sources};
+use crate::environment::bounded::{open_bounded, read_bounded};
 use crate::environment::paths::Cannot;
 use crate::environment::process::git;
 
 /// Longest patch or fragment of a configuration.
 const TEXT_BYTES_MAX: u64 = 256 << 20;
+
+/// Longest image, list of modules or source of a module.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// The directory of the inputs, as the Makefile names it.
 const DIRECTORY: &str = "$(INPUTS)";
@@ -216,18 +219,7 @@ pub(super) fn config_of(path: &Path) -> Result<Vec<u8>, String> {
 
 /// The content of a patch or fragment.
 fn text_of(path: &Path) -> Result<Vec<u8>, String> {
-    let cannot = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-    let mut content = Vec::new();
-    let anew = "define it anew with toll kernel add";
-    let file = std::fs::File::open(path).map_err(|error| cannot(&format!("{error}; {anew}")))?;
-    let read = file.take(TEXT_BYTES_MAX + 1).read_to_end(&mut content);
-    let length = read.map_err(|error| cannot(&error))?;
-    if length as u64 > TEXT_BYTES_MAX {
-        return Err(cannot(
-            &"it is larger than 256 MiB; name a patch or fragment",
-        ));
-    }
-    Ok(content)
+    read_at_most(path, TEXT_BYTES_MAX)
 }
 
 /// Sources of a module, whatever was built beside them left out.
@@ -260,10 +252,8 @@ pub(super) fn release_of(image: &Path) -> Result<String, String> {
             image.display()
         )
     };
-    let read = |offset: u64, bytes: &mut [u8]| {
-        let file = std::fs::File::open(image)?;
-        file.read_exact_at(bytes, offset)
-    };
+    let file = open_bounded(image, FILE_BYTES_MAX).map_err(|error| wrong(&error.to_string()))?;
+    let read = |offset: u64, bytes: &mut [u8]| file.read_exact_at(bytes, offset);
     let mut magic = [0; 4];
     read(0x202, &mut magic).map_err(|error| wrong(&error.to_string()))?;
     if &magic != b"HdrS" {
@@ -363,11 +353,15 @@ impl Settings {
 
 /// The hash of a file, or why there is none.
 pub(super) fn file_hash(path: &Path) -> Result<[u8; 32], String> {
-    let content = std::fs::read(path).map_err(|error| {
+    Ok(Hash::hash(&read_at_most(path, FILE_BYTES_MAX)?))
+}
+
+fn read_at_most(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    let read = open_bounded(path, bytes_max).and_then(|file| read_bounded(file, bytes_max));
+    read.map_err(|error| {
         format!(
             "{}: {error}; define it anew with toll kernel add",
             path.display()
         )
-    })?;
-    Ok(Hash::hash(&content))
+    })
 }
