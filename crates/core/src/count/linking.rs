@@ -7,8 +7,8 @@ use object::{Endianness, FileKind};
 /// Longest path or name that is read.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// Most libraries that one file may need.
-const NEEDED_MAX: usize = 1024;
+/// Most libraries, or directories, that one file may name.
+const NAMES_MAX: usize = 1024;
 
 /// The interpreter and libraries that an ELF file names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -88,9 +88,13 @@ impl Linking {
                 DT_RPATH => self.rpath.extend(directories()),
                 _ => self.runpath.extend(directories()),
             }
-        }
-        if self.needed.len() > NEEDED_MAX {
-            return Err(format!("it needs more than {NEEDED_MAX} libraries"));
+            // Names may overlap in the file, and take more memory than it has bytes.
+            let counts = [&self.needed, &self.rpath, &self.runpath].map(Vec::len);
+            if counts.iter().any(|count| *count > NAMES_MAX) {
+                return Err(format!(
+                    "it names more than {NAMES_MAX} libraries or directories"
+                ));
+            }
         }
         if !self.runpath.is_empty() {
             self.rpath.clear();
@@ -134,6 +138,44 @@ mod tests {
         let linking = Linking::read(&own).unwrap();
         assert!(linking.kind.0);
         assert_eq!(linking.interpreter.is_some(), !linking.needed.is_empty());
+    }
+
+    /// An ELF file whose dynamic section has one entry many times.
+    fn repeating(tag: i64, count: usize) -> Vec<u8> {
+        let text = [&[b'x'; 4000][..], b"\0"].concat();
+        let (text_at, dynamic_at) = (176_u64, 176 + text.len() as u64);
+        let mut dynamic = vec![(object::elf::DT_STRTAB, text_at)];
+        dynamic.push((object::elf::DT_STRSZ, text.len() as u64));
+        dynamic.extend(vec![(tag, 0); count]);
+        let words = |words: &[u64]| -> Vec<u8> {
+            words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        };
+        let dynamic: Vec<u8> = dynamic
+            .iter()
+            .flat_map(|(tag, value)| [tag.to_le_bytes(), value.to_le_bytes()].concat())
+            .collect();
+        let length = dynamic_at + dynamic.len() as u64;
+        let segment = |kind: u64, at: u64, length: u64| -> Vec<u8> {
+            words(&[kind | 4 << 32, at, at, at, length, length, 8])
+        };
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+        file.extend(words(&[3 | 62 << 16 | 1 << 32, 0, 64, 0]));
+        let sizes: [u16; 8] = [0, 0, 64, 56, 2, 64, 0, 0];
+        file.extend(sizes.iter().flat_map(|size| size.to_le_bytes()));
+        file.extend(segment(1, 0, length));
+        file.extend(segment(2, dynamic_at, dynamic.len() as u64));
+        file.extend(text);
+        file.extend(dynamic);
+        file
+    }
+
+    #[test]
+    fn names_that_overlap_are_refused_before_they_take_much_memory() {
+        for tag in [DT_NEEDED, DT_RPATH, DT_RUNPATH] {
+            assert!(Linking::read(&repeating(tag, NAMES_MAX)).is_ok());
+            let error = Linking::read(&repeating(tag, 100_000)).unwrap_err();
+            assert!(error.contains("it names more than"), "{error}");
+        }
     }
 
     #[test]

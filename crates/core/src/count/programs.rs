@@ -38,7 +38,7 @@ impl Programs {
     /// functions and changes nothing.
     pub fn add(&mut self, name: &str, content: &[u8]) {
         if let Ok(elf) = object::File::parse(content) {
-            self.add_pages(name, content, &elf, functions(&elf));
+            self.add_pages(name, content, &elf, functions(&elf, content.len()));
         }
     }
 
@@ -57,6 +57,8 @@ impl Programs {
         functions: Vec<Function>,
     ) {
         let number = self.files.len();
+        // Segments may overlap.
+        let mut is_added = vec![false; content.len().div_ceil(PAGE_BYTES)];
         for segment in elf.segments() {
             let is_executable = matches!(
                 segment.flags(),
@@ -66,15 +68,18 @@ impl Programs {
             let Some(end) = offset.checked_add(bytes).filter(|_| is_executable) else {
                 continue;
             };
-            let end = usize::try_from(end).unwrap_or(usize::MAX);
+            let [first, behind] = [offset / PAGE_BYTES as u64, end.div_ceil(PAGE_BYTES as u64)]
+                .map(|index| usize::try_from(index).unwrap_or(usize::MAX));
             let base = segment.address().wrapping_sub(offset);
-            for (index, page) in content.chunks(PAGE_BYTES).enumerate() {
-                let at = index * PAGE_BYTES;
-                let is_mapped = at < end && (at + PAGE_BYTES) as u64 > offset;
+            let pages = content.chunks(PAGE_BYTES).enumerate().take(behind);
+            for (index, page) in pages.skip(first) {
+                if std::mem::replace(&mut is_added[index], true) {
+                    continue;
+                }
                 let identity = identity(page);
                 // The plugin says 0 of what it cannot read, and of a page of zeros.
-                if is_mapped && identity != 0 {
-                    let address = base.wrapping_add(at as u64);
+                if identity != 0 {
+                    let address = base.wrapping_add((index * PAGE_BYTES) as u64);
                     self.pages.entry(identity).or_insert((number, address));
                 }
             }
@@ -111,16 +116,20 @@ impl Programs {
     }
 }
 
-/// The functions of a file, of stripped ones those that it exports.
-fn functions(elf: &object::File) -> Vec<Function> {
+/// The functions of a file, of stripped ones those that it exports. Their names together are at
+/// most `names_bytes_max` long: in the file they may overlap.
+fn functions(elf: &object::File, names_bytes_max: usize) -> Vec<Function> {
+    let mut left = names_bytes_max;
     let symbols = elf.symbols().chain(elf.dynamic_symbols());
     let defined = symbols.filter(|one| one.kind() == SymbolKind::Text && one.is_definition());
     let function = |symbol: object::Symbol| {
         let size = Some(symbol.size()).filter(|size| *size > 0);
+        let name = symbol.name().ok()?;
+        left = left.checked_sub(name.len())?;
         Some(Function {
             begin: symbol.address(),
             end: size.map(|size| symbol.address().saturating_add(size)),
-            name: symbol.name().ok()?.to_owned(),
+            name: name.to_owned(),
         })
     };
     let mut all: Vec<Function> = defined.filter_map(function).collect();
@@ -159,8 +168,10 @@ mod tests {
         programs.add("notes", b"not a program");
         programs.add("program", &content);
         let elf = object::File::parse(&*content).unwrap();
-        let known = functions(&elf);
+        let known = functions(&elf, content.len());
         let main = known.iter().find(|one| one.name == "main").unwrap();
+        let few = functions(&elf, 1000);
+        assert!(few.iter().map(|one| one.name.len()).sum::<usize>() <= 1000);
         let segments: Vec<_> = elf.segments().collect();
         let holds_it = |one: &&object::Segment| {
             (one.address()..one.address() + one.size()).contains(&main.begin)
