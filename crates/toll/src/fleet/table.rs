@@ -117,13 +117,14 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
         return Err(ParquetError::General(told));
     }
     check_sizes(file.metadata())?;
-    let mut text_bytes = 0;
+    let mut bytes = 0;
     let mut rows = Vec::new();
     for row in file.get_row_iter(None)? {
         let row: Row = row?.into_columns().into_iter().collect();
-        // A dictionary holds a text once, however many rows have it.
-        text_bytes += row.values().map(text_bytes_of).sum::<u64>();
-        if text_bytes > BYTES_MAX || rows.len() as i64 >= ROWS_MAX {
+        // A dictionary holds a text once, however many rows have it, and a run of one value or
+        // of none takes some bytes.
+        bytes += row.iter().map(cell_bytes).sum::<u64>();
+        if bytes > BYTES_MAX || rows.len() as i64 >= ROWS_MAX {
             return Err(too_large());
         }
         rows.push(row);
@@ -134,6 +135,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
 /// Refuses by its metadata what would take much memory.
 fn check_sizes(metadata: &ParquetMetaData) -> Result<()> {
     let file = metadata.file_metadata();
+    check_schema(file.schema())?;
     let groups = metadata.row_groups();
     let rows = groups.iter().map(RowGroupMetaData::num_rows);
     let bytes = groups.iter().map(RowGroupMetaData::total_byte_size);
@@ -146,6 +148,18 @@ fn check_sizes(metadata: &ParquetMetaData) -> Result<()> {
     }
 }
 
+/// Refuses rows of lists, which may have any number of values.
+fn check_schema(schema: &Type) -> Result<()> {
+    let mut fields = schema.get_fields().iter();
+    let is_one = |field: &TypePtr| {
+        field.is_primitive() && field.get_basic_info().repetition() != Repetition::REPEATED
+    };
+    match fields.all(is_one) {
+        true => Ok(()),
+        false => Err(ParquetError::General("it has lists in its rows".into())),
+    }
+}
+
 /// Whether the sum of some counts is at most a limit, and none is below 0.
 fn is_within(mut counts: impl Iterator<Item = i64>, max: i64) -> bool {
     let sum = counts.try_fold(0_i64, |sum, one| match one {
@@ -155,12 +169,14 @@ fn is_within(mut counts: impl Iterator<Item = i64>, max: i64) -> bool {
     sum.is_some_and(|sum| sum <= max)
 }
 
-fn text_bytes_of(field: &Field) -> u64 {
-    match field {
-        Field::Str(text) => text.len() as u64,
-        Field::Bytes(bytes) => bytes.len() as u64,
+/// Memory that a cell takes in a [`Row`].
+fn cell_bytes((name, field): (&String, &Field)) -> u64 {
+    let text_bytes = match field {
+        Field::Str(text) => text.len(),
+        Field::Bytes(bytes) => bytes.len(),
         _ => 0,
-    }
+    };
+    (size_of::<(String, Field)>() + name.len() + text_bytes) as u64
 }
 
 fn too_large() -> ParquetError {
@@ -235,6 +251,29 @@ mod tests {
         let bytes = encode(&[column]).unwrap();
         assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
         assert!(decode(bytes).is_err());
+    }
+
+    #[test]
+    fn lists_names_and_cells_that_take_much_memory_are_refused() {
+        let none = || Values::Integer(vec![None; 1 << 15]);
+        let column = |name| Column {
+            name,
+            values: none(),
+        };
+        let long: &'static str = "n".repeat(8 << 10).leak();
+        let many = (0..200).map(|number| column(format!("n{number}").leak()));
+        for columns in [vec![column(long)], many.collect()] {
+            let bytes = encode(&columns).unwrap();
+            assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
+            let error = decode(bytes).unwrap_err().to_string();
+            assert!(error.contains("it has more than"), "{error}");
+        }
+        let list = Type::primitive_type_builder("list", Physical::INT64)
+            .with_repetition(Repetition::REPEATED);
+        let fields = vec![Arc::new(list.build().unwrap())];
+        let schema = Type::group_type_builder("toll").with_fields(fields);
+        let error = check_schema(&schema.build().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("it has lists"), "{error}");
     }
 
     #[test]
