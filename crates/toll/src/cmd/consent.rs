@@ -33,7 +33,7 @@ pub(in crate::cmd) fn of_run(
 ) -> anyhow::Result<()> {
     let id = stored.run.id;
     sign_by_own_key(store)?;
-    if store.is_signed(id)? {
+    if store.is_signed(stored)? {
         return Ok(());
     }
     ask(
@@ -47,7 +47,7 @@ pub(in crate::cmd) fn of_run(
             "cannot go on with run {id}: this user's toll did not begin it on this machine, and {why}"
         ))
     })?;
-    Ok(store.sign(id)?)
+    Ok(store.sign(stored)?)
 }
 
 /// Has a store sign what this program writes into it.

@@ -6,7 +6,8 @@
 use hmac_sha256::HMAC;
 use rusqlite::{Connection, params};
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, StoredRun};
+use crate::spec::Experiment;
 
 /// Begins what is signed, so that no other use of the key is taken for it.
 const PURPOSE: &[u8] = b"toll experiment of a run\0";
@@ -43,24 +44,50 @@ impl Store {
         self.key = Some(key);
     }
 
-    /// Whether the experiment of a run was signed by the key, as it is now.
-    pub fn is_signed(&self, run_id: i64) -> Result<bool, StoreError> {
+    /// Whether the experiment of a run, as it was read, was signed by the key.
+    ///
+    /// # Errors
+    /// If the store has another experiment by now.
+    pub fn is_signed(&self, stored: &StoredRun) -> Result<bool, StoreError> {
         let Some(key) = &self.key else {
             // What is kept in memory was made by this process.
             return Ok(self.path.is_none());
         };
         self.read_with(|connection| {
-            let (uid, experiment) = signed_texts(connection, run_id)?;
-            let sql = "SELECT signature FROM runs WHERE id = ?1";
-            let kept: Option<Vec<u8>> = connection.query_row(sql, [run_id], |row| row.get(0))?;
+            let sql = "SELECT uid, experiment, signature FROM runs WHERE id = ?1";
+            let (uid, experiment, kept): (String, String, Option<Vec<u8>>) =
+                connection.query_row(sql, [stored.run.id], |row| {
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                })?;
+            check_unchanged(stored, &experiment)?;
             Ok(kept.is_some_and(|kept| kept == key.signature(&uid, &experiment)))
         })
     }
 
-    /// Signs the experiment of a run that is there already.
-    pub fn sign(&mut self, run_id: i64) -> Result<(), StoreError> {
-        let key = self.key.clone();
-        self.change(|connection| sign(connection, key.as_ref(), run_id))
+    /// Signs the experiment of a run that is there already, as it was read.
+    ///
+    /// # Errors
+    /// If the store has another experiment by now.
+    pub fn sign(&mut self, stored: &StoredRun) -> Result<(), StoreError> {
+        let (key, run_id) = (self.key.clone(), stored.run.id);
+        self.change(|connection| {
+            check_unchanged(stored, &signed_texts(connection, run_id)?.1)?;
+            sign(connection, key.as_ref(), run_id)
+        })
+    }
+}
+
+/// Refuses a run whose experiment somebody else has changed since it was read.
+fn check_unchanged(stored: &StoredRun, experiment: &str) -> Result<(), StoreError> {
+    // A number may be read as its neighbour of what was written.
+    let is_same = serde_json::to_string(&stored.experiment)? == experiment
+        || serde_json::from_str::<Experiment>(experiment)? == stored.experiment;
+    match is_same {
+        true => Ok(()),
+        false => Err(StoreError::damaged(format!(
+            "another program changed run {} meanwhile",
+            stored.run.id
+        ))),
     }
 }
 

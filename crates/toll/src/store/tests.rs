@@ -318,3 +318,18 @@ fn of_a_damaged_store_the_other_runs_are_named() {
     assert!(error.contains("runs 1-2, 4 can still be read"), "{error}");
     store.load(first).unwrap();
 }
+
+#[test]
+fn an_experiment_that_changed_after_it_was_read_is_neither_obeyed_nor_signed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, id) = filled(&directory);
+    store.sign_by(RunKey::new([1; 32]));
+    let own = store.load(id).unwrap();
+    assert!(!store.is_signed(&own).unwrap());
+    store.sign(&own).unwrap();
+    assert!(store.is_signed(&own).unwrap());
+    let mut theirs = own.clone();
+    theirs.experiment.title = "another".into();
+    assert!(store.is_signed(&theirs).is_err());
+    assert!(store.sign(&theirs).is_err());
+}
