@@ -62,11 +62,14 @@ fn read(path: &Path) -> io::Result<Key> {
 
 /// Makes a key under a name of its own first, so that no other toll reads half of one.
 fn make(path: &Path) -> io::Result<()> {
-    let mut bytes = [0; BYTES];
-    if getrandom(&mut bytes, GetRandomFlags::empty())? != BYTES {
-        return Err(io::Error::other("there are too few random bytes"));
+    let (mut bytes, mut name) = ([0; BYTES], [0; 8]);
+    for part in [&mut bytes[..], &mut name[..]] {
+        if getrandom(&mut *part, GetRandomFlags::empty())? != part.len() {
+            return Err(io::Error::other("there are too few random bytes"));
+        }
     }
-    let new = path.with_extension(std::process::id().to_string());
+    // The number of a process would name what one that was killed has left.
+    let new = path.with_extension(format!("{:016x}", u64::from_le_bytes(name)));
     let made = File::options()
         .write(true)
         .create_new(true)
@@ -98,6 +101,14 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         let other = read_or_make(&scratch.path().join("other.key")).unwrap();
         assert_ne!(made, other);
+    }
+
+    #[test]
+    fn what_a_killed_process_of_the_same_number_left_keeps_no_key_from_being_made() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("run.key");
+        fs::write(path.with_extension(std::process::id().to_string()), "").unwrap();
+        read_or_make(&path).unwrap();
     }
 
     #[test]
