@@ -203,22 +203,36 @@ fn list_nodes(arguments: &[&str]) -> Result<Vec<(Node, String)>, String> {
     let mut all = vec!["--noheader", "--Node", "--format=%N|%T|%P|%E"];
     all.extend(arguments);
     let listed = run("sinfo", &all)?;
-    let nodes = listed.lines().filter_map(|line| {
-        let [name, state, partition, reason] = fields(line)?;
+    let lines = listed.lines().filter_map(fields);
+    let nodes = lines.map(|[name, state, partition, reason]| {
+        check_node(name)?;
         let node = Node {
             name: name.to_owned(),
             state: state.to_owned(),
             reason: told(reason),
         };
-        Some((node, partition.to_owned()))
+        Ok((node, partition.to_owned()))
     });
-    Ok(nodes.collect())
+    nodes.collect()
+}
+
+/// Refuses a name that scontrol would take for more than one word, or for several nodes.
+fn check_node(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    match name.chars().all(is_plain) && !name.is_empty() && !name.starts_with(['-', '.']) {
+        true => Ok(()),
+        false => Err(format!(
+            "{name:?} is not the name of a node: it has other characters than letters, digits and \
+             any of ._-"
+        )),
+    }
 }
 
 /// Gives each task of a held array its node.
 fn pin(job: u64, nodes: &[String]) -> Result<(), String> {
     let mut requests = String::new();
     for (index, node) in nodes.iter().enumerate() {
+        check_node(node)?;
         let _ = writeln!(requests, "update JobId={job}_{index} ReqNodeList={node}");
     }
     let cannot = |error: io::Error| format!("cannot ask scontrol for nodes: {error}");
@@ -281,6 +295,15 @@ mod tests {
                 reason: reason.map(str::to_owned),
             };
             assert_eq!(node.obstacle().as_deref(), obstacle, "{state}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_a_node_is_one_word_in_a_request() {
+        assert!(check_node("node-1.rack_2").is_ok());
+        for name in ["", "a b", "a\tExcNodeList=b", "a,b", "n[1-9]", "-a", "../a"] {
+            assert!(check_node(name).is_err(), "{name:?}");
+            assert!(pin(7, &[name.to_owned()]).is_err(), "{name:?}");
         }
     }
 
