@@ -25,6 +25,9 @@ pub fn tables(run: &Run) -> [Table; 5] {
     ]
 }
 
+/// Longest name of a host (gethostname(2)).
+const HOST_BYTES_MAX: usize = 64;
+
 /// A host with its hardware, kernel and file system: the host's name, and eight digits
 /// of the rest.
 pub fn machine_id(machine: &Machine) -> String {
@@ -39,7 +42,9 @@ pub fn machine_id(machine: &Machine) -> String {
     );
     let facts = serde_json::to_vec(&facts).expect("it is plain data");
     let digits = xxh3_64(&facts) >> 32;
-    format!("{}-{digits:08x}", machine.hostname)
+    // It names directories, of up to 255 bytes, in which most characters take three for each.
+    let host = &machine.hostname[..machine.hostname.floor_char_boundary(HOST_BYTES_MAX)];
+    format!("{host}-{digits:08x}")
 }
 
 fn runs(run: &Run) -> Vec<Column> {
