@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::ci::{GIT, ci, nothing_is_left, repository, shell, sized, takes};
-use crate::common::{Bench, Running, all_are, has, is_root, list, skip, wait_until};
+use crate::common::{Bench, Running, all_are, has, list, wait_until};
+use crate::namespaces::isolated;
 
 /// Starts `toll ci`, with its messages in a file.
 fn start(bench: &Bench, told: &str, words: &[&str], lock: &str) -> Running {
@@ -124,57 +125,55 @@ fn an_interrupted_comparison_without_kept_trees_is_not_gone_on_with() {
 
 #[test]
 fn kept_trees_of_another_user_are_refused() {
-    if !is_root() {
-        return skip("files of another user need root");
-    }
-    for planted in ["mkdir -p trees/0", "mkdir trees && touch trees/0.lock"] {
-        let Some(bench) = repository(&sized(20_000), &sized(20_000)) else {
-            return;
-        };
-        shell(&bench, &format!("{planted} && chown -R 65534 trees/*"));
-        let told = bench.fails(
-            1,
-            ci(&bench, &["--keep-trees", "trees", &takes("a")]).as_slice(),
-        );
-        has(&told, &["trees/0", "it belongs to "]);
-    }
+    isolated(|| {
+        for planted in ["mkdir -p trees/0", "mkdir trees && touch trees/0.lock"] {
+            let Some(bench) = repository(&sized(20_000), &sized(20_000)) else {
+                return;
+            };
+            shell(&bench, &format!("{planted} && chown -R 65534 trees/*"));
+            let told = bench.fails(
+                1,
+                ci(&bench, &["--keep-trees", "trees", &takes("a")]).as_slice(),
+            );
+            has(&told, &["trees/0", "it belongs to "]);
+        }
+    });
 }
 
 #[test]
 fn a_repository_of_another_user_is_compared_where_git_accepts_it() {
-    if !is_root() {
-        return skip("files of another user need root");
-    }
-    let part = format!(
-        "{GIT} init -q -b main ../part && echo 20000 >../part/c && {GIT} -C ../part add . \
+    isolated(|| {
+        let part = format!(
+            "{GIT} init -q -b main ../part && echo 20000 >../part/c && {GIT} -C ../part add . \
          && {GIT} -C ../part commit -q -m Part && {GIT} submodule --quiet add ../part part && {}",
-        sized(20_000)
-    );
-    let Some(bench) = repository(&part, &sized(20_000)) else {
-        return;
-    };
-    shell(
-        &bench,
-        "cd tree && git tag first main && chown -R 65534:65534 .",
-    );
-    let words = [
-        "--submodules",
-        "--build",
-        "git describe --tags --always && sh make.sh",
-    ];
-    let words = [&words[..], &["-r", "2", "cat {tree}/built {tree}/part/c"]].concat();
-    let told = bench.fails(5, ci(&bench, &words).as_slice());
-    has(&told, &["as a git repository", "safe.directory"]);
-    shell(
-        &bench,
-        "mkdir home && for one in tree tree/part; do \
+            sized(20_000)
+        );
+        let Some(bench) = repository(&part, &sized(20_000)) else {
+            return;
+        };
+        shell(
+            &bench,
+            "cd tree && git tag first main && chown -R 65534:65534 .",
+        );
+        let words = [
+            "--submodules",
+            "--build",
+            "git describe --tags --always && sh make.sh",
+        ];
+        let words = [&words[..], &["-r", "2", "cat {tree}/built {tree}/part/c"]].concat();
+        let told = bench.fails(5, ci(&bench, &words).as_slice());
+        has(&told, &["as a git repository", "safe.directory"]);
+        shell(
+            &bench,
+            "mkdir home && for one in tree tree/part; do \
          git config --file home/.gitconfig --add safe.directory $PWD/$one; done",
-    );
-    bench.ok(ci(&bench, &words).as_slice());
-    nothing_is_left_but_the_tag(&bench);
-    let mut search = ["bisect", "--tree", "tree", "--build", "git describe --tags"].to_vec();
-    search.extend(["main..change", "cat {tree}/a"]);
-    bench.ok(search.as_slice());
+        );
+        bench.ok(ci(&bench, &words).as_slice());
+        nothing_is_left_but_the_tag(&bench);
+        let mut search = ["bisect", "--tree", "tree", "--build", "git describe --tags"].to_vec();
+        search.extend(["main..change", "cat {tree}/a"]);
+        bench.ok(search.as_slice());
+    });
 }
 
 fn nothing_is_left_but_the_tag(bench: &Bench) {

@@ -41,6 +41,7 @@ mod measuring_lock;
 mod messages;
 mod mount;
 mod mount_by_users;
+mod namespaces;
 mod observe_devices;
 mod observe_dhcp;
 mod observe_interface;

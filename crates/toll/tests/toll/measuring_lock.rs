@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::common::{Bench, Running, has, has_program, is_root, skip, wait_until};
+use crate::common::{Bench, Running, has, has_program, skip, wait_until};
+use crate::namespaces::isolated;
 
 /// In a time namespace of its own, which is what a machine has one of: a run of one
 /// user, and the output of others that start meanwhile.
@@ -22,48 +23,48 @@ echo another machine; unshare --time $run 2>&1 && echo done
 
 #[test]
 fn the_lock_is_one_for_all_homes_and_containers_of_a_machine_and_for_no_other_machine() {
-    if !is_root() || !has_program("unshare") {
-        return skip("a time namespace needs root and unshare(1)");
-    }
-    let bench = Bench::new();
-    if bench.shell("unshare --time true").code != Some(0) {
-        return skip("this kernel has no time namespaces");
-    }
-    bench.write("runs", RUNS);
-    let ran = bench.shell("unshare --time bash -e runs");
-    let parts: Vec<&str> = ["another home\n", "container\n", "another machine\n"]
-        .iter()
-        .fold(vec![ran.stdout.as_str()], |mut parts, mark| {
-            let last = parts.pop().unwrap();
-            let split = last.split_once(mark);
-            let (before, after) = split.unwrap_or_else(|| panic!("{mark}: {ran:#?}"));
-            parts.extend([before, after]);
-            parts
-        });
-    let number = parts[0].trim().strip_prefix("number ").unwrap();
-    has(
-        parts[1],
-        &[
-            &format!("process {number} (toll run -q --no-html -r 999 sleep 0.05) of user root"),
-            "running since",
-            "--wait",
-            "status 1",
-        ],
-    );
-    has(
-        parts[2],
-        &["a process that cannot be seen here", "status 1"],
-    );
-    assert!(parts[3].ends_with("done\n"), "{ran:#?}");
+    isolated(|| {
+        let bench = Bench::new();
+        if bench.shell("unshare --time true").code != Some(0) {
+            return skip("this kernel has no time namespaces");
+        }
+        bench.write("runs", RUNS);
+        let ran = bench.shell("unshare --time bash -e runs");
+        let parts: Vec<&str> = ["another home\n", "container\n", "another machine\n"]
+            .iter()
+            .fold(vec![ran.stdout.as_str()], |mut parts, mark| {
+                let last = parts.pop().unwrap();
+                let split = last.split_once(mark);
+                let (before, after) = split.unwrap_or_else(|| panic!("{mark}: {ran:#?}"));
+                parts.extend([before, after]);
+                parts
+            });
+        let number = parts[0].trim().strip_prefix("number ").unwrap();
+        has(
+            parts[1],
+            &[
+                &format!("process {number} (toll run -q --no-html -r 999 sleep 0.05) of user root"),
+                "running since",
+                "--wait",
+                "status 1",
+            ],
+        );
+        has(
+            parts[2],
+            &["a process that cannot be seen here", "status 1"],
+        );
+        assert!(parts[3].ends_with("done\n"), "{ran:#?}");
+    });
 }
 
 #[test]
 fn a_run_of_another_user_is_named() {
-    if !is_root() || !has_program("setpriv") || !has_program("unshare") {
-        return skip("becoming another user needs root, setpriv(1) and unshare(1)");
-    }
-    let bench = Bench::new();
-    let script = "
+    isolated(|| {
+        if !has_program("setpriv") {
+            return skip("becoming another user needs setpriv(1)");
+        }
+        let bench = Bench::new();
+        let script = "
 unset TOLL_RUN_LOCK TOLL_PROBE
 mkdir -m 1777 theirs; cp $(command -v toll) $(command -v toll-probe) theirs
 export XDG_STATE_HOME=$PWD/theirs/s XDG_CACHE_HOME=$PWD/theirs/c XDG_DATA_HOME=$PWD/theirs/d
@@ -73,14 +74,15 @@ trap 'kill -KILL $one' EXIT
 until ./toll list --json | grep -q 'unfinished'; do sleep 0.05; kill -0 $one; done
 XDG_STATE_HOME=$PWD/../state XDG_CACHE_HOME=$PWD/../cache toll run -q --no-html -r 1 true
 ";
-    bench.write("script", script);
-    let reaches = bench.shell("chmod 755 .; setpriv --reuid=65534 --clear-groups ls .");
-    if reaches.code != Some(0) || bench.shell("unshare --time true").code != Some(0) {
-        return skip("another user must not look into the build directory");
-    }
-    let ran = bench.shell("unshare --time bash -e script");
-    assert_eq!(ran.code, Some(1), "{ran:#?}");
-    has(&ran.stderr, &["of user nobody", "is measuring"]);
+        bench.write("script", script);
+        let reaches = bench.shell("chmod 755 .; setpriv --reuid=65534 --clear-groups ls .");
+        if reaches.code != Some(0) || bench.shell("unshare --time true").code != Some(0) {
+            return skip("another user must not look into the build directory");
+        }
+        let ran = bench.shell("unshare --time bash -e script");
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        has(&ran.stderr, &["of user nobody", "is measuring"]);
+    });
 }
 
 #[test]

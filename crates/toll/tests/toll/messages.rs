@@ -2,6 +2,7 @@
 //! closed; and that nothing but the message comes of it.
 
 use crate::common::{Bench, has, in_a_namespace, is_root, lacks, skip};
+use crate::namespaces::isolated;
 
 /// A line each: the exit status, what is given to `toll`, and words of the message.
 const TABLE: &str = r#"
@@ -343,13 +344,10 @@ fn an_experiment_that_loses_all_file_systems_leaves_the_others_to_run() {
 
 #[test]
 fn what_a_user_may_not_read_or_write_is_told_before_a_run() {
-    if !is_root() {
-        skip("becoming another user needs root");
-        return;
-    }
-    let bench = Bench::new();
-    let ran = bench.shell(
-        "set -e; place=$(mktemp -d /tmp/toll-XXXXXX); trap 'rm -rf $place' EXIT
+    isolated(|| {
+        let bench = Bench::new();
+        let ran = bench.shell(
+            "set -e; place=$(mktemp -d /tmp/toll-XXXXXX); trap 'rm -rf $place' EXIT
          cp $(command -v toll) $TOLL_PROBE $place; cd $place; mkdir locked; echo x >locked.toml
          chmod 700 locked; chmod 600 locked.toml; chown 65534 .
          as() { setpriv --reuid=65534 --regid=65534 --clear-groups env -u TOLL_PROBE HOME=$place \
@@ -358,20 +356,21 @@ fn what_a_user_may_not_read_or_write_is_told_before_a_run() {
                   ./toll \"$@\" 2>&1 >/dev/null || echo \"status $?\"; }
          as run locked.toml; as run --html locked/x -r 2 true; as run --work-dir locked -r 2 true
          as list --store locked/x; as run -q --no-html -r 2 true",
-    );
-    let ran_words: Vec<&str> = ran.stdout.lines().collect();
-    let expected = [
-        "locked.toml: Permission denied",
-        "status 2",
-        "locked/x: Permission denied",
-        "status 1",
-        "choose another place with --work-dir",
-        "status 5",
-        "cannot use the store",
-        "status 1",
-    ];
-    assert_eq!(ran_words.len(), expected.len(), "{ran:#?}");
-    for (line, words) in ran_words.iter().zip(expected) {
-        assert!(line.contains(words), "{words}: {ran:#?}");
-    }
+        );
+        let ran_words: Vec<&str> = ran.stdout.lines().collect();
+        let expected = [
+            "locked.toml: Permission denied",
+            "status 2",
+            "locked/x: Permission denied",
+            "status 1",
+            "choose another place with --work-dir",
+            "status 5",
+            "cannot use the store",
+            "status 1",
+        ];
+        assert_eq!(ran_words.len(), expected.len(), "{ran:#?}");
+        for (line, words) in ran_words.iter().zip(expected) {
+            assert!(line.contains(words), "{words}: {ran:#?}");
+        }
+    });
 }

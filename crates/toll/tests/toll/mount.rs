@@ -9,6 +9,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{TOLL, has, is_root, skip, wait_until};
+use crate::namespaces::isolated;
 
 /// A source, a mountpoint, and directories of the test's own.
 struct Place {
@@ -155,39 +156,41 @@ fn what_is_wrong_is_told_before_anything_is_mounted() {
 
 #[test]
 fn copies_lie_in_a_private_directory_or_the_mount_is_refused() {
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
-    let Some(place) = Place::new() else { return };
-    let make = |name: &str, mode: u32| {
-        fs::create_dir(place.path(name)).unwrap();
-        fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).unwrap();
-    };
-    make("open", 0o755);
-    make("own", 0o700);
-    make("theirs", 0o700);
-    chown(place.path("theirs"), Some(12_345), None).unwrap();
-    symlink("own", place.path("link")).unwrap();
-    for (copies, why) in [
-        (
-            "open",
-            "others can enter it (mode 755); make it private with `chmod 700`",
-        ),
-        ("theirs", "it belongs to user 12345, not to 0"),
-        ("link", "it is a link or not a directory"),
-    ] {
-        let output = place.mount(&["--copies", copies]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        has(&said, &[why, "or name another directory with --copies"]);
+    isolated(|| {
+        use std::os::unix::fs::{PermissionsExt, chown, symlink};
+        let Some(place) = Place::new() else { return };
+        let make = |name: &str, mode: u32| {
+            fs::create_dir(place.path(name)).unwrap();
+            fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        make("open", 0o755);
+        make("own", 0o700);
+        make("theirs", 0o700);
+        chown(place.path("theirs"), Some(12_345), None).unwrap();
+        symlink("own", place.path("link")).unwrap();
+        for (copies, why) in [
+            (
+                "open",
+                "others can enter it (mode 755); make it private with `chmod 700`",
+            ),
+            ("theirs", "it belongs to user 12345, not to 0"),
+            ("link", "it is a link or not a directory"),
+        ] {
+            let output = place.mount(&["--copies", copies]);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            has(&said, &[why, "or name another directory with --copies"]);
+            assert!(!place.is_mounted());
+        }
+        // Nor what is put in the place of something in it.
+        symlink(place.path("open/elsewhere"), place.path("own/messages")).unwrap();
+        assert!(!place.mount(&["--copies", "own"]).status.success());
         assert!(!place.is_mounted());
-    }
-    // Nor what is put in the place of something in it.
-    symlink(place.path("open/elsewhere"), place.path("own/messages")).unwrap();
-    assert!(!place.mount(&["--copies", "own"]).status.success());
-    assert!(!place.is_mounted());
-    assert!(!place.path("open/elsewhere").exists());
-    fs::remove_file(place.path("own/messages")).unwrap();
-    assert!(place.mount(&["--copies", "own"]).status.success());
-    place.unmount();
+        assert!(!place.path("open/elsewhere").exists());
+        fs::remove_file(place.path("own/messages")).unwrap();
+        assert!(place.mount(&["--copies", "own"]).status.success());
+        place.unmount();
+    });
 }
 
 #[test]

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use toll_sshd::{Settings, Sshd};
 
 use crate::common::{TOLL, copy_program, has_program, is_root, skip, wait_until};
+use crate::namespaces::isolated;
 
 /// Debian's `nobody`, who needs no entry among the users for this.
 const USER: u32 = 65534;
@@ -156,161 +157,173 @@ fn owner(path: &Path) -> u32 {
 
 #[test]
 fn somebody_who_is_not_root_mounts_a_directory_of_their_own_for_themselves() {
-    let Some(place) = Place::new("666") else {
-        return;
-    };
-    for options in [
-        &["--cache", "whole"][..],
-        &["--cache", "blocks"],
-        &["--cache", "none"],
-        &["--cache", "none", "--kernel-cache", "writeback"],
-    ] {
-        let mounted = place.mount(&[options, &["source", "at"]].concat());
-        assert!(mounted.status.success(), "{options:?}: {mounted:?}");
-        assert!(place.is_mounted());
-        let said = place.shell(
-            "cd at; echo one >f; echo two >>f; mkdir d; mv f d/g; cat d/g; chmod 600 d/g; \
+    isolated(|| {
+        let Some(place) = Place::new("666") else {
+            return;
+        };
+        for options in [
+            &["--cache", "whole"][..],
+            &["--cache", "blocks"],
+            &["--cache", "none"],
+            &["--cache", "none", "--kernel-cache", "writeback"],
+        ] {
+            let mounted = place.mount(&[options, &["source", "at"]].concat());
+            assert!(mounted.status.success(), "{options:?}: {mounted:?}");
+            assert!(place.is_mounted());
+            let said = place.shell(
+                "cd at; echo one >f; echo two >>f; mkdir d; mv f d/g; cat d/g; chmod 600 d/g; \
              ln -s g d/s; cat d/s; truncate -s 4 d/g",
-        );
-        assert_eq!(said, "one\ntwo\none\ntwo\n", "{options:?}");
-        let there = place.path("source/d/g");
-        assert_eq!(owner(&there), USER);
-        assert_eq!(fs::read(&there).unwrap(), b"one\n", "{options:?}");
-        assert_eq!(fs::metadata(&there).unwrap().mode() & 0o777, 0o600);
-        let at = place.path("at").display().to_string();
-        let by_root = place.by_root("ls", &[&at]).output().unwrap();
-        assert!(!by_root.status.success(), "{by_root:?}");
-        place.shell("rm -r at/d");
-        place.unmount();
-    }
+            );
+            assert_eq!(said, "one\ntwo\none\ntwo\n", "{options:?}");
+            let there = place.path("source/d/g");
+            assert_eq!(owner(&there), USER);
+            assert_eq!(fs::read(&there).unwrap(), b"one\n", "{options:?}");
+            assert_eq!(fs::metadata(&there).unwrap().mode() & 0o777, 0o600);
+            let at = place.path("at").display().to_string();
+            let by_root = place.by_root("ls", &[&at]).output().unwrap();
+            assert!(!by_root.status.success(), "{by_root:?}");
+            place.shell("rm -r at/d");
+            place.unmount();
+        }
+    });
 }
 
 #[test]
 fn a_signal_ends_a_mount_of_somebody_who_is_not_root_with_files_open() {
-    let Some(place) = Place::new("666") else {
-        return;
-    };
-    for cache in ["whole", "blocks", "none"] {
-        let arguments = ["mount", "--foreground", "--cache", cache, "source", "at"];
-        let mut server = place.by_user("./toll", &arguments).spawn().unwrap();
-        wait_until("it is mounted", || place.is_mounted());
-        let line = "exec 3>at/f; echo open >&3; echo ready; read -r end";
-        let mut user = place.by_user("sh", &["-ec", line]);
-        user.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut user = user.spawn().unwrap();
-        let mut said = String::new();
-        let output = user.stdout.take().unwrap();
-        BufReader::new(output).read_line(&mut said).unwrap();
-        assert_eq!(said, "ready\n");
-        // The program itself: all before it in the line became the next.
-        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
-        let status = server.wait().unwrap();
-        assert!(status.success(), "{cache}: {status}");
-        assert!(!place.is_mounted(), "{cache}");
-        let behind = fs::read(place.path("source/f")).unwrap();
-        assert_eq!(behind, b"open\n", "{cache}");
-        drop(user.stdin.take());
-        user.wait().unwrap();
-    }
+    isolated(|| {
+        let Some(place) = Place::new("666") else {
+            return;
+        };
+        for cache in ["whole", "blocks", "none"] {
+            let arguments = ["mount", "--foreground", "--cache", cache, "source", "at"];
+            let mut server = place.by_user("./toll", &arguments).spawn().unwrap();
+            wait_until("it is mounted", || place.is_mounted());
+            let line = "exec 3>at/f; echo open >&3; echo ready; read -r end";
+            let mut user = place.by_user("sh", &["-ec", line]);
+            user.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut user = user.spawn().unwrap();
+            let mut said = String::new();
+            let output = user.stdout.take().unwrap();
+            BufReader::new(output).read_line(&mut said).unwrap();
+            assert_eq!(said, "ready\n");
+            // The program itself: all before it in the line became the next.
+            kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+            let status = server.wait().unwrap();
+            assert!(status.success(), "{cache}: {status}");
+            assert!(!place.is_mounted(), "{cache}");
+            let behind = fs::read(place.path("source/f")).unwrap();
+            assert_eq!(behind, b"open\n", "{cache}");
+            drop(user.stdin.take());
+            user.wait().unwrap();
+        }
+    });
 }
 
 #[test]
 fn a_mount_of_somebody_who_may_start_no_further_thread_goes_on() {
-    let Some(place) = Place::new("666") else {
-        return;
-    };
-    let content: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
-    fs::write(place.path("source/large"), &content).unwrap();
-    for cache in ["whole", "blocks", "none"] {
-        let arguments = ["mount", "--foreground", "--cache", cache, "source", "at"];
-        let mut server = place.by_user("./toll", &arguments).spawn().unwrap();
-        wait_until("it is mounted", || place.is_mounted());
-        let limit = |processes: &str| {
-            let limit = format!("--nproc={processes}:");
-            let arguments = ["--pid", &server.id().to_string(), &limit];
-            let limited = place.by_user("prlimit", &arguments).status().unwrap();
-            assert!(limited.success(), "{limited}");
+    isolated(|| {
+        let Some(place) = Place::new("666") else {
+            return;
         };
-        limit("1");
-        // Reading ahead, and more calls at once than threads wait for.
-        let same = place.shell(
-            "cmp at/large source/large && echo same
+        let content: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
+        fs::write(place.path("source/large"), &content).unwrap();
+        for cache in ["whole", "blocks", "none"] {
+            let arguments = ["mount", "--foreground", "--cache", cache, "source", "at"];
+            let mut server = place.by_user("./toll", &arguments).spawn().unwrap();
+            wait_until("it is mounted", || place.is_mounted());
+            let limit = |processes: &str| {
+                let limit = format!("--nproc={processes}:");
+                let arguments = ["--pid", &server.id().to_string(), &limit];
+                let limited = place.by_user("prlimit", &arguments).status().unwrap();
+                assert!(limited.success(), "{limited}");
+            };
+            limit("1");
+            // Reading ahead, and more calls at once than threads wait for.
+            let same = place.shell(
+                "cmp at/large source/large && echo same
              for number in $(seq 40); do
                  (dd if=at/large bs=300k count=5 status=none >at/$number &&
                   cmp -n 1500000 at/$number at/large) &
              done
              wait
              cat at/[1-9]* | wc -c; rm at/[1-9]*",
-        );
-        assert_eq!(same, "same\n61440000\n", "{cache}");
-        // Unmounting takes a program.
-        limit("1000");
-        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
-        let status = server.wait().unwrap();
-        assert!(status.success(), "{cache}: {status}");
-    }
+            );
+            assert_eq!(same, "same\n61440000\n", "{cache}");
+            // Unmounting takes a program.
+            limit("1000");
+            kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+            let status = server.wait().unwrap();
+            assert!(status.success(), "{cache}: {status}");
+        }
+    });
 }
 
 #[test]
 fn what_somebody_who_is_not_root_cannot_do_is_told_with_a_remedy() {
-    let Some(place) = Place::new("666") else {
-        return;
-    };
-    let pass_through = "--cache none --kernel-cache passthrough source at";
-    let cases = [
-        ("--allow-other source at", "leave --allow-other away"),
-        ("source not-theirs", "choose a directory of your own"),
-        (
-            pass_through,
-            "only root can let reads and writes pass through",
-        ),
-    ];
-    for (arguments, remedy) in cases {
-        let output = place.mount(&arguments.split(' ').collect::<Vec<_>>());
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(remedy), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(!place.is_mounted());
-    }
+    isolated(|| {
+        let Some(place) = Place::new("666") else {
+            return;
+        };
+        let pass_through = "--cache none --kernel-cache passthrough source at";
+        let cases = [
+            ("--allow-other source at", "leave --allow-other away"),
+            ("source not-theirs", "choose a directory of your own"),
+            (
+                pass_through,
+                "only root can let reads and writes pass through",
+            ),
+        ];
+        for (arguments, remedy) in cases {
+            let output = place.mount(&arguments.split(' ').collect::<Vec<_>>());
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains(remedy), "{said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+            assert!(!place.is_mounted());
+        }
+    });
 }
 
 #[test]
 fn a_device_that_only_root_may_open_is_told_with_a_remedy() {
-    let Some(place) = Place::new("600") else {
-        return;
-    };
-    let output = place.mount(&["source", "at"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("mode 0666"), "{said}");
+    isolated(|| {
+        let Some(place) = Place::new("600") else {
+            return;
+        };
+        let output = place.mount(&["source", "at"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("mode 0666"), "{said}");
+    });
 }
 
 #[test]
 fn somebody_who_is_not_root_mounts_a_directory_of_another_host() {
-    let Some(place) = Place::new("666") else {
-        return;
-    };
-    if let Some(reason) = toll_sshd::missing() {
-        return skip(&reason);
-    }
-    let sshd = Sshd::start(&Settings::default()).unwrap();
-    // ssh takes no key that others may read, or that is somebody else's.
-    let key = place.path("key");
-    fs::copy(sshd.identity(), &key).unwrap();
-    chown(&key, Some(USER), Some(USER)).unwrap();
-    let source = sshd.location(&place.path("source"));
-    let port = sshd.port().to_string();
-    let mut arguments = vec!["--port", &port, "--identity", "key"];
-    arguments.extend(["--ssh-config", "/dev/null"]);
-    let settings = sshd.ssh_settings();
-    for setting in &settings {
-        arguments.extend(["--ssh-option", setting]);
-    }
-    arguments.extend([&*source, "at"]);
-    let mounted = place.mount(&arguments);
-    assert!(mounted.status.success(), "{mounted:?}");
-    let said = place.shell("mkdir at/d; echo far >at/d/f; cat at/d/f");
-    assert_eq!(said, "far\n");
-    assert_eq!(fs::read(place.path("source/d/f")).unwrap(), b"far\n");
-    place.unmount();
+    isolated(|| {
+        let Some(place) = Place::new("666") else {
+            return;
+        };
+        if let Some(reason) = toll_sshd::missing() {
+            return skip(&reason);
+        }
+        let sshd = Sshd::start(&Settings::default()).unwrap();
+        // ssh takes no key that others may read, or that is somebody else's.
+        let key = place.path("key");
+        fs::copy(sshd.identity(), &key).unwrap();
+        chown(&key, Some(USER), Some(USER)).unwrap();
+        let source = sshd.location(&place.path("source"));
+        let port = sshd.port().to_string();
+        let mut arguments = vec!["--port", &port, "--identity", "key"];
+        arguments.extend(["--ssh-config", "/dev/null"]);
+        let settings = sshd.ssh_settings();
+        for setting in &settings {
+            arguments.extend(["--ssh-option", setting]);
+        }
+        arguments.extend([&*source, "at"]);
+        let mounted = place.mount(&arguments);
+        assert!(mounted.status.success(), "{mounted:?}");
+        let said = place.shell("mkdir at/d; echo far >at/d/f; cat at/d/f");
+        assert_eq!(said, "far\n");
+        assert_eq!(fs::read(place.path("source/d/f")).unwrap(), b"far\n");
+        place.unmount();
+    });
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::common::{Bench, Running, has, has_program, is_root, list, skip, wait_until};
+use crate::namespaces::isolated;
 use crate::trace::can_trace;
 
 /// What the tests were started with is none of the process's.
@@ -252,36 +253,35 @@ fn lsof_finds_the_same_descriptors() {
 
 #[test]
 fn all_processes_are_looked_at_and_those_that_may_not_be_are_counted() {
-    let bench = Bench::new();
-    let running = sleeper(&bench, "true");
-    let report = bench.json("observe devices --json");
-    let pid = u64::from(running.0.id());
-    let is_own = |process: &&Value| process["pid"] == pid;
-    assert!(
-        list(&report["processes"])
-            .iter()
-            .any(|process| is_own(&process))
-    );
-    if !is_root() {
-        return;
-    }
-    assert!(!list(&report["unseen"]).iter().any(|one| is_own(&one)));
-    if !has_program("setpriv") {
-        return skip("there is no setpriv");
-    }
-    // Someone else may not look at what root runs.
-    let program = bench.path("toll");
-    std::fs::copy(crate::common::TOLL, &program).unwrap();
-    let ran = bench.shell("chmod -R a+rX . && install -m 755 toll /tmp/toll-observe-test-$$ && \
+    isolated(|| {
+        let bench = Bench::new();
+        let running = sleeper(&bench, "true");
+        let report = bench.json("observe devices --json");
+        let pid = u64::from(running.0.id());
+        let is_own = |process: &&Value| process["pid"] == pid;
+        assert!(
+            list(&report["processes"])
+                .iter()
+                .any(|process| is_own(&process))
+        );
+        assert!(!list(&report["unseen"]).iter().any(|one| is_own(&one)));
+        if !has_program("setpriv") {
+            return skip("there is no setpriv");
+        }
+        // Someone else may not look at what root runs.
+        let program = bench.path("toll");
+        std::fs::copy(crate::common::TOLL, &program).unwrap();
+        let ran = bench.shell("chmod -R a+rX . && install -m 755 toll /tmp/toll-observe-test-$$ && \
         setpriv --reuid 65534 --regid 65534 --clear-groups /tmp/toll-observe-test-$$ observe devices --json; \
         code=$?; rm /tmp/toll-observe-test-$$; exit $code");
-    let report = ran.json();
-    let unseen = list(&report["unseen"]);
-    let of_root = unseen
-        .iter()
-        .find(is_own)
-        .unwrap_or_else(|| panic!("{report:#}"));
-    assert_eq!(of_root["reason"], "permission denied");
+        let report = ran.json();
+        let unseen = list(&report["unseen"]);
+        let of_root = unseen
+            .iter()
+            .find(is_own)
+            .unwrap_or_else(|| panic!("{report:#}"));
+        assert_eq!(of_root["reason"], "permission denied");
+    });
 }
 
 #[test]

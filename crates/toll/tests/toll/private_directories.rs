@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::common::{Bench, Ran, has, has_program, in_a_namespace, is_root, lacks, skip};
+use crate::common::{Bench, Ran, has, has_program, in_a_namespace, lacks, skip};
+use crate::namespaces::isolated;
 
 fn line_of(path: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -61,149 +62,157 @@ impl Planted {
 
 #[test]
 fn a_journal_of_this_user_is_obeyed() {
-    let planted = Planted::new();
-    has(
-        &planted.bench.ok("doctor --restore").stdout,
-        &["cleared after a killed run", "victim"],
-    );
-    assert!(planted.is_obeyed());
+    isolated(|| {
+        let planted = Planted::new();
+        has(
+            &planted.bench.ok("doctor --restore").stdout,
+            &["cleared after a killed run", "victim"],
+        );
+        assert!(planted.is_obeyed());
+    });
 }
 
 #[test]
 fn journals_in_a_directory_that_others_can_change_are_not_obeyed_and_nothing_is_made_there() {
-    let of_all = [
-        "chmod 777 state/toll/leftovers",
-        "chmod 770 state/toll",
-        "mv state/toll/leftovers aside && ln -s $PWD/aside state/toll/leftovers",
-        "mv state/toll aside && ln -s ../aside state/toll",
-    ];
-    let of_root = ["chown 65534 state/toll/leftovers", "chown 65534 state/toll"];
-    let of_root = of_root.iter().filter(|_| is_root());
-    for change in of_all.iter().chain(of_root) {
-        let planted = Planted::new();
-        planted.shell(change);
-        let ran = planted.bench.run("doctor --restore");
-        assert_eq!(ran.code, Some(1), "{change}: {ran:#?}");
-        has(&ran.stdout, &["cannot use ", "state/toll"]);
-        let before = planted.shell("find . | sort").stdout;
-        let ran = planted.bench.run("run -q --no-html -r 1 true");
-        assert_eq!(ran.code, Some(5), "{change}: {ran:#?}");
-        has(&ran.stderr, &["cannot use ", "state/toll"]);
-        let after = planted.shell("find . | sort").stdout;
-        let made = after.lines().filter(|line| !before.contains(line));
-        let made: Vec<&str> = made.collect();
-        assert!(made.iter().all(|path| !path.contains("run-")), "{made:?}");
-        assert!(!planted.is_obeyed(), "{change}");
-        // The examination says what is wrong and how to mend it, and is done.
-        for line in ["doctor --no-noise", "doctor --json"] {
-            let ran = planted.bench.ok(line);
+    isolated(|| {
+        let changes = [
+            "chown 65534 state/toll/leftovers",
+            "chown 65534 state/toll",
+            "chmod 777 state/toll/leftovers",
+            "chmod 770 state/toll",
+            "mv state/toll/leftovers aside && ln -s $PWD/aside state/toll/leftovers",
+            "mv state/toll aside && ln -s ../aside state/toll",
+        ];
+        for change in changes {
+            let planted = Planted::new();
+            planted.shell(change);
+            let ran = planted.bench.run("doctor --restore");
+            assert_eq!(ran.code, Some(1), "{change}: {ran:#?}");
             has(&ran.stdout, &["cannot use ", "state/toll"]);
+            let before = planted.shell("find . | sort").stdout;
+            let ran = planted.bench.run("run -q --no-html -r 1 true");
+            assert_eq!(ran.code, Some(5), "{change}: {ran:#?}");
+            has(&ran.stderr, &["cannot use ", "state/toll"]);
+            let after = planted.shell("find . | sort").stdout;
+            let made = after.lines().filter(|line| !before.contains(line));
+            let made: Vec<&str> = made.collect();
+            assert!(made.iter().all(|path| !path.contains("run-")), "{made:?}");
+            assert!(!planted.is_obeyed(), "{change}");
+            // The examination says what is wrong and how to mend it, and is done.
+            for line in ["doctor --no-noise", "doctor --json"] {
+                let ran = planted.bench.ok(line);
+                has(&ran.stdout, &["cannot use ", "state/toll"]);
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn journals_that_others_can_write_or_name_are_not_obeyed() {
-    let of_all = [
-        "chmod 644 $journal",
-        "chmod 620 $journal",
-        "ln $journal another",
-        "mv $journal another && ln -s $PWD/another $journal",
-        "rm $journal && mkfifo -m 600 $journal",
-        "truncate -s 9M $journal",
-        "echo '{\"directory\": \"/\"}' >>$journal",
-    ];
-    let of_root = ["chown 65534 $journal"];
-    let of_root = of_root.iter().filter(|_| is_root());
-    for change in of_all.iter().chain(of_root) {
-        let planted = Planted::new();
-        planted.shell(&format!(
-            "journal=$PWD/state/toll/leftovers/99999999-1.jsonl; {change}"
-        ));
-        let ran = planted.bench.run("doctor --restore");
-        assert_eq!(ran.code, Some(1), "{change}: {ran:#?}");
-        has(&ran.stdout, &["99999999-1.jsonl", "remove it"]);
-        let ran = planted.bench.ok("run -q --no-html -r 1 true");
-        has(&ran.stderr, &["warning: ", "99999999-1.jsonl"]);
-        assert!(!planted.is_obeyed(), "{change}");
-    }
+    isolated(|| {
+        let changes = [
+            "chown 65534 $journal",
+            "chmod 644 $journal",
+            "chmod 620 $journal",
+            "ln $journal another",
+            "mv $journal another && ln -s $PWD/another $journal",
+            "rm $journal && mkfifo -m 600 $journal",
+            "truncate -s 9M $journal",
+            "echo '{\"directory\": \"/\"}' >>$journal",
+        ];
+        for change in changes {
+            let planted = Planted::new();
+            planted.shell(&format!(
+                "journal=$PWD/state/toll/leftovers/99999999-1.jsonl; {change}"
+            ));
+            let ran = planted.bench.run("doctor --restore");
+            assert_eq!(ran.code, Some(1), "{change}: {ran:#?}");
+            has(&ran.stdout, &["99999999-1.jsonl", "remove it"]);
+            let ran = planted.bench.ok("run -q --no-html -r 1 true");
+            has(&ran.stderr, &["warning: ", "99999999-1.jsonl"]);
+            assert!(!planted.is_obeyed(), "{change}");
+        }
+    });
 }
 
 /// What another user prepared where HOME names a directory that all may write to.
 #[test]
 fn a_home_directory_that_others_filled_is_not_used() {
-    if !is_root() {
-        return skip("files of another user need root");
-    }
-    for made in [
-        ".local",
-        ".local/state",
-        ".local/state/toll",
-        ".local/state/toll/leftovers",
-    ] {
-        let planted = Planted::new();
-        let parent = Path::new(made).parent().unwrap().display();
-        planted.shell(&format!(
-            "mkdir -m 1777 shared && mkdir -p shared/.local/state && cp -a state/toll \
+    isolated(|| {
+        for made in [
+            ".local",
+            ".local/state",
+            ".local/state/toll",
+            ".local/state/toll/leftovers",
+        ] {
+            let planted = Planted::new();
+            let parent = Path::new(made).parent().unwrap().display();
+            planted.shell(&format!(
+                "mkdir -m 1777 shared && mkdir -p shared/.local/state && cp -a state/toll \
              shared/.local/state/ && chmod -R go-w shared/.local && chown -R 65534 shared/{made}; \
              true {parent}"
-        ));
-        let ran = planted.bench.shell(
-            "unset XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME; export HOME=$PWD/shared; \
+            ));
+            let ran = planted.bench.shell(
+                "unset XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME; export HOME=$PWD/shared; \
              toll run -q --no-html -r 1 --store s.sqlite true",
-        );
-        assert_eq!(ran.code, Some(5), "{made}: {ran:#?}");
-        has(&ran.stderr, &["it belongs to ", made]);
-        assert!(!planted.is_obeyed(), "{made}");
-    }
+            );
+            assert_eq!(ran.code, Some(5), "{made}: {ran:#?}");
+            has(&ran.stderr, &["it belongs to ", made]);
+            assert!(!planted.is_obeyed(), "{made}");
+        }
+    });
 }
 
 #[test]
 fn a_link_of_this_user_leads_the_cache_to_another_disk_and_one_of_another_user_does_not() {
-    let bench = Bench::new();
-    let line = "mkdir -p other && mkdir -p home/.local/share && ln -sfn $PWD/other home/.cache; \
+    isolated(|| {
+        let bench = Bench::new();
+        let line = "mkdir -p other && mkdir -p home/.local/share && ln -sfn $PWD/other home/.cache; \
                 unset XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME; ";
-    let run = "toll run -q --no-html -r 1 true";
-    let ran = bench.shell(&format!("{line} {run} && test -d other/toll/work"));
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    if is_root() {
+        let run = "toll run -q --no-html -r 1 true";
+        let ran = bench.shell(&format!("{line} {run} && test -d other/toll/work"));
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
         let ran = bench.shell(&format!("{line} chown -h 65534 home/.cache; {run}"));
         assert_eq!(ran.code, Some(5), "{ran:#?}");
         has(&ran.stderr, &["it is a link of "]);
-    }
+    });
 }
 
 #[test]
 fn all_that_is_made_is_of_this_user_alone_whatever_the_umask_is() {
-    let bench = Bench::new();
-    let command = "sh -c 'stat -c \"%n %a\" {workdir}/.. >>modes'";
-    let ran = bench.shell(&format!(
-        "umask 0; toll run -q -r 1 \"{}\" && toll doctor --no-noise",
-        command.replace('"', "\\\"")
-    ));
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let open = "find state cache data -type d ! -perm 700; find state -type f ! -perm 600";
-    assert_eq!(bench.shell(open).stdout, "");
-    let modes = bench.read("modes");
-    for line in modes.lines() {
-        let (path, mode) = line.rsplit_once(' ').unwrap();
-        let root = path.strip_suffix("/work/..").unwrap();
-        let (_, random) = root.rsplit_once("/run-").unwrap();
-        assert_eq!((random.len(), mode), (16, "700"), "{line}");
-    }
-    assert!(!modes.is_empty());
+    isolated(|| {
+        let bench = Bench::new();
+        let command = "sh -c 'stat -c \"%n %a\" {workdir}/.. >>modes'";
+        let ran = bench.shell(&format!(
+            "umask 0; toll run -q -r 1 \"{}\" && toll doctor --no-noise",
+            command.replace('"', "\\\"")
+        ));
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        let open = "find state cache data -type d ! -perm 700; find state -type f ! -perm 600";
+        assert_eq!(bench.shell(open).stdout, "");
+        let modes = bench.read("modes");
+        for line in modes.lines() {
+            let (path, mode) = line.rsplit_once(' ').unwrap();
+            let root = path.strip_suffix("/work/..").unwrap();
+            let (_, random) = root.rsplit_once("/run-").unwrap();
+            assert_eq!((random.len(), mode), (16, "700"), "{line}");
+        }
+        assert!(!modes.is_empty());
+    });
 }
 
 #[test]
 fn a_work_directory_where_all_may_rename_is_refused_and_a_sticky_one_is_not() {
-    let bench = Bench::new();
-    bench.shell("mkdir work && chmod 777 work");
-    let run = "run -q --no-html -r 1 --work-dir work true";
-    let told = bench.fails(5, run);
-    has(&told, &["cannot use ", "make it sticky", "--work-dir"]);
-    bench.shell("chmod +t work");
-    bench.ok(run);
-    assert_eq!(fs::read_dir(bench.path("work")).unwrap().count(), 0);
+    isolated(|| {
+        let bench = Bench::new();
+        bench.shell("mkdir work && chmod 777 work");
+        let run = "run -q --no-html -r 1 --work-dir work true";
+        let told = bench.fails(5, run);
+        has(&told, &["cannot use ", "make it sticky", "--work-dir"]);
+        bench.shell("chmod +t work");
+        bench.ok(run);
+        assert_eq!(fs::read_dir(bench.path("work")).unwrap().count(), 0);
+    });
 }
 
 const NO_PLACES: &str = "unset XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME TOLL_STORE; ";
@@ -236,20 +245,22 @@ fn without_a_home_in_the_environment_it_is_that_of_the_password_database() {
 
 #[test]
 fn without_any_home_the_message_says_what_to_set() {
-    if !is_root() || !has_program("setpriv") {
-        return skip("a user without a name needs root and setpriv(1)");
-    }
-    let bench = Bench::new();
-    let line = format!(
-        "chmod 755 .; setpriv --reuid=54321 --regid=54321 --clear-groups bash -c \
+    isolated(|| {
+        if !has_program("setpriv") {
+            return skip("a user without a name needs setpriv(1)");
+        }
+        let bench = Bench::new();
+        let line = format!(
+            "chmod 755 .; setpriv --reuid=54321 --regid=54321 --clear-groups bash -c \
          'toll --version >/dev/null || exit 99; unset HOME; {NO_PLACES} toll list'"
-    );
-    let ran = bench.shell(&line);
-    if ran.code == Some(99) || ran.code == Some(126) {
-        return skip("another user must not look into the build directory");
-    }
-    assert_eq!(ran.code, Some(1), "{ran:#?}");
-    has(&ran.stderr, &["cannot find the home directory", "set HOME"]);
+        );
+        let ran = bench.shell(&line);
+        if ran.code == Some(99) || ran.code == Some(126) {
+            return skip("another user must not look into the build directory");
+        }
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        has(&ran.stderr, &["cannot find the home directory", "set HOME"]);
+    });
 }
 
 /// A run that was killed, with the path of its journal and of its work directory.

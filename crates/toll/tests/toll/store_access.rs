@@ -1,7 +1,8 @@
 //! Stores to which nothing can be written: they are read, and what would write
 //! says why it cannot.
 
-use crate::common::{Bench, Ran, has, has_program, in_a_namespace, is_root, make_executable, skip};
+use crate::common::{Bench, Ran, has, has_program, in_a_namespace, make_executable, skip};
+use crate::namespaces::isolated;
 use crate::settings::Settings;
 
 /// Shell lines that read a store, and what they print; and those that would write
@@ -109,33 +110,35 @@ fn a_store_with_a_log_on_a_read_only_file_system_is_read_with_what_is_in_the_log
 
 #[test]
 fn a_store_of_another_user_is_read() {
-    if !is_root() || !has_program("setpriv") {
-        skip("becoming another user needs root and setpriv(1)");
-        return;
-    }
-    let bench = prepared();
-    let before = bench.shell(". ./read");
-    for modes in [
-        "chmod 555 ro; chmod 444 ro/*",
-        "chmod 777 ro; chmod 444 ro/*",
-    ] {
-        let line = |script: &str| {
-            format!(
+    isolated(|| {
+        if !has_program("setpriv") {
+            skip("becoming another user needs setpriv(1)");
+            return;
+        }
+        let bench = prepared();
+        let before = bench.shell(". ./read");
+        for modes in [
+            "chmod 555 ro; chmod 444 ro/*",
+            "chmod 777 ro; chmod 444 ro/*",
+        ] {
+            let line = |script: &str| {
+                format!(
                 "chmod 755 . && {modes}; mkdir -p theirs && chmod 1777 theirs
                  export XDG_STATE_HOME=$PWD/theirs XDG_CACHE_HOME=$PWD/theirs TOLL_RUN_LOCK=$PWD/theirs/lock
                  setpriv --reuid=65534 --regid=65534 --clear-groups bash -c '. ./{script}'"
             )
-        };
-        let ran = bench.shell(
+            };
+            let ran = bench.shell(
             "chmod 755 .; setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'toll --version'",
         );
-        if ran.code != Some(0) {
-            skip("another user must not look into the build directory");
-            return;
+            if ran.code != Some(0) {
+                skip("another user must not look into the build directory");
+                return;
+            }
+            check_reads(&bench.shell(&line("read")), &before);
+            check_writes(&bench.shell(&line("write")));
         }
-        check_reads(&bench.shell(&line("read")), &before);
-        check_writes(&bench.shell(&line("write")));
-    }
+    });
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use crate::common::{Bench, has, in_a_namespace};
+use crate::namespaces::isolated;
 
 const NUMBERS: &str = "1\n2\n3\n";
 
@@ -153,31 +154,31 @@ fn inode(path: &Path) -> u64 {
 
 #[test]
 fn an_export_keeps_mode_owner_and_links_of_the_file() {
-    let bench = Bench::new();
-    bench.ok("run -q --no-html -r 3 true");
-    let long = "x".repeat(1 << 20);
-    let private = bench.write("private", &long);
-    fs::set_permissions(&private, fs::Permissions::from_mode(0o600)).unwrap();
-    exported(&bench, "private");
-    assert_eq!(fs::metadata(&private).unwrap().mode() & 0o777, 0o600);
+    isolated(|| {
+        let bench = Bench::new();
+        bench.ok("run -q --no-html -r 3 true");
+        let long = "x".repeat(1 << 20);
+        let private = bench.write("private", &long);
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o600)).unwrap();
+        exported(&bench, "private");
+        assert_eq!(fs::metadata(&private).unwrap().mode() & 0o777, 0o600);
 
-    let linked = bench.write("linked", &long);
-    fs::hard_link(&linked, bench.path("other")).unwrap();
-    exported(&bench, "linked");
-    assert_eq!(inode(&linked), inode(&bench.path("other")));
-    assert_eq!(bench.read("linked"), bench.read("other"));
+        let linked = bench.write("linked", &long);
+        fs::hard_link(&linked, bench.path("other")).unwrap();
+        exported(&bench, "linked");
+        assert_eq!(inode(&linked), inode(&bench.path("other")));
+        assert_eq!(bench.read("linked"), bench.read("other"));
 
-    symlink("private", bench.path("to")).unwrap();
-    exported(&bench, "to");
-    assert!(bench.path("to").is_symlink());
-    assert_eq!(fs::metadata(&private).unwrap().mode() & 0o777, 0o600);
-    if crate::common::is_root() {
+        symlink("private", bench.path("to")).unwrap();
+        exported(&bench, "to");
+        assert!(bench.path("to").is_symlink());
+        assert_eq!(fs::metadata(&private).unwrap().mode() & 0o777, 0o600);
         let theirs = bench.write("theirs", &long);
         std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
         exported(&bench, "theirs");
         let found = fs::metadata(&theirs).unwrap();
         assert_eq!((found.uid(), found.gid()), (65534, 65534));
-    }
+    });
 }
 
 #[test]
