@@ -15,6 +15,8 @@ mod itself;
 mod kernel;
 mod methods;
 mod moving;
+#[path = "../../../toll/tests/toll/namespaces.rs"]
+mod namespaces;
 mod nonblocking;
 mod odd_files;
 mod operands;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{Files, MEOW, run, run_meow, skip};
+use crate::namespaces::isolated;
 
 fn a_and_b() -> Files {
     let files = Files::new();
@@ -83,36 +84,38 @@ fn a_directory_is_told_whatever_is_shown() {
 
 #[test]
 fn a_file_without_permission_is_told_and_the_others_are_printed() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path();
-    let set = |path: &Path, mode| {
-        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-    };
-    for (name, mode) in [("secret", 0o000), ("open", 0o644)] {
-        std::fs::write(path.join(name), name).unwrap();
-        set(&path.join(name), mode);
-    }
-    // The program is copied to where anyone may start it, by a process of its
-    // own: what this one has open to be written, new processes of other tests
-    // have open, too, for a moment, and then it cannot be executed.
-    let mut install = Command::new("install");
-    install.args(["-m", "755", MEOW, "meow"]).current_dir(path);
-    assert!(install.status().unwrap().success());
-    set(path, 0o755);
-    let mut command = Command::new("./meow");
-    command.env("LC_ALL", "C").current_dir(path);
-    command.args(["secret", "open"]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    if rustix::process::geteuid().is_root() {
-        // Root may read everything, so it is another user who tries.
-        command.uid(65534).gid(65534);
-    }
-    let Ok(mut probe) = command.spawn() else {
-        return skip("no program can be started as another user here");
-    };
-    probe.wait().unwrap();
-    let output = run(command).failed(&["meow: secret: Permission denied"]);
-    assert_eq!(output, b"open");
+    isolated(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        };
+        for (name, mode) in [("secret", 0o000), ("open", 0o644)] {
+            std::fs::write(path.join(name), name).unwrap();
+            set(&path.join(name), mode);
+        }
+        // The program is copied to where anyone may start it, by a process of its
+        // own: what this one has open to be written, new processes of other tests
+        // have open, too, for a moment, and then it cannot be executed.
+        let mut install = Command::new("install");
+        install.args(["-m", "755", MEOW, "meow"]).current_dir(path);
+        assert!(install.status().unwrap().success());
+        set(path, 0o755);
+        let mut command = Command::new("./meow");
+        command.env("LC_ALL", "C").current_dir(path);
+        command.args(["secret", "open"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        if rustix::process::geteuid().is_root() {
+            // Root may read everything, so it is another user who tries.
+            command.uid(65534).gid(65534);
+        }
+        let Ok(mut probe) = command.spawn() else {
+            return skip("no program can be started as another user here");
+        };
+        probe.wait().unwrap();
+        let output = run(command).failed(&["meow: secret: Permission denied"]);
+        assert_eq!(output, b"open");
+    });
 }
 
 /// A message about a file that is not there, without what stands around its

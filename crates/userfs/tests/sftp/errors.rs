@@ -12,6 +12,7 @@ use crate::common::{
     is_root, link, list, make, open, remove, remove_directory, rename, rename_new, set, set_mode,
     skip,
 };
+use crate::namespaces::isolated;
 
 /// What is done, by name.
 type Case = (&'static str, fn(&dyn Source) -> Result<()>);
@@ -186,51 +187,53 @@ fn another_file_system_is_told() {
 
 #[test]
 fn a_server_without_rights_refuses_and_says_so() {
-    if !is_root() {
-        return skip("only root can serve another user");
-    }
-    let settings = toll_sshd::Settings {
-        user: Some("nobody".to_owned()),
-        ..Default::default()
-    };
-    let Some(bench) = Bench::with(&settings) else {
-        return;
-    };
-    fill(bench.directory.path());
-    set_mode(&bench.path("d/f"), 0o600);
-    std::fs::create_dir(bench.path("own")).unwrap();
-    std::os::unix::fs::chown(bench.path("own"), Some(65534), None).unwrap();
-    std::fs::create_dir(bench.path("t")).unwrap();
-    set_mode(&bench.path("t"), 0o1777);
-    std::fs::write(bench.path("t/f"), "f").unwrap();
-    let source = &bench.connect();
-    let mode = SetAttributes {
-        mode: Some(0o777),
-        ..SetAttributes::default()
-    };
-    for (refused, errno) in [
-        (opened(source, "d/f", OpenFlags::READ), libc::EACCES),
-        (opened(source, "x", READ_WRITE), libc::EACCES),
-        (remove(source, "f"), libc::EACCES),
-        (remove(source, "t/f"), libc::EPERM),
-        (rename(source, "t/f", "t/g"), libc::EPERM),
-        (make(source, "x", DIRECTORY, 0o755), libc::EACCES),
-        (set(source, "d/f", cut()), libc::EACCES),
-        (set(source, "f", mode), libc::EPERM),
-    ] {
-        assert_errno(refused, errno);
-    }
-    // What it makes is its own, whoever asks for it.
-    let owner = Some(Owner { uid: 0, gid: 0 });
-    let flags = OpenFlags {
-        create: Some(Creation { mode: 0o640, owner }),
-        ..READ_WRITE
-    };
-    for name in ["own/a", "own/b"] {
-        opened(source, name, flags).unwrap();
-        let made = attributes(source, name).unwrap();
-        assert_eq!((made.uid, made.mode), (65534, 0o640));
-    }
+    isolated(|| {
+        if !is_root() {
+            return skip("only root can serve another user");
+        }
+        let settings = toll_sshd::Settings {
+            user: Some("nobody".to_owned()),
+            ..Default::default()
+        };
+        let Some(bench) = Bench::with(&settings) else {
+            return;
+        };
+        fill(bench.directory.path());
+        set_mode(&bench.path("d/f"), 0o600);
+        std::fs::create_dir(bench.path("own")).unwrap();
+        std::os::unix::fs::chown(bench.path("own"), Some(65534), None).unwrap();
+        std::fs::create_dir(bench.path("t")).unwrap();
+        set_mode(&bench.path("t"), 0o1777);
+        std::fs::write(bench.path("t/f"), "f").unwrap();
+        let source = &bench.connect();
+        let mode = SetAttributes {
+            mode: Some(0o777),
+            ..SetAttributes::default()
+        };
+        for (refused, errno) in [
+            (opened(source, "d/f", OpenFlags::READ), libc::EACCES),
+            (opened(source, "x", READ_WRITE), libc::EACCES),
+            (remove(source, "f"), libc::EACCES),
+            (remove(source, "t/f"), libc::EPERM),
+            (rename(source, "t/f", "t/g"), libc::EPERM),
+            (make(source, "x", DIRECTORY, 0o755), libc::EACCES),
+            (set(source, "d/f", cut()), libc::EACCES),
+            (set(source, "f", mode), libc::EPERM),
+        ] {
+            assert_errno(refused, errno);
+        }
+        // What it makes is its own, whoever asks for it.
+        let owner = Some(Owner { uid: 0, gid: 0 });
+        let flags = OpenFlags {
+            create: Some(Creation { mode: 0o640, owner }),
+            ..READ_WRITE
+        };
+        for name in ["own/a", "own/b"] {
+            opened(source, name, flags).unwrap();
+            let made = attributes(source, name).unwrap();
+            assert_eq!((made.uid, made.mode), (65534, 0o640));
+        }
+    });
 }
 
 #[test]

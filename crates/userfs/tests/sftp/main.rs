@@ -9,5 +9,7 @@ mod faults;
 mod hostile;
 mod lost;
 mod methods;
+#[path = "../../../toll/tests/toll/namespaces.rs"]
+mod namespaces;
 mod protocol;
 mod scripted;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::common::{Mounted, REMOTE_SETTINGS, SETTINGS, Setting, assert_same, set_mode};
+use crate::namespaces::isolated;
 use crate::script::{Random, number_of, seed_of_now};
 use crate::users::{GROUP, OTHER_USER, USER, as_user, each_of_user, put_shared};
 
@@ -279,10 +280,14 @@ fn agree(settings: &[Setting]) {
 
 #[test]
 fn changes_on_both_sides_of_a_local_source_agree_with_a_directory() {
-    agree(&SETTINGS[..4]);
+    isolated(|| {
+        agree(&SETTINGS[..4]);
+    });
 }
 
 #[test]
 fn changes_on_both_sides_over_sftp_agree_with_a_directory() {
-    agree(&[&REMOTE_SETTINGS[..2], &REMOTE_SETTINGS[3..4]].concat());
+    isolated(|| {
+        agree(&[&REMOTE_SETTINGS[..2], &REMOTE_SETTINGS[3..4]].concat());
+    });
 }

@@ -19,6 +19,8 @@ mod last_close;
 mod later;
 mod limits;
 mod links;
+#[path = "../../../toll/tests/toll/namespaces.rs"]
+mod namespaces;
 mod other_users;
 mod posix;
 mod random;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, XattrFlags};
 
 use crate::common::{CACHED, Mounted, SETTINGS, Setting, each, set_mode};
+use crate::namespaces::isolated;
 
 const USER: u32 = 54_321;
 
@@ -53,52 +54,56 @@ fn swap(mounted: &Mounted, is_over: &AtomicBool) {
 
 #[test]
 fn a_name_that_is_swapped_while_root_makes_a_file_for_a_user_gives_nothing_away() {
-    each(&[Setting::new("none", "pages")], |mounted| {
-        fs::create_dir(mounted.behind("d")).unwrap();
-        set_mode(&mounted.behind("d"), 0o777);
-        let roots = File::create(mounted.behind("d/roots")).unwrap();
-        for (kind, make) in KINDS {
-            let is_over = AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                scope.spawn(|| swap(mounted, &is_over));
-                as_user(|| (0..2000).for_each(|_| make(&mounted.path("d/n"))));
-                is_over.store(true, Ordering::Relaxed);
-            });
-            assert_eq!(roots.metadata().unwrap().uid(), 0, "{kind}");
-            let name = mounted.behind("d/n");
-            let _ = fs::remove_file(&name).or_else(|_| fs::remove_dir(&name));
-        }
+    isolated(|| {
+        each(&[Setting::new("none", "pages")], |mounted| {
+            fs::create_dir(mounted.behind("d")).unwrap();
+            set_mode(&mounted.behind("d"), 0o777);
+            let roots = File::create(mounted.behind("d/roots")).unwrap();
+            for (kind, make) in KINDS {
+                let is_over = AtomicBool::new(false);
+                std::thread::scope(|scope| {
+                    scope.spawn(|| swap(mounted, &is_over));
+                    as_user(|| (0..2000).for_each(|_| make(&mounted.path("d/n"))));
+                    is_over.store(true, Ordering::Relaxed);
+                });
+                assert_eq!(roots.metadata().unwrap().uid(), 0, "{kind}");
+                let name = mounted.behind("d/n");
+                let _ = fs::remove_file(&name).or_else(|_| fs::remove_dir(&name));
+            }
+        });
     });
 }
 
 #[test]
 fn what_a_user_makes_is_the_users_with_the_permissions_that_were_asked_for() {
-    each(&SETTINGS, |mounted| {
-        for (directory, mode, group) in [("d", 0o777, USER), ("shared", 0o2777, 1234)] {
-            let behind = mounted.behind(directory);
-            fs::create_dir(&behind).unwrap();
-            chown(&behind, None, Some(1234)).unwrap();
-            set_mode(&behind, mode);
-            for (kind, make) in KINDS {
-                as_user(|| make(&mounted.path(directory).join(kind)));
-                let made = fs::symlink_metadata(behind.join(kind)).unwrap();
-                assert_eq!(
-                    (made.uid(), made.gid()),
-                    (USER, group),
-                    "{kind} in {mode:o}"
-                );
+    isolated(|| {
+        each(&SETTINGS, |mounted| {
+            for (directory, mode, group) in [("d", 0o777, USER), ("shared", 0o2777, 1234)] {
+                let behind = mounted.behind(directory);
+                fs::create_dir(&behind).unwrap();
+                chown(&behind, None, Some(1234)).unwrap();
+                set_mode(&behind, mode);
+                for (kind, make) in KINDS {
+                    as_user(|| make(&mounted.path(directory).join(kind)));
+                    let made = fs::symlink_metadata(behind.join(kind)).unwrap();
+                    assert_eq!(
+                        (made.uid(), made.gid()),
+                        (USER, group),
+                        "{kind} in {mode:o}"
+                    );
+                }
+                as_user(|| {
+                    let mode = Mode::from_raw_mode(0o4751);
+                    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+                    rustix::fs::open(mounted.path(directory).join("program"), flags, mode).unwrap()
+                });
+                // The umask of this test has been applied, and no other.
+                let umask = rustix::process::umask(Mode::from_raw_mode(0o022));
+                rustix::process::umask(umask);
+                let made = fs::metadata(behind.join("program")).unwrap();
+                assert_eq!(made.mode() & 0o7777, 0o4751 & !umask.as_raw_mode());
             }
-            as_user(|| {
-                let mode = Mode::from_raw_mode(0o4751);
-                let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
-                rustix::fs::open(mounted.path(directory).join("program"), flags, mode).unwrap()
-            });
-            // The umask of this test has been applied, and no other.
-            let umask = rustix::process::umask(Mode::from_raw_mode(0o022));
-            rustix::process::umask(umask);
-            let made = fs::metadata(behind.join("program")).unwrap();
-            assert_eq!(made.mode() & 0o7777, 0o4751 & !umask.as_raw_mode());
-        }
+        });
     });
 }
 
@@ -124,69 +129,73 @@ fn swapped(mounted: &Mounted, name: &str, put: impl FnOnce(&Path)) {
 
 #[test]
 fn a_user_cannot_change_a_file_of_roots_that_has_taken_the_name_of_an_own_one() {
-    each(&forgetful(&SETTINGS), |mounted| {
-        let changes: [(&str, Act); 5] = [
-            ("mode", |path| _ = rustix::fs::chmod(path, Mode::RWXO)),
-            ("length", |path| {
-                _ = rustix::fs::open(
-                    path,
-                    rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::TRUNC,
-                    Mode::empty(),
-                )
-            }),
-            ("length by name", |path| {
-                let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-                // SAFETY: the path ends with a zero byte.
-                let _ = unsafe { libc::truncate(path.as_ptr(), 0) };
-            }),
-            ("times", |path| {
-                let zero = rustix::time::Timespec {
-                    tv_sec: 1,
-                    tv_nsec: 0,
-                };
-                let times = rustix::fs::Timestamps {
-                    last_access: zero,
-                    last_modification: zero,
-                };
-                let _ = rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty());
-            }),
-            ("extended attribute", |path| {
-                let _ = rustix::fs::setxattr(path, "user.mark", b"x", XattrFlags::empty());
-            }),
-        ];
-        for (what, change) in changes {
-            swapped(mounted, what, |behind| {
-                fs::write(behind, b"root's").unwrap();
-                set_mode(behind, 0o600);
-            });
-            let before = fs::metadata(mounted.behind(what)).unwrap();
-            as_user(|| change(&mounted.path(what)));
-            let after = fs::metadata(mounted.behind(what)).unwrap();
-            assert_eq!(after.mode(), before.mode(), "{what}");
-            assert_eq!(
-                after.modified().unwrap(),
-                before.modified().unwrap(),
-                "{what}"
-            );
-            mounted.assert_behind(what, b"root's");
-            let mark = rustix::fs::getxattr(mounted.behind(what), "user.mark", &mut [0; 8]);
-            assert!(mark.is_err(), "{what}");
-        }
+    isolated(|| {
+        each(&forgetful(&SETTINGS), |mounted| {
+            let changes: [(&str, Act); 5] = [
+                ("mode", |path| _ = rustix::fs::chmod(path, Mode::RWXO)),
+                ("length", |path| {
+                    _ = rustix::fs::open(
+                        path,
+                        rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::TRUNC,
+                        Mode::empty(),
+                    )
+                }),
+                ("length by name", |path| {
+                    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+                    // SAFETY: the path ends with a zero byte.
+                    let _ = unsafe { libc::truncate(path.as_ptr(), 0) };
+                }),
+                ("times", |path| {
+                    let zero = rustix::time::Timespec {
+                        tv_sec: 1,
+                        tv_nsec: 0,
+                    };
+                    let times = rustix::fs::Timestamps {
+                        last_access: zero,
+                        last_modification: zero,
+                    };
+                    let _ = rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty());
+                }),
+                ("extended attribute", |path| {
+                    let _ = rustix::fs::setxattr(path, "user.mark", b"x", XattrFlags::empty());
+                }),
+            ];
+            for (what, change) in changes {
+                swapped(mounted, what, |behind| {
+                    fs::write(behind, b"root's").unwrap();
+                    set_mode(behind, 0o600);
+                });
+                let before = fs::metadata(mounted.behind(what)).unwrap();
+                as_user(|| change(&mounted.path(what)));
+                let after = fs::metadata(mounted.behind(what)).unwrap();
+                assert_eq!(after.mode(), before.mode(), "{what}");
+                assert_eq!(
+                    after.modified().unwrap(),
+                    before.modified().unwrap(),
+                    "{what}"
+                );
+                mounted.assert_behind(what, b"root's");
+                let mark = rustix::fs::getxattr(mounted.behind(what), "user.mark", &mut [0; 8]);
+                assert!(mark.is_err(), "{what}");
+            }
+        });
     });
 }
 
 #[test]
 fn a_pipe_that_has_taken_the_name_of_a_file_holds_nobody_up() {
-    each(&forgetful(CACHED), |mounted| {
-        swapped(mounted, "f", |behind| {
-            rustix::fs::mknodat(CWD, behind, FileType::Fifo, Mode::RWXO, 0).unwrap();
+    isolated(|| {
+        each(&forgetful(CACHED), |mounted| {
+            swapped(mounted, "f", |behind| {
+                rustix::fs::mknodat(CWD, behind, FileType::Fifo, Mode::RWXO, 0).unwrap();
+            });
+            // Without waiting for a reader or writer of the pipe at the source. The
+            // kernel looks again, and finds a pipe, which it serves itself.
+            let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+            let opened = rustix::fs::open(mounted.path("f"), flags, Mode::empty());
+            assert!(opened.is_ok(), "{opened:?}");
+            drop(opened);
+            mounted.stop_clean();
         });
-        // Without waiting for a reader or writer of the pipe at the source. The
-        // kernel looks again, and finds a pipe, which it serves itself.
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
-        let opened = rustix::fs::open(mounted.path("f"), flags, Mode::empty());
-        assert!(opened.is_ok(), "{opened:?}");
-        drop(opened);
-        mounted.stop_clean();
     });
 }

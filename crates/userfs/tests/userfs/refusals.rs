@@ -14,6 +14,7 @@ use crate::common::{
     CACHED, Mounted, REMOTE_CACHED, REMOTE_SETTINGS, SETTINGS, Setting, await_that, close, content,
     each, watched, without_new_processes,
 };
+use crate::namespaces::isolated;
 use crate::users::{GROUP, OTHER_USER, each_of_user, put_shared};
 
 #[track_caller]
@@ -38,50 +39,52 @@ fn overwrite(path: &Path, content: &[u8]) -> rustix::io::Result<()> {
 
 #[test]
 fn a_file_of_somebody_else_that_the_group_may_write_gets_the_new_content() {
-    let all = [&SETTINGS[..4], &REMOTE_SETTINGS[..4]].concat();
-    each_of_user(&all, |mounted| {
-        let name = "project/f";
-        for (old, new) in [
-            (3000, 5000),
-            (5000, 3000),
-            (40_000, 70_000),
-            (2_500_000, 900_000),
-        ] {
-            put_shared(&mounted.source, name, &content(1, old));
-            let new = content(2, new);
-            assert_eq!(overwrite(&mounted.path(name), &new), Ok(()));
-            assert_shared(mounted, name, &new);
-        }
-        put_shared(&mounted.source, name, b"first ");
-        let alone = without_new_processes();
-        let mut options = File::options();
-        let mut file = options.append(true).open(mounted.path(name)).unwrap();
-        file.write_all(b"more").unwrap();
-        assert_eq!(close(file), Ok(()));
-        drop(alone);
-        assert_shared(mounted, name, b"first more");
-        let file = mounted.open(name);
-        file.set_len(0).unwrap();
-        file.set_len(8).unwrap();
-        file.sync_all().unwrap();
-        assert_shared(mounted, name, &[0; 8]);
-        drop(file);
-        // Holes and changes in the middle of what was there.
-        put_shared(&mounted.source, name, &content(3, 3_000_000));
-        let file = mounted.open(name);
-        let mut expected = content(3, 3_000_000);
-        for (at, piece) in [
-            (10, content(4, 300_000)),
-            (2_000_000, content(5, 1_500_000)),
-        ] {
-            file.write_all_at(&piece, at as u64).unwrap();
-            expected.resize(expected.len().max(at + piece.len()), 0);
-            expected[at..at + piece.len()].copy_from_slice(&piece);
-        }
-        file.sync_all().unwrap();
-        assert_shared(mounted, name, &expected);
-        drop(file);
-        mounted.stop_clean();
+    isolated(|| {
+        let all = [&SETTINGS[..4], &REMOTE_SETTINGS[..4]].concat();
+        each_of_user(&all, |mounted| {
+            let name = "project/f";
+            for (old, new) in [
+                (3000, 5000),
+                (5000, 3000),
+                (40_000, 70_000),
+                (2_500_000, 900_000),
+            ] {
+                put_shared(&mounted.source, name, &content(1, old));
+                let new = content(2, new);
+                assert_eq!(overwrite(&mounted.path(name), &new), Ok(()));
+                assert_shared(mounted, name, &new);
+            }
+            put_shared(&mounted.source, name, b"first ");
+            let alone = without_new_processes();
+            let mut options = File::options();
+            let mut file = options.append(true).open(mounted.path(name)).unwrap();
+            file.write_all(b"more").unwrap();
+            assert_eq!(close(file), Ok(()));
+            drop(alone);
+            assert_shared(mounted, name, b"first more");
+            let file = mounted.open(name);
+            file.set_len(0).unwrap();
+            file.set_len(8).unwrap();
+            file.sync_all().unwrap();
+            assert_shared(mounted, name, &[0; 8]);
+            drop(file);
+            // Holes and changes in the middle of what was there.
+            put_shared(&mounted.source, name, &content(3, 3_000_000));
+            let file = mounted.open(name);
+            let mut expected = content(3, 3_000_000);
+            for (at, piece) in [
+                (10, content(4, 300_000)),
+                (2_000_000, content(5, 1_500_000)),
+            ] {
+                file.write_all_at(&piece, at as u64).unwrap();
+                expected.resize(expected.len().max(at + piece.len()), 0);
+                expected[at..at + piece.len()].copy_from_slice(&piece);
+            }
+            file.sync_all().unwrap();
+            assert_shared(mounted, name, &expected);
+            drop(file);
+            mounted.stop_clean();
+        });
     });
 }
 
