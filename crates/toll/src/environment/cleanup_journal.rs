@@ -442,10 +442,12 @@ fn is_named_after_a_process(name: &OsStr) -> bool {
 /// directory below by its parent's descriptor and follows no link (O_NOFOLLOW), so that
 /// one that is replaced by a link meanwhile leads nowhere else.
 fn remove_tree(directory: &Path) -> Result<(), String> {
-    // A mount of a live namespace under it would be emptied through it.
+    // A mount of a live namespace under it would be emptied through it. The kernel lists it by a
+    // path without links.
+    let real = directory.canonicalize().cannot("look at", directory)?;
     let mounts = super::inspect::mounts();
     let mut points = mounts.iter().map(|(point, _)| point);
-    if let Some(point) = points.find(|point| Path::new(point).starts_with(directory)) {
+    if let Some(point) = points.find(|point| Path::new(point).starts_with(&real)) {
         return Err(format!(
             "cannot remove {}: {point} is mounted in it; unmount that first",
             directory.display()

@@ -312,6 +312,13 @@ fn is_writable(path: &Path) -> bool {
 /// Unmounts what a killed run left mounted, which there is only without a
 /// mount namespace of its own. Other mounts stay.
 pub(super) fn unmount_left(point: &Path) {
+    // Mounts are listed by paths without links. A server that is gone lets nobody look at its
+    // own point.
+    let directory = point.parent().and_then(|parent| parent.canonicalize().ok());
+    let (Some(directory), Some(name)) = (directory, point.file_name()) else {
+        return;
+    };
+    let point = &directory.join(name);
     let mounts = mounts();
     let mut here = mounts
         .iter()

@@ -278,6 +278,24 @@ fn killed() -> (Bench, PathBuf, PathBuf) {
     (bench, journal, work)
 }
 
+#[test]
+fn a_mount_below_a_directory_that_a_link_leads_to_is_not_emptied() {
+    isolated(|| {
+        let (bench, _, work) = killed();
+        let point = work.join("mounted");
+        let made = bench.shell(&format!(
+            "mv cache disk && ln -s disk cache && mkdir {0} && mount -t tmpfs none {0} && \
+             touch {0}/precious",
+            point.display()
+        ));
+        assert_eq!(made.code, Some(0), "{made:#?}");
+        let ran = bench.run("doctor --restore");
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        has(&ran.stdout, &["is mounted in it"]);
+        assert!(point.join("precious").exists());
+    });
+}
+
 /// Changes what a journal says of where it was written.
 fn rewrite(journal: &Path, change: impl Fn(&mut Value)) {
     let text = fs::read_to_string(journal).unwrap();
