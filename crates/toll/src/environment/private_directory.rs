@@ -232,6 +232,16 @@ impl Place {
     }
 }
 
+/// Refuses what somebody else made or can change: what is in it may lead anywhere. `setting`
+/// names another place.
+pub fn check_trusted(path: &Path, setting: &'static str) -> Result<(), String> {
+    let stat = statat(CWD, path, AtFlags::empty()).map_err(|errno| {
+        let error = io::Error::from(errno);
+        format!("cannot look at {}: {error}", path.display())
+    })?;
+    Place::named(path, setting)?.check(path, &stat, true)
+}
+
 fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw()
 }

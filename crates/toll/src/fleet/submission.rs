@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::bounded::text_of;
+use crate::environment::private_directory::check_trusted;
 
 /// Largest `submission.json`, in bytes.
 const SUBMISSION_BYTES_MAX: u64 = 16 << 20;
@@ -174,6 +175,13 @@ impl FleetDirectory {
 
     fn submission_file(&self) -> PathBuf {
         self.0.join("submission.json")
+    }
+
+    /// Refuses a directory that somebody else made or can change, or such a thing in it.
+    pub fn check_trusted(&self, setting: &'static str, things: &[PathBuf]) -> Result<(), String> {
+        let things = things.iter().filter(|path| path.exists());
+        let mut all = [&self.0].into_iter().chain(things);
+        all.try_for_each(|path| check_trusted(path, setting))
     }
 
     /// Whether something was submitted from here.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::common::{Bench, has, has_program, in_a_namespace, lacks, list, skip};
 use crate::fleet::{CLOCKS, python_with_packages};
+use crate::namespaces::isolated;
 
 const PODS: &str = "--kubernetes --nodes 2 --claim fleet --cpus 1 --memory 1GiB";
 
@@ -201,6 +202,24 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
     bench.write("full/file", "");
     let said = bench.fails(2, &format!("{submit} --directory full"));
     has(&said, &["it is not empty"]);
+}
+
+#[test]
+fn a_submission_of_another_user_is_read_and_neither_obeyed_nor_written_to() {
+    isolated(|| {
+        let bench = Bench::new();
+        bench.write("kept", "kept");
+        bench.ok("fleet submit cat --script --directory fleet");
+        for change in ["chown 65534 fleet", "chown -h 0 fleet; chmod 777 fleet"] {
+            assert_eq!(bench.shell(change).code, Some(0));
+            for verb in ["fetch", "retry"] {
+                let told = bench.fails(2, &format!("fleet {verb} fleet"));
+                has(&told, &["cannot use ", "fleet: "]);
+            }
+            bench.ok("fleet status fleet");
+            bench.ok("fleet fetch fleet --parquet tables");
+        }
+    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::Submitted;
 use crate::claim::Run;
-use crate::cmd::output;
+use crate::cmd::{Failure, output};
 use crate::report::words::plural;
 use crate::store::RunStatus;
 use crate::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
@@ -26,10 +26,16 @@ pub(in crate::cmd) struct FetchArguments {
 pub(super) fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
     let directory = arguments.submitted.open()?;
     let submission = directory.submission()?;
-    let tables = arguments
-        .parquet
-        .clone()
-        .unwrap_or_else(|| directory.tables());
+    let tables = match &arguments.parquet {
+        Some(tables) => tables.clone(),
+        None => {
+            // Through a link in it a table would be written over any file.
+            directory
+                .check_trusted("--parquet", &[directory.tables()])
+                .map_err(Failure::Usage)?;
+            directory.tables()
+        }
+    };
     let (mut runs, mut unfinished, mut bytes, mut unreadable) = (0, 0, 0, 0);
     for node in directory.measured_nodes()? {
         for planned in &submission.experiments {

@@ -26,6 +26,13 @@ pub(in crate::cmd) struct RetryArguments {
 pub(super) fn run(arguments: &RetryArguments) -> anyhow::Result<ExitCode> {
     let directory = arguments.submitted.open()?;
     let mut submission = directory.submission()?;
+    // Jobs run the script, and the programs beside it.
+    directory
+        .check_trusted(
+            "toll fleet submit --directory",
+            &[directory.script(), directory.programs()],
+        )
+        .map_err(Failure::Usage)?;
     let instead = match submission.scheduler {
         Scheduler::Slurm { .. } => None,
         Scheduler::Kubernetes { .. } => Some(format!(
