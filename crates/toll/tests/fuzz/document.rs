@@ -5,7 +5,8 @@ use toll::store::Store;
 use toll::store::exchange::RunDocument;
 use toll_stats::Rng;
 
-use crate::{corpus, drive, mutate, shown};
+use crate::drive::{self, Case};
+use crate::{corpus, mutate, shown};
 
 fn make(rng: &mut Rng) -> String {
     let all = corpus::documents();
@@ -22,7 +23,7 @@ fn make(rng: &mut Rng) -> String {
     }
 }
 
-fn check(text: &str, rng: &mut Rng) {
+fn check(text: &str, case: &mut Case) {
     let Ok(stored) = RunDocument::parse(text) else {
         return;
     };
@@ -44,7 +45,7 @@ fn check(text: &str, rng: &mut Rng) {
     assert_eq!(kept.run, sorted.run);
     assert_eq!(kept.trials.len(), sorted.trials.len());
     assert_eq!(store.runs().expect("it can be listed").len(), 1);
-    shown::everywhere(&kept, rng);
+    shown::everywhere(&kept, &mut case.rng);
 }
 
 #[test]

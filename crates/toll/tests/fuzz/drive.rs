@@ -1,5 +1,6 @@
 //! Trying cases, one after the other, each by a generator of its own.
 
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -30,6 +31,12 @@ fn input_file(target: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{target}"))
 }
 
+/// A case, for what a check draws besides its input.
+pub struct Case {
+    pub number: u64,
+    pub rng: Rng,
+}
+
 /// Tries a number of inputs, or as many as there is time for.
 ///
 /// # Panics
@@ -38,7 +45,7 @@ pub fn fuzz(
     target: &str,
     cases: u64,
     make: impl Fn(&mut Rng) -> String,
-    check: impl Fn(&str, &mut Rng),
+    check: impl Fn(&str, &mut Case),
 ) {
     let limit = Rlimit {
         current: Some(MEMORY_BYTES_MAX),
@@ -47,7 +54,8 @@ pub fn fuzz(
     setrlimit(Resource::As, limit).expect("a limit may be lowered");
     let seconds: Option<u64> = from_environment("TOLL_FUZZ_SECONDS");
     let seed = from_environment("TOLL_FUZZ_SEED").unwrap_or_else(|| match seconds {
-        Some(_) => u64::from(std::process::id()),
+        // In a namespace of their own all tests have the same number of a process.
+        Some(_) => RandomState::new().hash_one(target),
         None => SEED,
     });
     let only: Option<u64> = from_environment("TOLL_FUZZ_CASE");
@@ -57,12 +65,13 @@ pub fn fuzz(
     let mut case = only.unwrap_or(0);
     let mut slowest = (Duration::ZERO, 0);
     loop {
-        let mut rng = Rng::new(seed).fork(case);
-        let input = make(&mut rng);
+        let rng = Rng::new(seed).fork(case);
+        let mut this = Case { number: case, rng };
+        let input = make(&mut this.rng);
         std::fs::write(input_file(target), &input).expect("the build directory takes files");
         watched.begin();
         let began = Instant::now();
-        let outcome = catch_unwind(AssertUnwindSafe(|| check(&input, &mut rng)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| check(&input, &mut this)));
         watched.end();
         slowest = slowest.max((began.elapsed(), case));
         if let Err(panic) = outcome {
@@ -107,7 +116,10 @@ impl Watch {
                 drop(began);
                 let now_ms = start.elapsed().as_millis() as u64;
                 if began_ms > 0 && now_ms.saturating_sub(began_ms) > CASE_S_MAX * 1000 {
+                    let input = std::fs::read(input_file(&target)).unwrap_or_default();
+                    let input = String::from_utf8_lossy(&input);
                     eprintln!("{target}: no end on {}", input_file(&target).display());
+                    eprintln!("it begins {:.1000?}", input);
                     std::process::abort();
                 }
                 std::thread::sleep(Duration::from_millis(200));

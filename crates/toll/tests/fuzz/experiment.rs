@@ -5,7 +5,8 @@ use toll::plan::Plan;
 use toll::spec::{self, Experiment};
 use toll_stats::Rng;
 
-use crate::{corpus, drive, mutate, shown};
+use crate::drive::{self, Case};
+use crate::{corpus, mutate, shown};
 
 fn make(rng: &mut Rng) -> String {
     let all = corpus::experiments();
@@ -40,7 +41,8 @@ fn without_nothing(value: &mut Value) {
     }
 }
 
-fn check(text: &str, rng: &mut Rng) {
+fn check(text: &str, case: &mut Case) {
+    let rng = &mut case.rng;
     let shown = rng.below(3);
     for (index, profile) in ["quick", "standard", "full"].into_iter().enumerate() {
         match spec::parse(text, "fuzz", profile) {

@@ -10,11 +10,24 @@
     reason = "tests start the programs that they test, and tell their seeds"
 )]
 
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "the tests of the command use the rest"
+)]
+#[path = "../toll/common.rs"]
+mod common;
 mod corpus;
 mod document;
 mod drive;
 mod experiment;
+mod hostile;
 mod mutate;
+#[path = "../toll/namespaces.rs"]
+mod namespaces;
+#[expect(dead_code, reason = "the tests of the command use the rest")]
+#[path = "../toll/processes.rs"]
+mod processes;
 mod shown;
 mod tables;
 mod wire;

@@ -9,7 +9,8 @@ use toll::fleet;
 use toll::store::exchange::RunDocument;
 use toll_stats::Rng;
 
-use crate::{corpus, drive};
+use crate::corpus;
+use crate::drive::{self, Case};
 
 /// The tables of a run, as files by their paths.
 fn files() -> (TempDir, Vec<PathBuf>) {
@@ -53,10 +54,10 @@ fn tables_are_refused_or_read() {
         .map(|path| fs::read(path).expect("it was just written"))
         .collect();
     assert!(fleet::read(directory.path()).is_ok());
-    // A case is the number from which its changes are drawn.
+    // The input is the number from which the changes are drawn.
     let make = |rng: &mut Rng| rng.next_u64().to_string();
-    let check = |case: &str, _: &mut Rng| {
-        let mut rng = Rng::new(case.parse().unwrap_or_default());
+    let check = |drawn: &str, _: &mut Case| {
+        let mut rng = Rng::new(drawn.parse().unwrap_or_default());
         let one = rng.below(paths.len());
         fs::write(&paths[one], mutated(good[one].clone(), &mut rng)).expect("it is ours");
         let _ = fleet::read(directory.path());

@@ -9,7 +9,8 @@ use toll_wire::{
     encode_transfer_message,
 };
 
-use crate::{drive, mutate};
+use crate::drive::{self, Case};
+use crate::mutate;
 
 /// A line of each kind, as programs of this build write them.
 fn lines() -> Vec<Value> {
@@ -34,7 +35,7 @@ fn make(rng: &mut Rng) -> String {
     line.to_string()
 }
 
-fn check(line: &str, _rng: &mut Rng) {
+fn check(line: &str, _case: &mut Case) {
     if let Ok(request) = decode_request(line) {
         let written = encode(&request);
         assert!(!written.contains('\n'));

@@ -33,8 +33,6 @@ mod full_disks;
 mod gate;
 mod grade;
 mod history;
-mod hostile;
-mod hostile_kernels;
 mod kernel;
 mod kernel_sources;
 mod measuring_lock;

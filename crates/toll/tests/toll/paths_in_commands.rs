@@ -7,48 +7,7 @@ use toll::environment::notes;
 use toll::spec::Shell;
 use toll::spec::quoting::put_path;
 
-use crate::common::{Bench, all_are, has, list};
-
-/// Names of directories that a shell takes for something else.
-const NAMES: [&str; 6] = [
-    "two words",
-    "it's",
-    "a\"b",
-    "$(touch pwned)`touch pwned`",
-    "x;touch pwned;",
-    "back\\slash *?[a] ~ # {n}",
-];
-
-#[test]
-fn a_work_directory_of_any_name_is_one_word_in_commands() {
-    for name in NAMES {
-        let bench = Bench::new();
-        std::fs::create_dir(bench.path(name)).unwrap();
-        let words = [
-            "run",
-            "-q",
-            "--no-html",
-            "--json",
-            "-r",
-            "3",
-            "--work-dir",
-            name,
-            "-L",
-            "n=1,2",
-            "-s",
-            "echo {n} >{workdir}/a{n}",
-            "-p",
-            "test -e '{workdir}/a{n}'",
-            "-c",
-            "rm \"{workdir}/a{n}\"",
-            "test -e {workdir}/a{n} && test -e \"{workdir}/a{n}\" && test -d '{workdir}'",
-            "test -d {workdir}",
-        ];
-        let run = bench.json(&words)["runs"][0].take();
-        all_are("completed", list(&run["trials"]));
-        assert!(!bench.path("pwned").exists(), "{name}");
-    }
-}
+use crate::common::{Bench, all_are, has};
 
 #[test]
 fn a_command_that_cannot_hold_the_path_is_refused_before_anything_runs() {
@@ -81,35 +40,6 @@ fn repository(bench: &Bench) {
          git commit -qm $i; done",
     );
     assert_eq!(ran.code, Some(0), "{ran:#?}");
-}
-
-#[test]
-fn work_trees_of_any_name_are_one_word_in_commands() {
-    for name in &NAMES[..5] {
-        let bench = Bench::new();
-        repository(&bench);
-        let words = [
-            "ci",
-            "-q",
-            "--no-html",
-            "--tree",
-            "repo",
-            "--base",
-            "HEAD~1",
-            "-r",
-            "3",
-            "--keep-trees",
-            name,
-            "--fail-on",
-            "regression=1000%",
-            "{tree}/prog",
-            "test -x \"{tree}/prog\" && '{tree}/prog'",
-        ];
-        let ran = bench.run(&words);
-        assert!(ran.code == Some(0) || ran.code == Some(4), "{ran:#?}");
-        all_are("completed", &bench.trials());
-        assert!(!bench.path("pwned").exists(), "{name}");
-    }
 }
 
 #[test]
