@@ -8,6 +8,7 @@ use clap::builder::RangedU64ValueParser;
 use toll_observe::session::{COLUMNS_MAX, LINES_MAX, Settings, Shown, Timing, clean};
 
 use super::{FILE_BYTES_MAX, Failure, output};
+use crate::report::sanitize::sanitize;
 
 const NOTES: &str = "\
 Examples:
@@ -77,7 +78,8 @@ pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
     };
     let text = session.text(shown);
     if !text.is_empty() {
-        output::document(&text)?;
+        let lines: Vec<String> = text.lines().map(sanitize).collect();
+        output::document(&lines.join("\n"))?;
     }
     let screens = session.recordings.iter();
     let screens: usize = screens.map(|one| one.alternate_screens.len()).sum();
