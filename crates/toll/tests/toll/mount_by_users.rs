@@ -219,6 +219,10 @@ fn a_signal_ends_a_mount_of_somebody_who_is_not_root_with_files_open() {
     });
 }
 
+/// The threads of a mount: the main one, two that wait for its end, the session's and
+/// those that wait for requests.
+const THREADS: usize = 12;
+
 #[test]
 fn a_mount_of_somebody_who_may_start_no_further_thread_goes_on() {
     isolated(|| {
@@ -231,6 +235,10 @@ fn a_mount_of_somebody_who_may_start_no_further_thread_goes_on() {
             let arguments = ["mount", "--foreground", "--cache", cache, "source", "at"];
             let mut server = place.by_user("./toll", &arguments).spawn().unwrap();
             wait_until("it is mounted", || place.is_mounted());
+            let threads = format!("/proc/{}/task", server.id());
+            wait_until("it has its threads", || {
+                fs::read_dir(&threads).unwrap().count() == THREADS
+            });
             let limit = |processes: &str| {
                 let limit = format!("--nproc={processes}:");
                 let arguments = ["--pid", &server.id().to_string(), &limit];

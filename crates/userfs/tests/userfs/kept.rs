@@ -80,7 +80,9 @@ fn what_is_kept_while_the_server_is_away_is_sent_by_the_next_mount() {
             assert_eq!(found.path, std::path::Path::new("f"));
             assert_eq!(found.size_bytes, size_bytes as u64);
             assert!(mounted.kept().iter().eq([&found.place]));
-            assert_eq!(fs::metadata(&found.place).unwrap().mode() & 0o777, 0o600);
+            let mode = |path: &std::path::Path| fs::metadata(path).unwrap().mode() & 0o777;
+            assert_eq!(mode(&found.place), 0o600);
+            assert_eq!(mode(found.place.parent().unwrap()), 0o700);
             mounted.assert_behind("f", &old);
             mounted.start_server_again();
             mounted.mount();
