@@ -82,8 +82,7 @@ pub fn count(
         guest.wait_for_something(&Input::None);
         guest.take_output(&mut taken, &mut |stream, bytes| {
             if stream == Stream::Error {
-                errors.extend_from_slice(bytes);
-                errors.drain(..errors.len().saturating_sub(ERROR_BYTES_MAX));
+                keep_end(&mut errors, bytes);
             }
         });
     }
@@ -92,4 +91,30 @@ pub fn count(
         records: plugin::take_counts(directory).map_err(|error| failed(&error))?,
         errors,
     })
+}
+
+/// Adds bytes and drops the first ones that are too many: the guest decides how many come.
+fn keep_end(kept: &mut Vec<u8>, bytes: &[u8]) {
+    kept.extend_from_slice(bytes);
+    kept.drain(..kept.len().saturating_sub(ERROR_BYTES_MAX));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_command_writes_without_an_end_the_end_is_kept() {
+        let mut kept = Vec::new();
+        keep_end(&mut kept, b"begin");
+        assert_eq!(kept, b"begin");
+        for number in 0..100_u8 {
+            keep_end(&mut kept, &[number; 5000]);
+            assert!(kept.len() <= ERROR_BYTES_MAX);
+        }
+        assert_eq!(kept.len(), ERROR_BYTES_MAX);
+        assert!(kept.ends_with(&[99; 5000]));
+        keep_end(&mut kept, &[7; ERROR_BYTES_MAX + 1]);
+        assert_eq!(kept, [7; ERROR_BYTES_MAX]);
+    }
 }
