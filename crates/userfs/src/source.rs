@@ -209,6 +209,12 @@ pub trait Source: Send + Sync {
         false
     }
 
+    /// The user that it works as, by the source's numbers; none if those are this
+    /// machine's, or it is unknown.
+    fn user(&self) -> Option<Owner> {
+        None
+    }
+
     /// Whether a file that is changed from now on gets a later time than one that was
     /// changed last at this time (`ctime`), by the clock that the source's times are
     /// from. Where that is unknown, it is not so.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use toll_sshd::{Settings, Sshd};
+use toll_sshd::{Settings, Sshd, Subsystem};
 
 use crate::common::{TOLL, copy_program, has_program, is_root, skip, wait_until};
 use crate::namespaces::isolated;
@@ -118,6 +118,26 @@ impl Place {
         let output = self.by_user("sh", &["-ec", line]).output().unwrap();
         assert!(output.status.success(), "{line}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Mounts `source` by a server.
+    fn mount_remote(&self, server: &Sshd, options: &[&str]) {
+        // ssh takes no key that others may read, or that is somebody else's.
+        let key = self.path("key");
+        fs::copy(server.identity(), &key).unwrap();
+        chown(&key, Some(USER), Some(USER)).unwrap();
+        let source = server.location(&self.path("source"));
+        let port = server.port().to_string();
+        let mut arguments = vec!["--port", &port, "--identity", "key"];
+        arguments.extend(["--ssh-config", "/dev/null"]);
+        let settings = server.ssh_settings();
+        for setting in &settings {
+            arguments.extend(["--ssh-option", setting]);
+        }
+        arguments.extend(options);
+        arguments.extend([&*source, "at"]);
+        let mounted = self.mount(&arguments);
+        assert!(mounted.status.success(), "{mounted:?}");
     }
 
     fn is_mounted(&self) -> bool {
@@ -314,24 +334,111 @@ fn somebody_who_is_not_root_mounts_a_directory_of_another_host() {
             return skip(&reason);
         }
         let sshd = Sshd::start(&Settings::default()).unwrap();
-        // ssh takes no key that others may read, or that is somebody else's.
-        let key = place.path("key");
-        fs::copy(sshd.identity(), &key).unwrap();
-        chown(&key, Some(USER), Some(USER)).unwrap();
-        let source = sshd.location(&place.path("source"));
-        let port = sshd.port().to_string();
-        let mut arguments = vec!["--port", &port, "--identity", "key"];
-        arguments.extend(["--ssh-config", "/dev/null"]);
-        let settings = sshd.ssh_settings();
-        for setting in &settings {
-            arguments.extend(["--ssh-option", setting]);
-        }
-        arguments.extend([&*source, "at"]);
-        let mounted = place.mount(&arguments);
-        assert!(mounted.status.success(), "{mounted:?}");
+        place.mount_remote(&sshd, &[]);
         let said = place.shell("mkdir at/d; echo far >at/d/f; cat at/d/f");
         assert_eq!(said, "far\n");
         assert_eq!(fs::read(place.path("source/d/f")).unwrap(), b"far\n");
+        place.unmount();
+    });
+}
+
+/// Debian's `daemon`: the same person has this number at the server.
+const SERVER_USER: u32 = 1;
+/// Somebody else there, and a group that both are in.
+const STRANGER: u32 = 64_001;
+const GROUP: u32 = 64_003;
+
+/// A server that works as [`SERVER_USER`].
+fn server_of_another_number() -> Settings {
+    Settings {
+        subsystem: Subsystem::Command(format!(
+            "exec setpriv --reuid {SERVER_USER} --regid {SERVER_USER} --groups {GROUP} \
+             /usr/lib/openssh/sftp-server"
+        )),
+        ..Settings::default()
+    }
+}
+
+/// Makes `source` a directory of a user's alone, with files of that user's and of a
+/// stranger's.
+fn fill_source(place: &Place, owner: u32) {
+    for (name, uid, gid, mode) in [
+        ("source", owner, owner, 0o700),
+        ("source/own", owner, owner, 0o600),
+        ("source/shared", STRANGER, GROUP, 0o664),
+        ("source/strangers", STRANGER, STRANGER, 0o600),
+        ("source/public", STRANGER, STRANGER, 0o644),
+    ] {
+        let path = place.path(name);
+        if !path.is_dir() {
+            fs::write(&path, "content\n").unwrap();
+        }
+        chown(&path, Some(uid), Some(gid)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+#[test]
+fn what_a_user_may_do_at_another_host_is_decided_there_whatever_the_numbers_are() {
+    isolated(|| {
+        let Some(place) = Place::new("666") else {
+            return;
+        };
+        if let Some(reason) = toll_sshd::missing() {
+            return skip(&reason);
+        }
+        let sshd = Sshd::start(&server_of_another_number()).unwrap();
+        for options in [&["--cache", "whole"][..], &["--cache", "none"]] {
+            fill_source(&place, SERVER_USER);
+            place.mount_remote(&sshd, options);
+            let said = place.shell(
+                "cd at; echo more >>own; cat own; echo more >>shared; cat shared
+             cat strangers 2>/dev/null && exit 9
+             (echo x >strangers) 2>/dev/null && exit 9
+             exec 3<public; perl -e 'exit !truncate(\"public\", 0)' && exit 9; cat public
+             [ -r own ]; [ -w own ]; [ ! -x own ]; [ -w shared ]; [ ! -r strangers ]
+             mkdir -m 700 d; echo new >d/new; cp -p own d/copy; mv own d; ls d
+             chown $(id -u):$(id -g) d/new; chown 64001 d/new 2>/dev/null && exit 9
+             stat -c %u:%g d d/new shared; chmod 400 d/new; [ ! -w d/new ]",
+            );
+            let expected = "content\nmore\ncontent\nmore\ncontent\ncopy\nnew\nown\n\
+                        65534:65534\n65534:65534\n64001:64003\n";
+            assert_eq!(said, expected, "{options:?}");
+            assert_eq!(owner(&place.path("source/d/new")), SERVER_USER);
+            assert_eq!(owner(&place.path("source/shared")), STRANGER);
+            let strangers = fs::read(place.path("source/strangers")).unwrap();
+            assert_eq!(strangers, b"content\n");
+            place.shell("rm -rf at/d");
+            place.unmount();
+        }
+        fill_source(&place, SERVER_USER);
+        place.mount_remote(&sshd, &["--idmap", "none"]);
+        let said = place.shell("echo more >>at/own; stat -c %u:%g at/own");
+        assert_eq!(said, "1:1\n");
+        place.unmount();
+    });
+}
+
+#[test]
+fn root_at_another_host_is_the_user_who_mounts() {
+    isolated(|| {
+        let Some(place) = Place::new("666") else {
+            return;
+        };
+        if let Some(reason) = toll_sshd::missing() {
+            return skip(&reason);
+        }
+        let sshd = Sshd::start(&Settings::default()).unwrap();
+        fill_source(&place, 0);
+        place.mount_remote(&sshd, &[]);
+        let said = place.shell(
+            "cd at; cat own; echo new >strangers; echo new >new; mkdir d; [ -w strangers ]
+         chown 64001 d; chown $(id -u) strangers; stat -c %u new d strangers",
+        );
+        assert_eq!(said, "content\n65534\n64001\n65534\n");
+        // What is made or taken back is root's there.
+        let owners = ["new", "d", "strangers"].map(|name| owner(&place.path("source").join(name)));
+        assert_eq!(owners, [0, STRANGER, 0]);
         place.unmount();
     });
 }

@@ -260,6 +260,11 @@ impl CachedFile {
         self.state.lock().handle.clone()
     }
 
+    /// Whether somebody has it open for writing here.
+    pub fn has_writer(&self) -> bool {
+        self.state.lock().writer.is_some()
+    }
+
     /// Reads; less than the buffer at the end of the file only.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let wanted = offset..offset.saturating_add(buffer.len() as u64);

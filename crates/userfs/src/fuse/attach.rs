@@ -31,6 +31,8 @@ pub(super) struct Attachment<'a> {
     pub name: &'a str,
     pub is_read_only: bool,
     pub allows_others: bool,
+    /// The kernel checks permissions, by mode, owner and group as they are shown.
+    pub checks_permissions: bool,
 }
 
 impl Attachment<'_> {
@@ -48,15 +50,13 @@ impl Attachment<'_> {
         let mut device = OpenOptions::new();
         let device = OwnedFd::from(device.read(true).write(true).open("/dev/fuse")?);
         let mut data = format!(
-            "fd={},rootmode={:o},user_id={},group_id={},default_permissions",
+            "fd={},rootmode={:o},user_id={},group_id={}",
             device.as_raw_fd(),
             File::open(mountpoint)?.metadata()?.mode(),
             rustix::process::getuid().as_raw(),
             rustix::process::getgid().as_raw(),
         );
-        if self.allows_others {
-            data += ",allow_other";
-        }
+        data += &self.options();
         let mut flags = MountFlags::NODEV | MountFlags::NOSUID;
         flags.set(MountFlags::RDONLY, self.is_read_only);
         let kind = format!("fuse.{SUBTYPE}");
@@ -65,17 +65,26 @@ impl Attachment<'_> {
         Ok(device)
     }
 
+    /// Options that the kernel and the helper call the same.
+    fn options(&self) -> String {
+        let mut options = String::new();
+        for (is_set, option) in [
+            (self.checks_permissions, ",default_permissions"),
+            (self.allows_others, ",allow_other"),
+        ] {
+            options += if is_set { option } else { "" };
+        }
+        options
+    }
+
     /// The helper mounts with its rights of root, and sends the connection through
     /// a socket (`send_fd` in libfuse's util/fusermount.c).
     fn mount_by_helper(&self, mountpoint: &Path) -> io::Result<OwnedFd> {
         // A comma would end the option, a backslash begins what is escaped.
         let name = self.name.replace('\\', r"\\").replace(',', r"\,");
-        let mut options = format!("fsname={name},subtype={SUBTYPE},default_permissions");
-        for (is_set, option) in [
-            (self.is_read_only, ",ro"),
-            (self.allows_others, ",allow_other"),
-        ] {
-            options += if is_set { option } else { "" };
+        let mut options = format!("fsname={name},subtype={SUBTYPE}{}", self.options());
+        if self.is_read_only {
+            options += ",ro";
         }
         let (here, there) = UnixStream::pair()?;
         let helper = Command::new(HELPER)

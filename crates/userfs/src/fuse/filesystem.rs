@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig, LockOwner,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use super::choose_abilities;
@@ -47,6 +47,21 @@ impl Fuse {
         self.answer(reply, |server| call(&server.volume));
     }
 
+    fn creation(&self, request: &Request, mode: u32) -> Creation {
+        let (uid, gid) = (request.uid(), request.gid());
+        let owner = match self.0.ids {
+            Some(ids) => Owner {
+                uid: ids.sent_uid(uid),
+                gid: ids.sent_gid(gid),
+            },
+            None => Owner { uid, gid },
+        };
+        Creation {
+            mode: mode & 0o7777,
+            owner: Some(owner),
+        }
+    }
+
     /// The same of a call for a file's extended attributes, if there are any to
     /// be seen.
     fn extended<R: Reply>(
@@ -60,14 +75,6 @@ impl Fuse {
             return reply.fail(Errno::ENOSYS);
         }
         self.call(reply, move |volume| call(&*volume.extended(ino.0)?));
-    }
-}
-
-fn creation(request: &Request, mode: u32) -> Creation {
-    let (uid, gid) = (request.uid(), request.gid());
-    Creation {
-        mode: mode & 0o7777,
-        owner: Some(Owner { uid, gid }),
     }
 }
 
@@ -108,10 +115,11 @@ impl Filesystem for Fuse {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let ids = self.0.ids;
         let changes = SetAttributes {
             mode: mode.map(|mode| mode & 0o7777),
-            uid,
-            gid,
+            uid: ids.map_or(uid, |ids| uid.map(|uid| ids.sent_uid(uid))),
+            gid: ids.map_or(gid, |ids| gid.map(|gid| ids.sent_gid(gid))),
             size_bytes: size,
             atime: atime.map(set_time),
             mtime: mtime.map(set_time),
@@ -129,6 +137,11 @@ impl Filesystem for Fuse {
             }
             Ok(found)
         });
+    }
+
+    fn access(&self, _: &Request, ino: INodeNo, wanted: AccessFlags, reply: ReplyEmpty) {
+        let wanted = wanted.bits().cast_unsigned();
+        self.answer(reply, move |server| server.access(ino.0, wanted));
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
@@ -150,7 +163,7 @@ impl Filesystem for Fuse {
         // The kernel sends no other kinds, and none for a regular file as well.
         let kind = Kind::of_mode(mode).unwrap_or(Kind::File);
         let new = New::Node(kind, u64::from(device_number));
-        let (name, creation) = (name.to_owned(), creation(request, mode));
+        let (name, creation) = (name.to_owned(), self.creation(request, mode));
         self.call(reply, move |volume| {
             volume.make(parent.0, &name, new, &creation)
         });
@@ -165,7 +178,7 @@ impl Filesystem for Fuse {
         _umask: u32,
         reply: ReplyEntry,
     ) {
-        let (name, creation) = (name.to_owned(), creation(request, mode));
+        let (name, creation) = (name.to_owned(), self.creation(request, mode));
         self.call(reply, move |volume| {
             volume.make(parent.0, &name, New::Directory, &creation)
         });
@@ -200,7 +213,7 @@ impl Filesystem for Fuse {
         reply: ReplyEntry,
     ) {
         let (name, target) = (name.to_owned(), target.to_owned());
-        let creation = creation(request, 0o777);
+        let creation = self.creation(request, 0o777);
         self.call(reply, move |volume| {
             let new = New::Symlink(target.as_os_str());
             volume.make(parent.0, &name, new, &creation)
@@ -251,7 +264,7 @@ impl Filesystem for Fuse {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let (name, creation) = (name.to_owned(), creation(request, mode));
+        let (name, creation) = (name.to_owned(), self.creation(request, mode));
         let access = Access::of(flags, request.pid());
         self.call(reply, move |volume| {
             volume.create(parent.0, &name, creation, access)

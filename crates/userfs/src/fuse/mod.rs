@@ -3,6 +3,7 @@
 mod attach;
 mod convert;
 mod filesystem;
+mod id_map;
 mod reply;
 mod serve;
 mod splice;
@@ -76,6 +77,9 @@ impl Mount {
             name: &name,
             is_read_only: options.is_read_only,
             allows_others: options.allows_others,
+            // Who alone uses another host gets what is allowed there, whatever the
+            // numbers and groups here.
+            checks_permissions: options.allows_others || !volume.shared.source.is_remote(),
         };
         let device = attachment.mount(&mountpoint)?;
         let acl = match options.allows_others {

@@ -16,6 +16,7 @@ use fuser::{
 use parking_lot::Mutex;
 
 use super::convert::file_type;
+use super::id_map::IdMap;
 use super::reply::{NEVER_REUSED, Reply, Written, attributes};
 use super::splice::Device;
 use super::{KernelCache, THREADS};
@@ -23,7 +24,7 @@ use crate::background;
 use crate::cache::Mode;
 use crate::content::grow;
 use crate::mount::{NodeAttributes, Opened, Volume, WriteHow, is_dots};
-use crate::source::{Error, Result, SeekFrom};
+use crate::source::{Attributes, Error, Kind, Owner, Result, SeekFrom};
 
 /// What a listing says of a number that is not known yet: programs that need
 /// it ask.
@@ -33,6 +34,7 @@ pub(super) struct Server {
     pub volume: Arc<Volume>,
     pub notifier: OnceLock<Notifier>,
     pub device: OnceLock<Device>,
+    pub ids: Option<IdMap>,
     busy: AtomicUsize,
     /// Files whose reads and writes do not come here, and how often they are
     /// open: all opens of a file must name the same backing file.
@@ -55,7 +57,10 @@ impl Drop for BusyThread<'_> {
 
 impl Server {
     pub fn new(volume: Arc<Volume>) -> Self {
+        let source = &*volume.shared.source;
+        let ids = volume.options.maps_user.then(|| IdMap::of(source));
         Self {
+            ids: ids.flatten(),
             volume,
             notifier: OnceLock::new(),
             device: OnceLock::new(),
@@ -218,7 +223,33 @@ impl Server {
     /// Attributes for a reply, recorded as what the kernel was given.
     pub fn give(&self, found: &NodeAttributes) -> FileAttr {
         self.volume.shared.tree.give(found.ino, &found.attributes);
-        attributes(found)
+        let mut found = *found;
+        if let Some(ids) = self.ids {
+            let Attributes { uid, gid, .. } = found.attributes;
+            let shown = ids.shown(Owner { uid, gid });
+            (found.attributes.uid, found.attributes.gid) = (shown.uid, shown.gid);
+        }
+        attributes(&found)
+    }
+
+    /// Answers `access(2)` where the kernel leaves that to this program. Which groups
+    /// the user has at the source is unknown, so what a group may do is allowed, and
+    /// the call itself shows whether it is.
+    pub fn access(&self, ino: u64, wanted: u32) -> Result<()> {
+        let found = self.volume.attributes(ino)?.attributes;
+        let any = found.mode >> 6 | found.mode >> 3 | found.mode;
+        let allowed = match self.volume.shared.source.user() {
+            // Root may do all but execute a file that nobody may.
+            Some(user) if user.uid == 0 && found.kind == Kind::Directory => 0o7,
+            Some(user) if user.uid == 0 => any | 0o6,
+            Some(user) if user.uid == found.uid => found.mode >> 6,
+            Some(_) => found.mode >> 3 | found.mode,
+            None => any,
+        };
+        match wanted & 0o7 & !allowed {
+            0 => Ok(()),
+            _ => Err(Error::Errno(libc::EACCES)),
+        }
     }
 
     /// The backing file of a file that passes through, made by `make` for the

@@ -1,6 +1,9 @@
 //! Attributes, plain and extended, and free space.
 
-use super::{NodeAttributes, PathTurn, Volume};
+use std::sync::Arc;
+
+use super::{Access, NodeAttributes, PathTurn, Volume};
+use crate::cache::CachedFile;
 use crate::source::{Attributes, Error, Extended, Result, SetAttributes, SetTime};
 use crate::tree::Version;
 
@@ -66,9 +69,31 @@ impl Volume {
         is_open: bool,
     ) -> Result<NodeAttributes> {
         self.refuse_while_closing()?;
+        let cached = self.cached(ino);
+        let is_by_name = changes.size_bytes.is_some() && !is_open;
+        let opened = match &cached {
+            // Who may not write at the source must not change the copy.
+            Some(cached) if is_by_name && !cached.has_writer() => {
+                Some(self.open(ino, Access::WRITE)?)
+            }
+            _ => None,
+        };
+        let changed = self.change_all(ino, changes, is_open, cached);
+        if let Some(opened) = opened {
+            self.release(opened.handle);
+        }
+        changed
+    }
+
+    fn change_all(
+        &self,
+        ino: u64,
+        changes: &SetAttributes,
+        is_open: bool,
+        cached: Option<Arc<CachedFile>>,
+    ) -> Result<NodeAttributes> {
         let turn = &mut PathTurn::begin();
         let mut rest = *changes;
-        let cached = self.cached(ino);
         if let Some(cached) = &cached {
             if let Some(size_bytes) = rest.size_bytes.take() {
                 cached.truncate(size_bytes)?;

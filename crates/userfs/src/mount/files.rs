@@ -29,6 +29,11 @@ pub(crate) struct WriteHow {
 }
 
 impl Access {
+    pub(super) const WRITE: Self = Self {
+        flags: OpenFlags::WRITE,
+        appender: None,
+    };
+
     pub fn of(flags: i32, thread: u32) -> Self {
         let access = flags & libc::O_ACCMODE;
         Self {

@@ -165,6 +165,8 @@ pub struct Options {
     pub is_read_only: bool,
     /// Other users than the mounting one may use it, as permissions allow.
     pub allows_others: bool,
+    /// Show the user of a source on another host as the one who mounts it.
+    pub maps_user: bool,
     /// Refuse to read symbolic links that lead out of the mount.
     pub contains_links: bool,
     /// Show extended attributes, where the source has them. Without, the kernel

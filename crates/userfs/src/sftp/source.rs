@@ -19,13 +19,24 @@ use super::server_clock::{NEW_FILE, ServerClock};
 use super::ssh;
 use super::stat::Stat;
 use crate::source::{
-    Attributes, Creation, Error, Identity, Kind, Listing, New, OpenFlags, OpenReply, RenameFlags,
-    Result, SetAttributes, Source, StatVfs, Timespec,
+    Attributes, Creation, Error, Identity, Kind, Listing, New, OpenFlags, OpenReply, Owner,
+    RenameFlags, Result, SetAttributes, Source, StatVfs, Timespec,
 };
 
 pub struct Sftp {
     shared: Arc<Shared>,
     name: String,
+    user: Option<Owner>,
+}
+
+/// The directory of the server's own process, whose owner is always the user and
+/// group that it works as (`task_dump_owner` in fs/proc/base.c).
+const OWN_PROCESS: &[u8] = b"/proc/self";
+
+/// What is found out when a source begins.
+struct Found {
+    root: PathBuf,
+    user: Option<Owner>,
 }
 
 pub(super) struct Shared {
@@ -73,22 +84,23 @@ impl Sftp {
         let link = Link::new(connect, &address.host, options)?;
         let name = address.to_string();
         let clock = ServerClock::default();
-        let root = find_root(&link, &clock, &address.directory)
+        let found = find_root(&link, &clock, &address.directory)
             .map_err(|why| format!("cannot use {name}: {why}; name a directory"))?;
         let shared = Shared {
             link,
-            root,
+            root: found.root,
             names: Names::default(),
             clock,
         };
         Ok(Self {
             shared: Arc::new(shared),
             name,
+            user: found.user,
         })
     }
 }
 
-fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<PathBuf, String> {
+fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<Found, String> {
     let given = match directory {
         "" => ".",
         directory => directory,
@@ -99,15 +111,19 @@ fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<PathBu
         let path = batch.ask(kind::REALPATH, &[given.as_bytes()])?;
         let stat = batch.ask(kind::STAT, &[given.as_bytes()])?;
         let new = batch.ask(kind::LSTAT, &[NEW_FILE])?;
+        let process = batch.ask(kind::STAT, &[OWN_PROCESS])?;
+        let home = batch.ask(kind::STAT, &[b"."])?;
         // A server may name a path that is not there.
         let stat = batch.stat(stat)?;
         let path = batch.name(path)?;
         if let Some(made_s) = batch.stat(new).ok().and_then(|new| new.modified()) {
             clock.observe(made_s);
         }
-        Ok((path, stat))
+        let owner = |reply| batch.stat(reply).ok()?.owner;
+        let [process, home] = [process, home].map(owner);
+        Ok((path, stat, user(process, home)))
     };
-    let (path, stat) = ask().map_err(|failure: Failure| match failure {
+    let (path, stat, user) = ask().map_err(|failure: Failure| match failure {
         Failure::Lost => session.why_it_ended(),
         refused => refused.plain().to_string(),
     })?;
@@ -115,9 +131,20 @@ fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<PathBu
         return Err("it is no directory".to_owned());
     }
     match path.starts_with(b"/") && !path.contains(&0) && !is_too_long(&path) {
-        true => Ok(OsString::from_vec(path).into()),
+        true => Ok(Found {
+            root: OsString::from_vec(path).into(),
+            user,
+        }),
         false => Err("the server does not tell where it lies".to_owned()),
     }
+}
+
+/// The user that a server works as, by the owners of its process and of the directory
+/// in which it begins. Without the first, it most likely begins in the user's home
+/// directory; root's may be any other, as in a chroot.
+fn user(process: Option<(u32, u32)>, home: Option<(u32, u32)>) -> Option<Owner> {
+    let (uid, gid) = process.or(home.filter(|(uid, _)| *uid != 0))?;
+    Some(Owner { uid, gid })
 }
 
 impl Source for Sftp {
@@ -141,6 +168,10 @@ impl Source for Sftp {
 
     fn is_remote(&self) -> bool {
         true
+    }
+
+    fn user(&self) -> Option<Owner> {
+        self.user
     }
 
     fn is_settled(&self, changed: Timespec) -> bool {
@@ -270,5 +301,20 @@ impl Source for Sftp {
                 let synced = batch.run(kind::EXTENDED, &[extension::FSYNC, &handle.id]);
                 synced.map_err(|failure| failure.plain().into())
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_is_the_owner_of_the_process_or_else_of_a_home_directory() {
+        let owner = |uid, gid| Some(Owner { uid, gid });
+        assert_eq!(user(Some((7, 8)), Some((1, 2))), owner(7, 8));
+        assert_eq!(user(Some((0, 0)), None), owner(0, 0));
+        assert_eq!(user(None, Some((1, 2))), owner(1, 2));
+        assert_eq!(user(None, Some((0, 0))), None);
+        assert_eq!(user(None, None), None);
     }
 }

@@ -33,6 +33,7 @@ fn options() -> Options {
         kernel: KernelCache::from_str(&needed("USERFS_KERNEL"), false).unwrap(),
         is_read_only: variable("USERFS_READ_ONLY").is_some(),
         allows_others: true,
+        maps_user: true,
         contains_links: variable("USERFS_SSH_PORT").is_some(),
         shows_extended: true,
         attribute_lifetime: Duration::from_millis(lifetime_ms),

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::Result;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
 use toll_sshd::{Settings, Subsystem};
 
-use crate::common::{Mounted, Setting, set_mode};
+use crate::common::{Mounted, REMOTE_MODES, Setting, set_mode};
 
 /// Who may write files of somebody else by the group alone: Debian's `nobody`, as
 /// `sftp-server` wants a user with a name.
@@ -28,7 +29,6 @@ fn server_of_user() -> Settings {
 /// Makes a file in a directory of a project below `base`: somebody else's, and
 /// writable for the group.
 pub fn put_shared(base: &Path, name: &str, content: &[u8]) {
-    use std::os::unix::fs::chown;
     let directory = base.join("project");
     fs::create_dir_all(&directory).unwrap();
     chown(&directory, Some(OTHER_USER), Some(GROUP)).unwrap();
@@ -66,4 +66,37 @@ pub fn as_user<T: Send>(uid: u32, gid: u32, work: impl FnOnce() -> Result<T> + S
         });
         thread.join().unwrap()
     })
+}
+
+#[test]
+fn the_user_of_the_server_is_shown_as_the_one_who_mounts() {
+    each_of_user(&REMOTE_MODES, |mounted| {
+        set_mode(&mounted.source, 0o777);
+        for (name, uid, gid) in [
+            ("own", USER, USER),
+            ("others", OTHER_USER, GROUP),
+            // Who has here the number of the one who mounts is somebody else there.
+            ("roots", 0, 0),
+        ] {
+            fs::write(mounted.behind(name), b"content").unwrap();
+            chown(mounted.behind(name), Some(uid), Some(gid)).unwrap();
+        }
+        let shown = |name: &str| {
+            let found = fs::metadata(mounted.path(name)).unwrap();
+            (found.uid(), found.gid())
+        };
+        assert_eq!(shown("own"), (0, 0));
+        assert_eq!(shown("others"), (OTHER_USER, GROUP));
+        assert_eq!(shown("roots"), (u32::MAX - 1, u32::MAX - 1));
+        fs::write(mounted.path("new"), b"content").unwrap();
+        assert_eq!(shown("new"), (0, 0));
+        let behind = fs::metadata(mounted.behind("new")).unwrap();
+        assert_eq!((behind.uid(), behind.gid()), (USER, USER));
+        // The server gets its own numbers: it gives nothing to anybody else.
+        chown(mounted.path("own"), Some(0), Some(0)).unwrap();
+        assert!(chown(mounted.path("own"), Some(OTHER_USER), None).is_err());
+        let behind = fs::metadata(mounted.behind("own")).unwrap();
+        assert_eq!((behind.uid(), behind.gid()), (USER, USER));
+        mounted.stop_clean();
+    });
 }

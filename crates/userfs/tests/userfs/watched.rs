@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use userfs::source::{
     Attributes, Content, Creation, Error, Extended, Handle, Identity, Listing, New, OpenFlags,
-    OpenReply, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, Timespec,
+    OpenReply, Owner, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, Timespec,
 };
 
 use crate::common::await_that;
@@ -177,6 +177,7 @@ impl Source for Watched {
     forward! {
         fn name(&self) -> String;
         fn is_remote(&self) -> bool;
+        fn user(&self) -> Option<Owner>;
         fn is_settled(&self, changed: Timespec) -> bool;
         fn attributes(&self, path: &Path) -> Result<Attributes>;
         fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing>;

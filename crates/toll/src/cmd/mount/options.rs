@@ -48,6 +48,9 @@ pub struct MountArguments {
     /// writes to a file
     #[arg(long)]
     no_xattr: bool,
+    /// Who the user that works at another host is here
+    #[arg(long, value_enum, value_name = "WHO", default_value = "user")]
+    idmap: IdMap,
     /// How to show symbolic links that lead out of the mount [default: contain,
     /// for a local source: raw]
     #[arg(long, value_enum, value_name = "HOW")]
@@ -87,6 +90,14 @@ enum Symlinks {
     Contain,
     /// As the source has them
     Raw,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum IdMap {
+    /// The one who mounts: that user's files there are shown as one's own
+    User,
+    /// Whoever has the same numbers
+    None,
 }
 
 /// Where the files are.
@@ -210,6 +221,7 @@ impl MountArguments {
             kernel,
             is_read_only: self.read_only,
             allows_others: self.allow_other,
+            maps_user: self.idmap == IdMap::User,
             contains_links: match self.symlinks {
                 Some(symlinks) => symlinks == Symlinks::Contain,
                 None => matches!(place, Place::Remote(_)),

@@ -1,0 +1,109 @@
+//! Users and groups of a server by the numbers of this machine, and back.
+//!
+//! One person has other numbers on other machines. A mount shows the user that it
+//! works as at the server, and that user's group, as the one who mounted it and the
+//! group of that one. All other numbers stay as they are.
+
+use crate::source::{Owner, Source};
+
+/// Whoever has there the number of the one who mounted it here is somebody else, and
+/// is shown by a number that no user has, as NFS does: -2. That of `nobody` would give
+/// that user rights with `--allow-other`.
+const NOBODY: u32 = u32::MAX - 1;
+
+/// How one kind of number is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pair {
+    here: u32,
+    there: u32,
+}
+
+impl Pair {
+    fn shown(self, number: u32) -> u32 {
+        match number {
+            number if number == self.there => self.here,
+            number if number == self.here => NOBODY,
+            number => number,
+        }
+    }
+
+    fn sent(self, number: u32) -> u32 {
+        match number == self.here {
+            true => self.there,
+            false => number,
+        }
+    }
+}
+
+/// What is shown of owners, and sent to the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IdMap {
+    uid: Pair,
+    gid: Pair,
+}
+
+impl IdMap {
+    /// Maps the user of a source to the user of this process; none where the source
+    /// has this machine's numbers, or its user is unknown.
+    pub fn of(source: &dyn Source) -> Option<Self> {
+        let there = source.user()?;
+        let here = Owner {
+            uid: rustix::process::getuid().as_raw(),
+            gid: rustix::process::getgid().as_raw(),
+        };
+        Some(Self::new(here, there))
+    }
+
+    fn new(here: Owner, there: Owner) -> Self {
+        let pair = |here, there| Pair { here, there };
+        Self {
+            uid: pair(here.uid, there.uid),
+            gid: pair(here.gid, there.gid),
+        }
+    }
+
+    /// An owner as the mount shows it.
+    pub fn shown(self, owner: Owner) -> Owner {
+        Owner {
+            uid: self.uid.shown(owner.uid),
+            gid: self.gid.shown(owner.gid),
+        }
+    }
+
+    pub fn sent_uid(self, uid: u32) -> u32 {
+        self.uid.sent(uid)
+    }
+
+    pub fn sent_gid(self, gid: u32) -> u32 {
+        self.gid.sent(gid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_of_the_server_is_shown_as_the_one_who_mounted_it_and_nobody_else_is() {
+        let owner = |uid, gid| Owner { uid, gid };
+        let map = IdMap::new(owner(1000, 100), owner(2001, 50));
+        for (there, here) in [
+            (owner(2001, 50), owner(1000, 100)),
+            (owner(0, 0), owner(0, 0)),
+            (owner(1000, 100), owner(NOBODY, NOBODY)),
+            (owner(50, 2001), owner(50, 2001)),
+        ] {
+            assert_eq!(map.shown(there), here);
+        }
+        assert_eq!((map.sent_uid(1000), map.sent_gid(100)), (2001, 50));
+        assert_eq!((map.sent_uid(7), map.sent_gid(1000)), (7, 1000));
+    }
+
+    #[test]
+    fn equal_numbers_stay_as_they_are() {
+        let same = Owner { uid: 7, gid: 8 };
+        let map = IdMap::new(same, same);
+        assert_eq!(map.shown(same), same);
+        assert_eq!((map.sent_uid(7), map.sent_gid(8)), (7, 8));
+    }
+}
