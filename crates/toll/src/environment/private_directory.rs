@@ -394,3 +394,23 @@ pub(super) fn is_plain(path: &Path) -> bool {
     let mut components = path.components();
     path.is_absolute() && !components.any(|part| part == Component::ParentDir)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_made_is_never_one_that_was_there() {
+        let above = tempfile::tempdir().unwrap();
+        let directory = Directory::of_user(above.path(), "--work-dir").unwrap();
+        let path = directory.unused_path("run").unwrap();
+        let made = directory.make_new(&path).unwrap();
+        assert_eq!(identity(&path).map(|(found, _)| found), Some(made));
+        let link = directory.unused_path("run").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for there in [path, link] {
+            let refused = directory.make_new(&there).unwrap_err();
+            assert!(refused.contains("exists"), "{refused}");
+        }
+    }
+}
