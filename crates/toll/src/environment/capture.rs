@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime};
 
-use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use toll_observe::dhcp::Packet;
 
 /// Longest wait before it is looked whether to end.
@@ -47,12 +47,18 @@ pub enum Deaf {
 /// Whether there is an interface of this name here.
 #[must_use]
 pub fn is_interface(name: &str) -> bool {
-    !name.is_empty() && !name.contains('/') && index(name).is_some()
+    !name.is_empty() && !name.contains('/') && index(name).is_ok()
 }
 
 /// Asks the kernel: `/sys` may be that of another network namespace.
-fn index(name: &str) -> Option<u32> {
-    if_nametoindex(name).ok()
+fn index(name: &str) -> io::Result<u32> {
+    let asked = socket_with(
+        AddressFamily::UNIX,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    Ok(name_to_index(&asked, name)?)
 }
 
 /// The kind of its link (linux/if_arp.h).
@@ -70,14 +76,13 @@ impl Capture {
             )),
             _ => Deaf::Failed(format!("cannot listen to {name}: {error}")),
         };
-        let index = index(name);
-        let index = index.ok_or_else(|| wrong(io::Error::from(io::ErrorKind::NotFound)))?;
+        let index = index(name).map_err(|_| wrong(io::Error::from(io::ErrorKind::NotFound)))?;
         // Bound to no protocol, it gets nothing before it is bound to the
         // interface.
-        let socket = socket(
-            AddressFamily::Packet,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
+        let socket = socket_with(
+            AddressFamily::PACKET,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
             None,
         )
         .map_err(|error| wrong(error.into()))?;

@@ -3,34 +3,34 @@
 //!
 //! Both are those of this process's network namespace, whatever `/sys` shows.
 
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::net::if_::InterfaceFlags;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, socket};
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use toll_observe::interfaces::{Address, Interface, Report, State, default_routes, prefix_length};
 
 /// All interfaces with what is known of them.
 pub fn interfaces() -> io::Result<Report> {
     let mut interfaces: Vec<Interface> = Vec::new();
-    // Asking for an MTU takes a socket, of whatever kind.
-    let asked = socket(
-        AddressFamily::Unix,
-        SockType::Datagram,
-        SockFlag::SOCK_CLOEXEC,
+    // Asking for a number or an MTU takes a socket, of whatever kind.
+    let asked = socket_with(
+        AddressFamily::UNIX,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
         None,
     )?;
-    for entry in getifaddrs()? {
+    for entry in Entries::read()?.iter() {
         // An IPv4 address may have a label of its own, such as `eth0:1`.
-        let name = entry.interface_name.split(':').next().unwrap_or_default();
+        let name = entry.name.split(':').next().unwrap_or_default();
         let known = interfaces.iter().position(|known| known.name == name);
         let at = known.unwrap_or_else(|| {
             interfaces.push(Interface {
                 name: name.to_owned(),
-                index: nix::net::if_::if_nametoindex(name).unwrap_or_default(),
+                index: name_to_index(&asked, name).unwrap_or_default(),
                 state: state(entry.flags),
                 link_address: None,
                 mtu_bytes: mtu_bytes(&asked, name),
@@ -80,25 +80,29 @@ fn table(path: &str, notes: &mut Vec<String>) -> String {
     }
 }
 
-fn state(flags: InterfaceFlags) -> State {
+fn state(flags: i32) -> State {
     match flags {
-        flags if !flags.contains(InterfaceFlags::IFF_UP) => State::Down,
-        flags if !flags.contains(InterfaceFlags::IFF_RUNNING) => State::NoCarrier,
+        flags if flags & libc::IFF_UP == 0 => State::Down,
+        flags if flags & libc::IFF_RUNNING == 0 => State::NoCarrier,
         _ => State::Up,
     }
 }
 
-fn address(entry: &InterfaceAddress) -> Option<Address> {
-    let ip = |address: &Option<SockaddrStorage>| address.as_ref().and_then(ip);
-    let address = ip(&entry.address)?;
-    let netmask = ip(&entry.netmask);
+fn address(entry: &Entry) -> Option<Address> {
+    let address = ip(entry.address)?;
+    let netmask = ip(entry.netmask);
     let prefix_length = netmask.and_then(prefix_length);
     // getifaddrs(3) has one member for both. It holds the address itself where
     // neither was set, and on any link a peer where the network has one host.
-    let other = |other| ip(other).filter(|other| *other != address);
-    let (broadcast, peer) = match (other(&entry.broadcast), other(&entry.destination)) {
-        (Some(other), None) if prefix_length == Some(32) => (None, Some(other)),
-        both => both,
+    let other = ip(entry.other).filter(|other| *other != address);
+    let (broadcast, peer) = if entry.flags & libc::IFF_POINTOPOINT != 0 {
+        (None, other)
+    } else if entry.flags & libc::IFF_BROADCAST == 0 {
+        (None, None)
+    } else if prefix_length == Some(32) {
+        (None, other)
+    } else {
+        (other, None)
     };
     Some(Address {
         address,
@@ -109,20 +113,103 @@ fn address(entry: &InterfaceAddress) -> Option<Address> {
     })
 }
 
-fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
-    let v4 = address.as_sockaddr_in().map(|address| address.ip().into());
-    v4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
+fn ip(address: Option<EntryAddress>) -> Option<IpAddr> {
+    match address {
+        Some(EntryAddress::Ip(address)) => Some(address),
+        _ => None,
+    }
 }
 
 /// An Ethernet address; tunnels put other things in its place, and the loopback
 /// zeros.
-fn link_address(entry: &InterfaceAddress) -> Option<String> {
-    let link = entry.address.as_ref()?.as_link_addr()?;
-    let bytes = link
-        .addr()
-        .filter(|bytes| link.halen() == bytes.len() && *bytes != [0; 6])?;
+fn link_address(entry: &Entry) -> Option<String> {
+    let Some(EntryAddress::Link(bytes)) = entry.address else {
+        return None;
+    };
     let digits = bytes.map(|byte| format!("{byte:02x}"));
-    Some(digits.join(":"))
+    (bytes != [0; 6]).then(|| digits.join(":"))
+}
+
+/// One address of an interface.
+struct Entry {
+    name: String,
+    flags: i32,
+    address: Option<EntryAddress>,
+    netmask: Option<EntryAddress>,
+    /// The broadcast address or the peer, by the flags.
+    other: Option<EntryAddress>,
+}
+
+#[derive(Clone, Copy)]
+enum EntryAddress {
+    Ip(IpAddr),
+    Link([u8; 6]),
+}
+
+/// The list of getifaddrs(3), which is freed when this goes.
+struct Entries(*mut libc::ifaddrs);
+
+impl Entries {
+    fn read() -> io::Result<Self> {
+        let mut first = std::ptr::null_mut();
+        // SAFETY: the call writes one pointer, into this function's own variable.
+        match unsafe { libc::getifaddrs(&raw mut first) } {
+            0 => Ok(Self(first)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
+        let mut next = self.0;
+        std::iter::from_fn(move || {
+            // SAFETY: the list ends with a null pointer, and lives as long as `self`.
+            let entry = unsafe { next.as_ref() }?;
+            next = entry.ifa_next;
+            // SAFETY: every entry has a name, which ends with a zero.
+            let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+            Some(Entry {
+                name: name.to_string_lossy().into_owned(),
+                flags: entry.ifa_flags.cast_signed(),
+                address: entry_address(entry.ifa_addr),
+                netmask: entry_address(entry.ifa_netmask),
+                other: entry_address(entry.ifa_ifu),
+            })
+        })
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        // SAFETY: getifaddrs made the list, and nothing of it is kept.
+        unsafe { libc::freeifaddrs(self.0) };
+    }
+}
+
+/// Reads an address of a list that [`Entries`] holds; `None` if it is missing or of another
+/// family.
+fn entry_address(address: *const libc::sockaddr) -> Option<EntryAddress> {
+    // SAFETY: it is null, or an address that begins with its family.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that it is one of IPv4.
+            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            let bytes = address.sin_addr.s_addr.to_ne_bytes();
+            Some(EntryAddress::Ip(bytes.into()))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says that it is one of IPv6.
+            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(EntryAddress::Ip(address.sin6_addr.s6_addr.into()))
+        }
+        libc::AF_PACKET => {
+            // SAFETY: the family says that it is one of a link.
+            let address = unsafe { address.cast::<libc::sockaddr_ll>().read_unaligned() };
+            let bytes = address.sll_addr.first_chunk()?;
+            (address.sll_halen == 6).then_some(EntryAddress::Link(*bytes))
+        }
+        _ => None,
+    }
 }
 
 fn mtu_bytes(socket: &OwnedFd, name: &str) -> Option<u32> {
