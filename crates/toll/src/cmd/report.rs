@@ -21,7 +21,7 @@ pub(super) struct ReportArguments {
     /// in $XDG_DATA_HOME/toll/reports, unless --plots is given]
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write each plot as SVG and PNG into this directory
+    /// Write each plot as SVG into this directory
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }
@@ -61,14 +61,14 @@ pub(super) fn page_path(name: &str) -> anyhow::Result<PathBuf> {
     Ok(directory.path().join(format!("{name}.html")))
 }
 
-/// Writes all plots of some runs as SVG and PNG, and gives their paths.
+/// Writes all plots of some runs as SVG, and gives their paths.
 pub(super) fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<Vec<String>> {
     output::create_directory(directory)?;
     let mut paths = Vec::new();
     for run in runs {
-        for (name, content) in plots::files(run)? {
+        for (name, content) in plots::files(run) {
             let path = directory.join(name);
-            output::write_file(&path, &content)?;
+            output::write_file(&path, content.as_bytes())?;
             paths.push(path.display().to_string());
         }
     }

@@ -30,10 +30,7 @@ pub fn everywhere(stored: &StoredRun, rng: &mut Rng) {
     let _ = hyperfine::schema_1(&run);
     let _ = hyperfine::schema_2(&run);
     let _ = benchstat::benchstat(&run);
-    // Bitmaps take longer than all the rest.
-    if rng.below(200) == 0 {
-        let _ = plots::files(&run);
-    }
+    let _ = plots::files(&run);
     let side = Side::from(&run);
     let _ = compare_sides(&side, &side, std::slice::from_ref(&run));
 }

@@ -225,7 +225,7 @@ pub(in crate::cmd) struct RunArguments {
     /// Write no report
     #[arg(long, conflicts_with = "html")]
     pub no_html: bool,
-    /// Write each plot as SVG and PNG into this directory
+    /// Write each plot as SVG into this directory
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
     #[command(flatten)]

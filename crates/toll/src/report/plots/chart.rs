@@ -330,7 +330,6 @@ impl Chart {
             svg: with_root(&SvgBackend.render_scene(&scene), &scene, &alt_text),
             name,
             alt_text,
-            scene,
         }
     }
 }

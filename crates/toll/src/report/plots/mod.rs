@@ -1,7 +1,4 @@
-//! Plots of a run, as SVG and PNG.
-
-use kuva::PngBackend;
-use kuva::render::render::Scene;
+//! Plots of a run, as SVG.
 
 use crate::claim::Run;
 use crate::claim::model::Figure;
@@ -27,11 +24,7 @@ pub struct NamedPlot {
     pub alt_text: String,
     /// The plot as a standalone SVG document.
     pub svg: String,
-    scene: Scene,
 }
-
-/// Pixels of a PNG for each pixel of the drawing: sharp on dense displays.
-const PNG_SCALE: f32 = 2.0;
 
 /// Every plot of a run: prices and claims first, then its figures, then the A/A twins.
 pub fn all(run: &Run) -> Vec<NamedPlot> {
@@ -77,21 +70,10 @@ pub fn twins(run: &Run) -> Vec<NamedPlot> {
         .collect()
 }
 
-/// The plot as PNG, at twice its size.
-fn png(plot: &NamedPlot) -> anyhow::Result<Vec<u8>> {
-    let backend = PngBackend::new().with_scale(PNG_SCALE);
-    backend.render_scene(&plot.scene).map_err(|reason| {
-        anyhow::anyhow!(
-            "cannot draw {} as PNG: {reason}; take the SVG instead",
-            plot.name
-        )
-    })
-}
-
-/// Every plot as files to write: `(file name, bytes)`, an SVG and a PNG each.
-/// The names hold experiment and run, so that runs can share a folder. The SVGs
-/// follow the reader's setting of light or dark, where style rules count.
-pub fn files(run: &Run) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+/// Every plot as a file to write: `(file name, text)`. The names hold experiment and
+/// run, so that runs can share a folder. The plots follow the reader's setting of light
+/// or dark, where style rules count.
+pub fn files(run: &Run) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let record = &run.stored.run;
     let style = format!("><style>{}</style>", palette::dark_rules());
@@ -103,15 +85,14 @@ pub fn files(run: &Run) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
             plot.name
         );
         let svg = plot.svg.replacen('>', &style, 1);
-        files.push((format!("{stem}.svg"), svg.into_bytes()));
-        files.push((format!("{stem}.png"), png(&plot)?));
+        files.push((format!("{stem}.svg"), svg));
     }
     for graph in flame::all(run) {
         let experiment = file_safe(&record.experiment);
         let name = format!("{experiment}-{}-{}.svg", record.id, graph.name);
-        files.push((name, graph.svg.into_bytes()));
+        files.push((name, graph.svg));
     }
-    Ok(files)
+    files
 }
 
 const FILE_NAME_MAX: usize = 48;
@@ -226,21 +207,12 @@ mod tests {
                 let drawing = plot.svg.replace(&plot.alt_text, "");
                 assert!(!drawing.contains(broken), "{broken} in {}", plot.name);
             }
-            png(&plot).unwrap();
         }
     }
 
     #[test]
     fn the_same_run_gives_the_same_files() {
         let sample = sample::copying();
-        assert!(files(&sample).unwrap() == files(&sample).unwrap());
-    }
-
-    #[test]
-    fn a_plot_becomes_a_png() {
-        let sample = sample::small();
-        let plots = all(&sample);
-        let bitmap = png(&plots[0]).unwrap();
-        assert!(bitmap.starts_with(b"\x89PNG"));
+        assert!(files(&sample) == files(&sample));
     }
 }
