@@ -220,7 +220,9 @@ fn the_store_can_be_named_by_option_and_environment() {
     ]);
     assert!(elsewhere.exists() && !bench.store().exists());
     let mut command = bench.toll("show --json");
-    command.env("TOLL_STORE", &elsewhere).assert().success();
+    command.env("TOLL_STORE", &elsewhere);
+    let shown = command.output().expect("toll starts");
+    assert!(shown.status.success(), "{shown:?}");
 }
 
 #[test]

@@ -3,13 +3,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub use crate::processes::{PATIENCE, Running, processes_marked, wait_until};
+pub use crate::processes::{PATIENCE, Running, output_within, processes_marked, wait_until};
 
 /// The program under test.
 pub const TOLL: &str = env!("CARGO_BIN_EXE_toll");
@@ -216,12 +215,8 @@ impl Bench {
     ];
 
     /// A program in the test's environment, not started yet.
-    fn command<A: Arguments + ?Sized>(
-        &self,
-        program: &str,
-        arguments: &A,
-    ) -> std::process::Command {
-        let mut command = std::process::Command::new(program);
+    fn command<A: Arguments + ?Sized>(&self, program: &str, arguments: &A) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments.words())
             .envs(self.environment())
@@ -234,13 +229,11 @@ impl Bench {
 
     /// A command line of `toll`, not started yet.
     pub fn toll<A: Arguments + ?Sized>(&self, arguments: &A) -> Command {
-        let mut command = Command::from_std(self.command(TOLL, arguments));
-        command.timeout(PATIENCE);
-        command
+        self.command(TOLL, arguments)
     }
 
     /// The same, to be started and left alone.
-    pub fn spawnable<A: Arguments + ?Sized>(&self, arguments: &A) -> std::process::Command {
+    pub fn spawnable<A: Arguments + ?Sized>(&self, arguments: &A) -> Command {
         self.spawnable_program(TOLL, arguments)
     }
 
@@ -269,7 +262,7 @@ impl Bench {
         &self,
         program: &str,
         arguments: &A,
-    ) -> std::process::Command {
+    ) -> Command {
         let mut command = self.command(program, arguments);
         command
             .stdin(Stdio::null())
@@ -280,9 +273,7 @@ impl Bench {
 
     /// Runs a shell line in which `toll` is the program under test.
     pub fn shell(&self, line: &str) -> Ran {
-        let mut command = Command::from_std(self.command("bash", &["-c", line]));
-        command.timeout(PATIENCE);
-        ran(&mut command)
+        ran(&mut self.command("bash", &["-c", line]))
     }
 
     pub fn run<A: Arguments + ?Sized>(&self, arguments: &A) -> Ran {
@@ -356,9 +347,7 @@ impl Ran {
 
 #[track_caller]
 fn ran(command: &mut Command) -> Ran {
-    let output = command
-        .output()
-        .expect("the program starts and ends in time");
+    let output = output_within(command, PATIENCE);
     Ran {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
@@ -378,7 +367,7 @@ pub fn make_executable(path: &Path) {
 /// they execute their own program; and what is open to be written cannot be
 /// executed (ETXTBSY of execve(2)).
 pub fn copy_program(from: &Path, to: &Path) {
-    let copied = std::process::Command::new("install")
+    let copied = Command::new("install")
         .args(["-m", "755"])
         .args([from, to])
         .status();

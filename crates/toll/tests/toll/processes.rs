@@ -1,9 +1,10 @@
 //! Processes that go on beside a test.
 
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// Longest that any one command of the tests may take. Far above what they
 /// need, also emulated on a busy machine: it only keeps a hang from stopping the
@@ -45,6 +46,36 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Runs a program that reads nothing to its end, or kills it when it takes too long.
+#[track_caller]
+pub fn output_within(command: &mut Command, patience: Duration) -> Output {
+    command.stdin(Stdio::null());
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = child.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+    let process = process.expect("the process is ours");
+    let (has_ended, end) = channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let is_late = end.recv_timeout(patience) == Err(RecvTimeoutError::Timeout);
+        if is_late {
+            // It may have ended just now.
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
+        is_late
+    });
+    let output = child.wait_with_output().expect("it is our child");
+    drop(has_ended);
+    let is_late = watch.join().expect("waiting does not panic");
+    assert!(
+        !is_late,
+        "{command:?} takes longer than {patience:?}: {output:?}"
+    );
+    output
 }
 
 /// Waits until something holds.

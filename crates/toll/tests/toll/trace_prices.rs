@@ -1,6 +1,7 @@
 //! Predictions of `toll trace` by prices that were measured on this machine.
 //! Whether they come true is measured by `bench-trace`.
 
+use std::fs::File;
 use std::path::Path;
 
 use serde_json::Value;
@@ -54,8 +55,9 @@ fn what_small_reads_waste_is_predicted_by_prices_measured_here() {
     };
     let arguments = ["trace", "--measure", "--json", "-o", "trace.json", "--"];
     let mut command = bench.toll(&arguments);
-    let line = toll_wire::encode(&request) + "\n";
-    let ran = command.arg(probe()).write_stdin(line).output();
+    let line = bench.write("request", &(toll_wire::encode(&request) + "\n"));
+    let line = File::open(line).expect("it was written");
+    let ran = command.arg(probe()).stdin(line).output();
     assert!(ran.expect("toll starts").status.success());
 
     let report: Value = serde_json::from_str(&bench.read("trace.json")).expect("JSON");

@@ -1,16 +1,15 @@
 //! Building the kernels that guests run, in the user's own cache: the first
 //! time this takes minutes, from then on it finds them there.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use assert_cmd::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{
-    Bench, Running, TOLL, full_or, has, lacks, list, processes_marked, skip, source_tree,
-    wait_until,
+    Bench, Running, TOLL, full_or, has, lacks, list, output_within, processes_marked, skip,
+    source_tree, wait_until,
 };
 
 /// Longest that one kernel may take, on a slow machine.
@@ -18,11 +17,7 @@ const BUILD_PATIENCE: Duration = Duration::from_secs(50 * 60);
 
 /// `toll kernel` with the user's cache, or the reason why it cannot build.
 pub fn toll(arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(TOLL)
-        .args(arguments)
-        .timeout(BUILD_PATIENCE)
-        .output()
-        .unwrap();
+    let output = output_within(Command::new(TOLL).args(arguments), BUILD_PATIENCE);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {
         Some(0) => Ok(String::from_utf8(output.stdout).unwrap()),
@@ -125,7 +120,7 @@ fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
     kill_at(&bench, "building the module", Signal::KILL);
     // A run that needs it goes on with it, too.
     let needy = "run --guest -L kernel=stock --build-kernels -r 1 true";
-    let output = bench.toll(needy).timeout(BUILD_PATIENCE).output().unwrap();
+    let output = output_within(&mut bench.toll(needy), BUILD_PATIENCE);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("is built ("), "{errors}");
     assert!(
@@ -160,12 +155,9 @@ fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
 fn run_with_own_kernels(bench: &Bench, command: &str) -> (Option<i32>, String) {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
     let home = || std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
-    let output = bench
-        .toll(command)
-        .env("XDG_CACHE_HOME", cache.unwrap_or_else(home))
-        .timeout(BUILD_PATIENCE)
-        .output()
-        .unwrap();
+    let mut toll = bench.toll(command);
+    toll.env("XDG_CACHE_HOME", cache.unwrap_or_else(home));
+    let output = output_within(&mut toll, BUILD_PATIENCE);
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said).into_owned();
     (output.status.code(), said)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::guest::kernel;
 use super::kernel_code::patched_source;
-use crate::common::{TOLL, full_or, skip, source_tree};
+use crate::common::{TOLL, full_or, output_within, skip, source_tree};
 
 /// Longest for one program: under TCG the checks make everything slow.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
@@ -72,17 +72,15 @@ fn run(program: &str, kernel_name: &str, memory: &str, arguments: &[&str]) {
         "/host/{program} {}; status=$?; {leaks}; exit $status",
         arguments.join(" ")
     );
-    let output = assert_cmd::Command::new(TOLL)
-        .args(["guest", "run", "--kernel", kernel_name])
+    let mut toll = Command::new(TOLL);
+    toll.args(["guest", "run", "--kernel", kernel_name])
         .args(["--memory", memory])
         .args(["--swap", "256MiB", "--accelerator", "tcg", "--log"])
         .arg(&log)
         .arg("--add")
         .arg(programs(&tree).join(program))
-        .args(["--", "sh", "-c", &script])
-        .timeout(PATIENCE)
-        .output()
-        .unwrap();
+        .args(["--", "sh", "-c", &script]);
+    let output = output_within(&mut toll, PATIENCE);
     let said = String::from_utf8_lossy(&output.stdout);
     let log = std::fs::read_to_string(&log).unwrap_or_default();
     let errors = String::from_utf8_lossy(&output.stderr);
