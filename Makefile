@@ -249,7 +249,7 @@ dist deb rpm wheel:
 	@tools/make-package $@ $(PACKAGES) $(RELEASE)
 
 # Those that users install by cargo, and what these need.
-CRATES = --workspace --exclude toll-bench --exclude device --exclude meow --exclude primes --exclude timewrite
+CRATES = --workspace --exclude toll-bench --exclude toll-checks --exclude device --exclude meow --exclude primes --exclude timewrite
 
 .PHONY: crates
 crates: ## Pack the crates as they are published, in target/package

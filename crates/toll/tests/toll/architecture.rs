@@ -215,6 +215,7 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/userfs/src/sftp/ssh.rs",
                 "crates/sshd/src/lib.rs",
                 "crates/toll/tests/",
+                "crates/checks/tests/",
                 "crates/userfs/tests/",
                 "crates/meow/tests/",
                 "crates/probe/tests/",

@@ -53,29 +53,6 @@ fn published_schemas_are_those_of_the_code() {
 }
 
 #[test]
-fn documents_are_valid_by_the_published_schema() {
-    let schema =
-        serde_json::from_str(&std::fs::read_to_string(source_tree().join(SCHEMA)).unwrap());
-    let validator = jsonschema::validator_for(&schema.unwrap()).unwrap();
-    let check = |document: &Value| {
-        let errors: Vec<String> = validator
-            .iter_errors(document)
-            .map(|e| format!("{} at {}", e, e.instance_path()))
-            .collect();
-        assert_eq!(errors, Vec::<String>::new());
-    };
-    let bench = bench_with_run();
-    let document = exported(&bench);
-    check(&document);
-    // One block only: intervals have no ends to speak of.
-    bench.fails(1, "run -q --no-html -r 1 true false");
-    check(&exported(&bench));
-    let mut wrong = document;
-    wrong["trials"][0]["state"] = json!("purring");
-    assert!(!validator.is_valid(&wrong), "the schema refuses something");
-}
-
-#[test]
 fn a_run_is_judged_the_same_elsewhere() {
     for options in ["-r 1 true \"sh -c 'exit 3'\"", "-r 6 true 'sleep 0.001'"] {
         let bench = Bench::new();

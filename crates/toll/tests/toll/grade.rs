@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Bench, has, lacks, list, source_tree};
+use crate::common::{Bench, has, lacks, list};
 
 /// Two sleeps and a claim about them, `then` on more claims.
 fn lab(threshold: &str, then: &str) -> String {
@@ -61,14 +61,6 @@ fn an_honest_submission_holds_here_too() {
     assert_eq!(failed_checks(file), Vec::<String>::new());
     let unchecked = list(&file["grade"]["checks"]);
     assert!(unchecked.iter().all(|check| check["not_made"].is_null()));
-    let schema = std::fs::read_to_string(source_tree().join("docs/schema/grade.schema.json"));
-    let schema: Value = serde_json::from_str(&schema.unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&report)
-        .map(|e| e.to_string())
-        .collect();
-    assert_eq!(errors, Vec::<String>::new());
     let text = bench.ok("grade submission.json").stdout;
     has(&text, &["Both support it", "lab.longer", "checks passed"]);
     assert!(

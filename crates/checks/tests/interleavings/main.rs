@@ -11,12 +11,12 @@ mod sync {
 mod source {
     pub use userfs::source::{Error, Result, Timespec};
 }
-#[path = "../../src/ranges.rs"]
+#[path = "../../../userfs/src/ranges.rs"]
 mod ranges;
 
-#[path = "../../src/mount/path_locks.rs"]
+#[path = "../../../userfs/src/mount/path_locks.rs"]
 mod path_locks;
-#[path = "../../src/cache/write_back_state.rs"]
+#[path = "../../../userfs/src/cache/write_back_state.rs"]
 mod write_back_state;
 
 mod both_sides;
