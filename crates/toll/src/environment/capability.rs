@@ -1,5 +1,6 @@
 //! What can run on this machine, and what not and why.
 
+use super::call_counter::{Counter, Scope};
 use super::filesystem;
 use super::fuse_servers::Served;
 use super::memory_limit::memory_limit_obstacle;
@@ -69,7 +70,7 @@ pub fn capabilities() -> Vec<Capability> {
         Strace::find().map(|_| "yes".into())
     }));
     list.push(capability("tracing by BPF", || {
-        toll_callcount::Counter::new(false, toll_callcount::Scope::Marked).map(|_| "yes".into())
+        Counter::new(false, Scope::Marked).map(|_| "yes".into())
     }));
     list.push(capability("guests", guest::guest_state));
     list.push(capability(

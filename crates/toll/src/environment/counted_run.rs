@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use signal_hook::consts::SIGINT;
-use toll_callcount::{Counter, Marker};
 
+use super::call_counter::{Counter, Marker};
 use super::cgroup::Cgroup;
 use super::children::children;
 use super::paths::Cannot;

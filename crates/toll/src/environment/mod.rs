@@ -5,6 +5,8 @@
 
 pub mod background;
 pub mod bounded;
+#[cfg_attr(not(feature = "bpf"), path = "call_counter_missing.rs")]
+pub mod call_counter;
 mod capability;
 pub mod capture;
 pub mod cgroup;
@@ -32,6 +34,8 @@ pub mod slurm;
 mod source_file;
 mod strace;
 mod swap;
+#[cfg_attr(not(feature = "profiles"), path = "symbolizer_missing.rs")]
+mod symbolizer;
 pub mod symbols;
 mod users;
 pub mod variables;

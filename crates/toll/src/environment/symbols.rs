@@ -5,17 +5,16 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use blazesym::symbolize::source::{Elf, Kernel, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use toll_core::explain::SYSTEM_CALL_RETURN;
 use toll_core::run::{ProfileRecord, ProfiledFunction};
 use toll_wire::{Activity, CodeAddress, Profile};
+
+use super::symbolizer::Symbolizer;
 
 /// x86's `syscall`.
 const SYSTEM_CALL_INSTRUCTION: [u8; 2] = [0x0f, 0x05];
 
 /// Puts the stacks of profiles into a record, by names.
-#[derive(Default)]
 pub struct Symbols {
     symbolizer: Symbolizer,
     functions: HashMap<ProfiledFunction, u32>,
@@ -25,6 +24,16 @@ pub struct Symbols {
 }
 
 impl Symbols {
+    /// None yet; where names cannot be found, the reason and what to do.
+    pub fn new() -> Result<Self, String> {
+        Ok(Self {
+            symbolizer: Symbolizer::new()?,
+            functions: HashMap::new(),
+            stacks: HashMap::new(),
+            known: HashMap::new(),
+        })
+    }
+
     /// Adds a trial's stacks to a record; gives activity, stack and time of each.
     pub fn add(
         &mut self,
@@ -72,7 +81,7 @@ impl Symbols {
         }
         for (file, addresses) in wanted {
             let addresses: Vec<u64> = addresses.into_iter().collect();
-            let names = self.names(file.as_deref(), &addresses);
+            let names = self.symbolizer.names(file.as_deref(), &addresses);
             for (address, name) in addresses.into_iter().zip(names) {
                 let function = match &file {
                     None => kernel_function(name),
@@ -84,34 +93,6 @@ impl Symbols {
                 self.known.insert((file.clone(), address), function);
             }
         }
-    }
-
-    /// Names at addresses of a file, or of the kernel. A file that cannot be read has
-    /// none.
-    fn names(&self, file: Option<&str>, addresses: &[u64]) -> Vec<Option<String>> {
-        let found = match file {
-            None => self.symbolizer.symbolize(
-                &Source::Kernel(Kernel::default()),
-                Input::AbsAddr(addresses),
-            ),
-            Some(path) if path.starts_with('/') => {
-                let elf = Elf::new(path);
-                let input = Input::FileOffset(addresses);
-                self.symbolizer.symbolize(&Source::Elf(elf), input)
-            }
-            Some(_) => return vec![None; addresses.len()],
-        };
-        match found {
-            Ok(found) => found.into_iter().map(name).collect(),
-            Err(_) => vec![None; addresses.len()],
-        }
-    }
-}
-
-fn name(found: Symbolized<'_>) -> Option<String> {
-    match found {
-        Symbolized::Sym(symbol) => Some(symbol.name.into_owned()),
-        Symbolized::Unknown(_) => None,
     }
 }
 
@@ -189,7 +170,7 @@ mod tests {
             ..Profile::default()
         };
         let mut record = ProfileRecord::default();
-        let mut symbols = Symbols::default();
+        let mut symbols = Symbols::new().unwrap();
         let times = symbols.add(&profile, &mut record);
         assert_eq!(times, [(Activity::OnCpu, 0, 5)]);
         assert_eq!(symbols.add(&profile, &mut record), times);

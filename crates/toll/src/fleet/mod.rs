@@ -7,15 +7,13 @@
 //! which are named by its identity and put in place whole. So many may write at once without
 //! a lock, and whoever writes a run twice replaces it.
 
-mod dataset;
 pub mod kubernetes;
+mod machine_id;
 pub mod node_state;
-mod read;
-mod run_tables;
 pub mod script;
 pub mod submission;
-mod table;
+#[cfg_attr(not(feature = "parquet"), path = "tables_missing.rs")]
+mod tables;
 
-pub use dataset::write;
-pub use read::read;
-pub use run_tables::machine_id;
+pub use machine_id::machine_id;
+pub use tables::{read, write};

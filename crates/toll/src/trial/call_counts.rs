@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toll_callcount::{Counter, Marker, Scope};
 use toll_wire::{Recording, TrialData, Workload};
 
 use super::profile::{Interrupted, TrialResult};
 use super::{Event, Observer, Session};
 use crate::claim::SYSTEM_CALLS;
+use crate::environment::call_counter::{Counter, Marker, Scope};
 use crate::run::ProfileRecord;
 use crate::trace::descriptor::Kind;
 use crate::trace::tally::Tally;

@@ -85,7 +85,10 @@ impl Session<'_> {
             started_at: jiff::Timestamp::now().to_string(),
             ..ProfileRecord::default()
         };
-        let mut symbols = Symbols::default();
+        let mut symbols = match Symbols::new() {
+            Ok(symbols) => symbols,
+            Err(why) => return ProfileEnd::Failed(why),
+        };
         let mut rng = Rng::new(seed);
         let begin = Instant::now();
         let needed = u32::try_from(toll_core::explain::blocks_needed()).unwrap_or(u32::MAX);

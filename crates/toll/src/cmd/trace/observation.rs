@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use toll_callcount::{Counted, Counter, Scope};
 
 use super::TraceArguments;
 use super::calls::CallList;
 use crate::cmd::Failure;
+use crate::environment::call_counter::{Counted, Counter, Scope};
 use crate::environment::cgroup::Cgroup;
 use crate::environment::counted_run::Watched;
 use crate::environment::{Strace, counted_run};

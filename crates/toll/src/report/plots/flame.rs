@@ -3,18 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use inferno::flamegraph::{Options, from_lines};
 use toll_wire::Activity;
 
+use super::flame_drawing;
 use crate::claim::Run;
 use crate::claim::model::Explanation;
 use crate::report::sanitize::sanitize;
 use crate::run::{ProfileRecord, ProfiledFunction};
-
-const TITLE: &str = "The treatment that takes longer: red more than the other, blue less";
-
-/// Room for each graph, in pixels.
-const WIDTH: usize = 1200;
 
 /// A flame graph, drawn by another library than the other plots, and only as SVG.
 #[derive(Debug)]
@@ -44,17 +39,7 @@ fn draw(record: &ProfileRecord, one: &Explanation, name: String) -> Option<Flame
         return None;
     }
     let lines = folded(record, one.slower);
-    let mut options = Options::default();
-    options.title = TITLE.to_owned();
-    options.count_name = "ns".to_owned();
-    options.image_width = Some(WIDTH);
-    options.no_javascript = true;
-    options.deterministic = true;
-    // Narrower frames have no room for a letter.
-    options.min_width = 0.2;
-    let mut svg = Vec::new();
-    from_lines(&mut options, lines.iter().map(String::as_str), &mut svg).ok()?;
-    let svg = String::from_utf8(svg).ok()?;
+    let svg = flame_drawing::draw(&lines)?;
     // The library leaves settings of the script that it does not write.
     let svg = without(&svg, "<script", "</script>").replacen(" onload=\"init(evt)\"", "", 1);
     Some(FlameGraph { name, svg })
@@ -164,10 +149,7 @@ mod tests {
         };
         let lines = folded(&record, 1);
         assert_eq!(lines, ["on a CPU;<script>a:b</script>;vfs_read 100 300"]);
-        let mut svg = Vec::new();
-        let lines = lines.iter().map(String::as_str);
-        from_lines(&mut Options::default(), lines, &mut svg).unwrap();
-        let svg = String::from_utf8(svg).unwrap();
+        let svg = flame_drawing::draw(&lines).unwrap();
         assert!(svg.contains("&lt;script&gt;") && !svg.contains("<script>a"));
     }
 }

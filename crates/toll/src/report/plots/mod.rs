@@ -9,6 +9,8 @@ mod chart;
 mod curve;
 mod distribution;
 pub mod flame;
+#[cfg_attr(not(feature = "profiles"), path = "flame_drawing_missing.rs")]
+mod flame_drawing;
 mod forest;
 pub mod palette;
 mod prices;

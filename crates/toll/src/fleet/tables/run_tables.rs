@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use parquet::data_type::ByteArray;
 use serde::Serialize;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::table::{Column, Values};
 use crate::claim::Run;
 use crate::claim::model::Verdict;
-use crate::run::{Machine, TrialRecord};
+use crate::run::TrialRecord;
 
 /// A table's name and columns.
 pub type Table = (&'static str, Vec<Column>);
@@ -23,28 +22,6 @@ pub fn tables(run: &Run) -> [Table; 5] {
         ("machines", machines(run)),
         ("runs", runs(run)),
     ]
-}
-
-/// Longest name of a host (gethostname(2)).
-const HOST_BYTES_MAX: usize = 64;
-
-/// A host with its hardware, kernel and file system: the host's name, and eight digits
-/// of the rest.
-pub fn machine_id(machine: &Machine) -> String {
-    let facts = (
-        &machine.cpu_model,
-        machine.cpus_online,
-        machine.memory_bytes,
-        &machine.virtualization,
-        &machine.kernel_release,
-        &machine.kernel_version,
-        &machine.work_file_system.kind,
-    );
-    let facts = serde_json::to_vec(&facts).expect("it is plain data");
-    let digits = xxh3_64(&facts) >> 32;
-    // It names directories, of up to 255 bytes, in which most characters take three for each.
-    let host = &machine.hostname[..machine.hostname.floor_char_boundary(HOST_BYTES_MAX)];
-    format!("{host}-{digits:08x}")
 }
 
 fn runs(run: &Run) -> Vec<Column> {

@@ -4,9 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::run_tables::{machine_id, tables};
+use super::run_tables::tables;
 use super::table::encode;
 use crate::claim::Run;
+use crate::fleet::machine_id;
 
 /// Writes all tables of a run by `put`, which puts a file in place whole; gives how many
 /// bytes they take.

@@ -1,0 +1,44 @@
+//! Names at addresses, by `blazesym`.
+
+use blazesym::symbolize::source::{Elf, Kernel, Source};
+use blazesym::symbolize::{self, Input, Symbolized};
+
+pub struct Symbolizer(symbolize::Symbolizer);
+
+impl Symbolizer {
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a toll without the feature profiles has none"
+    )]
+    pub fn new() -> Result<Self, String> {
+        Ok(Self(symbolize::Symbolizer::default()))
+    }
+
+    /// Names at addresses of a file, or of the kernel. A file that cannot be read has
+    /// none.
+    pub fn names(&self, file: Option<&str>, addresses: &[u64]) -> Vec<Option<String>> {
+        let found = match file {
+            None => self.0.symbolize(
+                &Source::Kernel(Kernel::default()),
+                Input::AbsAddr(addresses),
+            ),
+            Some(path) if path.starts_with('/') => {
+                let elf = Elf::new(path);
+                let input = Input::FileOffset(addresses);
+                self.0.symbolize(&Source::Elf(elf), input)
+            }
+            Some(_) => return vec![None; addresses.len()],
+        };
+        match found {
+            Ok(found) => found.into_iter().map(name).collect(),
+            Err(_) => vec![None; addresses.len()],
+        }
+    }
+}
+
+fn name(found: Symbolized<'_>) -> Option<String> {
+    match found {
+        Symbolized::Sym(symbol) => Some(symbol.name.into_owned()),
+        Symbolized::Unknown(_) => None,
+    }
+}

@@ -1,0 +1,21 @@
+//! In the place of the tables, where this was built without the feature `parquet`.
+
+use std::path::Path;
+
+use toll_core::fleet::model::FleetMachine;
+
+use crate::claim::Run;
+
+const MISSING: &str = "this toll was built without parquet; build it with --features parquet";
+
+pub fn write(
+    directory: &Path,
+    _run: &Run,
+    _put: impl FnMut(&Path, &[u8]) -> anyhow::Result<()>,
+) -> anyhow::Result<u64> {
+    anyhow::bail!("cannot write tables to {}: {MISSING}", directory.display())
+}
+
+pub fn read(directory: &Path) -> anyhow::Result<Vec<FleetMachine>> {
+    anyhow::bail!("cannot report on {}: {MISSING}", directory.display())
+}
