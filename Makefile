@@ -10,7 +10,7 @@ RELEASE = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release
 
 # What is built for use names neither this directory nor the user's: two builds of one
 # commit are the same, wherever they are made.
-build run book bench-bisect bench-fleet-statistics replay: export CARGO_BUILD_RUSTFLAGS = \
+build run book bench-programs bench-bisect bench-fleet-statistics replay: export CARGO_BUILD_RUSTFLAGS = \
 	--remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
 
 BIN = $(DESTDIR)$(PREFIX)/bin
@@ -38,6 +38,11 @@ prerequisites: ## Install, as root on Debian, what measuring can use; enables no
 
 .PHONY: build
 build: ## Build all programs for use
+	$(CARGO) build --release -p toll-cli -p toll-probe -p meow -p timewrite -p device -p primes
+
+# Those of bench/, and all programs that they measure.
+.PHONY: bench-programs
+bench-programs:
 	$(CARGO) build --release --workspace
 
 # Where nextest writes its reports.
@@ -87,14 +92,14 @@ bench-bisect: ## Simulate searches for the version that brought a change, two mi
 	$(CARGO) run --release -p toll-bench --bin bench-bisect -- --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-cat
-bench-cat: build ## Time meow beside other programs that copy a file, about an hour
+bench-cat: bench-programs ## Time meow beside other programs that copy a file, about an hour
 	@tools/prerequisites bench
 	mkdir -p $(BENCH_OUT)
 	tools/bench-peers $(RELEASE) >$(BENCH_OUT)/cat-peers.txt
 	$(call run-bench,cat)
 
 .PHONY: bench-ci
-bench-ci: build ## Simulate calls of toll ci with this machine's noise, some 10 minutes
+bench-ci: bench-programs ## Simulate calls of toll ci with this machine's noise, some 10 minutes
 	rm -f target/ci.sqlite
 	LC_ALL=C $(RELEASE)/toll --store target/ci.sqlite run -q --no-html -r 400 -n one -n two -n three \
 		$(foreach copy,1 2 3,'dd if=/dev/zero of=/dev/null bs=64k count=22000 status=none')
@@ -102,13 +107,13 @@ bench-ci: build ## Simulate calls of toll ci with this machine's noise, some 10 
 	$(RELEASE)/bench-ci target/ci.json --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-device
-bench-device: build ## Compare the virtual device with two programs in guests, about 20 minutes
+bench-device: bench-programs ## Compare the virtual device with two programs in guests, about 20 minutes
 	@tools/prerequisites run
 	$(RELEASE)/toll kernel build
 	$(call run-bench,device)
 
 .PHONY: bench-fleet
-bench-fleet: build ## Measure reports on 10 to 10,000 machines, and a query of DuckDB on 100 million samples, about 15 minutes
+bench-fleet: bench-programs ## Measure reports on 10 to 10,000 machines, and a query of DuckDB on 100 million samples, about 15 minutes
 	mkdir -p $(BENCH_OUT)
 	tools/bench-fleet.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/fleet.md
 
@@ -117,28 +122,28 @@ bench-fleet-statistics: ## Simulate fleets whose truth is known: how often are r
 	$(CARGO) run --release -p toll-bench --bin bench-fleet-statistics -- --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-functions
-bench-functions: build ## Plant costs in kernel functions, and see whether toll names them, an hour on two CPUs
+bench-functions: bench-programs ## Plant costs in kernel functions, and see whether toll names them, an hour on two CPUs
 	@tools/prerequisites run
 	$(RELEASE)/toll kernel build
 	mkdir -p $(BENCH_OUT)
 	tools/bench-functions.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/functions.md
 
 .PHONY: bench-hyperfine
-bench-hyperfine: build ## Measure right and wrong answers beside hyperfine, about 40 minutes
+bench-hyperfine: bench-programs ## Measure right and wrong answers beside hyperfine, about 40 minutes
 	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --hyperfine
 	$(call run-bench,hyperfine)
 	$(RELEASE)/bench-hyperfine rates $(BENCH_OUT)/hyperfine.json >>$(BENCH_OUT)/hyperfine.md
 
 .PHONY: bench-prices
-bench-prices: build ## Compare toll prices with lmbench and perf bench, about 15 minutes
+bench-prices: bench-programs ## Compare toll prices with lmbench and perf bench, about 15 minutes
 	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	tools/bench-price --fetch
 	$(call run-bench,prices)
 
 .PHONY: bench-toll
-bench-toll: build ## Measure what toll itself costs, about 15 minutes
+bench-toll: bench-programs ## Measure what toll itself costs, about 15 minutes
 	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,toll)
@@ -146,7 +151,7 @@ bench-toll: build ## Measure what toll itself costs, about 15 minutes
 	$(call run-bench,toll-call)
 
 .PHONY: bench-trace
-bench-trace: build ## Compare what toll trace predicts with what is saved, and time what it adds, about 6 minutes
+bench-trace: bench-programs ## Compare what toll trace predicts with what is saved, and time what it adds, about 6 minutes
 	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,trace)
@@ -156,7 +161,7 @@ bench-trace: build ## Compare what toll trace predicts with what is saved, and t
 WHY_RUNS ?= 100
 
 .PHONY: bench-why
-bench-why: build ## Find out how often toll run --why finds planted delays, about 30 minutes
+bench-why: bench-programs ## Find out how often toll run --why finds planted delays, about 30 minutes
 	mkdir -p $(BENCH_OUT)
 	tools/bench-why $(RELEASE) --runs $(WHY_RUNS) --out $(BENCH_OUT)/why.md
 
