@@ -52,8 +52,6 @@ NEXTEST = $(CARGO) nextest run --workspace
 .PHONY: test
 test: ## Run all fast tests and one of each slow family; a pass of a commit is noted in target/tested
 	@tools/prerequisites test
-	@# Tests start programs of other packages, which Cargo does not build for them.
-	$(CARGO) build --workspace
 	rm -f $(REPORTS)/default/junit.xml
 	$(NEXTEST)
 	@if [ -z "$$(git status --porcelain)" ]; then \
