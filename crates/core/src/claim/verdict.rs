@@ -289,8 +289,8 @@ pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
     Some(blocks_for(claims().count(), tails, experiment))
 }
 
-/// Fewest blocks after which any claim can be decided of those that the trials so far
-/// show to be testable here; `None` if none is.
+/// Fewest blocks after which any claim can be decided. Counts only claims that the trials so far
+/// show to be testable here; `None` if there is no such claim.
 pub(super) fn fewest_blocks(context: &AnalysisContext) -> Option<usize> {
     let experiment = context.experiment;
     let claims = experiment.claim_family();
@@ -309,7 +309,7 @@ fn tails(claim: &Claim, experiment: &Experiment) -> usize {
     region(claim).sides() * spec.map_or(1, |spec| derived::joint_intervals(spec, experiment))
 }
 
-/// Fewest blocks that decide the first of so many claims, if it has so many ends.
+/// Fewest blocks that decide the first of `claims` claims, whose intervals have `tails` ends.
 fn blocks_for(claims: usize, tails: usize, experiment: &Experiment) -> usize {
     let level = ALPHA / claims as f64 / tails as f64;
     values_needed(1.0 - 2.0 * level, experiment.run.looks())

@@ -49,7 +49,7 @@ const COLUMNS_WITH_BAR: usize = 60;
 
 impl Progress {
     pub fn new(experiment: &Experiment, run_id: i64, purpose: Purpose) -> Self {
-        // Several are told by a sentence each when they end.
+        // Of several experiments each is summed up when it ends.
         let (is_shown, is_one_of_several, name) = match purpose {
             Purpose::Shown { number, of } if of > 1 => {
                 (true, true, format!("{number}/{of} {}", experiment.name))

@@ -7,11 +7,11 @@ use crate::plan::Treatment;
 use crate::spec::Experiment;
 use crate::store::{BootRecord, TrialRecord};
 
-/// For its first verdict a run may take so much more than its budget.
+/// The factor by which a run may exceed its budget for its first verdict.
 const STRETCH: f64 = 1.25;
 
-/// What the first verdict of a run takes, from the blocks that it has. What its trials
-/// came to is not looked at, so it moves no verdict.
+/// Time that the first verdict of a run takes, estimated from the durations of its blocks. It
+/// does not look at measured values, so it biases no verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// Blocks after which there can be a verdict.
@@ -23,8 +23,8 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// `None` before the end of the first block, and where no claim can be tested or the
-    /// run may not have so many blocks.
+    /// `None` before the end of the first block, where no claim can be tested, and where the
+    /// run's limit allows fewer blocks than a verdict needs.
     pub fn of(
         experiment: &Experiment,
         treatments: &[Treatment],

@@ -11,8 +11,8 @@ use crate::store::TrialRecord;
 /// That takes at most one part in so many of the time.
 const PEEK_EVERY: u32 = 100;
 
-/// After each of so many blocks the time for a verdict is foretold. In the first one run
-/// treatments that later ones leave out.
+/// After each of the first blocks, up to this number, the time for a verdict is estimated. The
+/// first block runs treatments that later ones leave out.
 const FORECAST_BLOCKS: u32 = 2;
 
 /// For so long a comparison goes on that is narrow enough but not decided.

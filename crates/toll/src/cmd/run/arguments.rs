@@ -304,8 +304,8 @@ impl RunArguments {
         }
     }
 
-    /// Whether each of so many experiments ends as soon as it is known to have no time for
-    /// a verdict: there are others, and nobody said how long they are to run.
+    /// Whether an experiment ends as soon as it is known to have no time for a verdict. That
+    /// holds for several experiments whose limits are the profile's.
     pub fn must_decide(&self, experiments: usize) -> bool {
         experiments > 1 && !self.sets_limits()
     }

@@ -1,4 +1,4 @@
-//! Several runs together, behind what each came to.
+//! The summary of several runs, after the result of each.
 
 use super::Style;
 use super::text::{Paint, Text, paragraph};

@@ -93,7 +93,7 @@ fn options(bench: &Bench) -> Vec<Valued> {
             .unwrap_or_default();
         let mut of_two = String::new();
         if let Some((first, rest)) = verb.split_once(';') {
-            // Those that stand before the second word stand behind it, too.
+            // Options before the second word are valid after it, too.
             let Some(second) = rest.strip_prefix(" and __fish_seen_subcommand_from ") else {
                 continue;
             };

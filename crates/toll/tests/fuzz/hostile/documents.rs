@@ -285,7 +285,7 @@ fn texts_of_an_experiment_file_stay_texts() {
             if ran(&bench, &run("hostile.toml", "hostile.html")).code == Some(0) {
                 check_page(&bench.read("hostile.html"), &known);
             }
-            // What is refused is told.
+            // A refusal is reported.
             let all = poisoned(&good, text, |_| false, |_| true).0;
             bench.write("wrong.toml", &toml(&all));
             ran(&bench, "run --dry-run wrong.toml");

@@ -18,7 +18,7 @@ const ACTIONS: [&str; 6] = [
     "mv canary OBEYED",
 ];
 
-/// How shells, make, git, ssh and others are asked; `@` stands for the action.
+/// Syntax by which shells, make, git, ssh and others run something; `@` stands for the action.
 const FRAMES: [&str; 22] = [
     "$(shell @)",
     "${shell @}",
