@@ -45,8 +45,8 @@ build: ## Build all programs for use
 bench-programs:
 	$(CARGO) build --release --workspace
 
-# Where nextest writes its reports.
-REPORTS = $(or $(CARGO_TARGET_DIR),target)/nextest
+# Where nextest writes its reports, wherever Cargo builds.
+REPORTS = target/nextest
 NEXTEST = $(CARGO) nextest run --workspace
 
 .PHONY: test
