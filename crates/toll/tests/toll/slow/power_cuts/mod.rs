@@ -7,7 +7,10 @@
 //! `TOLL_POWER_CUTS_OUT` has the result written into a directory (`make
 //! power-cuts`), and `TOLL_TEST_SEED` has the same operations and moments again. The
 //! moments of a busy machine fall elsewhere among the operations.
-#![expect(clippy::print_stderr, reason = "each chain of cuts prints its seed and result")]
+#![expect(
+    clippy::print_stderr,
+    reason = "each chain of cuts prints its seed and result"
+)]
 
 mod chain;
 mod disk;
