@@ -205,7 +205,8 @@ fn make(arguments: &[&str]) -> Result<Command, BuildError> {
             command.env(name, value);
         }
     }
-    command.args(arguments);
+    // Its last line is the message of a step that fails, so nothing of make's own may follow.
+    command.arg("--no-print-directory").args(arguments);
     Ok(command)
 }
 
