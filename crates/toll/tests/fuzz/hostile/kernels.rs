@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::text::{OBEYED, file_name, word};
 use super::{check_inert, feed, obeyed_below, place, ran};
-use crate::common::{Bench, has, list, make_executable, skip};
+use crate::common::{Bench, Running, has, list, make_executable, skip, wait_until};
 use crate::namespaces::isolated;
 
 /// A repository that is built as Linux is, in no time. The image has the environment of its
@@ -351,5 +351,33 @@ fn a_build_makes_the_same_bytes_in_any_environment() {
             let is_set = plain.lines().any(|line| line == format!("{name}=1"));
             assert!(!is_set || name == "KBUILD_BUILD_VERSION", "{plain}");
         }
+    });
+}
+
+#[test]
+fn of_two_builds_of_a_kernel_the_second_finds_what_the_first_has_built() {
+    isolated(|| {
+        let bench = Bench::new();
+        make_tree(&bench, "tree", "6.12.0-one\n");
+        bench.ok("kernel add one --tree tree");
+        if built(&bench, "one").is_none() {
+            return;
+        }
+        std::fs::remove_dir_all(bench.path("cache/toll/kernels")).unwrap();
+        // As a build of another kernel holds it.
+        let lock = std::fs::File::open(bench.path("cache/toll/kernel-work/lock")).unwrap();
+        lock.lock().unwrap();
+        let builds = ["first", "second"].map(|name| {
+            let mut command = bench.spawnable("kernel build one");
+            command.stderr(std::fs::File::create(bench.path(name)).unwrap());
+            Running(command.spawn().unwrap())
+        });
+        let said = || bench.read("first") + &bench.read("second");
+        wait_until("both wait", || said().matches("waiting").count() == 2);
+        drop(lock);
+        for mut build in builds {
+            assert!(build.end().success(), "{}", said());
+        }
+        assert_eq!(said().matches("configuring").count(), 1, "{}", said());
     });
 }
