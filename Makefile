@@ -73,7 +73,7 @@ FUZZ_SECONDS ?= 600
 
 .PHONY: fuzz
 fuzz: ## Try mutated experiments, documents and messages for FUZZ_SECONDS (600) a target
-	TOLL_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test -p toll-cli --test fuzz -- --nocapture --test-threads=1
+	TOLL_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test -p toll-cli --test toll fuzz:: -- --nocapture --test-threads=1
 
 # Where benches write what came out, and with which profile they run.
 BENCH_OUT ?= bench/results

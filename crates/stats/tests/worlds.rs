@@ -2,9 +2,7 @@
 //! intervals of a ratio hold the truth, and how often two identical treatments are
 //! called different by them alone.
 
-mod simulation;
-
-use simulation::{Disturbances, WORLDS, World};
+use crate::simulation::{Disturbances, WORLDS, World};
 use toll_stats::{
     Decision, Interval, Looks, Region, Rng, decide, hodges_lehmann, stopped_decision_p,
     stopped_interval,

@@ -367,3 +367,6 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

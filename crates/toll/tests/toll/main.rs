@@ -30,6 +30,7 @@ mod fleet;
 mod fleet_submit;
 mod foreign_stores;
 mod full_disks;
+mod fuzz;
 mod gate;
 mod grade;
 mod history;

@@ -204,3 +204,6 @@ pub(super) fn data_ranges(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     }
     ranges
 }
+
+#[cfg(test)]
+mod tests;

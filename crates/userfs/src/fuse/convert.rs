@@ -48,3 +48,6 @@ pub(super) fn set_time(change: TimeOrNow) -> SetTime {
         TimeOrNow::SpecificTime(moment) => SetTime::At(time(moment)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -151,3 +151,6 @@ impl Device {
         answered.unwrap_or(false)
     }
 }
+
+#[cfg(test)]
+mod tests;

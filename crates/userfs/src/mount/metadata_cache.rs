@@ -326,3 +326,6 @@ impl CachedListing {
         Some(directories.map(|entry| entry.name.clone()).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! Replayed runs, and searches in simulated histories.
+
+mod bisect;
+mod replay;
