@@ -133,6 +133,12 @@ bench-hyperfine: bench-programs ## Measure right and wrong answers beside hyperf
 	$(call run-bench,hyperfine)
 	$(RELEASE)/bench-hyperfine rates $(BENCH_OUT)/hyperfine.json >>$(BENCH_OUT)/hyperfine.md
 
+.PHONY: bench-loops
+bench-loops: ## Measure in a fresh clone how long make run and the tests take, about an hour
+	@tools/prerequisites test
+	mkdir -p $(BENCH_OUT)
+	tools/bench-loops.py $(BENCH_OPTIONS) >$(BENCH_OUT)/loops.md
+
 .PHONY: bench-prices
 bench-prices: bench-programs ## Compare toll prices with lmbench and perf bench, about 15 minutes
 	@tools/prerequisites bench

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Measures how long whoever builds, runs or changes toll waits, in a fresh clone.
+
+    bench-loops.py [PART...]    prints the result in Markdown
+
+The parts are `run` (make run), `test` (make test) and `rest` (make test-rest); all unless some
+are named. Crates are downloaded before; nothing else is cached, kernels neither, since the clone
+has a home directory of its own. Wants a quiet machine, and says what else ran on it.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+PARTS = ["run", "test", "rest"]
+GOALS_MIN = {
+    "build of what `make run` needs": 2.5,
+    "`make run` until the first price": None,
+    "`make run` until the last verdict of the host": 7,
+    "`make run`, guests included": 13,
+    "`make test` with its build": 12,
+    "`make test-rest` after it": None,
+    "`make test-all`": 40,
+}
+SIZE_GOAL_MB = 12
+
+
+def minutes(seconds):
+    seconds = round(seconds)
+    return f"{seconds // 60} min {seconds % 60:02} s"
+
+
+def environment(home):
+    """That of a user who has just cloned: a home of its own, and Cargo's downloads."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("CARGO_", "XDG_", "TOLL_", "MAKE", "MFLAGS"))
+    }
+    cargo = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
+    rustup = pathlib.Path(os.environ.get("RUSTUP_HOME", pathlib.Path.home() / ".rustup"))
+    return kept | {"HOME": str(home), "CARGO_HOME": str(cargo), "RUSTUP_HOME": str(rustup)}
+
+
+class Clone:
+    def __init__(self, directory):
+        self.tree = directory / "toll"
+        self.home = directory / "home"
+        self.home.mkdir()
+        self.environment = environment(self.home)
+        subprocess.run(["git", "clone", "--quiet", ".", self.tree], check=True)
+        subprocess.run(["cargo", "fetch", "--quiet", "--locked"], cwd=self.tree, check=True)
+
+    def make(self, target):
+        """Seconds until `make` ends, and each line that it prints with the seconds until then."""
+        begin = time.monotonic()
+        process = subprocess.Popen(
+            ["make", "--no-print-directory", target],
+            cwd=self.tree,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        lines = []
+        for line in process.stdout:
+            lines.append((time.monotonic() - begin, line.rstrip()))
+            print(f"{lines[-1][0]:7.1f} s  {line}", end="", file=sys.stderr)
+        status = process.wait()
+        if status != 0:
+            print(f"make {target} failed with status {status}", file=sys.stderr)
+        return time.monotonic() - begin, lines, status == 0
+
+    def last_verdict_of_the_host(self):
+        """When the last run ended before the first one that booted a guest."""
+        store = self.home / ".local/share/toll/runs.sqlite"
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+            (booted,) = connection.execute("SELECT min(run_id) FROM boots").fetchone()
+            rows = connection.execute(
+                "SELECT record FROM runs WHERE ?1 IS NULL OR id < ?1 ORDER BY id DESC LIMIT 1",
+                (booted,),
+            ).fetchall()
+        ended = json.loads(rows[0][0])["updated_at"].rstrip("Z")[:26]
+        parsed = datetime.datetime.fromisoformat(ended)
+        return parsed.replace(tzinfo=datetime.timezone.utc).timestamp()
+
+
+def first(lines, text):
+    """The seconds until the first line with a text."""
+    return next((seconds for seconds, line in lines if text in line), None)
+
+
+def measure_run(clone):
+    begin = time.time()
+    total_s, lines, passed = clone.make("run")
+    built_s = first(lines, "built toll-cli")
+    rows = {
+        "build of what `make run` needs": (built_s, passed),
+        "`make run` until the first price": (first(lines, "toll show"), passed),
+        "`make run` until the last verdict of the host": (
+            clone.last_verdict_of_the_host() - begin,
+            passed,
+        ),
+        "`make run`, guests included": (total_s, passed),
+    }
+    (program,) = clone.tree.glob("target/*/release/toll")
+    return rows, program.stat().st_size / 1e6, len(lines)
+
+
+def measure(clone, parts):
+    rows, notes = {}, []
+    if "run" in parts:
+        rows, size_mb, lines = measure_run(clone)
+        notes.append(f"`toll` has {size_mb:.1f} MB (goal: {SIZE_GOAL_MB}).")
+        notes.append(f"`make run` printed {lines} lines.")
+    for part, row in [("test", "`make test` with its build"), ("rest", "`make test-rest` after it")]:
+        if part in parts:
+            seconds, lines, passed = clone.make("test" if part == "test" else "test-rest")
+            rows[row] = (seconds, passed)
+            notes += [line.strip() for _, line in lines if line.strip().startswith("Summary [")]
+    if {"test", "rest"} <= set(parts):
+        both = [rows["`make test` with its build"], rows["`make test-rest` after it"]]
+        rows["`make test-all`"] = (sum(one[0] for one in both), all(one[1] for one in both))
+    return rows, notes
+
+
+def machine():
+    with open("/proc/cpuinfo") as file:
+        model = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+    load = os.getloadavg()[0]
+    date = datetime.date.today().isoformat()
+    return f"{model}, {os.cpu_count()} CPUs, Linux {os.uname().release}, {date}; load before: {load:.2f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage="tools/bench-loops.py [run] [test] [rest]")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    parts = parser.parse_args().parts or PARTS
+    where = machine()
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    with tempfile.TemporaryDirectory(prefix="toll-loops-", dir="/var/tmp") as directory:
+        rows, notes = measure(Clone(pathlib.Path(directory)), parts)
+    print("# How long one waits\n")
+    print(f"By `make bench-loops` in a fresh clone of {commit}. {where}.\n")
+    print("| what | here | goal |\n|---|---|---|")
+    for name, goal in GOALS_MIN.items():
+        if name in rows:
+            seconds, passed = rows[name]
+            here = "–" if seconds is None else minutes(seconds)
+            here += "" if passed else " (failed)"
+            print(f"| {name} | {here} | {'' if goal is None else '≤ ' + minutes(goal * 60)} |")
+    print()
+    for note in notes:
+        print(f"- {note}")
+
+
+main()
