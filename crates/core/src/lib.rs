@@ -15,3 +15,7 @@ pub mod plan;
 pub mod run;
 pub mod spec;
 pub mod trace;
+
+#[cfg(test)]
+#[path = "../../stats/tests/size.rs"]
+mod size;

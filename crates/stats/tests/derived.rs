@@ -1,6 +1,7 @@
 //! Simulated coverage of derived quantities, from fixed seeds: at the levels that
 //! Holm's procedure uses, with as many blocks as runs have, whatever the noise.
 
+use crate::size;
 use toll_stats::{
     Interval, Knee, Rng, Spread, fit_cost_model, hodges_lehmann, median_interval, step,
     zero_crossing,
@@ -49,16 +50,17 @@ fn sizes(count: usize) -> Vec<f64> {
     (0..count).map(|i| 2f64.powi(i as i32)).collect()
 }
 
-/// Runs of `draw` in all noises, with all numbers of blocks. None of the
+/// So many runs, in full, of `draw` in all noises, with all numbers of blocks. None of the
 /// intervals that `interval` makes of them may miss the truth more often than
 /// they say, beyond what chance does in so many runs.
 fn assert_covers<D>(
     truth: f64,
-    runs: u32,
+    runs: usize,
     draw: impl Fn(usize, Noise, &mut Rng) -> D,
     interval: impl Fn(&D, f64) -> Interval,
 ) {
     let mut rng = Rng::new(20_261_123);
+    let runs = size::runs(runs);
     for (noise, blocks) in NOISES
         .map(|noise| BLOCKS.map(|blocks| (noise, blocks)))
         .concat()
@@ -75,7 +77,7 @@ fn assert_covers<D>(
             }
         }
         for (level, confidence) in CONFIDENCES.into_iter().enumerate() {
-            let expected = f64::from(runs) * errors[level];
+            let expected = runs as f64 * errors[level];
             let most = expected + 3.0 * expected.sqrt() + 1.0;
             let missed = f64::from(misses[level]);
             assert!(

@@ -6,5 +6,6 @@ mod properties;
 mod published;
 mod purity;
 mod simulation;
+mod size;
 mod vectors;
 mod worlds;

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use toll_stats::Rng;
 
+use crate::common::full_or;
+
 /// Longest that one case may take, far above what the slowest needs: it only
 /// tells a hang from a slow machine.
 const CASE_S_MAX: u64 = 120;
@@ -37,7 +39,7 @@ pub struct Case {
     pub rng: Rng,
 }
 
-/// Tries a number of inputs, or as many as there is time for.
+/// Tries a number of inputs, or as many as there is time for. In short it is a quarter of them.
 ///
 /// # Panics
 /// If a check does, after telling how to try the case again.
@@ -52,6 +54,7 @@ pub fn fuzz(
         maximum: None,
     };
     setrlimit(Resource::As, limit).expect("a limit may be lowered");
+    let cases = full_or(cases.div_ceil(4), cases);
     let seconds: Option<u64> = from_environment("TOLL_FUZZ_SECONDS");
     let seed = from_environment("TOLL_FUZZ_SEED").unwrap_or_else(|| match seconds {
         // In a namespace of their own all tests have the same number of a process.

@@ -231,7 +231,12 @@ impl Mounted {
             None => Command::new(program),
         };
         command
-            .args(["--exact", "mounts::server::serve", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "mounts::server::serve",
+                "--ignored",
+                "--nocapture",
+            ])
             .env("USERFS_SOURCE", &self.source)
             .env("USERFS_MOUNTPOINT", &self.at)
             .env("USERFS_DIRECTORY", &self.copies)
