@@ -113,13 +113,16 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
 #[test]
 fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with() {
     let bench = Bench::new();
-    for (name, command) in [
-        ("quick", "echo told={n}"),
-        ("slow", "sleep 0.3; echo told={n}"),
+    // A busy machine gets through one block of the second in its time, and never through ten.
+    for (name, command, budget) in [
+        ("quick", "echo told={n}", "10min"),
+        ("slow", "sleep 0.45; echo told={n}", "4s"),
     ] {
         let text = EXPERIMENT.replace("NAME", name).replace("COMMAND", command);
-        let limits = "[run]\nmin_blocks = 10\nmax_blocks = 10\ntime_budget = '2s'\n[[factor]]";
-        let text = text.replacen("[[factor]]", limits, 1);
+        let limits = format!(
+            "[run]\nmin_blocks = 10\nmax_blocks = 10\ntime_budget = '{budget}'\n[[factor]]"
+        );
+        let text = text.replacen("[[factor]]", &limits, 1);
         bench.write(&format!("{name}.toml"), &text);
     }
     let both = bench.ok("run quick.toml slow.toml").stdout;
@@ -128,7 +131,7 @@ fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with
         &[
             "1 supported, 1 refuted",
             "2 not started (budget)",
-            "not started: slow: its 2 s decide nothing",
+            "not started: slow: its 4 s decide nothing",
         ],
     );
     let shown = bench.json("show 2 --json");
