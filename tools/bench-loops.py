@@ -80,6 +80,13 @@ class Clone:
             print(f"make {target} failed with status {status}", file=sys.stderr)
         return time.monotonic() - begin, lines, status == 0
 
+    def families(self, profile):
+        """The families of tests that take longest, as tools/test-summary lists them."""
+        report = self.tree / "target/nextest" / profile / "junit.xml"
+        command = [self.tree / "tools/test-summary", "--slowest", "12", report]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return listed.split("families:\n")[1].rstrip()
+
     def last_verdict_of_the_host(self):
         """When the last run ended before the first one that booted a guest."""
         store = self.home / ".local/share/toll/runs.sqlite"
@@ -117,20 +124,24 @@ def measure_run(clone):
 
 
 def measure(clone, parts):
-    rows, notes = {}, []
+    rows, notes, families = {}, [], {}
     if "run" in parts:
         rows, size_mb, lines = measure_run(clone)
         notes.append(f"`toll` has {size_mb:.1f} MB (goal: {SIZE_GOAL_MB}).")
         notes.append(f"`make run` printed {lines} lines.")
-    for part, row in [("test", "`make test` with its build"), ("rest", "`make test-rest` after it")]:
+    for part, target, profile, row in [
+        ("test", "test", "default", "`make test` with its build"),
+        ("rest", "test-rest", "rest", "`make test-rest` after it"),
+    ]:
         if part in parts:
-            seconds, lines, passed = clone.make("test" if part == "test" else "test-rest")
+            seconds, lines, passed = clone.make(target)
+            families[target] = clone.families(profile)
             rows[row] = (seconds, passed)
             notes += [line.strip() for _, line in lines if line.strip().startswith("Summary [")]
     if {"test", "rest"} <= set(parts):
         both = [rows["`make test` with its build"], rows["`make test-rest` after it"]]
         rows["`make test-all`"] = (sum(one[0] for one in both), all(one[1] for one in both))
-    return rows, notes
+    return rows, notes, families
 
 
 def machine():
@@ -150,7 +161,7 @@ def main():
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="toll-loops-", dir="/var/tmp") as directory:
-        rows, notes = measure(Clone(pathlib.Path(directory)), parts)
+        rows, notes, families = measure(Clone(pathlib.Path(directory)), parts)
     print("# How long one waits\n")
     print(f"By `make bench-loops` in a fresh clone of {commit}. {where}.\n")
     print("| what | here | goal |\n|---|---|---|")
@@ -163,6 +174,9 @@ def main():
     print()
     for note in notes:
         print(f"- {note}")
+    for target, listed in families.items():
+        print(f"\nWhat takes longest in `make {target}`, the tests' durations added up:\n")
+        print(f"```text\n{listed}\n```")
 
 
 main()
