@@ -47,7 +47,8 @@ fn is_module(path: &Value) -> bool {
 
 #[test]
 fn every_variant_is_built_or_found_and_whole() {
-    for &variant in full_or(&["toll"][..], &["stock", "toll", "toll-debug"]) {
+    let variants = full_or(&["toll"][..], &["stock", "toll", "toll-debug"]);
+    for &variant in variants {
         if let Err(reason) = toll(&["kernel", "build", variant]) {
             return skip(&reason);
         }
@@ -75,8 +76,10 @@ fn every_variant_is_built_or_found_and_whole() {
         let again = toll(&["kernel", "build", variant]).unwrap();
         assert!(again.contains("is built already"), "{again}");
     }
-    let debug = toll(&["kernel", "show", "toll-debug", "--against", "toll"]).unwrap();
-    assert!(debug.contains("DEBUG_ATOMIC_SLEEP"), "{debug}");
+    if variants.contains(&"toll-debug") {
+        let debug = toll(&["kernel", "show", "toll-debug", "--against", "toll"]).unwrap();
+        assert!(debug.contains("DEBUG_ATOMIC_SLEEP"), "{debug}");
+    }
 }
 
 /// Starts the build of the stock kernel and kills it when it says something.
