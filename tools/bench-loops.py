@@ -155,7 +155,11 @@ def main():
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
-    with tempfile.TemporaryDirectory(prefix="toll-loops-", dir="/var/tmp") as directory:
+    # Beside this tree: tests put file systems of their own over /tmp and /var.
+    beside = pathlib.Path.cwd().parent
+    with tempfile.TemporaryDirectory(prefix="toll-loops-", dir=beside) as directory:
+        # Tests become other users, who must get to the programs.
+        os.chmod(directory, 0o755)
         rows, notes, families = measure(Clone(pathlib.Path(directory)), parts)
     print("# How long one waits\n")
     print(f"By `make bench-loops` in a fresh clone of {commit}. {where}.\n")
