@@ -1,9 +1,9 @@
 //! Guarding a family of claims against a chance verdict.
 
-/// Holm's answer on one hypothesis.
+/// The answer of a procedure for several hypotheses on one of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HolmStep {
-    /// The smallest family-wise error rate at which it would be rejected.
+pub struct TestStep {
+    /// The smallest error rate of the family at which it would be rejected.
     pub adjusted_p: f64,
     /// Whether it is rejected at the family's error rate.
     pub rejected: bool,
@@ -13,11 +13,15 @@ pub struct HolmStep {
     pub level: f64,
 }
 
-/// Holm's step-down procedure, in the order of the input (Holm, "A simple
-/// sequentially rejective multiple test procedure", Scandinavian Journal of
-/// Statistics 6 (1979)). The probability of rejecting any true hypothesis is
-/// at most `alpha`, however the tests depend on each other.
-pub fn holm(p_values: &[f64], alpha: f64) -> Vec<HolmStep> {
+/// A hypothesis that no test was made of yet.
+pub(crate) const UNTESTED: TestStep = TestStep {
+    adjusted_p: 1.0,
+    rejected: false,
+    level: 0.0,
+};
+
+/// Checks the arguments of a procedure for several hypotheses.
+pub(crate) fn check(p_values: &[f64], alpha: f64) {
     assert!(
         p_values.iter().all(|p| (0.0..=1.0).contains(p)),
         "a p-value is outside 0 to 1"
@@ -26,14 +30,23 @@ pub fn holm(p_values: &[f64], alpha: f64) -> Vec<HolmStep> {
         alpha > 0.0 && alpha < 1.0,
         "alpha must lie strictly between 0 and 1, not {alpha}"
     );
+}
+
+/// Places of the p-values, the smallest first.
+pub(crate) fn ascending(p_values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&i, &j| p_values[i].total_cmp(&p_values[j]));
-    let kept = HolmStep {
-        adjusted_p: 0.0,
-        rejected: false,
-        level: 0.0,
-    };
-    let mut steps = vec![kept; p_values.len()];
+    order
+}
+
+/// Holm's step-down procedure, in the order of the input (Holm, "A simple
+/// sequentially rejective multiple test procedure", Scandinavian Journal of
+/// Statistics 6 (1979)). The probability of rejecting any true hypothesis is
+/// at most `alpha`, however the tests depend on each other.
+pub fn holm(p_values: &[f64], alpha: f64) -> Vec<TestStep> {
+    check(p_values, alpha);
+    let order = ascending(p_values);
+    let mut steps = vec![UNTESTED; p_values.len()];
     let mut adjusted_p = 0.0f64;
     let mut failed_level = None;
     for (rank, &index) in order.iter().enumerate() {
@@ -44,7 +57,7 @@ pub fn holm(p_values: &[f64], alpha: f64) -> Vec<HolmStep> {
         if !rejected {
             failed_level = Some(level);
         }
-        steps[index] = HolmStep {
+        steps[index] = TestStep {
             adjusted_p,
             rejected,
             level,
@@ -80,7 +93,7 @@ mod tests {
     #[test]
     fn one_hypothesis_is_tested_at_the_whole_level() {
         let steps = holm(&[0.05], 0.05);
-        let expected = HolmStep {
+        let expected = TestStep {
             adjusted_p: 0.05,
             rejected: true,
             level: 0.05,

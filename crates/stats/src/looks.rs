@@ -40,6 +40,11 @@ impl Looks {
         blocks >= self.last || self.before_last().any(|look| look == blocks)
     }
 
+    /// Whether there is a single look, so that the number of blocks depends on nothing seen.
+    pub fn is_one(&self) -> bool {
+        self.first >= self.last
+    }
+
     fn before_last(&self) -> impl Iterator<Item = usize> {
         let following = |look: &usize| Some(look + (look / 4).max(1));
         let last = self.last;

@@ -22,6 +22,7 @@ pub(super) struct AnalysisContext<'a> {
     /// than one observation (Kalibera & Jones 2013).
     by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>>,
     blocks: BTreeSet<u32>,
+    is_interrupted: bool,
     outcomes: BTreeSet<(u32, usize)>,
     /// Why a counter could not be opened, by name.
     counters_missing: BTreeMap<String, String>,
@@ -61,6 +62,7 @@ impl<'a> AnalysisContext<'a> {
                 .collect(),
             failures: failures(trials),
             blocks: trials.iter().map(|trial| trial.block).collect(),
+            is_interrupted: false,
             outcomes: trials
                 .iter()
                 .map(|trial| (trial.block, trial.treatment))
@@ -105,9 +107,23 @@ impl<'a> AnalysisContext<'a> {
         Some(estimate(&interval.map(f64::exp)))
     }
 
-    /// When the run could end by what it saw.
+    /// When the run could end by what it saw. One that ended before its first look saw
+    /// nothing: the number of its blocks does not depend on them.
     pub fn looks(&self) -> Looks {
-        self.experiment.run.looks()
+        let looks = self.experiment.run.looks();
+        match self.blocks.len() < looks.first && !self.is_interrupted {
+            true => Looks::once(self.blocks.len()),
+            false => looks,
+        }
+    }
+
+    /// The same run, of which it is known how it ended. Who interrupts it may have seen its
+    /// progress.
+    pub fn ended(self, status: RunStatus) -> Self {
+        Self {
+            is_interrupted: status != RunStatus::Complete,
+            ..self
+        }
     }
 
     /// Whether treatments may be compared by a metric.

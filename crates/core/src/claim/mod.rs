@@ -90,6 +90,16 @@ impl Question {
     }
 }
 
+/// How many blocks a run takes for verdicts. It depends on which claims can be tested here,
+/// and on no measured value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecidingBlocks {
+    /// Fewest from which any claim can be decided, one after another in a fixed sequence.
+    pub in_sequence: usize,
+    /// Fewest from which claims can be decided whatever the others come to.
+    pub together: usize,
+}
+
 /// A run: what was stored of it, and what is concluded from that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
@@ -139,7 +149,8 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         &stored.treatments,
         &stored.trials,
         &stored.boots,
-    );
+    )
+    .ended(stored.run.status);
     let twins = twin::summarise(context);
     let derived = derived::estimate_all(context);
     let caches = &stored.run.machine.caches_bytes;
@@ -250,14 +261,14 @@ pub fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Optio
 
 /// Fewest blocks after which a run has a verdict on any claim, as far as its trials tell
 /// which claims can be tested here; `None` if none can.
-pub fn fewest_blocks(
+pub fn deciding_blocks(
     experiment: &Experiment,
     treatments: &[Treatment],
     trials: &[TrialRecord],
     boots: &[BootRecord],
-) -> Option<usize> {
+) -> Option<DecidingBlocks> {
     let context = AnalysisContext::new(experiment, treatments, trials, boots);
-    verdict::fewest_blocks(&context)
+    verdict::deciding_blocks(&context)
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Judging claims.
 
-use toll_stats::{Decision, HolmStep, Interval, Looks, Region, decide, holm};
+use toll_stats::{Decision, Interval, Looks, Region, TestStep, decide};
+use toll_stats::{can_reject, fixed_sequence, holm, tarone_holm};
 use toll_stats::{stopped_decision_p, stopped_interval, values_needed};
 
 use super::context::AnalysisContext;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
-use super::{ALPHA, CHECK_ALPHA, CONFIDENCE, MARGIN_MIN, Question};
+use super::{ALPHA, CHECK_ALPHA, CONFIDENCE, DecidingBlocks, MARGIN_MIN, Question};
 use super::{contrast, derived, emulation, explanatory_metrics};
 use crate::format;
 use crate::plan::of_claim;
@@ -72,6 +73,8 @@ struct Case {
     region: Region,
     looks: Looks,
     blocks: usize,
+    /// Ends of intervals that hold together where the claim is decided.
+    tails: usize,
     evidence: Evidence,
 }
 
@@ -124,10 +127,10 @@ fn judge_family(claims: Vec<&Claim>, alpha: f64, context: &AnalysisContext) -> V
     judged.collect()
 }
 
-/// What a claim is judged on with its step of Holm's procedure, or why it cannot be.
-type CaseAtStep = Result<(Case, HolmStep), String>;
+/// What a claim is judged on with its step of the family's procedure, or why it cannot be.
+type CaseAtStep = Result<(Case, TestStep), String>;
 
-/// Every claim with what it is judged on and its step of Holm's procedure, which goes
+/// Every claim with what it is judged on and its step of the family's procedure, which goes
 /// over the claims that can be tested; the others make no error.
 fn cases<'a>(
     claims: Vec<&'a Claim>,
@@ -138,13 +141,44 @@ fn cases<'a>(
     let cases: Vec<(&Claim, Result<Case, String>)> =
         claims.map(|claim| (claim, case(claim, context))).collect();
     let testable = cases.iter().filter_map(|(_, case)| case.as_ref().ok());
-    let ps: Vec<f64> = testable.map(Case::p).collect();
-    let mut steps = holm(&ps, alpha).into_iter();
+    let mut steps = family_steps(&testable.collect::<Vec<_>>(), alpha).into_iter();
     let mut with_step = |case| (case, steps.next().expect("one step a testable claim"));
     cases
         .into_iter()
         .map(|(claim, case)| (claim, case.map(&mut with_step)))
         .collect()
+}
+
+/// Tests claims so that with all but a chance of `alpha` none has a wrong verdict.
+///
+/// Where the data chose the number of blocks, by Holm's procedure. Else the least p-values
+/// that so many blocks can give are known beforehand; where these are too large for all
+/// claims together, claims are tested in a sequence.
+fn family_steps(cases: &[&Case], alpha: f64) -> Vec<TestStep> {
+    let ps: Vec<f64> = cases.iter().map(|case| case.p()).collect();
+    if cases.iter().any(|case| !case.looks.is_one()) {
+        return holm(&ps, alpha);
+    }
+    let least: Vec<f64> = cases.iter().map(|case| case.least_p()).collect();
+    match can_reject(&least, alpha) {
+        true => tarone_holm(&ps, &least, alpha),
+        false => {
+            let mut order = sequence(cases);
+            order.retain(|place| least[*place] <= alpha);
+            fixed_sequence(&ps, &order, alpha)
+        }
+    }
+}
+
+/// The order in which claims are tested one after another: first those with one border, the
+/// farther the block that is nearest to it the earlier; then the others as in the file. The
+/// distances are absolute, so they do not tell on which side of its border a claim is.
+fn sequence(cases: &[&Case]) -> Vec<usize> {
+    let distances: Vec<Option<f64>> = cases.iter().map(|case| case.least_distance()).collect();
+    let mut order: Vec<usize> = (0..cases.len()).collect();
+    let rank = |place: &usize| distances[*place].unwrap_or(-1.0);
+    order.sort_by(|one, other| rank(other).total_cmp(&rank(one)));
+    order
 }
 
 /// Collects what a claim is judged on.
@@ -187,11 +221,42 @@ fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
             false => context.looks(),
         },
         blocks,
+        tails: tails(claim, context.experiment),
         evidence,
     })
 }
 
 impl Case {
+    /// The least p-value that any values of so many blocks can have.
+    fn least_p(&self) -> f64 {
+        let all_on_one_side = 0.5_f64.powf(self.blocks as f64);
+        let joint = match &self.evidence {
+            Evidence::Logs(_) => f64::INFINITY,
+            Evidence::Derived(quantity) => {
+                self.region.sides() as f64 * quantity.least_level() / 2.0
+            }
+        };
+        // How many intervals there are may depend on values, and is never less than this.
+        joint.min(self.tails as f64 * all_on_one_side).min(1.0)
+    }
+
+    /// The distance from the border to the nearest block, where there is one border and each
+    /// block has a value.
+    fn least_distance(&self) -> Option<f64> {
+        let (Region::Below(border) | Region::Above(border)) = self.region else {
+            return None;
+        };
+        let distance = |log: f64| (log - border).abs();
+        let distances: Vec<f64> = match &self.evidence {
+            Evidence::Logs(logs) => logs.iter().map(|log| distance(*log)).collect(),
+            Evidence::Derived(quantity) => {
+                let values = quantity.block_values().iter();
+                values.map(|value| distance(value.max(0.0).ln())).collect()
+            }
+        };
+        distances.into_iter().reduce(f64::min)
+    }
+
     /// Confidence of the interval that decides at a level of error. Where the region
     /// has one border, only one end of the interval can err, so each end has the
     /// whole level.
@@ -229,7 +294,7 @@ impl Case {
     }
 
     /// The interval of all looks at a step's level, and what it decides.
-    fn judge(&self, step: &HolmStep) -> (Interval, Decision) {
+    fn judge(&self, step: &TestStep) -> (Interval, Decision) {
         match &self.evidence {
             Evidence::Logs(logs) => {
                 let interval = stopped_interval(logs, self.confidence(step.level), self.looks);
@@ -244,7 +309,7 @@ impl Case {
     }
 
     /// What a logarithmic interval at a step's level decides.
-    fn decide(&self, interval: &Interval, step: &HolmStep) -> Decision {
+    fn decide(&self, interval: &Interval, step: &TestStep) -> Decision {
         match step.rejected {
             true => decide(interval, self.region),
             false => Decision::Inconclusive,
@@ -289,15 +354,32 @@ pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
     Some(blocks_for(claims().count(), tails, experiment))
 }
 
-/// Fewest blocks after which any claim can be decided. Counts only claims that the trials so far
-/// show to be testable here; `None` if there is no such claim.
-pub(super) fn fewest_blocks(context: &AnalysisContext) -> Option<usize> {
+/// Fewest blocks after which claims can be decided that the trials so far show to be testable
+/// here; `None` if there is no such claim.
+pub(super) fn deciding_blocks(context: &AnalysisContext) -> Option<DecidingBlocks> {
     let experiment = context.experiment;
     let claims = experiment.claim_family();
     let testable = claims.filter(|claim| case(claim, context).is_ok());
     let tails: Vec<usize> = testable.map(|claim| tails(claim, experiment)).collect();
     let fewest = *tails.iter().min()?;
-    Some(blocks_for(tails.len(), fewest, experiment))
+    let looks = experiment.run.looks();
+    let can_decide = |blocks: &usize| {
+        let side = 0.5_f64.powf(*blocks as f64);
+        let least = tails.iter().map(|tails| (*tails as f64 * side).min(1.0));
+        can_reject(&least.collect::<Vec<_>>(), ALPHA)
+    };
+    let in_sequence = values_needed(1.0 - 2.0 * ALPHA / fewest as f64, Looks::once(1));
+    let before_looks = match looks.is_one() {
+        true => usize::MAX,
+        false => looks.first,
+    };
+    let together = (in_sequence..before_looks).find(can_decide);
+    Some(DecidingBlocks {
+        in_sequence,
+        // From the first look on, Holm's procedure counts every claim.
+        together: together
+            .unwrap_or_else(|| blocks_for(tails.len(), fewest, experiment).max(looks.first)),
+    })
 }
 
 /// Ends of intervals that hold together where a claim is decided.
@@ -323,7 +405,7 @@ fn outcome(decision: Decision) -> Outcome {
     }
 }
 
-fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, step: &HolmStep) -> Verdict {
+fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, step: &TestStep) -> Verdict {
     let (interval, decision) = case.judge(step);
     let mut verdict = blank(claim, context);
     verdict.outcome = outcome(decision);
@@ -402,7 +484,7 @@ fn reason(
     interval: &Interval,
     verdict: &Verdict,
     case: &Case,
-    step: &HolmStep,
+    step: &TestStep,
 ) -> String {
     let margin = format::percent(verdict.margin);
     match (verdict.outcome, claim.direction()) {
@@ -433,7 +515,7 @@ fn reason(
     }
 }
 
-fn inconclusive(interval: &Interval, case: &Case, step: &HolmStep) -> String {
+fn inconclusive(interval: &Interval, case: &Case, step: &TestStep) -> String {
     if !interval.reaches(case.confidence(step.level)) {
         return match case.blocks {
             1 => "1 block is too few to say".into(),

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toll_stats::{HolmStep, Moderator, holm};
+use toll_stats::{Moderator, TestStep, holm};
 
 use super::model::FactRole;
 use crate::claim::ALPHA;
@@ -93,7 +93,7 @@ fn test_all<'a>(
         .map(|split| split.test(values, strata))
         .collect();
     let p: Vec<f64> = moderators.iter().map(|moderator| moderator.p).collect();
-    let steps: Vec<HolmStep> = holm(&p, ALPHA);
+    let steps: Vec<TestStep> = holm(&p, ALPHA);
     let all = facts.keys().zip(moderators).zip(steps);
     let mut tested: Vec<TestedFact> = all
         .map(|((name, moderator), step)| TestedFact {

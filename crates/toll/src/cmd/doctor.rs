@@ -18,7 +18,7 @@ use crate::format;
 use crate::run::Machine;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::store::Store;
-use crate::trial::{Interrupt, Probe, SessionEnd, chosen_lock};
+use crate::trial::{Interrupt, Probe, SessionEnd, TimeLimit, chosen_lock};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
@@ -246,7 +246,7 @@ fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
             directories: WorkDirectories::at(arguments.work_dir.clone()),
             command_line: "toll doctor".into(),
             purpose: Purpose::Aside,
-            must_decide: false,
+            time_limit: TimeLimit::Fixed,
         },
     )?;
     if let SessionEnd::Interrupted(signal) = outcome.end? {

@@ -17,7 +17,7 @@ use crate::environment::{inspect, paths};
 use crate::report::terminal;
 use crate::run::Machine;
 use crate::store::Store;
-use crate::trial::SessionEnd;
+use crate::trial::{SessionEnd, TimeLimit};
 
 /// Status where the rates are off.
 const EXIT_OFF: u8 = 6;
@@ -113,7 +113,7 @@ fn compare(
             directories: WorkDirectories::at(arguments.work_dir.clone()),
             command_line: "toll selftest".into(),
             purpose: Purpose::Aside,
-            must_decide: false,
+            time_limit: TimeLimit::Fixed,
         },
     );
     if let Some(signal) = launched.as_ref().err().and_then(failure::signal) {

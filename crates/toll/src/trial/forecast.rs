@@ -7,17 +7,19 @@ use crate::plan::Treatment;
 use crate::spec::Experiment;
 use crate::store::{BootRecord, TrialRecord};
 
-/// The factor by which a run may exceed its budget for its first verdict.
+/// The factor by which a run may exceed its budget for verdicts.
 const STRETCH: f64 = 1.25;
 
-/// Time that the first verdict of a run takes, estimated from the durations of its blocks. It
-/// does not look at measured values, so it biases no verdict.
+/// Time that verdicts of a run take, estimated from the durations of its blocks. It does not
+/// look at measured values, so it biases no verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// Blocks after which there can be a verdict.
     pub blocks: u32,
     /// Time that these take.
     pub time: Duration,
+    /// Blocks after which claims can be decided together, and the time that they take.
+    together: (u32, Duration),
     /// Time that the run has.
     budget: Duration,
 }
@@ -32,19 +34,27 @@ impl Forecast {
         boots: &[BootRecord],
     ) -> Option<Self> {
         let last = trials.iter().map(|trial| trial.block).max()?;
-        let blocks = claim::fewest_blocks(experiment, treatments, trials, boots)?;
-        let blocks = u32::try_from(blocks).ok();
-        let blocks = blocks.filter(|blocks| *blocks <= experiment.run.max_blocks)?;
+        let needed = claim::deciding_blocks(experiment, treatments, trials, boots)?;
+        let allowed = |blocks: usize| {
+            let blocks = u32::try_from(blocks).ok();
+            blocks.filter(|blocks| *blocks <= experiment.run.max_blocks)
+        };
+        let blocks = allowed(needed.in_sequence)?;
         let first_s = end_s(trials, 0);
         let later_s = match last {
             // What is skipped from now on takes no time any more.
             0 => first_s * share_left(treatments, trials),
             more => (end_s(trials, more) - first_s) / f64::from(more),
         };
-        let time_s = first_s + later_s * f64::from(blocks.saturating_sub(1));
+        let time = |blocks: u32| {
+            let time_s = first_s + later_s * f64::from(blocks.saturating_sub(1));
+            Duration::from_secs_f64(time_s.max(0.0))
+        };
+        let together = allowed(needed.together).unwrap_or(blocks);
         Some(Self {
             blocks,
-            time: Duration::from_secs_f64(time_s.max(0.0)),
+            time: time(blocks),
+            together: (together, time(together)),
             budget: Duration::from_secs_f64(experiment.run.time_budget_s),
         })
     }
@@ -56,7 +66,23 @@ impl Forecast {
 
     /// Whether the run ends before there can be a verdict.
     pub fn is_hopeless(&self) -> bool {
-        self.time > self.budget.mul_f64(STRETCH)
+        !self.is_affordable(self.time)
+    }
+
+    /// Blocks up to which the run may exceed its budget.
+    pub fn stretched_to(&self) -> u32 {
+        let all = [(self.blocks, self.time), self.together];
+        let affordable = all
+            .into_iter()
+            .filter(|(_, time)| self.is_affordable(*time));
+        affordable
+            .map(|(blocks, _)| blocks)
+            .max()
+            .unwrap_or_default()
+    }
+
+    fn is_affordable(&self, time: Duration) -> bool {
+        time <= self.budget.mul_f64(STRETCH)
     }
 }
 
@@ -136,22 +162,30 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_cannot_decide_within_its_budget_is_hopeless_after_its_first_block() {
+    fn a_run_exceeds_its_budget_a_little_for_the_block_that_decides() {
+        // Five blocks decide one claim after another, nine all together.
         let after_one = forecast(150, &[18]);
-        assert_eq!((after_one.blocks, after_one.time.as_secs()), (9, 162));
+        assert_eq!((after_one.blocks, after_one.time.as_secs()), (5, 90));
+        assert_eq!(after_one.stretched_to(), 9, "162 s of 150 s");
+        assert_eq!(forecast(129, &[18]).stretched_to(), 5);
+    }
+
+    #[test]
+    fn a_run_that_cannot_decide_within_its_budget_is_hopeless_after_its_first_block() {
         assert!(
-            !after_one.is_hopeless(),
+            !forecast(72, &[18]).is_hopeless(),
             "a verdict is worth a quarter more"
         );
-        assert!(forecast(120, &[18]).is_hopeless());
+        assert!(forecast(71, &[18]).is_hopeless());
+        assert_eq!(forecast(71, &[18]).stretched_to(), 0);
     }
 
     #[test]
     fn later_blocks_tell_what_a_block_takes() {
         // The first held what is left out from then on.
         let after_three = forecast(150, &[60, 70, 80]);
-        assert_eq!(after_three.time.as_secs(), 140);
-        assert!(!after_three.is_hopeless());
+        assert_eq!(after_three.time.as_secs(), 100);
+        assert_eq!(after_three.stretched_to(), 9);
     }
 
     #[test]
@@ -160,10 +194,10 @@ mod tests {
         let mut plan = Plan::new(&experiment, 1).unwrap();
         let trials = trials(&[30], &plan);
         let of = |plan: &Plan| Forecast::of(&experiment, &plan.treatments, &trials, &[]).unwrap();
-        assert!(of(&plan).is_hopeless());
+        assert_eq!(of(&plan).time.as_secs(), 5 * 30);
         let twin = plan.treatments.iter_mut().find(|one| one.twin_of.is_some());
         twin.unwrap().skipped = Some("not judged".into());
-        assert_eq!(of(&plan).time.as_secs(), 30 + 8 * 20);
+        assert_eq!(of(&plan).time.as_secs(), 30 + 4 * 20);
     }
 
     #[test]
@@ -172,7 +206,7 @@ mod tests {
         let plan = Plan::new(&experiment, 1).unwrap();
         assert_eq!(Forecast::of(&experiment, &plan.treatments, &[], &[]), None);
         // Time is not what lacks.
-        (experiment.run.min_blocks, experiment.run.max_blocks) = (8, 8);
+        (experiment.run.min_blocks, experiment.run.max_blocks) = (4, 4);
         let trials = trials(&[100], &plan);
         assert_eq!(
             Forecast::of(&experiment, &plan.treatments, &trials, &[]),

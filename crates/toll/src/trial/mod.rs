@@ -36,4 +36,4 @@ pub use probe::Probe;
 pub use profile::ProfileEnd;
 pub use request::{memory_shortage, workspace_request};
 pub use run_time::RunTime;
-pub use session::Session;
+pub use session::{Session, TimeLimit};

@@ -19,6 +19,17 @@ use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord};
 
+/// How strictly a run keeps its time budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeLimit {
+    /// To the block that would end past it: the user set it, or wants no verdict.
+    Fixed,
+    /// It may be exceeded by a quarter for the block that decides.
+    Stretched,
+    /// The same; a run ends early if that is too short for any verdict.
+    OrGivenUp,
+}
+
 /// One session of a run: from its first trial, or from where an earlier one ended.
 pub struct Session<'a> {
     pub store: &'a mut Store,
@@ -30,9 +41,7 @@ pub struct Session<'a> {
     pub probe: &'a Probe,
     pub guests: Guests<'a>,
     pub interrupt: &'a Interrupt,
-    /// Whether it ends early if its time is too short for any verdict, and may take a
-    /// little more of it for the first one.
-    pub must_decide: bool,
+    pub time_limit: TimeLimit,
     /// Trials recorded by earlier sessions; grows.
     pub trials: Vec<TrialRecord>,
     /// Boots of guests recorded by earlier sessions; grows.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::{Event, Forecast, Observer, Session};
+use super::{Event, Forecast, Observer, Session, TimeLimit};
 use crate::claim::{self, Question};
 use crate::store::TrialRecord;
 
@@ -101,19 +101,18 @@ impl Session<'_> {
         // A block that would probably end past the budget is not begun.
         let expected = elapsed + elapsed / blocks;
         let is_over = expected > Duration::from_secs_f64(settings.time_budget_s);
-        let is_early = blocks <= FORECAST_BLOCKS;
-        let forecast = (self.must_decide && (is_early || is_over)).then(|| self.forecast());
-        let undecided = forecast.flatten().filter(|one| blocks < one.blocks);
+        let is_early = blocks <= FORECAST_BLOCKS && self.time_limit == TimeLimit::OrGivenUp;
+        let asks = is_early || is_over && self.time_limit != TimeLimit::Fixed;
+        let forecast = asks.then(|| self.forecast()).flatten();
         let budget_s = (settings.time_budget_s * 100.0).round() / 100.0;
-        match undecided {
-            Some(forecast) => forecast.is_hopeless().then(|| {
-                format!(
-                    "the time budget of {budget_s} s is too short for any verdict, which takes {} \
-                     blocks",
-                    forecast.blocks
-                )
-            }),
-            None => is_over.then(|| {
+        match forecast {
+            Some(forecast) if is_early && forecast.is_hopeless() => Some(format!(
+                "the time budget of {budget_s} s is too short for any verdict, which takes {} \
+                 blocks",
+                forecast.blocks
+            )),
+            Some(forecast) if blocks < forecast.stretched_to() => None,
+            _ => is_over.then(|| {
                 format!("the time budget of {budget_s} s is used up, after {blocks} blocks")
             }),
         }

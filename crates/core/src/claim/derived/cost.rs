@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toll_stats::{CostModel, fit_cost_model, median, median_interval};
+use toll_stats::{CostModel, fit_cost_model, median};
 
 use super::Quantity;
 use super::grid::Grid;
@@ -58,9 +58,7 @@ impl CostModels {
         ]);
         Quantity {
             details,
-            ..Quantity::of(values.len(), move |confidence| {
-                median_interval(&values, confidence)
-            })
+            ..Quantity::of_values(values)
         }
     }
 }

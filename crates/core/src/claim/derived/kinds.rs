@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toll_stats::{
-    CostModel, Interval, Knee, Spread, hodges_lehmann, median_interval, step, zero_crossing,
-};
+use toll_stats::{CostModel, Interval, Knee, Spread, hodges_lehmann, step, zero_crossing};
 
 use super::cost::CostModels;
 use super::grid::Grid;
@@ -190,9 +188,7 @@ impl Quantity {
             .collect();
         match quotients.is_empty() {
             true => Err("no block has a trial of both metrics".into()),
-            false => Ok(Self::of(quotients.len(), move |confidence| {
-                median_interval(&quotients, confidence)
-            })),
+            false => Ok(Self::of_values(quotients)),
         }
     }
 }

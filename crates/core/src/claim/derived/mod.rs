@@ -7,7 +7,7 @@ mod staircase;
 
 use std::collections::BTreeMap;
 
-use toll_stats::Interval;
+use toll_stats::{Interval, median_interval};
 
 use super::CONFIDENCE;
 use super::context::AnalysisContext;
@@ -21,6 +21,8 @@ pub(super) struct Quantity {
     blocks: usize,
     interval: Box<dyn Fn(f64) -> Interval>,
     details: BTreeMap<String, f64>,
+    /// The quantity's value in each block, if that is what its interval is of.
+    block_values: Vec<f64>,
     /// Levels, ascending, to which an interval is widened: where the quantity
     /// lies between two levels, no number of blocks tells more than between
     /// which. Empty for a quantity that is no such place.
@@ -33,7 +35,19 @@ impl Quantity {
             blocks,
             interval: Box::new(interval),
             details: BTreeMap::new(),
+            block_values: Vec::new(),
             outward: Vec::new(),
+        }
+    }
+
+    /// A quantity with one value in each block.
+    fn of_values(values: Vec<f64>) -> Self {
+        let block_values = values.clone();
+        Self {
+            block_values,
+            ..Self::of(values.len(), move |confidence| {
+                median_interval(&values, confidence)
+            })
         }
     }
 
@@ -59,6 +73,18 @@ impl Quantity {
     /// Blocks that enter.
     pub fn blocks(&self) -> usize {
         self.blocks
+    }
+
+    /// Its value in each block; empty of a quantity that has none.
+    pub fn block_values(&self) -> &[f64] {
+        &self.block_values
+    }
+
+    /// The least error that its interval can have with these blocks.
+    pub fn least_level(&self) -> f64 {
+        /// The intervals that hold together have a confidence still nearer to 1.
+        const NEARLY_ONE: f64 = 1.0 - 1e-12;
+        1.0 - self.unwidened_interval(NEARLY_ONE).confidence
     }
 
     /// The estimate with its interval; infinite ends lie beyond the levels. Each

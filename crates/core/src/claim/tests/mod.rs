@@ -3,6 +3,7 @@
 mod between;
 mod derived;
 mod explanatory_metrics;
+mod families;
 mod functions;
 mod price_list;
 mod questions;

@@ -17,7 +17,7 @@ use crate::spec::adhoc::{AdhocCommands, experiment};
 use crate::spec::quoting::put_path;
 use crate::spec::{BLOCKS_MAX, Experiment, Level, LevelOverride, Shell};
 use crate::store::{Store, StoredRun, TrialState};
-use crate::trial::SessionEnd;
+use crate::trial::{SessionEnd, TimeLimit};
 use toll_stats::median;
 
 /// Stands for the directory of a commit in the command.
@@ -245,7 +245,7 @@ impl<'a> Measurements<'a> {
                 directories,
                 command_line: command_line(),
                 purpose: Purpose::Aside,
-                must_decide: false,
+                time_limit: TimeLimit::Fixed,
             };
             return launch(self.store, launching);
         };

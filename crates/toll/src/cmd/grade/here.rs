@@ -17,7 +17,7 @@ use crate::environment::kernel;
 use crate::grade::{HereRun, has_factors_of};
 use crate::spec::Experiment;
 use crate::store::{RunStatus, Store, StoredRun};
-use crate::trial::SessionEnd;
+use crate::trial::{SessionEnd, TimeLimit};
 
 /// What differs between any two runs, or is no matter of the machine.
 const NO_CAUSES: [&str; 7] = [
@@ -156,7 +156,7 @@ impl<'a> RunsHere<'a> {
                     true => Purpose::Quiet,
                     false => Purpose::Shown { number: 1, of: 1 },
                 },
-                must_decide: false,
+                time_limit: TimeLimit::Fixed,
             },
         );
         let Launched { run_id, end } = launched?;

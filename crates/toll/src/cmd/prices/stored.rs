@@ -10,6 +10,7 @@ use crate::environment::{inspect, paths};
 use crate::run::Machine;
 use crate::spec::{Experiment, Level, LevelOverride, ROW, apply_levels, builtin};
 use crate::store::{RunStatus, Store};
+use crate::trial::TimeLimit;
 
 /// Name of the experiment, by which its runs are found again.
 pub const EXPERIMENT: &str = "prices";
@@ -89,7 +90,7 @@ pub fn measure(
             directories: WorkDirectories::at(work_dir.map(Path::to_owned)),
             command_line,
             purpose,
-            must_decide: false,
+            time_limit: TimeLimit::Fixed,
         },
     )
 }

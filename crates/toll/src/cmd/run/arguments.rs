@@ -15,6 +15,7 @@ use crate::cmd::gate::{GateArguments, why_no_ratio};
 use crate::cmd::{kept_files, output};
 use crate::spec::quantity::{parse_duration, parse_share};
 use crate::spec::{Experiment, LevelOverride, parse_override};
+use crate::trial::TimeLimit;
 use toll_wire::COUNTERS;
 
 /// How much to spend.
@@ -304,10 +305,14 @@ impl RunArguments {
         }
     }
 
-    /// Whether an experiment ends as soon as it is known to have no time for a verdict. That
-    /// holds for several experiments whose limits are the profile's.
-    pub fn must_decide(&self, experiments: usize) -> bool {
-        experiments > 1 && !self.sets_limits()
+    /// How strictly experiments keep their time budgets, if these are the profile's. One of
+    /// several ends as soon as it is known to have no time for a verdict.
+    pub fn time_limit(&self, experiments: usize) -> TimeLimit {
+        match self.sets_limits() {
+            true => TimeLimit::Fixed,
+            false if experiments > 1 => TimeLimit::OrGivenUp,
+            false => TimeLimit::Stretched,
+        }
     }
 
     /// All levels set, lists first.

@@ -16,8 +16,8 @@ use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunRecord, Store, StoredRun, TrialRecord};
 use crate::trial::{
-    Guests, Interrupt, Probe, ProfileEnd, RunTime, Session, SessionEnd, command_files, unquotable,
-    workspace_request,
+    Guests, Interrupt, Probe, ProfileEnd, RunTime, Session, SessionEnd, TimeLimit, command_files,
+    unquotable, workspace_request,
 };
 use anyhow::{Context, anyhow, bail};
 
@@ -33,8 +33,7 @@ pub(in crate::cmd) struct Launch {
     pub command_line: String,
     /// Who looks at it.
     pub purpose: Purpose,
-    /// Whether it ends early if its time is too short for any verdict.
-    pub must_decide: bool,
+    pub time_limit: TimeLimit,
 }
 
 /// Who looks at a run while it goes on.
@@ -64,14 +63,14 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
         directories,
         command_line,
         purpose,
-        must_decide,
+        time_limit,
     } = launch;
     let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
     require_some_guest(&plan)?;
     refuse_lost_files(&experiment, &plan.treatments)?;
     consent::sign_by_own_key(store)?;
     let mut prepared = Prepared::new(experiment, plan, &directories, purpose)?;
-    prepared.must_decide = must_decide;
+    prepared.time_limit = time_limit;
     let experiment = &prepared.experiment;
     let now = jiff::Timestamp::now();
     let record = RunRecord {
@@ -313,7 +312,7 @@ struct Prepared {
     disk_bytes: u64,
     probe: Probe,
     purpose: Purpose,
-    must_decide: bool,
+    time_limit: TimeLimit,
     interrupt: Interrupt,
 }
 
@@ -334,7 +333,7 @@ impl Prepared {
             disk_bytes,
             probe,
             purpose,
-            must_decide: false,
+            time_limit: TimeLimit::Fixed,
             interrupt,
         })
     }
@@ -396,7 +395,7 @@ impl Prepared {
                 self.disk_bytes,
             ),
             interrupt: &self.interrupt,
-            must_decide: self.must_decide,
+            time_limit: self.time_limit,
             time: RunTime::after(&trials),
             trials,
             boots,

@@ -20,7 +20,7 @@ use crate::report::terminal::NotRun;
 use crate::report::words;
 use crate::spec::{Experiment, WorkloadKind};
 use crate::store::{RunStatus, Store, StoredRun};
-use crate::trial::{Forecast, RunLock, missing_kernels};
+use crate::trial::{Forecast, RunLock, TimeLimit, missing_kernels};
 use anyhow::bail;
 use conclude::{Conclusion, Ending};
 
@@ -49,7 +49,7 @@ pub(super) fn run_all(
     let all: Vec<&Experiment> = experiments.iter().collect();
     let against = against(arguments, store_path, &all)?;
     let seed = arguments.seed.map_or_else(random_seed, Ok)?;
-    if !arguments.quiet && !arguments.must_decide(experiments.len()) {
+    if !arguments.quiet && arguments.time_limit(experiments.len()) != TimeLimit::OrGivenUp {
         let all = experiments.iter();
         all.for_each(|experiment| warn_of_few_blocks(experiment, seed));
     }
@@ -97,6 +97,7 @@ fn measure(
             ending = Ending::Interrupted(signal);
             break;
         }
+        let time_limit = arguments.time_limit(count);
         let launched = launch(
             store,
             Launch {
@@ -105,7 +106,7 @@ fn measure(
                 directories: arguments.directories.clone(),
                 command_line: command_line(),
                 purpose: arguments.purpose(done + 1, count),
-                must_decide: arguments.must_decide(count),
+                time_limit,
             },
         );
         // What was measured before an error is shown all the same.
@@ -116,7 +117,7 @@ fn measure(
                     ending = explain(arguments, store, launched.run_id);
                 }
                 let run = output::load_run(store, &launched.run_id.to_string())?;
-                match no_time(&run).filter(|_| arguments.must_decide(count)) {
+                match no_time(&run).filter(|_| time_limit == TimeLimit::OrGivenUp) {
                     Some(not_run) => conclusion.pass_over(not_run),
                     None => conclusion.add(run, &ending),
                 }

@@ -1,0 +1,47 @@
+//! Several claims in an order that is fixed before they are tested.
+
+use crate::TestStep;
+use crate::holm::{UNTESTED, check};
+
+/// Tests hypotheses in an order, each at the whole `alpha`, up to the first that is kept
+/// (Maurer, Hothorn and Lehmacher, "Multiple comparisons in drug clinical trials and
+/// preclinical assays: a-priori ordered hypotheses" (1995)). Answers in the order of the
+/// input; what the order leaves out is not tested.
+///
+/// The order may come from the same values if the p-values are exact whatever it is: signed
+/// ranks are, given the absolute values (Kropf, Läuter, Eszlinger, Krohn and Paschke,
+/// "Nonparametric multiple test procedures with data-driven order of hypotheses and with
+/// weighted hypotheses", Journal of Statistical Planning and Inference 125 (2004)).
+pub fn fixed_sequence(p_values: &[f64], order: &[usize], alpha: f64) -> Vec<TestStep> {
+    check(p_values, alpha);
+    let untested = TestStep {
+        level: alpha,
+        ..UNTESTED
+    };
+    let mut steps = vec![untested; p_values.len()];
+    let mut adjusted_p = 0.0_f64;
+    for &index in order {
+        adjusted_p = adjusted_p.max(p_values[index]);
+        steps[index] = TestStep {
+            adjusted_p,
+            rejected: adjusted_p <= alpha,
+            level: alpha,
+        };
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_the_first_kept_hypothesis_is_kept() {
+        let steps = fixed_sequence(&[0.03, 0.01, 0.2, 0.04, 0.001], &[1, 3, 2, 0], 0.05);
+        let rejected: Vec<bool> = steps.iter().map(|step| step.rejected).collect();
+        assert_eq!(rejected, [false, true, false, true, false]);
+        let adjusted: Vec<f64> = steps.iter().map(|step| step.adjusted_p).collect();
+        assert_eq!(adjusted, [0.2, 0.01, 0.2, 0.04, 1.0]);
+        assert!(steps.iter().all(|step| step.level == 0.05));
+    }
+}
