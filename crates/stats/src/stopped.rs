@@ -1,26 +1,32 @@
 //! Intervals of a run that may have ended at any of its [`Looks`].
 
 use crate::interval::CONFIDENCE_SLACK;
-use crate::{Interval, Looks, Region, decision_p, hodges_lehmann};
+use crate::{Interval, Look, Looks, Region, decision_p, hodges_lehmann};
 
 /// As [`hodges_lehmann`], for values of a run that ended by what it saw: wider, so
 /// that the intervals of all looks together have the `confidence`. The confidence
 /// in the result is of all looks, too.
-pub fn stopped_interval(values: &[f64], confidence: f64, looks: Looks) -> Interval {
+pub fn stopped_interval(values: &[f64], confidence: f64, look: Look) -> Interval {
     crate::interval::assert_confidence(confidence);
-    let tail = looks.tail((1.0 - confidence) / 2.0);
+    let tail = look.tail((1.0 - confidence) / 2.0);
     let exact = hodges_lehmann(values, 1.0 - 2.0 * tail);
     Interval {
-        confidence: 1.0 - over_looks(1.0 - exact.confidence, looks),
+        confidence: 1.0 - over_looks(1.0 - exact.confidence, look),
         ..exact
     }
 }
 
-/// Fewest values from which a [`stopped_interval`] of a confidence can be had.
+/// Fewest values from which a [`stopped_interval`] of a confidence can be had, if each block
+/// gives one.
 pub fn values_needed(confidence: f64, looks: Looks) -> usize {
     crate::interval::assert_confidence(confidence);
     // The widest interval misses if all values lie on one side.
-    let error = |count: i32| over_looks(2.0 * 0.5_f64.powi(count), looks);
+    let error = |count: i32| {
+        over_looks(
+            2.0 * 0.5_f64.powi(count),
+            looks.at(count.unsigned_abs() as usize),
+        )
+    };
     let reaches = |count: &i32| error(*count) <= 1.0 - confidence + CONFIDENCE_SLACK;
     let needed = (1..).find(reaches);
     let needed = needed.and_then(|count| usize::try_from(count).ok());
@@ -31,13 +37,13 @@ pub fn values_needed(confidence: f64, looks: Looks) -> usize {
 /// [`stopped_interval`] reaches a verdict; at most 1.
 ///
 /// [`decide`]: crate::decide
-pub fn stopped_decision_p(values: &[f64], region: Region, looks: Looks) -> f64 {
-    over_looks(decision_p(values, region), looks)
+pub fn stopped_decision_p(values: &[f64], region: Region, look: Look) -> f64 {
+    over_looks(decision_p(values, region), look)
 }
 
 /// The two-sided error of all looks, from that of one.
-fn over_looks(error: f64, looks: Looks) -> f64 {
-    (2.0 * looks.error(error / 2.0)).min(1.0)
+fn over_looks(error: f64, look: Look) -> f64 {
+    (2.0 * look.error(error / 2.0)).min(1.0)
 }
 
 #[cfg(test)]
@@ -60,7 +66,7 @@ mod tests {
         for count in 10..40 {
             let values = normal(count as u64, count);
             let exact = hodges_lehmann(&values, 0.95);
-            let stopped = stopped_interval(&values, 0.95, LOOKS);
+            let stopped = stopped_interval(&values, 0.95, LOOKS.at(count));
             assert!(stopped.low <= exact.low && exact.high <= stopped.high);
             assert!(stopped.reaches(0.95), "{count}: {stopped:?}");
             let same = hodges_lehmann(&values, stopped.confidence);
@@ -71,7 +77,7 @@ mod tests {
     #[test]
     fn a_fixed_number_of_blocks_has_the_exact_interval() {
         let values = normal(3, 12);
-        let once = stopped_interval(&values, 0.95, Looks::once(12));
+        let once = stopped_interval(&values, 0.95, Looks::once(12).at(12));
         assert_eq!(once, hodges_lehmann(&values, 0.95));
     }
 
@@ -79,15 +85,16 @@ mod tests {
     fn as_many_values_as_are_needed_reach_the_confidence_and_one_fewer_does_not() {
         for confidence in [0.5, 0.9, 0.95, 0.975, 0.99, 0.999, 0.99995] {
             let needed = values_needed(confidence, LOOKS);
-            let reaches =
-                |count| stopped_interval(&normal(1, count), confidence, LOOKS).reaches(confidence);
+            let reaches = |count| {
+                stopped_interval(&normal(1, count), confidence, LOOKS.at(count)).reaches(confidence)
+            };
             assert!(
                 reaches(needed) && !reaches(needed - 1),
                 "{confidence}: {needed}"
             );
         }
         assert_eq!(values_needed(0.95, Looks::once(6)), 6);
-        assert_eq!(stopped_interval(&[1.0], 0.95, LOOKS).confidence, 0.0);
+        assert_eq!(stopped_interval(&[1.0], 0.95, LOOKS.at(1)).confidence, 0.0);
     }
 
     #[test]
@@ -100,9 +107,9 @@ mod tests {
         for seed in 0..300 {
             let values: Vec<f64> = normal(seed, 12).iter().map(|x| x + 1.0).collect();
             for region in regions {
-                let p = stopped_decision_p(&values, region, LOOKS);
+                let p = stopped_decision_p(&values, region, LOOKS.at(12));
                 let decided = |level: f64| {
-                    let interval = stopped_interval(&values, 1.0 - level, LOOKS);
+                    let interval = stopped_interval(&values, 1.0 - level, LOOKS.at(12));
                     interval.reaches(1.0 - level)
                         && decide(&interval, region) != Decision::Inconclusive
                 };

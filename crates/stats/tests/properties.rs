@@ -270,10 +270,12 @@ proptest! {
         tail in 1e-6..0.4f64,
     ) {
         let looks = Looks { first, last: first + more };
-        let error = looks.error(tail);
-        prop_assert!(tail <= error && error <= 1.0, "{}", error);
         let longer = Looks { first, last: first + more + 1 };
-        prop_assert!(error <= longer.error(tail));
+        for blocks in [first, first + more] {
+            let error = looks.at(blocks).error(tail);
+            prop_assert!(tail <= error && error <= 1.0, "{}", error);
+            prop_assert!(error <= longer.at(blocks).error(tail));
+        }
         prop_assert!(looks.is_look(first) && looks.is_look(looks.last));
         prop_assert!(!looks.is_look(first - 1));
     }

@@ -51,7 +51,7 @@ fn looks(world: World, seed: u64) -> Vec<Look> {
             looks.push(Look {
                 blocks,
                 own: hodges_lehmann(&logs, 0.95),
-                judged: stopped_interval(&logs, 0.95, LOOKS),
+                judged: stopped_interval(&logs, 0.95, LOOKS.at(blocks)),
             });
         }
     }
@@ -176,7 +176,9 @@ fn check_levels(world: World, runs: &[Vec<Vec<f64>>]) {
 fn check_families(world: World, runs: &[Vec<Vec<f64>>]) {
     let looks: Vec<usize> = (1..=FEW.last).filter(|n| FEW.is_look(*n)).collect();
     let smallest_p = |logs: &Vec<f64>| {
-        let at = |blocks: &usize| stopped_decision_p(&logs[..*blocks], Region::Below(0.0), FEW);
+        let at = |blocks: &usize| {
+            stopped_decision_p(&logs[..*blocks], Region::Below(0.0), FEW.at(*blocks))
+        };
         looks.iter().map(at).fold(1.0, f64::min)
     };
     let ps: Vec<Vec<f64>> = runs
@@ -193,7 +195,8 @@ fn check_families(world: World, runs: &[Vec<Vec<f64>>]) {
         let told = format!("{world:?}, {family}: {alone} for {level}, any {any}");
         let standard_error = (level / count).sqrt();
         assert!(alone < level + 3.0 * standard_error, "{told}");
-        assert!(alone > 0.3 * level, "{told}");
+        // Of a large family, no claim can be decided at the first look, which has half of it.
+        assert!(alone > 0.1 * level, "{told}");
         // The standard error is 0.7 %.
         assert!(any <= 0.06, "{told}");
     }

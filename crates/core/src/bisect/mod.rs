@@ -335,7 +335,7 @@ impl Bisection {
             return None;
         }
         let confidence = self.confidence(stage);
-        let interval = stopped_interval(&logs, confidence, self.looks(stage));
+        let interval = stopped_interval(&logs, confidence, self.looks(stage).at(logs.len()));
         let relation = match interval.reaches(confidence) {
             true => relation(&interval, MARGIN_MIN.ln_1p(), self.better),
             false => Relation::Undecided,

@@ -140,7 +140,11 @@ impl Comparing<'_> {
         let (metric, context) = (self.metric, self.context);
         let logs = context.log_ratios(metric, treatment, reference).ok()?;
         let interval = match self.is_judged {
-            true => stopped_interval(&logs, self.confidence, context.looks()),
+            true => stopped_interval(
+                &logs,
+                self.confidence,
+                context.look_at(&[treatment, reference]),
+            ),
             false => hodges_lehmann(&logs, self.confidence),
         };
         let may_judge = context.is_comparable(metric, &[treatment, reference]);
@@ -241,7 +245,7 @@ fn question(
         return None;
     }
     let logs = context.log_ratios(metric, treatment, reference).ok()?;
-    let interval = stopped_interval(&logs, confidence, context.looks());
+    let interval = stopped_interval(&logs, confidence, context.look_at(&[treatment, reference]));
     let is_enough = interval.reaches(confidence);
     let run = &context.experiment.run;
     let better = context.metric(metric).better;

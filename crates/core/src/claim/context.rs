@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toll_stats::Looks;
+use toll_stats::{Look, Looks};
 
 use super::model::{Estimate, Metric};
 use super::summary::estimate;
@@ -115,6 +115,14 @@ impl<'a> AnalysisContext<'a> {
             true => Looks::once(self.blocks.len()),
             false => looks,
         }
+    }
+
+    /// The look at the latest values of some treatments: no later block ran them.
+    pub fn look_at(&self, treatments: &[usize]) -> Look {
+        let of_these = |(_, treatment): &&(u32, usize)| treatments.contains(treatment);
+        let latest = self.outcomes.iter().rev().find(of_these);
+        let before = latest.map_or(0, |(block, _)| self.blocks.range(..=*block).count());
+        self.looks().at(before)
     }
 
     /// The same run, of which it is known how it ended. Who interrupts it may have seen its

@@ -32,7 +32,9 @@ pub(super) fn explain(
     if blocks.is_empty() {
         return None;
     }
-    let interval = |values: &[f64]| stopped_interval(values, confidence, context.looks());
+    let interval = |values: &[f64]| {
+        stopped_interval(values, confidence, context.look_at(&[treatment, reference]))
+    };
     let lengths: Vec<f64> = blocks.iter().map(|block| block.path_length).collect();
     let difference = interval(&lengths);
     if !difference.reaches(confidence) {

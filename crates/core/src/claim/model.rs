@@ -196,6 +196,18 @@ pub enum Outcome {
     NotTestable,
 }
 
+/// What is promised of a verdict.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorRate {
+    /// On average at most 5 % of a run's verdicts are wrong.
+    FalseDiscovery,
+    /// With all but a chance of 5 %, no verdict of this kind is wrong in a run.
+    FamilyWise,
+}
+
 /// One claim, judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
@@ -222,8 +234,8 @@ pub struct Verdict {
     pub threshold_high: Option<f64>,
     /// The published value on the same scale, where one was given.
     pub published: Option<f64>,
-    /// The measured value; the interval's confidence is the one at which Holm's
-    /// procedure tested this claim, so that it always agrees with the outcome. Of a
+    /// The measured value; the interval's confidence is the one at which this claim was
+    /// tested beside the others of the run, so that it always agrees with the outcome. Of a
     /// claim over machines, which one run does not judge, it is 95 %.
     pub measured: Option<Estimate>,
     /// The measured value where it, or an end of its interval, lies beyond
@@ -235,8 +247,14 @@ pub struct Verdict {
     pub margin: f64,
     /// Blocks that entered.
     pub blocks: usize,
-    /// Holm-adjusted p-value of the decision.
+    /// p-value of the decision, adjusted for the family-wise error rate of the run.
     pub p_adjusted: Option<f64>,
+    /// The same for the false-discovery rate.
+    #[serde(default)]
+    pub p_adjusted_fdr: Option<f64>,
+    /// What is promised of a supported or refuted claim.
+    #[serde(default)]
+    pub error_rate: Option<ErrorRate>,
     /// The judgement.
     pub outcome: Outcome,
     /// Why, in a sentence.
@@ -248,6 +266,11 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Whether it is supported or refuted with an error for the whole run.
+    pub fn is_family_wise(&self) -> bool {
+        self.error_rate == Some(ErrorRate::FamilyWise)
+    }
+
     /// How far the interval lies past the claim's bound, as a factor: 3 if it
     /// begins at three times an upper bound. `None` where it lies beyond every
     /// level tried, or was not measured.

@@ -1,11 +1,11 @@
 //! Judging claims.
 
-use toll_stats::{Decision, Interval, Looks, Region, TestStep, decide};
-use toll_stats::{can_reject, fixed_sequence, holm, tarone_holm};
+use toll_stats::{Decision, Interval, Look, Looks, Region, TestStep, decide};
+use toll_stats::{benjamini_hochberg, can_reject, fixed_sequence, holm, tarone_holm};
 use toll_stats::{stopped_decision_p, stopped_interval, values_needed};
 
 use super::context::AnalysisContext;
-use super::model::{ClaimDirection, Outcome, Verdict};
+use super::model::{ClaimDirection, ErrorRate, Outcome, Verdict};
 use super::summary::estimate;
 use super::{ALPHA, CHECK_ALPHA, CONFIDENCE, DecidingBlocks, MARGIN_MIN, Question};
 use super::{contrast, derived, emulation, explanatory_metrics};
@@ -41,8 +41,11 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
     let cases = cases(claims, ALPHA, context).into_iter();
     let testable = cases.filter_map(|(claim, case)| Some((claim, case.ok()?)));
     testable
-        .map(|(claim, (case, step))| {
-            let (interval, decision) = case.judge(&step);
+        .map(|(claim, (case, steps))| {
+            // Precise enough, and decided, for the stricter of both error rates.
+            let step = steps.family;
+            let (interval, _) = case.judge(&step);
+            let (_, decision) = case.judge(steps.deciding());
             let narrowing = match &case.evidence {
                 Evidence::Logs(_) => interval,
                 // Between which levels it lies, no number of blocks tells.
@@ -59,7 +62,7 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
                     false => f64::INFINITY,
                 },
                 target: target_width(claim, context.experiment.run.target_ci),
-                is_decided: decision != Decision::Inconclusive,
+                is_decided: step.rejected,
                 must_be_decided: false,
                 outcome: Some(outcome(decision)),
                 treatments: of_claim(context.experiment, &claim.test(), context.treatments),
@@ -71,7 +74,8 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
 /// What a claim is judged on.
 struct Case {
     region: Region,
-    looks: Looks,
+    /// The look at which the latest of its blocks were judged.
+    look: Look,
     blocks: usize,
     /// Ends of intervals that hold together where the claim is decided.
     tails: usize,
@@ -107,30 +111,52 @@ pub(super) fn judge_all(context: &AnalysisContext) -> Vec<Verdict> {
     judge_family(claims, ALPHA, context)
 }
 
-/// Judges each check for itself.
+/// Judges each check for itself, so that no error rate of the run is about it.
 pub(super) fn check_all(context: &AnalysisContext) -> Vec<Verdict> {
     let checks = context.experiment.checks();
-    checks
-        .flat_map(|check| judge_family(vec![check], CHECK_ALPHA, context))
-        .collect()
+    let judged = checks.flat_map(|check| judge_family(vec![check], CHECK_ALPHA, context));
+    let alone = judged.map(|verdict| Verdict {
+        error_rate: None,
+        ..verdict
+    });
+    alone.collect()
 }
 
 fn judge_family(claims: Vec<&Claim>, alpha: f64, context: &AnalysisContext) -> Vec<Verdict> {
     let cases = cases(claims, alpha, context).into_iter();
     let judged = cases.map(|(claim, case)| match case {
         Err(reason) => untestable(claim, context, reason),
-        Ok((case, step)) => Verdict {
+        Ok((case, steps)) => Verdict {
             explanatory_metrics: explanatory_metrics::of(claim, context),
-            ..judge(claim, context, &case, &step)
+            ..judge(claim, context, &case, &steps)
         },
     });
     judged.collect()
 }
 
-/// What a claim is judged on with its step of the family's procedure, or why it cannot be.
-type CaseAtStep = Result<(Case, TestStep), String>;
+/// How a claim fares beside the others of its run.
+#[derive(Clone, Copy)]
+struct Steps {
+    /// In the procedure that hardly ever has any verdict wrong.
+    family: TestStep,
+    /// In the one that has few of its verdicts wrong.
+    discovery: TestStep,
+}
 
-/// Every claim with what it is judged on and its step of the family's procedure, which goes
+impl Steps {
+    /// The one that decides, if any does.
+    fn deciding(&self) -> &TestStep {
+        match self.family.rejected {
+            true => &self.family,
+            false => &self.discovery,
+        }
+    }
+}
+
+/// What a claim is judged on and how it fares, or why it cannot be judged.
+type CaseAtStep = Result<(Case, Steps), String>;
+
+/// Every claim with what it is judged on and its steps of the procedures, which go
 /// over the claims that can be tested; the others make no error.
 fn cases<'a>(
     claims: Vec<&'a Claim>,
@@ -141,7 +167,11 @@ fn cases<'a>(
     let cases: Vec<(&Claim, Result<Case, String>)> =
         claims.map(|claim| (claim, case(claim, context))).collect();
     let testable = cases.iter().filter_map(|(_, case)| case.as_ref().ok());
-    let mut steps = family_steps(&testable.collect::<Vec<_>>(), alpha).into_iter();
+    let testable: Vec<&Case> = testable.collect();
+    let ps: Vec<f64> = testable.iter().map(|case| case.p()).collect();
+    let family = family_steps(&testable, &ps, alpha, context.looks());
+    let steps = family.into_iter().zip(benjamini_hochberg(&ps, alpha));
+    let mut steps = steps.map(|(family, discovery)| Steps { family, discovery });
     let mut with_step = |case| (case, steps.next().expect("one step a testable claim"));
     cases
         .into_iter()
@@ -154,18 +184,17 @@ fn cases<'a>(
 /// Where the data chose the number of blocks, by Holm's procedure. Else the least p-values
 /// that so many blocks can give are known beforehand; where these are too large for all
 /// claims together, claims are tested in a sequence.
-fn family_steps(cases: &[&Case], alpha: f64) -> Vec<TestStep> {
-    let ps: Vec<f64> = cases.iter().map(|case| case.p()).collect();
-    if cases.iter().any(|case| !case.looks.is_one()) {
-        return holm(&ps, alpha);
+fn family_steps(cases: &[&Case], ps: &[f64], alpha: f64, looks: Looks) -> Vec<TestStep> {
+    if !looks.is_one() {
+        return holm(ps, alpha);
     }
     let least: Vec<f64> = cases.iter().map(|case| case.least_p()).collect();
     match can_reject(&least, alpha) {
-        true => tarone_holm(&ps, &least, alpha),
+        true => tarone_holm(ps, &least, alpha),
         false => {
             let mut order = sequence(cases);
             order.retain(|place| least[*place] <= alpha);
-            fixed_sequence(&ps, &order, alpha)
+            fixed_sequence(ps, &order, alpha)
         }
     }
 }
@@ -216,9 +245,13 @@ fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
     Ok(Case {
         region: region(claim),
         // No run ends by what a check shows.
-        looks: match claim.is_check {
-            true => Looks::once(blocks),
-            false => context.looks(),
+        look: match claim.is_check {
+            true => Look::ONLY,
+            false => context.look_at(&of_claim(
+                context.experiment,
+                &claim.test(),
+                context.treatments,
+            )),
         },
         blocks,
         tails: tails(claim, context.experiment),
@@ -266,27 +299,27 @@ impl Case {
 
     /// The same of the interval of a single look.
     fn confidence_at_look(&self, level: f64) -> f64 {
-        1.0 - 2.0 * self.looks.tail(level / self.region.sides() as f64)
+        1.0 - 2.0 * self.look.tail(level / self.region.sides() as f64)
     }
 
     /// The smallest level at which the claim is decided, either way.
     fn p(&self) -> f64 {
         let sides = self.region.sides() as f64;
         match &self.evidence {
-            Evidence::Logs(logs) => stopped_decision_p(logs, self.region, self.looks) * sides / 2.0,
+            Evidence::Logs(logs) => stopped_decision_p(logs, self.region, self.look) * sides / 2.0,
             Evidence::Derived(quantity) => {
                 let decided = |interval: &Interval| {
                     decide(&logarithmic(interval), self.region) != Decision::Inconclusive
                 };
                 let level = quantity.smallest_level(decided);
-                (sides * self.looks.error(level / 2.0)).min(1.0)
+                (sides * self.look.error(level / 2.0)).min(1.0)
             }
         }
     }
 
     /// An interval of a single look, with the confidence of all of them.
     fn of_all_looks(&self, interval: Interval) -> Interval {
-        let error = 2.0 * self.looks.error((1.0 - interval.confidence) / 2.0);
+        let error = 2.0 * self.look.error((1.0 - interval.confidence) / 2.0);
         Interval {
             confidence: 1.0 - error.min(1.0),
             ..interval
@@ -297,7 +330,7 @@ impl Case {
     fn judge(&self, step: &TestStep) -> (Interval, Decision) {
         match &self.evidence {
             Evidence::Logs(logs) => {
-                let interval = stopped_interval(logs, self.confidence(step.level), self.looks);
+                let interval = stopped_interval(logs, self.confidence(step.level), self.look);
                 (interval.map(f64::exp), self.decide(&interval, step))
             }
             Evidence::Derived(quantity) => {
@@ -405,12 +438,18 @@ fn outcome(decision: Decision) -> Outcome {
     }
 }
 
-fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, step: &TestStep) -> Verdict {
+fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, steps: &Steps) -> Verdict {
+    let step = steps.deciding();
     let (interval, decision) = case.judge(step);
     let mut verdict = blank(claim, context);
     verdict.outcome = outcome(decision);
     verdict.blocks = case.blocks;
-    verdict.p_adjusted = Some(step.adjusted_p);
+    verdict.error_rate = step.rejected.then_some(match steps.family.rejected {
+        true => ErrorRate::FamilyWise,
+        false => ErrorRate::FalseDiscovery,
+    });
+    verdict.p_adjusted = Some(steps.family.adjusted_p);
+    verdict.p_adjusted_fdr = Some(steps.discovery.adjusted_p);
     verdict.reason = reason(claim, &interval, &verdict, case, step);
     show(&mut verdict, &interval);
     verdict
@@ -472,6 +511,8 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
         margin: margin(claim),
         blocks: 0,
         p_adjusted: None,
+        p_adjusted_fdr: None,
+        error_rate: None,
         outcome: Outcome::NotTestable,
         reason: String::new(),
         explanatory_metrics: None,

@@ -120,10 +120,12 @@ fn claim(
         let own = verdicts.find(|one| one.id == verdict.id)?;
         Some((own, run, differences))
     });
-    let result = match (verdict.outcome, here.map(|(own, ..)| own.outcome)) {
-        (Outcome::Refuted, _) => ClaimResult::RefutedBySubmission,
+    // A grade takes a verdict that the error rate of the whole run guards.
+    let outcome = |one: &Verdict| one.is_family_wise().then_some(one.outcome);
+    let result = match (outcome(verdict), here.and_then(|(own, ..)| outcome(own))) {
+        (Some(Outcome::Refuted), _) => ClaimResult::RefutedBySubmission,
         (_, Some(Outcome::Refuted)) => ClaimResult::RefutedHere,
-        (Outcome::Supported, _) if is_complete(submitted) => ClaimResult::Holds,
+        (Some(Outcome::Supported), _) if is_complete(submitted) => ClaimResult::Holds,
         _ => ClaimResult::Undecided,
     };
     GradedClaim {

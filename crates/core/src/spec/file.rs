@@ -432,9 +432,9 @@ fn run_settings(profile: &str, layers: &[RunTable]) -> RunSettings {
 /// What a profile means where an experiment says nothing.
 pub(super) fn default_settings(profile: &str) -> RunSettings {
     let (min_blocks, max_blocks, time_budget_s, target_ci) = match profile {
-        "quick" => (10, 20, 60.0, 0.05),
+        "quick" => (8, 20, 60.0, 0.05),
         "full" => (20, 200, 3600.0, 0.01),
-        _ => (10, 60, 600.0, 0.02),
+        _ => (8, 60, 600.0, 0.02),
     };
     RunSettings {
         iterations: 1,

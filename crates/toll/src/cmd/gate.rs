@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Condition, String> {
 #[derive(Debug, Clone, Args, Default)]
 pub(super) struct GateArguments {
     /// End with status 3, after everything was written, if a claim is refuted
-    /// (refuted), or if the interval of a ratio lies wholly past a limit on the
+    /// with the error rate of the whole run (refuted: ✘✘), or if the interval of a ratio lies wholly past a limit on the
     /// worse side (regression=5%). Several may be given; what is inconclusive,
     /// undecided or not testable does not count
     #[arg(long, value_name = "CONDITION", value_parser = parse, value_delimiter = ',')]
@@ -222,7 +222,7 @@ pub(super) fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
 fn count_refuted(analyses: &[&Analysis]) -> Option<String> {
     let verdicts = || analyses.iter().flat_map(|analysis| &analysis.verdicts);
     let refuted: Vec<_> = verdicts()
-        .filter(|verdict| verdict.outcome == Outcome::Refuted)
+        .filter(|verdict| verdict.outcome == Outcome::Refuted && verdict.is_family_wise())
         .collect();
     for verdict in &refuted {
         output::note(&format!(
@@ -234,16 +234,11 @@ fn count_refuted(analyses: &[&Analysis]) -> Option<String> {
         ));
     }
     let undecided = verdicts()
-        .filter(|verdict| {
-            matches!(
-                verdict.outcome,
-                Outcome::Inconclusive | Outcome::NotTestable
-            )
-        })
+        .filter(|verdict| !verdict.is_family_wise())
         .count();
     if refuted.is_empty() {
         output::note(&format!(
-            "--fail-on refuted: none of {} is; {undecided} undecided",
+            "--fail-on refuted: none of {} is family-wise (✘✘); {undecided} undecided",
             words::plural(verdicts().count(), "claim")
         ));
         return None;

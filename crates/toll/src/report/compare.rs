@@ -281,14 +281,13 @@ fn verdict<'a>(run: &'a Run, id: &str) -> Option<&'a Verdict> {
 fn verdict_cell(side: &Side, id: &str) -> String {
     let [only] = side.runs() else {
         let verdicts = side.runs().iter().map(|run| verdict(run, id));
-        let signs =
-            verdicts.map(|one| one.map_or(format::NOTHING, |one| words::symbol(one.outcome)));
+        let signs = verdicts.map(|one| one.map_or(format::NOTHING, words::sign));
         return signs.collect::<Vec<_>>().join(" ");
     };
     let Some(verdict) = verdict(only, id) else {
         return format::NOTHING.to_owned();
     };
-    let sign = words::symbol(verdict.outcome);
+    let sign = words::sign(verdict);
     match verdict.measured {
         Some(_) => format!("{sign} {}", format::measured(verdict)),
         None => format!("{sign} {}", words::outcome(verdict.outcome)),

@@ -68,11 +68,7 @@ fn verdicts(
         let reason = [markup.text(&verdict.reason)];
         let reason = reason.into_iter().filter(|reason| !reason.is_empty());
         vec![
-            format!(
-                "{} {}",
-                words::symbol(verdict.outcome),
-                outcome(verdict.outcome)
-            ),
+            format!("{} {}", words::sign(verdict), outcome(verdict.outcome)),
             lines(std::iter::once(claim).chain(reason), markup),
             markup.text(&format::published(verdict)),
             markup.text(&format::measured(verdict)),

@@ -236,6 +236,7 @@ fn add_filters_of_results(environment: &mut Environment) {
     environment.add_filter("check_outcome", |one: Serde<Outcome>| {
         words::check_outcome(one.0)
     });
+    environment.add_filter("sign", |one: Serde<Verdict>| words::sign(&one));
     environment.add_filter("symbol", |one: Serde<Outcome>| words::symbol(one.0));
     environment.add_filter("published", |one: Serde<Verdict>| format::published(&one));
     environment.add_filter("measured", |one: Serde<Verdict>| {

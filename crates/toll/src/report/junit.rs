@@ -23,9 +23,9 @@ enum CaseResult {
 }
 
 /// Writes the claims of a run as one test suite (the XML of the JUnit task of
-/// Apache Ant, as Jenkins and GitLab read it): a refuted claim is a failure,
-/// one that is inconclusive or not testable is skipped, each with its reason
-/// and figures. Without claims, comparisons are the cases: a regression past the run's
+/// Apache Ant, as Jenkins and GitLab read it): a claim that is refuted with the error rate
+/// of the whole run (✘✘) is a failure; one that is refuted without, inconclusive or not
+/// testable is skipped, each with its reason and figures. Without claims, comparisons are the cases: a regression past the run's
 /// limit is a failure, what is undecided is skipped.
 pub fn junit(run: &Run) -> Result<String, String> {
     let limit = run.stored.experiment.run.regression_limit;
@@ -67,6 +67,7 @@ pub fn junit(run: &Run) -> Result<String, String> {
         ("toll", &run.toll_version),
         ("machine", &words::machine_line(&run.machine)),
         ("command_line", &run.command_line),
+        ("signs", &words::promise()),
     ] {
         text.push_str(&format!(
             "      <property name=\"{property}\" value=\"{}\"/>\n",
@@ -80,9 +81,13 @@ pub fn junit(run: &Run) -> Result<String, String> {
 }
 
 fn judged(verdict: &Verdict) -> Case {
-    let outcome = words::outcome(verdict.outcome);
+    let outcome = format!(
+        "{} {}",
+        words::sign(verdict),
+        words::outcome(verdict.outcome)
+    );
     let message = match verdict.reason.is_empty() {
-        true => outcome.to_owned(),
+        true => outcome,
         false => format!("{outcome}: {}", verdict.reason),
     };
     Case {
@@ -90,8 +95,10 @@ fn judged(verdict: &Verdict) -> Case {
         figures: figures(verdict),
         result: match verdict.outcome {
             Outcome::Supported => CaseResult::Passed,
-            Outcome::Refuted => CaseResult::Failed(message, "refuted"),
-            Outcome::Inconclusive | Outcome::NotTestable => CaseResult::Skipped(message),
+            Outcome::Refuted if verdict.is_family_wise() => CaseResult::Failed(message, "refuted"),
+            Outcome::Refuted | Outcome::Inconclusive | Outcome::NotTestable => {
+                CaseResult::Skipped(message)
+            }
         },
     }
 }
@@ -148,13 +155,14 @@ fn written(case: &Case, suite: &str) -> String {
 /// The claim with what was measured, in a line.
 fn figures(verdict: &Verdict) -> String {
     format!(
-        "{}; {}; published {}, measured {}, margin {}, {}",
+        "{}; {}; published {}, measured {}, margin {}, {}: {}",
         verdict.text,
         verdict.contrast,
         format::published(verdict),
         format::measured(verdict),
         format::margin(verdict),
-        words::plural(verdict.blocks, "block")
+        words::plural(verdict.blocks, "block"),
+        words::sign(verdict)
     )
 }
 

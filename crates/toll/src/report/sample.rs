@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::claim::Run;
-use crate::claim::model::{Better, Estimate, Metric, Outcome, Relation};
+use crate::claim::model::{Better, ErrorRate, Estimate, Metric, Outcome, Relation};
 use crate::run::{RunStatus, StoredRun};
 use crate::spec::WorkloadKind;
 
@@ -12,11 +12,12 @@ pub const HOSTILE: &str =
     "<script>alert(1)</script>&\"' | `x` $x$ \u{1b}[31mred\u{1b}[0m \u{202e}live\u{9b}2J";
 
 /// Members whose text is no foreign text, or by which others are found.
-const OWN: [&str; 16] = [
+const OWN: [&str; 17] = [
     "accelerator",
     "better",
     "created_at",
     "direction",
+    "error_rate",
     "factor_unit",
     "kind",
     "metric",
@@ -83,6 +84,7 @@ pub fn small() -> Run {
     run.machine.kernel_release = "6.12.1".into();
     analysis.verdicts.truncate(6);
     analysis.verdicts[2].outcome = Outcome::Supported;
+    analysis.verdicts[2].error_rate = Some(ErrorRate::FamilyWise);
     analysis.verdicts[2].measured = Some(Estimate {
         value: 1.002,
         low: 1.002 * 0.996,

@@ -30,6 +30,24 @@ pub fn symbol(outcome: Outcome) -> &'static str {
     }
 }
 
+/// The sign of a claim's verdict: double where the error rate of the whole run guards it.
+pub fn sign(verdict: &Verdict) -> &'static str {
+    match (verdict.outcome, verdict.is_family_wise()) {
+        (Outcome::Supported, true) => "✔✔",
+        (Outcome::Refuted, true) => "✘✘",
+        (outcome, _) => symbol(outcome),
+    }
+}
+
+/// What the signs promise.
+pub fn promise() -> String {
+    let share = format::percent(ALPHA);
+    format!(
+        "✔ ✘: on average at most {share} of a run's verdicts are wrong; ✔✔ ✘✘: besides, the \
+         chance that any of these is wrong is at most {share}"
+    )
+}
+
 /// The outcome in words.
 pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
@@ -124,9 +142,18 @@ pub fn bound(verdict: &Verdict) -> String {
     }
 }
 
-/// `7 supported, 4 refuted, 2 inconclusive`; outcomes that occur.
+/// `7 supported (5 ✔✔), 4 refuted (4 ✘✘), 2 inconclusive`; outcomes that occur.
 pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
-    let counts = counted(verdicts, outcome);
+    let counts = counted(verdicts, outcome, |kind, of_kind| {
+        let family_wise: Vec<&&Verdict> =
+            of_kind.iter().filter(|one| one.is_family_wise()).collect();
+        match (kind, family_wise.first()) {
+            (Outcome::Supported | Outcome::Refuted, Some(one)) => {
+                format!(" ({} {})", family_wise.len(), sign(one))
+            }
+            _ => String::new(),
+        }
+    });
     match counts.is_empty() {
         true => "no claims were judged".to_owned(),
         false => counts,
@@ -140,25 +167,28 @@ pub fn wrong_verdicts(experiments: usize) -> Option<String> {
     let share = format::percent(ALPHA);
     (experiments > 1).then(|| {
         format!(
-            "at most {share} of experiments have a wrong verdict: on average {mean:.2} of these \
-             {experiments}"
+            "at most {share} of experiments have a wrong ✔✔ or ✘✘: on average {mean:.2} of these \
+             {experiments}; of all verdicts at most {share} are wrong on average"
         )
     })
 }
 
 /// `7 passed, 1 failed`; outcomes that occur.
 pub fn check_counts(checks: &[Verdict]) -> String {
-    counted(checks, check_outcome)
+    counted(checks, check_outcome, |_, _| String::new())
 }
 
 fn counted<'a>(
     verdicts: impl IntoIterator<Item = &'a Verdict>,
     word: fn(Outcome) -> &'static str,
+    of_these: impl Fn(Outcome, &[&Verdict]) -> String,
 ) -> String {
     let verdicts: Vec<&Verdict> = verdicts.into_iter().collect();
     let counts = OUTCOMES.into_iter().filter_map(|kind| {
-        let count = verdicts.iter().filter(|one| one.outcome == kind).count();
-        (count > 0).then(|| format!("{count} {}", word(kind)))
+        let of_kind = verdicts.iter().filter(|one| one.outcome == kind);
+        let of_kind: Vec<&Verdict> = of_kind.copied().collect();
+        let count = of_kind.len();
+        (count > 0).then(|| format!("{count} {}{}", word(kind), of_these(kind, &of_kind)))
     });
     counts.collect::<Vec<_>>().join(", ")
 }

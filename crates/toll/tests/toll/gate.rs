@@ -34,7 +34,10 @@ fn a_refuted_claim_ends_with_status_3_after_everything_was_written() {
     let ran = bench.run(&[&QUIET[..], &options].concat());
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     assert!(bench.read("out.json").contains("told.shorter"));
-    assert!(ran.stdout.contains("1 supported, 1 refuted"), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("1 supported (1 ✔✔), 1 refuted (1 ✘✘)"),
+        "{ran:#?}"
+    );
     let errors = ran.stderr;
     has(&errors, &["refuted: told.shorter: shorter: measured 1.10"]);
     assert!(errors.contains("--fail-on: 1 claim is refuted"), "{errors}");
@@ -62,7 +65,10 @@ fn claims_that_are_not_decided_do_not_fail() {
         "refuted",
     ];
     let ran = bench.ok(&options);
-    has(&ran.stderr, &["none of 1 claim is; 1 undecided"]);
+    has(
+        &ran.stderr,
+        &["none of 1 claim is family-wise (✘✘); 1 undecided"],
+    );
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
     has(&first, &["✔ supported · ✘ refuted", "first: ", counts]);
     has(
         &first,
-        &["✘ claimed: three is less than one (under 1.00); here 3.00× [3.0"],
+        &["✘✘ claimed: three is less than one (under 1.00); here 3.00× [3.0"],
     );
     assert!(page(&bench).contains("first.more") && !page(&bench).contains("second.more"));
     bench.write("go", "");
@@ -96,7 +96,7 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
     has(
         &out,
         &[
-            "2 runs: 2 supported, 2 refuted, 2 not testable here",
+            "2 runs: 2 supported (2 ✔✔), 2 refuted (2 ✘✘), 2 not testable here",
             "not testable here: 2: it takes a machine that nobody has",
             "report: ",
             "next: toll show 1",
@@ -129,7 +129,7 @@ fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with
     has(
         &both,
         &[
-            "1 supported, 1 refuted",
+            "1 supported (1 ✔✔), 1 refuted (1 ✘✘)",
             "2 not started (budget)",
             "not started: slow: its 4 s decide nothing",
         ],
@@ -144,7 +144,7 @@ fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with
     let (command, _) = command.split_once("min").expect("a budget");
     let words: Vec<&str> = command.split_whitespace().collect();
     let decided = bench.ok(&format!("{}min", words.join(" "))).stdout;
-    has(&decided, &["✔ slow.more"]);
+    has(&decided, &["✔✔ slow.more"]);
     // Who names it alone gets what there is time for.
     bench.ok("run --no-html slow.toml");
     let alone = bench.json("show last --json");
@@ -159,11 +159,15 @@ fn an_interrupted_run_shows_and_keeps_what_was_measured() {
     assert_eq!(running.end().code(), Some(130));
     has(
         &bench.read("out"),
-        &["first: ", "1 run: 1 supported, 1 refuted", "report: "],
+        &[
+            "first: ",
+            "1 run: 1 supported (1 ✔✔), 1 refuted (1 ✘✘)",
+            "report: ",
+        ],
     );
     has(&bench.read("err"), &["interrupted; everything"]);
     has(&page(&bench), &["first.more"]);
-    has(&bench.ok("show 1").stdout, &["✔ first.more"]);
+    has(&bench.ok("show 1").stdout, &["✔✔ first.more"]);
     assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
 }
 

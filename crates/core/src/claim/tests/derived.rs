@@ -100,7 +100,7 @@ fn staircase() -> StoredRun {
     let experiment = spec::parse(STEPS, "test", "quick").unwrap();
     let plan = Plan::new(&experiment, 1).unwrap();
     let mut trials = Vec::new();
-    for block in 0..10 {
+    for block in 0..12 {
         for treatment in &plan.treatments {
             let size = treatment.levels["size"].number.unwrap();
             let latency = match size / 1024.0 {
@@ -226,9 +226,9 @@ fn a_claim_on_several_ratios_takes_more_blocks() {
     .map(|kind| needed(kind).unwrap());
     let alone = needed("kind = 'quotient'\nfactor = 'size'\nlevel = '8KiB'\nper = 'duration_ns'");
     let alone = alone.unwrap();
-    // Of 4, 10 and 110 intervals: a block for each doubling, and at smaller levels
-    // looks cost a little more.
-    assert_eq!([step, knee, spread].map(|one| one - alone), [2, 4, 7]);
+    // Of 4, 10 and 110 intervals: a block for each doubling. The one alone is decided before
+    // the first look, and each later look has a small part of the error.
+    assert_eq!([step, knee, spread].map(|one| one - alone), [4, 5, 9]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How claims share one error.
 
 use super::*;
+use model::ErrorRate;
 
 /// A claim that holds clearly.
 const HOLDS: &str = "direction = 'greater'";
@@ -10,12 +11,13 @@ fn claims(count: usize, rest: &str) -> String {
     all.collect()
 }
 
-/// Outcomes of a run that ends after some blocks, with its first look after others.
-fn outcomes(toml: &str, blocks: u32, first_look: u32) -> Vec<Outcome> {
+/// Whether each claim has a verdict that the error of the whole run guards, in a run that ends
+/// after some blocks, with its first look after others.
+fn guarded(toml: &str, blocks: u32, first_look: u32) -> Vec<bool> {
     let mut stored = run(toml, blocks, cost);
     stored.experiment.run.min_blocks = first_look;
     let verdicts = analyse(&stored).verdicts;
-    verdicts.iter().map(|one| one.outcome).collect()
+    verdicts.iter().map(Verdict::is_family_wise).collect()
 }
 
 #[test]
@@ -25,25 +27,20 @@ fn before_the_first_look_only_claims_that_so_few_blocks_can_decide_count() {
                   [[claim]]\nid = 'd'\ntext = 'x'\nderived = 's'\nbetween = [1, 1.5]\n";
     let toml =
         claims(13, HOLDS) + &spread.replace("'x'\nkind", "'x'\nat = { durability = 'none' }\nkind");
-    let outcomes = |blocks, first_look| outcomes(&toml, blocks, first_look);
-    let found = outcomes(9, 10);
-    assert_eq!(found[..13], [Outcome::Supported; 13]);
+    let guarded = |blocks, first_look| guarded(&toml, blocks, first_look);
+    assert_eq!(guarded(9, 10)[..13], [true; 13]);
     // A look there may have ended the run, so its errors add to those of others.
-    assert_eq!(outcomes(9, 9)[..13], [Outcome::Inconclusive; 13]);
+    assert_eq!(guarded(9, 9)[..13], [false; 13]);
 }
 
 #[test]
 fn where_no_block_more_is_to_be_had_claims_are_tested_one_after_another() {
     let toml = claims(13, HOLDS) + &claim("wide", "o-sync", "none", "between = [5, 10]");
-    let found = outcomes(&toml, 5, 10);
-    assert_eq!(found[..13], [Outcome::Supported; 13]);
-    assert_eq!(
-        found[13],
-        Outcome::Inconclusive,
-        "two borders take six blocks"
-    );
-    assert_eq!(outcomes(&toml, 6, 10), [Outcome::Supported; 14]);
-    assert_eq!(outcomes(&toml, 4, 10), [Outcome::Inconclusive; 14]);
+    let found = guarded(&toml, 5, 10);
+    assert_eq!(found[..13], [true; 13]);
+    assert!(!found[13], "two borders take six blocks");
+    assert_eq!(guarded(&toml, 6, 10), [true; 14]);
+    assert_eq!(guarded(&toml, 4, 10), [false; 14]);
 }
 
 #[test]
@@ -73,7 +70,41 @@ fn the_claim_whose_blocks_are_nearest_to_its_border_is_tested_last() {
 #[test]
 fn whoever_interrupts_a_run_may_have_seen_its_progress() {
     let mut stored = run(&claims(13, HOLDS), 9, cost);
-    assert_eq!(analyse(&stored).verdicts[0].outcome, Outcome::Supported);
+    stored.experiment.run.min_blocks = 10;
+    assert!(analyse(&stored).verdicts[0].is_family_wise());
     stored.run.status = RunStatus::Unfinished;
-    assert_eq!(analyse(&stored).verdicts[0].outcome, Outcome::Inconclusive);
+    assert!(!analyse(&stored).verdicts[0].is_family_wise());
+}
+
+#[test]
+fn few_blocks_with_looks_have_few_wrong_verdicts_before_they_have_none() {
+    let rates = |blocks| {
+        let mut stored = run(&claims(13, HOLDS), blocks, cost);
+        stored.experiment.run.min_blocks = 8;
+        let verdicts = analyse(&stored).verdicts;
+        let rates: Vec<_> = verdicts.iter().map(|one| one.error_rate).collect();
+        assert!(verdicts.iter().all(|one| one.outcome == Outcome::Supported));
+        assert!(rates.iter().all(|one| *one == rates[0]));
+        let measured = verdicts[0].measured.unwrap();
+        (rates[0].unwrap(), measured.confidence)
+    };
+    let (rate, confidence) = rates(8);
+    // 13·2·2⁻⁸ is over 5 %; each 2·2⁻⁸ is under it, and so are all.
+    assert_eq!(rate, ErrorRate::FalseDiscovery);
+    assert!((0.9..0.98).contains(&confidence), "{confidence}");
+    let (rate, confidence) = rates(14);
+    assert_eq!(rate, ErrorRate::FamilyWise);
+    assert!(confidence > 0.99, "{confidence}");
+}
+
+#[test]
+fn a_run_goes_on_until_no_verdict_of_its_family_is_wrong_but_by_chance() {
+    let mut stored = run(&claims(13, HOLDS), 8, cost);
+    stored.experiment.run.target_ci = 1e-9;
+    let open = questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
+    let decided: Vec<_> = open
+        .iter()
+        .map(|one| (one.outcome, one.is_decided))
+        .collect();
+    assert_eq!(decided, [(Some(Outcome::Supported), false); 13]);
 }

@@ -166,6 +166,7 @@ fn verdicts(run: &Run) -> Vec<Column> {
         number("margin", all().map(|one| Some(one.margin))),
         integer("blocks", all().map(|one| one.blocks as u64)),
         number("p_adjusted", all().map(|one| one.p_adjusted)),
+        number("p_adjusted_fdr", all().map(|one| one.p_adjusted_fdr)),
         text("outcome", all().map(|one| name_of(&one.outcome))),
         text("reason", all().map(|one| &one.reason)),
     ]

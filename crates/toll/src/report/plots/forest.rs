@@ -59,7 +59,7 @@ pub fn rows(analysis: &Analysis) -> Vec<&Verdict> {
 }
 
 fn label(verdict: &Verdict) -> String {
-    format!("{} {}", words::symbol(verdict.outcome), verdict.id)
+    format!("{} {}", words::sign(verdict), verdict.id)
 }
 
 /// An axis that holds 1 and every ratio near it; `None` without rows.

@@ -90,7 +90,7 @@ fn surprised(verdict: &Verdict, analysis: &Analysis) -> String {
         None => words::bound(verdict),
     };
     let (value, interval) = format::measured_parts(verdict);
-    let sign = words::symbol(verdict.outcome);
+    let sign = words::sign(verdict);
     let text = &verdict.text;
     format!("{sign} claimed: {text} ({there}); here {value}{times} {interval}")
         .trim_end()

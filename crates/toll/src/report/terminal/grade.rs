@@ -2,6 +2,7 @@
 
 use super::Style;
 use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use crate::claim::model::Verdict;
 use crate::claim::work::Difference;
 use crate::format;
 use crate::grade::model::{ClaimResult, Grade, GradeReport, GradeResult, GradedClaim, GradedFile};
@@ -101,13 +102,14 @@ fn claims(claims: &[GradedClaim], style: Style) -> Text {
     ];
     let row = |claim: &GradedClaim| {
         let verdict = &claim.submitted;
-        let outcome = |outcome| format!("{} {}", words::symbol(outcome), words::outcome(outcome));
+        let outcome =
+            |one: &Verdict| format!("{} {}", words::sign(one), words::outcome(one.outcome));
         let here = claim.here.as_ref();
         let mut row = Row::new(vec![
             verdict.id.clone(),
             words::bound(verdict),
-            outcome(verdict.outcome),
-            here.map_or(format::NOTHING.to_owned(), |here| outcome(here.outcome)),
+            outcome(verdict),
+            here.map_or(format::NOTHING.to_owned(), outcome),
         ]);
         row.paint = match claim.result {
             ClaimResult::Holds => Paint::Green,

@@ -27,7 +27,7 @@ pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
         run.id
     );
     text += paragraph(&summary, 0, Paint::Bold, style);
-    text
+    text + paragraph(&words::promise(), 0, Paint::Dim, style)
 }
 
 /// The checks as a table, empty without any. Only what failed or is open needs words.
@@ -65,7 +65,7 @@ fn judged(
     let rows = verdicts.iter().zip(&reasons);
     let rows = rows.map(|(verdict, (reason, own))| {
         let mark = footnotes.mark(reason).unwrap_or_default();
-        let sign = words::symbol(verdict.outcome);
+        let sign = words::sign(verdict);
         // The sign stays with its claim, the mark with the claim's last part.
         let id = format!("{sign}\u{a0}{}\u{a0}{mark}", verdict.id);
         let reason = if mark.is_empty() { reason } else { "" };
