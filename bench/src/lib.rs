@@ -12,5 +12,7 @@ pub mod ci;
 pub mod power_cut;
 pub mod process;
 pub mod replay;
+#[path = "../../crates/stats/tests/simulation/mod.rs"]
+mod simulation;
 pub mod toll;
 pub mod work;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use toll_bench::replay::{
-    Case, Choice, Document, Effort, Noise, Pace, RECORDED_NOISE, Setup, Truth, replay, simulate,
+    Case, Choice, Document, Effort, Noise, Pace, RECORDED_NOISE, Setup, Truth, promises, replay,
+    simulate,
 };
 use toll_core::claim::model::Outcome;
 use toll_core::spec::{Claim, Test, builtin, parse};
@@ -283,4 +284,45 @@ fn a_run_takes_the_time_of_the_trials_that_did_not_rest() {
     assert!(pace.right > 0.0);
     let verdicts = pace.right + pace.wrong + pace.open;
     assert!((verdicts - pace.claims as f64).abs() < 1e-9, "{pace:?}");
+}
+
+/// How often verdicts of either grade are wrong, by simulated runs of each kind of noise and
+/// plan: `TOLL_REPLAY_RUNS` times ten, else a tenth of that.
+#[test]
+fn at_most_one_in_twenty_verdicts_is_wrong_by_the_promise_of_its_grade() {
+    let runs = std::env::var("TOLL_REPLAY_RUNS").ok();
+    let runs = runs.map_or(6, |runs| {
+        runs.parse::<usize>().expect("it is a number of runs")
+    }) * 10;
+    let kinds = promises::Noise::all();
+    let found: Vec<promises::Promise> = std::thread::scope(|scope| {
+        let of_kind = |noise| promises::PLANS.map(|plan| promises::simulate(noise, plan, runs));
+        let running: Vec<_> = kinds
+            .iter()
+            .map(|kind| scope.spawn(move || of_kind(*kind)))
+            .collect();
+        let joined = running
+            .into_iter()
+            .map(|thread| thread.join().expect("a kind ends"));
+        joined.flatten().collect()
+    });
+    for one in &found {
+        // Far-off noise of one side makes log-ratios asymmetric.
+        for wrong in [one.family_wise_wrong, one.family_wise_wrong_on_borders] {
+            assert!(clopper_pearson(wrong, runs, 0.999).low <= 0.055, "{one:?}");
+        }
+        // A share of a run is between 0 and 1, so its variance is at most its mean.
+        for rate in [
+            one.false_discovery_rate,
+            one.false_discovery_rate_on_borders,
+        ] {
+            assert!(rate <= 0.05 + 3.3 * (0.05 / runs as f64).sqrt(), "{one:?}");
+        }
+    }
+    let mean =
+        |of: fn(&promises::Promise) -> f64| found.iter().map(of).sum::<f64>() / found.len() as f64;
+    assert!(mean(|one| one.false_discovery_rate) <= 0.05);
+    assert!(mean(|one| one.family_wise_wrong as f64) / runs as f64 <= 0.05);
+    // Else nothing was promised.
+    assert!(mean(|one| one.decided) > 0.5);
 }

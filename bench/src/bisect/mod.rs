@@ -2,8 +2,6 @@
 //! trials, by simulation.
 
 mod fixed;
-#[path = "../../../crates/stats/tests/simulation/mod.rs"]
-mod simulation;
 mod table;
 
 use std::collections::BTreeSet;
@@ -12,9 +10,9 @@ use toll_core::bisect::{Bisection, Block, Ending, Limits, Next};
 use toll_core::claim::model::Better;
 use toll_stats::Rng;
 
+use crate::simulation::Disturbances;
+pub use crate::simulation::{WORLDS, World};
 pub use fixed::{Fixed, fixed};
-use simulation::Disturbances;
-pub use simulation::{WORLDS, World};
 pub use table::{Effort, Tally, table, tally};
 
 /// What lies on the values.

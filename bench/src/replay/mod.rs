@@ -4,6 +4,7 @@
 mod nodes;
 mod noise;
 mod pace;
+pub mod promises;
 mod setup;
 mod simulate;
 mod table;
