@@ -62,7 +62,7 @@ impl Case {
         let right = match self.right? {
             Outcome::Supported => self.supported,
             Outcome::Refuted => self.refuted,
-            Outcome::Inconclusive | Outcome::NotTestable => return None,
+            Outcome::Undecided | Outcome::NotTestable => return None,
         };
         Some(right as f64 / self.runs as f64)
     }
@@ -81,7 +81,7 @@ impl Case {
         *match outcome {
             Outcome::Supported => &mut self.supported,
             Outcome::Refuted => &mut self.refuted,
-            Outcome::Inconclusive => &mut self.inconclusive,
+            Outcome::Undecided => &mut self.inconclusive,
             Outcome::NotTestable => &mut self.not_testable,
         } += 1;
     }
@@ -327,7 +327,7 @@ fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effor
         case.count(match outcome(&alone, studied) {
             // One that is not decided at the level of a single claim is decided at no
             // level of Holm's procedure, so the others need not be judged.
-            Outcome::Inconclusive => Outcome::Inconclusive,
+            Outcome::Undecided => Outcome::Undecided,
             alone_outcome if case.is_alone => alone_outcome,
             _ => {
                 all.trials = std::mem::take(&mut alone.trials);

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toll_stats::{Look, Looks};
 
-use super::model::{Estimate, Metric};
+use super::model::{Estimate, Metric, NoVerdict};
 use super::summary::estimate;
 use super::{CONFIDENCE, emulation, metric};
 use crate::plan::Treatment;
 use crate::run::{BootRecord, RunStatus, TrialRecord, TrialState};
-use crate::spec::{Derived, Experiment, Selector};
+use crate::spec::{Claim, Derived, Experiment, Selector};
 
 /// A run as the statistics see it.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(super) struct AnalysisContext<'a> {
     by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>>,
     blocks: BTreeSet<u32>,
     is_interrupted: bool,
+    /// Seconds that all trials took.
+    trials_s: f64,
     outcomes: BTreeSet<(u32, usize)>,
     /// Why a counter could not be opened, by name.
     counters_missing: BTreeMap<String, String>,
@@ -63,6 +65,7 @@ impl<'a> AnalysisContext<'a> {
             failures: failures(trials),
             blocks: trials.iter().map(|trial| trial.block).collect(),
             is_interrupted: false,
+            trials_s: trials.iter().map(|trial| trial.wall_ns as f64).sum::<f64>() / 1e9,
             outcomes: trials
                 .iter()
                 .map(|trial| (trial.block, trial.treatment))
@@ -123,6 +126,26 @@ impl<'a> AnalysisContext<'a> {
         let latest = self.outcomes.iter().rev().find(of_these);
         let before = latest.map_or(0, |(block, _)| self.blocks.range(..=*block).count());
         self.looks().at(before)
+    }
+
+    /// Seconds that a block took, on average.
+    pub fn block_s(&self) -> f64 {
+        self.trials_s / self.blocks.len().max(1) as f64
+    }
+
+    /// Why a claim that cannot be tested was not measured, if that is no fault of the machine:
+    /// another profile has its levels, or the run was interrupted.
+    pub fn why_unmeasured(&self, claim: &Claim, reason: &str) -> Option<NoVerdict> {
+        let profile = self.experiment.left_to.get(&claim.id);
+        let is_left = reason.starts_with("this run has no ");
+        if let Some(profile) = profile.filter(|_| is_left) {
+            return Some(NoVerdict::LeftTo {
+                profile: profile.clone(),
+            });
+        }
+        let is_missing = ["no block has ", "no trial recorded "];
+        let is_missing = is_missing.iter().any(|start| reason.starts_with(start));
+        (self.is_interrupted && is_missing).then_some(NoVerdict::NotMeasured)
     }
 
     /// The same run, of which it is known how it ended. Who interrupts it may have seen its

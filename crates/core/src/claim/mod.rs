@@ -25,6 +25,7 @@ mod sessions;
 mod summary;
 mod table;
 mod twin;
+mod undecided;
 mod untestable;
 mod verdict;
 mod warning;

@@ -190,10 +190,52 @@ pub enum Outcome {
     Supported,
     /// The data show otherwise.
     Refuted,
-    /// The interval is too wide to say.
-    Inconclusive,
+    /// No verdict at the error rates of the run; [`NoVerdict`] says how far it is.
+    Undecided,
     /// This machine, kernel or run cannot test it.
     NotTestable,
+}
+
+/// Why a claim is neither supported nor refuted, where no cause on this machine is in the way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum NoVerdict {
+    /// Alone it would be decided at 5 %; beside the other claims it is not.
+    Leans {
+        /// Supported or refuted.
+        to: Outcome,
+        /// Blocks on that side of the border; absent of a quantity without a value in each.
+        on_side: Option<usize>,
+        /// Blocks that entered.
+        made: usize,
+        /// About how many more decide it.
+        blocks_more: usize,
+        /// Seconds that these take.
+        seconds_more: f64,
+    },
+    /// More blocks would probably decide it.
+    Open {
+        /// About how many.
+        blocks_more: usize,
+        /// Seconds that these take.
+        seconds_more: f64,
+    },
+    /// The value lies so near the border that more blocks hardly decide it.
+    AtBorder,
+    /// No values of so few blocks can decide it.
+    TooFewBlocks {
+        /// Fewest that can.
+        decide: usize,
+        /// Blocks that entered.
+        made: usize,
+    },
+    /// Its levels belong to another profile.
+    LeftTo {
+        /// The first profile that has them.
+        profile: String,
+    },
+    /// The run was interrupted before its trials.
+    NotMeasured,
 }
 
 /// What is promised of a verdict.
@@ -252,6 +294,9 @@ pub struct Verdict {
     /// The same for the false-discovery rate.
     #[serde(default)]
     pub p_adjusted_fdr: Option<f64>,
+    /// Why there is no verdict, unless [`Outcome::NotTestable`] has a cause of this machine.
+    #[serde(default)]
+    pub no_verdict: Option<NoVerdict>,
     /// What is promised of a supported or refuted claim.
     #[serde(default)]
     pub error_rate: Option<ErrorRate>,

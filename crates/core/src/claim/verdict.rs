@@ -5,8 +5,9 @@ use toll_stats::{benjamini_hochberg, can_reject, fixed_sequence, holm, tarone_ho
 use toll_stats::{stopped_decision_p, stopped_interval, values_needed};
 
 use super::context::AnalysisContext;
-use super::model::{ClaimDirection, ErrorRate, Outcome, Verdict};
+use super::model::{ClaimDirection, ErrorRate, NoVerdict, Outcome, Verdict};
 use super::summary::estimate;
+use super::undecided::{self, State};
 use super::{ALPHA, CHECK_ALPHA, CONFIDENCE, DecidingBlocks, MARGIN_MIN, Question};
 use super::{contrast, derived, emulation, explanatory_metrics};
 use crate::format;
@@ -273,6 +274,12 @@ impl Case {
         joint.min(self.tails as f64 * all_on_one_side).min(1.0)
     }
 
+    /// The same over all looks of the run.
+    fn least_p_at_look(&self) -> f64 {
+        let sides = self.region.sides() as f64;
+        (sides * self.look.error(self.least_p() / sides)).min(1.0)
+    }
+
     /// The distance from the border to the nearest block, where there is one border and each
     /// block has a value.
     fn least_distance(&self) -> Option<f64> {
@@ -380,11 +387,30 @@ fn region(claim: &Claim) -> Region {
 /// Fewest blocks from which every claim of an experiment can be decided; `None`
 /// without claims that a run tests.
 pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
-    let is_tested =
-        |claim: &&Claim| claim.differ_by.is_none() && !matches!(claim.test(), Test::Never(_));
-    let claims = || experiment.claim_family().filter(is_tested);
-    let tails = claims().map(|claim| tails(claim, experiment)).max()?;
-    Some(blocks_for(claims().count(), tails, experiment))
+    let is_tested = |claim: &&Claim| {
+        let is_left = experiment.left_to.contains_key(&claim.id);
+        !is_left && claim.differ_by.is_none() && !matches!(claim.test(), Test::Never(_))
+    };
+    let claims = experiment.claim_family().filter(is_tested);
+    let sides_and_tails = claims.map(|claim| {
+        let sides = region(claim).sides();
+        (sides as f64, tails(claim, experiment) as f64)
+    });
+    let sides_and_tails: Vec<(f64, f64)> = sides_and_tails.collect();
+    let looks = experiment.run.looks();
+    let decides_all = |blocks: &usize| {
+        let side = 0.5_f64.powf(*blocks as f64);
+        let look = looks.at(*blocks);
+        let least = sides_and_tails.iter();
+        let least = least.map(|(sides, tails)| (sides * look.error(tails / sides * side)).min(1.0));
+        let least: Vec<f64> = least.collect();
+        let steps = match looks.is_one() {
+            true => tarone_holm(&least, &least, ALPHA),
+            false => holm(&least, ALPHA),
+        };
+        steps.iter().all(|step| step.rejected)
+    };
+    (!sides_and_tails.is_empty()).then(|| (1..).find(decides_all))?
 }
 
 /// Fewest blocks after which claims can be decided that the trials so far show to be testable
@@ -434,7 +460,7 @@ fn outcome(decision: Decision) -> Outcome {
     match decision {
         Decision::Supported => Outcome::Supported,
         Decision::Refuted => Outcome::Refuted,
-        Decision::Inconclusive => Outcome::Inconclusive,
+        Decision::Inconclusive => Outcome::Undecided,
     }
 }
 
@@ -450,7 +476,13 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, steps: &Steps) -
     });
     verdict.p_adjusted = Some(steps.family.adjusted_p);
     verdict.p_adjusted_fdr = Some(steps.discovery.adjusted_p);
-    verdict.reason = reason(claim, &interval, &verdict, case, step);
+    if verdict.outcome == Outcome::Undecided {
+        let state = undecided(claim, &logarithmic_of(case, &interval), case, step, context);
+        verdict.reason = undecided::detail(&state);
+        verdict.no_verdict = Some(state);
+    } else {
+        verdict.reason = reason(claim, &interval, &verdict);
+    }
     show(&mut verdict, &interval);
     verdict
 }
@@ -464,8 +496,10 @@ fn show(verdict: &mut Verdict, interval: &Interval) {
 }
 
 fn untestable(claim: &Claim, context: &AnalysisContext, reason: String) -> Verdict {
+    let no_verdict = context.why_unmeasured(claim, &reason);
     let mut verdict = Verdict {
-        reason,
+        reason: no_verdict.as_ref().map_or(reason, undecided::detail),
+        no_verdict,
         ..blank(claim, context)
     };
     // What one run measures is judged beside the values of other machines.
@@ -513,6 +547,7 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
         p_adjusted: None,
         p_adjusted_fdr: None,
         error_rate: None,
+        no_verdict: None,
         outcome: Outcome::NotTestable,
         reason: String::new(),
         explanatory_metrics: None,
@@ -520,17 +555,10 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
 }
 
 /// Why the outcome is what it is, in a sentence.
-fn reason(
-    claim: &Claim,
-    interval: &Interval,
-    verdict: &Verdict,
-    case: &Case,
-    step: &TestStep,
-) -> String {
+fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
     let margin = format::percent(verdict.margin);
     match (verdict.outcome, claim.direction()) {
-        (Outcome::NotTestable, _) => String::new(),
-        (Outcome::Inconclusive, _) => inconclusive(interval, case, step),
+        (Outcome::NotTestable | Outcome::Undecided, _) => String::new(),
         (Outcome::Supported, ClaimDirection::Less) => {
             "the interval lies below the claim's bound".into()
         }
@@ -556,14 +584,48 @@ fn reason(
     }
 }
 
-fn inconclusive(interval: &Interval, case: &Case, step: &TestStep) -> String {
-    if !interval.reaches(case.confidence(step.level)) {
-        return match case.blocks {
-            1 => "1 block is too few to say".into(),
-            blocks => format!("{blocks} blocks are too few to say"),
-        };
+/// How far a claim is from a verdict.
+fn undecided(
+    claim: &Claim,
+    interval: &Interval,
+    case: &Case,
+    step: &TestStep,
+    context: &AnalysisContext,
+) -> NoVerdict {
+    let level = step.level.max(f64::MIN_POSITIVE);
+    let logs: Vec<f64> = match &case.evidence {
+        Evidence::Logs(logs) => logs.clone(),
+        Evidence::Derived(quantity) => {
+            let values = quantity.block_values().iter();
+            values.map(|value| value.max(0.0).ln()).collect()
+        }
+    };
+    let confidence = (1.0 - 2.0 * level / case.tails as f64).max(f64::EPSILON);
+    let looks = match claim.is_check {
+        true => Looks::once(case.blocks),
+        false => context.looks(),
+    };
+    let state = State {
+        region: case.region,
+        logs: &logs,
+        blocks: case.blocks,
+        interval: *interval,
+        level,
+        p: case.p(),
+        least_p: case.least_p_at_look(),
+        fewest: values_needed(confidence, looks),
+        target: target_width(claim, context.experiment.run.target_ci),
+        block_s: context.block_s(),
+    };
+    state.describe()
+}
+
+/// An interval that is shown, on the scale of the claim's region.
+fn logarithmic_of(case: &Case, interval: &Interval) -> Interval {
+    match &case.evidence {
+        Evidence::Logs(_) => interval.map(f64::ln),
+        Evidence::Derived(_) => logarithmic(interval),
     }
-    "the interval crosses the bound, so it does not decide".into()
 }
 
 /// Why a claim that something is less, or greater, is refuted.

@@ -61,9 +61,9 @@ pub(super) fn difference(
     let (outcome, shown) = match (is_beyond, is_below, confounded_with.is_empty()) {
         _ if pooling.values.is_empty() => (Outcome::NotTestable, None),
         (true, _, true) if explains => (Outcome::Supported, lowest),
-        (true, ..) => (Outcome::Inconclusive, lowest),
+        (true, ..) => (Outcome::Undecided, lowest),
         (_, true, true) => (Outcome::Refuted, highest),
-        _ => (Outcome::Inconclusive, by(|ratio| ratio.estimate)),
+        _ => (Outcome::Undecided, by(|ratio| ratio.estimate)),
     };
     let level_ratio = |one: &Comparison| LevelRatio {
         of: one.of.to_owned(),
@@ -185,10 +185,10 @@ pub(super) fn sentence(verdict: &FleetVerdict, difference: &FleetDifference) -> 
         (Outcome::Refuted, Some(measured)) => {
             format!("refuted: {alike}{measured} at most, below the claimed {claimed}")
         }
-        (Outcome::Inconclusive, Some(measured)) if is_beyond => {
+        (Outcome::Undecided, Some(measured)) if is_beyond => {
             format!("undecided: {alike}{measured}, but so few machines do not tell it from chance")
         }
-        (Outcome::Inconclusive, Some(measured)) => {
+        (Outcome::Undecided, Some(measured)) => {
             format!("undecided: {alike}{measured}, so the claimed {claimed} is open")
         }
     }

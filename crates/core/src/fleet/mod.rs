@@ -117,7 +117,7 @@ fn counts(judged: &[Judged]) -> OutcomeCounts {
         let count = match one.verdict.outcome {
             Outcome::Supported => &mut counts.supported,
             Outcome::Refuted => &mut counts.refuted,
-            Outcome::Inconclusive => &mut counts.inconclusive,
+            Outcome::Undecided => &mut counts.undecided,
             Outcome::NotTestable => &mut counts.not_testable,
         };
         *count += 1;

@@ -151,7 +151,7 @@ pub struct OutcomeCounts {
     /// It does not.
     pub refuted: usize,
     /// The interval is too wide to say.
-    pub inconclusive: usize,
+    pub undecided: usize,
     /// The machine cannot test it.
     pub not_testable: usize,
 }
@@ -159,7 +159,7 @@ pub struct OutcomeCounts {
 impl OutcomeCounts {
     /// All machines.
     pub fn total(&self) -> usize {
-        self.supported + self.refuted + self.inconclusive + self.not_testable
+        self.supported + self.refuted + self.undecided + self.not_testable
     }
 }
 

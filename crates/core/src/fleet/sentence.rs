@@ -20,7 +20,7 @@ fn on_machines(counts: &OutcomeCounts) -> String {
     );
     for (what, count) in [
         ("refuted", counts.refuted),
-        ("undecided", counts.inconclusive),
+        ("undecided", counts.undecided),
         ("not testable", counts.not_testable),
     ] {
         if count > 0 {

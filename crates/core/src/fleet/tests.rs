@@ -65,7 +65,7 @@ fn outcomes_are_counted_and_told() {
         Outcome::Supported,
         Outcome::Supported,
         Outcome::Refuted,
-        Outcome::Inconclusive,
+        Outcome::Undecided,
         Outcome::NotTestable,
     ];
     let machines: Vec<FleetMachine> = outcomes
@@ -113,7 +113,7 @@ fn an_interval_without_an_end_is_not_pooled() {
     let ends = [1.1, 1.2, f64::INFINITY, 1.4];
     let machines = ends.into_iter().enumerate().map(|(id, high)| {
         let measured = estimate(1.05, 1.0, high);
-        machine(id, &[], verdict(Outcome::Inconclusive, Some(measured)))
+        machine(id, &[], verdict(Outcome::Undecided, Some(measured)))
     });
     let report = report(&machines.collect::<Vec<_>>());
     let pooled = report.claims[0].pooled.as_ref().expect("three are left");

@@ -131,6 +131,7 @@ fn assemble(
         profile: profile.to_owned(),
         metric: "duration_ns".into(),
         further_metrics: Vec::new(),
+        left_to: BTreeMap::new(),
         workload: WorkloadSpec {
             kind: WorkloadKind::Command,
             parameters: BTreeMap::new(),

@@ -20,7 +20,7 @@ use super::workload::{NOWHERE, shell};
 use super::{
     AdviceSpec, Claim, Derived, Experiment, Factor, FigureSpec, GuestSettings, Knob, Level,
     ParsedMetric, PerCommand, Platform, RunSettings, Selector, SpecError, Table, WorkloadKind,
-    WorkloadSpec, references,
+    WorkloadSpec, left_out, references,
 };
 
 /// Highest `format` of experiment files that this program reads.
@@ -165,7 +165,17 @@ pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, Spec
             format!("cannot read format {format}: this toll knows 1 to {FORMAT_VERSION}"),
         ));
     }
-    Reader { source }.experiment(file, profile)
+    let experiment = Reader { source }.experiment(file, profile)?;
+    let read = |other: &str| {
+        let file: ExperimentFile = toml::from_str(text).ok()?;
+        Reader { source }.experiment(file, other).ok()
+    };
+    let others = PROFILES.iter().rev().take(2).rev();
+    let others = others.filter(|other| **other != profile);
+    Ok(Experiment {
+        left_to: left_out::by_profile(&experiment, others, read),
+        ..experiment
+    })
 }
 
 /// An error at the place in a file that a problem mentions.
@@ -349,6 +359,7 @@ impl Reader<'_> {
             report: file.report,
             metric,
             further_metrics: Vec::new(),
+            left_to: BTreeMap::new(),
         })
     }
 

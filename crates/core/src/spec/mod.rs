@@ -14,6 +14,7 @@ mod file;
 pub mod guest;
 mod kernel_name;
 mod kernels;
+mod left_out;
 pub mod level;
 mod near;
 mod overrides;
@@ -114,6 +115,9 @@ pub struct Experiment {
     pub trees: Option<trees::Trees>,
     /// What is to be judged.
     pub claims: Vec<Claim>,
+    /// Claims whose levels this profile leaves out, each with the first profile that has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_to: BTreeMap<String, String>,
     /// Quantities computed from several treatments.
     pub derived: Vec<Derived>,
     /// Published tables.

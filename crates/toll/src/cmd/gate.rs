@@ -37,8 +37,8 @@ pub(super) fn parse(text: &str) -> Result<Condition, String> {
 pub(super) struct GateArguments {
     /// End with status 3, after everything was written, if a claim is refuted
     /// with the error rate of the whole run (refuted: ✘✘), or if the interval of a ratio lies wholly past a limit on the
-    /// worse side (regression=5%). Several may be given; what is inconclusive,
-    /// undecided or not testable does not count
+    /// worse side (regression=5%). Several may be given; what is undecided or not
+    /// testable does not count
     #[arg(long, value_name = "CONDITION", value_parser = parse, value_delimiter = ',')]
     fail_on: Vec<Condition>,
     /// Let --fail-on regression judge runs though they did not do the same: other

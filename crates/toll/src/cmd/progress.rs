@@ -282,7 +282,7 @@ mod tests {
         let outcomes = [
             None,
             Some(Outcome::Supported),
-            Some(Outcome::Inconclusive),
+            Some(Outcome::Undecided),
             Some(Outcome::Refuted),
             Some(Outcome::Refuted),
         ];

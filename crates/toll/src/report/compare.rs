@@ -290,7 +290,7 @@ fn verdict_cell(side: &Side, id: &str) -> String {
     let sign = words::sign(verdict);
     match verdict.measured {
         Some(_) => format!("{sign} {}", format::measured(verdict)),
-        None => format!("{sign} {}", words::outcome(verdict.outcome)),
+        None => format!("{sign} {}", words::state(verdict)),
     }
 }
 

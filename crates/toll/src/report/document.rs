@@ -4,7 +4,7 @@ use super::comparison::{self, ComparisonRow};
 use super::markup::Markup;
 use super::terminal::text::Column;
 use super::words;
-use crate::claim::model::{Analysis, Outcome, TwinSummary, Verdict};
+use crate::claim::model::{Analysis, TwinSummary, Verdict};
 use crate::claim::{Run, metric_words};
 use crate::format;
 
@@ -30,8 +30,8 @@ pub fn document(run: &Run, markup: Markup) -> String {
     for guest in &analysis.guests {
         text.push_str(&format!("\n{}\n", markup.text(&words::guest_line(guest))));
     }
-    let claims = verdicts(&analysis.verdicts, "Claim", words::outcome, markup);
-    let checks = verdicts(&analysis.checks, "Check", words::check_outcome, markup);
+    let claims = verdicts(&analysis.verdicts, "Claim", words::state, markup);
+    let checks = verdicts(&analysis.checks, "Check", words::check_state, markup);
     for table in [
         claims,
         checks,
@@ -49,7 +49,7 @@ pub fn document(run: &Run, markup: Markup) -> String {
 fn verdicts(
     verdicts: &[Verdict],
     what: &str,
-    outcome: fn(Outcome) -> &'static str,
+    state: fn(&Verdict) -> String,
     markup: Markup,
 ) -> Option<String> {
     let columns = [
@@ -68,7 +68,7 @@ fn verdicts(
         let reason = [markup.text(&verdict.reason)];
         let reason = reason.into_iter().filter(|reason| !reason.is_empty());
         vec![
-            format!("{} {}", words::sign(verdict), outcome(verdict.outcome)),
+            format!("{} {}", words::sign(verdict), markup.text(&state(verdict))),
             lines(std::iter::once(claim).chain(reason), markup),
             markup.text(&format::published(verdict)),
             markup.text(&format::measured(verdict)),

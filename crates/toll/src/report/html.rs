@@ -233,8 +233,9 @@ fn add_filters_of_results(environment: &mut Environment) {
         vec![value, ends]
     });
     environment.add_filter("outcome", |one: Serde<Outcome>| words::outcome(one.0));
-    environment.add_filter("check_outcome", |one: Serde<Outcome>| {
-        words::check_outcome(one.0)
+    environment.add_filter("state", |one: Serde<Verdict>| words::state(&one));
+    environment.add_filter("check_state", |one: Serde<Verdict>| {
+        words::check_state(&one)
     });
     environment.add_filter("sign", |one: Serde<Verdict>| words::sign(&one));
     environment.add_filter("symbol", |one: Serde<Outcome>| words::symbol(one.0));

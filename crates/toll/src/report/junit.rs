@@ -24,7 +24,7 @@ enum CaseResult {
 
 /// Writes the claims of a run as one test suite (the XML of the JUnit task of
 /// Apache Ant, as Jenkins and GitLab read it): a claim that is refuted with the error rate
-/// of the whole run (✘✘) is a failure; one that is refuted without, inconclusive or not
+/// of the whole run (✘✘) is a failure; one that is refuted without, undecided or not
 /// testable is skipped, each with its reason and figures. Without claims, comparisons are the cases: a regression past the run's
 /// limit is a failure, what is undecided is skipped.
 pub fn junit(run: &Run) -> Result<String, String> {
@@ -81,11 +81,7 @@ pub fn junit(run: &Run) -> Result<String, String> {
 }
 
 fn judged(verdict: &Verdict) -> Case {
-    let outcome = format!(
-        "{} {}",
-        words::sign(verdict),
-        words::outcome(verdict.outcome)
-    );
+    let outcome = format!("{} {}", words::sign(verdict), words::state(verdict));
     let message = match verdict.reason.is_empty() {
         true => outcome,
         false => format!("{outcome}: {}", verdict.reason),
@@ -96,7 +92,7 @@ fn judged(verdict: &Verdict) -> Case {
         result: match verdict.outcome {
             Outcome::Supported => CaseResult::Passed,
             Outcome::Refuted if verdict.is_family_wise() => CaseResult::Failed(message, "refuted"),
-            Outcome::Refuted | Outcome::Inconclusive | Outcome::NotTestable => {
+            Outcome::Refuted | Outcome::Undecided | Outcome::NotTestable => {
                 CaseResult::Skipped(message)
             }
         },

@@ -12,7 +12,7 @@ pub const HOSTILE: &str =
     "<script>alert(1)</script>&\"' | `x` $x$ \u{1b}[31mred\u{1b}[0m \u{202e}live\u{9b}2J";
 
 /// Members whose text is no foreign text, or by which others are found.
-const OWN: [&str; 17] = [
+const OWN: [&str; 18] = [
     "accelerator",
     "better",
     "created_at",
@@ -27,6 +27,7 @@ const OWN: [&str; 17] = [
     "relation",
     "seed",
     "status",
+    "to",
     "uid",
     "unit",
     "virtualization",

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::claim::model::{
     Analysis, Better, ClaimDirection, Estimate, ExplanatoryMetrics, GuestSummary, Metric,
-    NearestCache, Outcome, Relation, Replicates, RunComparison, RunRatio, Sessions, SideBySide,
-    Staircase, TreatmentSummary, Verdict,
+    NearestCache, NoVerdict, Outcome, Relation, Replicates, RunComparison, RunRatio, Sessions,
+    SideBySide, Staircase, TreatmentSummary, Verdict,
 };
 use crate::claim::{ALPHA, SESSIONS_MIN, metric_words};
 use crate::format;
@@ -16,7 +16,7 @@ use crate::spec::guest::{PARTNER, PARTNER_GUEST};
 pub const OUTCOMES: [Outcome; 4] = [
     Outcome::Supported,
     Outcome::Refuted,
-    Outcome::Inconclusive,
+    Outcome::Undecided,
     Outcome::NotTestable,
 ];
 
@@ -25,7 +25,7 @@ pub fn symbol(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Supported => "✔",
         Outcome::Refuted => "✘",
-        Outcome::Inconclusive => "?",
+        Outcome::Undecided => "?",
         Outcome::NotTestable => "–",
     }
 }
@@ -35,7 +35,31 @@ pub fn sign(verdict: &Verdict) -> &'static str {
     match (verdict.outcome, verdict.is_family_wise()) {
         (Outcome::Supported, true) => "✔✔",
         (Outcome::Refuted, true) => "✘✘",
+        (Outcome::Undecided, _) if verdict.no_verdict == Some(NoVerdict::AtBorder) => "≈",
         (outcome, _) => symbol(outcome),
+    }
+}
+
+/// A claim's verdict in words, or the state that it is in without one.
+pub fn state(verdict: &Verdict) -> String {
+    let Some(state) = &verdict.no_verdict else {
+        return outcome(verdict.outcome).to_owned();
+    };
+    match state {
+        NoVerdict::Leans { to, .. } => format!("leans {}", symbol(*to)),
+        NoVerdict::Open { .. } => "open".into(),
+        NoVerdict::AtBorder => "at the border".into(),
+        NoVerdict::TooFewBlocks { .. } => "too few blocks".into(),
+        NoVerdict::LeftTo { profile } => format!("left to {profile}"),
+        NoVerdict::NotMeasured => "not measured yet".into(),
+    }
+}
+
+/// The same of a check.
+pub fn check_state(verdict: &Verdict) -> String {
+    match verdict.no_verdict {
+        Some(_) => state(verdict),
+        None => check_outcome(verdict.outcome).to_owned(),
     }
 }
 
@@ -53,7 +77,7 @@ pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Supported => "supported",
         Outcome::Refuted => "refuted",
-        Outcome::Inconclusive => "inconclusive",
+        Outcome::Undecided => "undecided",
         Outcome::NotTestable => "not testable here",
     }
 }
@@ -63,7 +87,7 @@ pub fn check_outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Supported => "passed",
         Outcome::Refuted => "failed",
-        Outcome::Inconclusive => "undecided",
+        Outcome::Undecided => "undecided",
         Outcome::NotTestable => "not testable here",
     }
 }
@@ -142,7 +166,7 @@ pub fn bound(verdict: &Verdict) -> String {
     }
 }
 
-/// `7 supported (5 ✔✔), 4 refuted (4 ✘✘), 2 inconclusive`; outcomes that occur.
+/// `7 supported (5 ✔✔), 4 refuted (4 ✘✘), 2 undecided`; outcomes that occur.
 pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
     let counts = counted(verdicts, outcome, |kind, of_kind| {
         let family_wise: Vec<&&Verdict> =
@@ -183,14 +207,23 @@ fn counted<'a>(
     word: fn(Outcome) -> &'static str,
     of_these: impl Fn(Outcome, &[&Verdict]) -> String,
 ) -> String {
-    let verdicts: Vec<&Verdict> = verdicts.into_iter().collect();
+    let (unmeasured, verdicts): (Vec<&Verdict>, Vec<&Verdict>) = verdicts
+        .into_iter()
+        .partition(|one| one.outcome == Outcome::NotTestable && one.no_verdict.is_some());
     let counts = OUTCOMES.into_iter().filter_map(|kind| {
         let of_kind = verdicts.iter().filter(|one| one.outcome == kind);
         let of_kind: Vec<&Verdict> = of_kind.copied().collect();
         let count = of_kind.len();
         (count > 0).then(|| format!("{count} {}{}", word(kind), of_these(kind, &of_kind)))
     });
-    counts.collect::<Vec<_>>().join(", ")
+    let mut states: BTreeMap<String, usize> = BTreeMap::new();
+    for one in unmeasured {
+        *states.entry(state(one)).or_default() += 1;
+    }
+    let states = states
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"));
+    counts.chain(states).collect::<Vec<_>>().join(", ")
 }
 
 /// The unit of a metric; empty for one that the run does not describe.

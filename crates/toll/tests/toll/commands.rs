@@ -332,7 +332,7 @@ fn claims_of_a_users_own_file_get_verdicts() {
         "supported",
         "refuted",
         "not testable",
-        "no seconds=60",
+        "left to ",
     ] {
         assert!(shown.contains(word), "{word}: {shown}");
     }

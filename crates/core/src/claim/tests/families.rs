@@ -59,7 +59,7 @@ fn the_claim_whose_blocks_are_nearest_to_its_border_is_tested_last() {
     let mut stored = run(&toml, 5, near);
     stored.experiment.run.min_blocks = 10;
     let found = analyse(&stored).verdicts;
-    assert_eq!(found[0].outcome, Outcome::Inconclusive);
+    assert_eq!(found[0].outcome, Outcome::Undecided);
     assert!(
         found[1..]
             .iter()

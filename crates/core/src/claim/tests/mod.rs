@@ -214,7 +214,7 @@ fn too_few_blocks_decide_nothing_however_large_the_effect() {
         4,
         cost,
     );
-    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert_eq!(verdict.outcome, Outcome::Undecided);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn a_check_is_judged_for_itself_and_costs_claims_nothing() {
     let checks = outcomes(&analysis.checks);
     assert!(checks[..10].iter().all(is_supported), "{checks:?}");
     assert_eq!(checks[10], ("odd".to_owned(), Outcome::Refuted));
-    assert_eq!(checks[11], ("open".to_owned(), Outcome::Inconclusive));
+    assert_eq!(checks[11], ("open".to_owned(), Outcome::Undecided));
     let warnings = analysis.warnings.iter();
     let failed: Vec<_> = warnings.filter(|one| one.contains("check ")).collect();
     assert!(failed.len() == 1 && failed[0].contains("odd"), "{failed:?}");

@@ -75,7 +75,7 @@ fn file_systems_that_differ_by_less_refute_it_and_those_in_between_leave_it_open
         "{sentence}"
     );
     let (found, sentence) = judged(&of_file_systems(8, 2.0));
-    assert_eq!(found.outcome, Outcome::Inconclusive, "{sentence}");
+    assert_eq!(found.outcome, Outcome::Undecided, "{sentence}");
     assert!(sentence.ends_with("so the claimed 2 is open"), "{sentence}");
 }
 
@@ -92,7 +92,7 @@ fn what_another_fact_splits_alike_is_neither_supported_nor_refuted() {
         };
         let fleet = machines("file system", ClaimDirection::Greater, (0..20).map(one));
         let (found, sentence) = judged(&fleet);
-        assert_eq!(found.outcome, Outcome::Inconclusive);
+        assert_eq!(found.outcome, Outcome::Undecided);
         assert_eq!(found.confounded_with, ["virtualization"]);
         assert_eq!(
             sentence,
@@ -104,13 +104,13 @@ fn what_another_fact_splits_alike_is_neither_supported_nor_refuted() {
 #[test]
 fn too_few_machines_decide_nothing() {
     let (found, sentence) = judged(&of_file_systems(2, 5.0));
-    assert_eq!((found.outcome, found.levels), (Outcome::Inconclusive, None));
+    assert_eq!((found.outcome, found.levels), (Outcome::Undecided, None));
     assert_eq!(
         sentence,
         "undecided: no two levels of file system have 3 machines each"
     );
     let (found, sentence) = judged(&of_file_systems(3, 50.0));
-    assert_eq!(found.outcome, Outcome::Inconclusive);
+    assert_eq!(found.outcome, Outcome::Undecided);
     assert!(
         sentence.ends_with("but so few machines do not tell it from chance"),
         "{sentence}"

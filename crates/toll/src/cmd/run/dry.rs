@@ -59,7 +59,7 @@ pub(super) fn describe(
         let what = if claim.is_check { "check" } else { "claim" };
         lines.push(format!("  {what} {}: {}", claim.id, claim.text));
         let underpowered = claim.underpowered.iter();
-        lines.extend(underpowered.map(|why| format!("    may stay inconclusive: {why}")));
+        lines.extend(underpowered.map(|why| format!("    may stay undecided: {why}")));
     }
     Ok(lines)
 }

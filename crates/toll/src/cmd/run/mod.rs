@@ -162,7 +162,7 @@ fn no_time(run: &Run) -> Option<NotRun> {
     let forecast = Forecast::of(experiment, treatments, trials, boots)?;
     let is_undecided = run.analysis.blocks < forecast.blocks as usize;
     let verdicts = run.analysis.verdicts.iter();
-    let open = verdicts.filter(|one| one.outcome == Outcome::Inconclusive);
+    let open = verdicts.filter(|one| one.outcome == Outcome::Undecided);
     let is_one = is_undecided && record.status == RunStatus::Complete;
     is_one.then(|| NotRun {
         experiment: record.experiment.clone(),

@@ -21,7 +21,7 @@ pub struct Palette {
     pub published: &'static str,
     pub supported: &'static str,
     pub refuted: &'static str,
-    pub inconclusive: &'static str,
+    pub undecided: &'static str,
     pub not_testable: &'static str,
     /// Measured series, told apart by readers with any colour vision; after
     /// Okabe and Ito, darkened for contrast with white.
@@ -38,7 +38,7 @@ pub const LIGHT: Palette = Palette {
     published: "#9a4f96",
     supported: "#1a7f37",
     refuted: "#c4232c",
-    inconclusive: "#966600",
+    undecided: "#966600",
     not_testable: "#6a737d",
     series: [
         "#0b62b0", "#b84a00", "#00795a", "#8a6a00", "#5a4fcf", "#97326f",
@@ -55,7 +55,7 @@ pub const DARK: Palette = Palette {
     published: "#d79bd2",
     supported: "#4ac26b",
     refuted: "#ff7b72",
-    inconclusive: "#dfa92f",
+    undecided: "#dfa92f",
     not_testable: "#949ea8",
     series: [
         "#62adff", "#ff9a57", "#3fcf9f", "#e0bb3c", "#a9a2ff", "#f08cc8",
@@ -72,7 +72,7 @@ pub const TERMINAL: Palette = Palette {
     published: "#b56fb0",
     supported: "#2f9e52",
     refuted: "#d9534f",
-    inconclusive: "#b98a1e",
+    undecided: "#b98a1e",
     not_testable: "#80858e",
     series: [
         "#3b8fd9", "#d8752e", "#22a37a", "#ab8a1f", "#8077e0", "#c75a9b",
@@ -84,7 +84,7 @@ impl Palette {
         match outcome {
             Outcome::Supported => self.supported,
             Outcome::Refuted => self.refuted,
-            Outcome::Inconclusive => self.inconclusive,
+            Outcome::Undecided => self.undecided,
             Outcome::NotTestable => self.not_testable,
         }
     }
@@ -99,7 +99,7 @@ impl Palette {
             self.published,
             self.supported,
             self.refuted,
-            self.inconclusive,
+            self.undecided,
             self.not_testable,
         ]
         .into_iter()
@@ -158,7 +158,7 @@ mod tests {
                 palette.published,
                 palette.supported,
                 palette.refuted,
-                palette.inconclusive,
+                palette.undecided,
                 palette.not_testable,
             ];
             for color in text.into_iter().chain(palette.series) {

@@ -52,7 +52,9 @@ pub fn of_runs(runs: &[Run], not_run: &[NotRun], style: Style) -> Text {
 /// How many claims cannot be tested for which cause, in one sentence.
 fn untestable<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String> {
     let mut causes: Vec<(String, usize)> = Vec::new();
-    for verdict in verdicts.filter(|one| one.outcome == Outcome::NotTestable) {
+    for verdict in
+        verdicts.filter(|one| one.outcome == Outcome::NotTestable && one.no_verdict.is_none())
+    {
         let cause = untestable_cause(&verdict.reason);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, count)) => *count += 1,

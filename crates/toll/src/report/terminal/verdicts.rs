@@ -19,7 +19,7 @@ pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
     };
     let title = format!("{}: {}", run.experiment, run.title);
     let mut text =
-        heading(&title, style) + judged(&analysis.verdicts, "claim", words::outcome, told, style);
+        heading(&title, style) + judged(&analysis.verdicts, "claim", words::state, told, style);
     let summary = format!(
         "{}; {}, run {}",
         words::counts(&analysis.verdicts),
@@ -36,10 +36,10 @@ pub fn checks(checks: &[Verdict], style: Style) -> Text {
         return Text::default();
     }
     let told = |one: &Verdict| {
-        let is_open = matches!(one.outcome, Outcome::Refuted | Outcome::Inconclusive);
+        let is_open = matches!(one.outcome, Outcome::Refuted | Outcome::Undecided);
         (is_open.then(|| one.text.clone()), None)
     };
-    let text = judged(checks, "check", words::check_outcome, told, style);
+    let text = judged(checks, "check", words::check_state, told, style);
     text + paragraph(&words::check_counts(checks), 0, Paint::Bold, style)
 }
 
@@ -48,7 +48,7 @@ pub fn checks(checks: &[Verdict], style: Style) -> Text {
 fn judged(
     verdicts: &[Verdict],
     what: &str,
-    outcome: fn(Outcome) -> &'static str,
+    state: fn(&Verdict) -> String,
     told: impl Fn(&Verdict) -> (Option<String>, Option<String>),
     style: Style,
 ) -> Text {
@@ -58,7 +58,7 @@ fn judged(
         Column::numbers("measured"),
         Column::numbers("margin"),
     ];
-    let reason = |one: &Verdict| reason(one, outcome(one.outcome));
+    let reason = |one: &Verdict| reason(one, &state(one));
     let reasons: Vec<(String, String)> = verdicts.iter().map(reason).collect();
     let shared = reasons.iter().map(|(reason, _)| reason.as_str());
     let footnotes = Footnotes::shared(shared.filter(|reason| !reason.is_empty()));
@@ -97,7 +97,7 @@ pub fn paint(outcome: Outcome) -> Paint {
     match outcome {
         Outcome::Supported => Paint::Green,
         Outcome::Refuted => Paint::Red,
-        Outcome::Inconclusive => Paint::Yellow,
+        Outcome::Undecided => Paint::Yellow,
         Outcome::NotTestable => Paint::Dim,
     }
 }

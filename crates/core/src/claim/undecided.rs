@@ -1,0 +1,233 @@
+//! What state a claim is in that no interval decides, and what would decide it.
+
+use toll_stats::{Decision, Interval, Region, decide, median, normal_quantile};
+
+use super::ALPHA;
+use super::model::{NoVerdict, Outcome};
+
+/// Up to so many times the blocks made, a claim is open; from more times on, its value lies
+/// at the border.
+const OPEN_MAX: f64 = 10.0;
+/// Normal quantile of the power that the forecast of blocks has: 80 %.
+const POWER_QUANTILE: f64 = 0.84;
+/// Scales the median absolute deviation to the standard deviation of normal values.
+const MAD_SCALE: f64 = 1.48;
+/// Blocks that a rank test takes for one of the t-test (its efficiency is 3/π for normal values).
+const RANKS: f64 = 1.05;
+
+/// A claim without a verdict.
+pub(super) struct State<'a> {
+    pub region: Region,
+    /// Values of the blocks on a logarithmic scale; empty where there are none.
+    pub logs: &'a [f64],
+    pub blocks: usize,
+    /// At the level at which the claim would be decided.
+    pub interval: Interval,
+    pub level: f64,
+    /// The claim's own p-value.
+    pub p: f64,
+    /// Least p-value of so many blocks.
+    pub least_p: f64,
+    /// Fewest blocks that reach the level.
+    pub fewest: usize,
+    /// Half-width at which more blocks are no use.
+    pub target: f64,
+    /// Seconds that a block takes.
+    pub block_s: f64,
+}
+
+impl State<'_> {
+    pub fn describe(&self) -> NoVerdict {
+        if self.least_p > self.level {
+            return NoVerdict::TooFewBlocks {
+                decide: self.fewest.max(self.blocks + 1),
+                made: self.blocks,
+            };
+        }
+        let needed = self.needed();
+        // A forecast of fewer than were made was too bright.
+        let more = (needed - self.blocks as f64)
+            .max(self.blocks as f64 / 4.0)
+            .ceil();
+        let (blocks_more, seconds_more) = (more as usize, more * self.block_s);
+        if let Some(to) = self.leaning() {
+            let on_side = self.logs.iter().filter(|log| self.outcome_of(**log) == to);
+            return NoVerdict::Leans {
+                to,
+                on_side: (!self.logs.is_empty()).then(|| on_side.count()),
+                made: self.blocks,
+                blocks_more,
+                seconds_more,
+            };
+        }
+        let is_narrow = self.interval.half_width() <= self.target;
+        match is_narrow || needed > OPEN_MAX * self.blocks as f64 {
+            true => NoVerdict::AtBorder,
+            false => NoVerdict::Open {
+                blocks_more,
+                seconds_more,
+            },
+        }
+    }
+
+    /// The side to which a claim leans: that which would decide it at 5 % if it were alone.
+    fn leaning(&self) -> Option<Outcome> {
+        (self.p <= ALPHA).then(|| self.outcome_of(self.interval.estimate))
+    }
+
+    fn outcome_of(&self, log: f64) -> Outcome {
+        let point = Interval {
+            estimate: log,
+            low: log,
+            high: log,
+            confidence: 1.0,
+        };
+        match decide(&point, self.region) {
+            Decision::Supported => Outcome::Supported,
+            _ => Outcome::Refuted,
+        }
+    }
+
+    /// Blocks that decide with a power of 80 %, if the estimate and the noise stay: those of a
+    /// one-sided test of a mean (Lehr, "Sixteen s-squared over d-squared", Statistics in
+    /// Medicine 11 (1992), with the quantiles in place of its 16), or, without values, by the
+    /// width of the interval.
+    fn needed(&self) -> f64 {
+        let borders = match self.region {
+            Region::Below(border) | Region::Above(border) => [border; 2],
+            Region::Within(low, high) => [low, high],
+        };
+        let distances = borders.map(|border| (self.interval.estimate - border).abs());
+        let distance = distances[0].min(distances[1]);
+        if self.logs.is_empty() {
+            return self.blocks as f64 * (self.interval.half_width() / distance).powi(2);
+        }
+        let centre = median(self.logs);
+        let deviations: Vec<f64> = self.logs.iter().map(|log| (log - centre).abs()).collect();
+        let deviation = MAD_SCALE * median(&deviations);
+        let quantile = -normal_quantile(self.level / self.region.sides() as f64);
+        ((quantile + POWER_QUANTILE) * deviation / distance).powi(2) * RANKS
+    }
+}
+
+/// What is known of a claim without a verdict beside the state itself; empty where that says
+/// all.
+pub(super) fn detail(state: &NoVerdict) -> String {
+    let more = |blocks: &usize, seconds: &f64| match blocks {
+        1 => format!("about 1 more block{}", time(*seconds)),
+        blocks => format!("about {blocks} more blocks{}", time(*seconds)),
+    };
+    match state {
+        NoVerdict::Leans {
+            on_side: Some(on_side),
+            made,
+            blocks_more,
+            seconds_more,
+            ..
+        } => format!(
+            "{on_side} of {made} blocks, {}",
+            more(blocks_more, seconds_more)
+        ),
+        NoVerdict::Leans {
+            blocks_more,
+            seconds_more,
+            ..
+        }
+        | NoVerdict::Open {
+            blocks_more,
+            seconds_more,
+        } => more(blocks_more, seconds_more),
+        NoVerdict::AtBorder => "more blocks hardly decide it".into(),
+        NoVerdict::TooFewBlocks { decide, made } => format!("{decide} decide, {made} made"),
+        NoVerdict::LeftTo { .. } => "this profile leaves out its levels".into(),
+        NoVerdict::NotMeasured => "the run was interrupted before".into(),
+    }
+}
+
+/// ` (1:40)`, minutes and seconds; empty where the time of a block is not known.
+fn time(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0 => String::new(),
+        _ => format!(" ({}:{:02})", whole / 60, whole % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A claim of less than 1 after the logarithms of some ratios, beside `claims` claims.
+    fn state(logs: &[f64], claims: f64) -> NoVerdict {
+        let level = ALPHA / claims;
+        let region = Region::Below(0.0);
+        let least_p = 0.5_f64.powf(logs.len() as f64);
+        State {
+            region,
+            logs,
+            blocks: logs.len(),
+            interval: toll_stats::hodges_lehmann(logs, 1.0 - 2.0 * level),
+            level,
+            p: toll_stats::decision_p(logs, region) / 2.0,
+            least_p,
+            fewest: 9,
+            target: 0.0,
+            block_s: 4.0,
+        }
+        .describe()
+    }
+
+    #[test]
+    fn a_claim_that_would_be_decided_alone_leans_to_that_side() {
+        let mut logs: Vec<f64> = (1..=26).map(|at| -0.01 * f64::from(at)).collect();
+        logs.extend([0.15, 0.17, 0.19, 0.21]);
+        let found = state(&logs, 1000.0);
+        let NoVerdict::Leans {
+            to, on_side, made, ..
+        } = found
+        else {
+            panic!("{found:?}");
+        };
+        assert_eq!((to, on_side, made), (Outcome::Supported, Some(26), 30));
+        let detail = detail(&found);
+        assert!(detail.starts_with("26 of 30 blocks, about "), "{detail}");
+    }
+
+    #[test]
+    fn the_nearer_the_border_the_more_blocks_until_no_number_decides() {
+        let logs = |centre: f64| -> Vec<f64> {
+            (-10..=10).map(|at| centre + 0.01 * f64::from(at)).collect()
+        };
+        let open = state(&logs(-0.02), 1.0);
+        assert!(
+            matches!(
+                open,
+                NoVerdict::Open {
+                    blocks_more: 60..75,
+                    ..
+                }
+            ),
+            "{open:?}"
+        );
+        assert_eq!(state(&logs(-0.0001), 1.0), NoVerdict::AtBorder);
+    }
+
+    #[test]
+    fn so_few_blocks_that_none_decide_say_how_many_do() {
+        let found = state(&[-0.5; 8], 13.0);
+        assert_eq!(found, NoVerdict::TooFewBlocks { decide: 9, made: 8 });
+        assert_eq!(detail(&found), "9 decide, 8 made");
+    }
+
+    #[test]
+    fn blocks_to_come_have_their_time() {
+        let open = |blocks_more, seconds_more| {
+            detail(&NoVerdict::Open {
+                blocks_more,
+                seconds_more,
+            })
+        };
+        assert_eq!(open(25, 100.2), "about 25 more blocks (1:40)");
+        assert_eq!(open(1, 0.0), "about 1 more block");
+    }
+}

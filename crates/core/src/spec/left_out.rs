@@ -1,0 +1,115 @@
+//! Claims whose levels a profile leaves out.
+
+use std::collections::BTreeMap;
+
+use super::{Claim, Derived, DerivedKind, Experiment, Level, Selector, Test};
+
+/// By claim, the first of some other profiles that has all of its levels, where this one has
+/// not.
+pub(super) fn by_profile<'a>(
+    experiment: &Experiment,
+    others: impl Iterator<Item = &'a &'static str>,
+    read: impl Fn(&str) -> Option<Experiment>,
+) -> BTreeMap<String, String> {
+    let mut left: Vec<&Claim> = experiment.claims.iter().collect();
+    left.retain(|claim| !has_levels(experiment, claim));
+    let mut left_to = BTreeMap::new();
+    for other in others {
+        if left.is_empty() {
+            break;
+        }
+        let Some(other_experiment) = read(other) else {
+            continue;
+        };
+        left.retain(|claim| {
+            let has = has_levels(&other_experiment, claim);
+            if has {
+                left_to.insert(claim.id.clone(), (*other).to_owned());
+            }
+            !has
+        });
+    }
+    left_to
+}
+
+fn has_levels(experiment: &Experiment, claim: &Claim) -> bool {
+    let has = |name: &str, level: &Level| {
+        let factor = experiment.factor(name);
+        factor.is_none_or(|factor| factor.find(level).is_some())
+    };
+    let has_all = |selector: &Selector| selector.iter().all(|(name, level)| has(name, level));
+    match claim.test() {
+        Test::Ratio(contrast) => contrast.sides().all(has_all),
+        Test::Derived(id) => {
+            let derived = experiment.derived.iter().find(|one| one.id == id);
+            derived.is_none_or(|one| {
+                let (sides, level) = parts(one);
+                has_all(&one.at)
+                    && sides.into_iter().all(has_all)
+                    && level.is_none_or(|level| has(&one.factor, level))
+            })
+        }
+        Test::Never(_) => true,
+    }
+}
+
+/// The sides of a derived quantity, and its level of the factor.
+fn parts(derived: &Derived) -> (Vec<&Selector>, Option<&Level>) {
+    match &derived.kind {
+        DerivedKind::Acceleration { of, to, level } => (vec![of, to], Some(level)),
+        DerivedKind::Crossing { of, to, .. } => (vec![of, to], None),
+        DerivedKind::Quotient { level, .. } | DerivedKind::CallShare { level } => {
+            (Vec::new(), Some(level))
+        }
+        DerivedKind::Knee { .. }
+        | DerivedKind::CostPerCall {}
+        | DerivedKind::CostPerByte {}
+        | DerivedKind::Spread {}
+        | DerivedKind::Step { .. } => (Vec::new(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::spec::parse;
+
+    const EXPERIMENT: &str = "
+format = 1
+name = 't'
+[workload]
+kind = 'write'
+input = '1MiB'
+[[factor]]
+name = 'durability'
+levels = ['none', 'fsync', 'o-sync']
+[profile.quick.factors]
+durability = ['none']
+[profile.standard.factors]
+durability = ['none', 'fsync']
+[[claim]]
+id = 'fsync'
+text = 'x'
+of = { durability = 'fsync' }
+to = { durability = 'none' }
+direction = 'greater'
+[[claim]]
+id = 'o-sync'
+text = 'x'
+of = { durability = 'o-sync' }
+to = { durability = 'none' }
+direction = 'greater'
+";
+
+    #[test]
+    fn a_claim_is_left_to_the_first_profile_that_has_its_levels() {
+        let left_to = |profile| parse(EXPERIMENT, "t", profile).unwrap().left_to;
+        let of = |profile| left_to(profile).into_iter().collect::<Vec<_>>();
+        let left = |claim: &str, profile: &str| (claim.to_owned(), profile.to_owned());
+        assert_eq!(
+            of("quick"),
+            [left("fsync", "standard"), left("o-sync", "full")]
+        );
+        assert_eq!(of("standard"), [left("o-sync", "full")]);
+        assert_eq!(of("full"), []);
+    }
+}
