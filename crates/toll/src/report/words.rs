@@ -192,7 +192,7 @@ pub fn wrong_verdicts(experiments: usize) -> Option<String> {
     (experiments > 1).then(|| {
         format!(
             "at most {share} of experiments have a wrong ✔✔ or ✘✘: on average {mean:.2} of these \
-             {experiments}; of all verdicts at most {share} are wrong on average"
+             {experiments}"
         )
     })
 }

@@ -130,7 +130,7 @@ fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with
         &both,
         &[
             "1 supported (1 ✔✔), 1 refuted (1 ✘✘)",
-            "2 not started (budget)",
+            "2 not started",
             "not started: slow: its 4 s decide nothing",
         ],
     );
