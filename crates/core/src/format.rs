@@ -129,8 +129,8 @@ pub fn ratio_interval(estimate: &Estimate) -> String {
     interval(estimate, "")
 }
 
-/// A ratio as people say it: `1.3 times slower [1.2, 1.4]`, `35 times faster
-/// [33, 37]`, `2.1 times less [2.0, 2.2]`.
+/// A ratio as people say it: `1.3× slower [1.2, 1.4]`, `35 times faster
+/// [33, 37]`, `2.1× less [2.0, 2.2]`.
 pub fn change(ratio: &Estimate, metric: &Metric) -> String {
     let is_less = ratio.value < 1.0;
     let times = match is_less {
@@ -150,7 +150,7 @@ pub fn change(ratio: &Estimate, metric: &Metric) -> String {
         (false, _) => "as much",
     };
     let (value, ends) = interval_parts(&times, "");
-    format!("{value} times {word} {ends}")
+    format!("{value}× {word} {ends}")
 }
 
 /// The ratio with both sides exchanged.

@@ -81,9 +81,15 @@ impl Usage {
         }
     }
 
+    /// The time on a CPU, which is exact where its parts are not.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
     /// The metrics that every workload has. Storage traffic is the meter's.
-    pub fn metrics(&self) -> [(&'static str, u64); 7] {
+    pub fn metrics(&self) -> [(&'static str, u64); 8] {
         [
+            ("cpu_ns", self.cpu_ns()),
             ("user_ns", self.user_ns),
             ("system_ns", self.system_ns),
             ("minor_faults", self.minor_faults),

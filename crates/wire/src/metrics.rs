@@ -5,6 +5,7 @@ use crate::guest::PATH_LENGTH;
 
 const EVERYWHERE: &[&str] = &[
     "duration_ns",
+    "cpu_ns",
     "user_ns",
     "system_ns",
     "minor_faults",

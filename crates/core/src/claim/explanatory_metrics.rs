@@ -24,7 +24,8 @@ const TIMES: [&str; 5] = [
 ];
 
 /// What may explain a time, besides counters, in the order of being shown.
-const CAUSES: [&str; 13] = [
+const CAUSES: [&str; 14] = [
+    "cpu_ns",
     "user_ns",
     "system_ns",
     "minor_faults",

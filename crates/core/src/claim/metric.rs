@@ -65,6 +65,7 @@ pub fn words(name: &str) -> String {
         "block_input_bytes" => "bytes from storage",
         "block_output_bytes" => "bytes to storage",
         "page_cache_bytes" => "bytes from page cache",
+        "cpu_ns" => "CPU time",
         "user_ns" => "user time",
         "system_ns" => "system time",
         "steal_ns" => "stolen time",

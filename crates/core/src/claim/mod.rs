@@ -39,7 +39,7 @@ use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
 
 pub(crate) use comparison::relation;
-pub use comparison::too_few_blocks;
+pub use comparison::{CPU_TIME, too_few_blocks};
 pub use metric::{SYSTEM_CALLS, words as metric_words};
 pub use sessions::SESSIONS_MIN;
 pub use untestable::cause as untestable_cause;

@@ -132,36 +132,16 @@ fn ratios_read_as_people_say_them() {
     let rate = metric("bytes/s", Better::Higher);
     let memory = metric("bytes", Better::Lower);
     for (ratio, metric, text) in [
-        (
-            estimate(1.3, 1.2, 1.4),
-            &time,
-            "1.30 times slower [1.20, 1.40]",
-        ),
-        (
-            estimate(0.5, 0.4, 0.625),
-            &time,
-            "2.00 times faster [1.6, 2.5]",
-        ),
-        (
-            estimate(1.3, 1.2, 1.4),
-            &rate,
-            "1.30 times faster [1.20, 1.40]",
-        ),
-        (
-            estimate(0.5, 0.4, 0.625),
-            &rate,
-            "2.00 times slower [1.6, 2.5]",
-        ),
+        (estimate(1.3, 1.2, 1.4), &time, "1.30× slower [1.20, 1.40]"),
+        (estimate(0.5, 0.4, 0.625), &time, "2.00× faster [1.6, 2.5]"),
+        (estimate(1.3, 1.2, 1.4), &rate, "1.30× faster [1.20, 1.40]"),
+        (estimate(0.5, 0.4, 0.625), &rate, "2.00× slower [1.6, 2.5]"),
         (
             estimate(1.3, 1.2, 1.4),
             &memory,
-            "1.30 times as much [1.20, 1.40]",
+            "1.30× as much [1.20, 1.40]",
         ),
-        (
-            estimate(0.5, 0.4, 0.625),
-            &memory,
-            "2.00 times less [1.6, 2.5]",
-        ),
+        (estimate(0.5, 0.4, 0.625), &memory, "2.00× less [1.6, 2.5]"),
     ] {
         assert_eq!(change(&ratio, metric), text);
     }

@@ -68,7 +68,6 @@ impl EmptyRegion {
             let values = samples().map(|sample| sample.metrics.get(name).copied());
             values.map(Option::unwrap_or_default).collect()
         };
-        let cpu_ns = metric("user_ns").into_iter().zip(metric("system_ns"));
         let counted = |name: &str| -> Vec<f64> {
             let readings = samples().filter_map(|sample| sample.counters.get(name));
             readings.map(|reading| reading.count as f64).collect()
@@ -76,11 +75,7 @@ impl EmptyRegion {
         let counters = COUNTERS.into_iter().map(|name| (name, counted(name)));
         Self {
             duration_ns: median(&metric("duration_ns")),
-            cpu_ns: median(
-                &cpu_ns
-                    .map(|(user, system)| user + system)
-                    .collect::<Vec<_>>(),
-            ),
+            cpu_ns: median(&metric("cpu_ns")),
             minor_faults: median(&metric("minor_faults")),
             counters: counters
                 .filter(|(_, counts)| !counts.is_empty())
@@ -112,17 +107,13 @@ mod tests {
 
     #[test]
     fn medians_are_those_of_what_was_measured() {
-        let trial = |duration_ns: f64, user_ns: f64, count: u64| {
+        let trial = |duration_ns: f64, cpu_ns: f64, count: u64| {
             let reading = CounterReading {
                 count,
                 enabled_ns: 1,
                 running_ns: 1,
             };
-            let metrics = [
-                ("duration_ns", duration_ns),
-                ("user_ns", user_ns),
-                ("system_ns", 1_000.0),
-            ];
+            let metrics = [("duration_ns", duration_ns), ("cpu_ns", cpu_ns)];
             let sample = Sample {
                 metrics: metrics.map(|(name, value)| (name.to_owned(), value)).into(),
                 counters: BTreeMap::from([("task-clock-ns".to_owned(), reading)]),
@@ -134,9 +125,9 @@ mod tests {
             }
         };
         let region = EmptyRegion::of(&[
-            trial(50.0, 0.0, 900),
-            trial(70.0, 500.0, 1_100),
-            trial(9_000.0, 2_000.0, 1_000),
+            trial(50.0, 1_000.0, 900),
+            trial(70.0, 1_500.0, 1_100),
+            trial(9_000.0, 3_000.0, 1_000),
         ]);
         assert_eq!(
             region.text(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::comparison::MEMORY;
+use super::comparison::RESOURCES;
 use super::terminal::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use super::terminal::{Style, paint};
 use super::words;
@@ -86,11 +86,11 @@ pub fn over_baseline(
 }
 
 /// How the treatments of two sides changed by the metrics that are compared, and
-/// beside those by the memory of commands.
+/// beside those by the CPU time and memory of commands.
 fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     let is_shown = |one: &&RunComparison| {
         let is_known = one.ratios.iter().any(|ratio| ratio.ratio.is_some());
-        one.is_judged || one.metric == MEMORY && is_known
+        one.is_judged || RESOURCES.contains(&one.metric.as_str()) && is_known
     };
     let shown: Vec<&RunComparison> = comparisons.iter().filter(is_shown).collect();
     let main = shown[0];

@@ -5,19 +5,21 @@ use serde::Serialize;
 
 use super::footnotes::Footnotes;
 use super::{differences, words};
-use crate::claim::model::{Analysis, Better, Comparison, Relation, TreatmentSummary};
-use crate::claim::{Run, metric_words};
+use crate::claim::model::{Analysis, Better, Comparison, Metric, Relation, TreatmentSummary};
+use crate::claim::{CPU_TIME, Run, metric_words};
 use crate::format;
 use crate::spec::WorkloadKind;
 
-/// A metric shown beside the time of commands.
-pub(super) const MEMORY: &str = "max_rss_bytes";
+/// Metrics shown beside the time of commands.
+pub(super) const RESOURCES: [&str; 2] = [CPU_TIME, "max_rss_bytes"];
 
 #[derive(Debug, Serialize)]
 pub struct ComparisonTable {
     /// Titles: the treatment, then for each metric its median and, where the
     /// treatments are compared by it, the change.
     pub columns: Vec<String>,
+    /// How many of them, at the end, are of metrics that nobody named.
+    pub unnamed_columns: usize,
     pub rows: Vec<ComparisonRow>,
     /// What several rows share.
     pub footnotes: Vec<String>,
@@ -41,16 +43,17 @@ pub struct ComparisonRow {
     pub notes: Vec<String>,
 }
 
-/// The metrics that a run is shown by: those that it compares, and the memory of
-/// commands.
+/// The metrics that a run is shown by: those that it compares, and the CPU time and
+/// memory of commands.
 pub fn metrics(run: &Run) -> Vec<&str> {
     let analysis = &run.analysis;
     let mut metrics: Vec<&str> = run.stored.experiment.compared_metrics().collect();
     metrics[0] = &analysis.primary_metric;
-    let is_recorded = analysis.metrics.contains_key(MEMORY);
-    let is_of_commands = run.stored.experiment.workload.kind == WorkloadKind::Command;
-    if is_of_commands && is_recorded && !metrics.contains(&MEMORY) {
-        metrics.push(MEMORY);
+    if run.stored.experiment.workload.kind == WorkloadKind::Command {
+        let recorded = RESOURCES.map(|name| analysis.metrics.contains_key(name).then_some(name));
+        let named = metrics.clone();
+        let unnamed = recorded.into_iter().flatten();
+        metrics.extend(unnamed.filter(|name| !named.contains(name)));
     }
     metrics
 }
@@ -114,6 +117,7 @@ pub fn table(run: &Run) -> ComparisonTable {
     );
     ComparisonTable {
         columns,
+        unnamed_columns: metrics.len() - run.stored.experiment.compared_metrics().count(),
         rows,
         footnotes,
         sentence: sentence(analysis),
@@ -194,10 +198,24 @@ fn sentence(analysis: &Analysis) -> Option<String> {
     };
     let sides =
         [best.treatment, best.reference].map(|index| words::treatment_label(analysis, index));
-    Some(words::sentence(
-        sides.each_ref().map(String::as_str),
-        (name, metric),
-        (best.relation, &best.ratio),
-        &words::plural(analysis.blocks, "block"),
-    ))
+    let told = |name: &str, metric: &Metric, compared: &Comparison| {
+        words::sentence(
+            sides.each_ref().map(String::as_str),
+            (name, metric),
+            (compared.relation, &compared.ratio),
+            &words::plural(analysis.blocks, "block"),
+        )
+    };
+    let sentence = told(name, metric, best);
+    let by_cpu_time = analysis.comparisons.iter().find(|one| {
+        let is_of_both = (one.treatment, one.reference) == (best.treatment, best.reference);
+        one.metric == CPU_TIME && is_of_both && one.relation != Relation::Undecided
+    });
+    let by_cpu_time = by_cpu_time.filter(|_| best.relation == Relation::Undecided);
+    Some(match (by_cpu_time, analysis.metrics.get(CPU_TIME)) {
+        (Some(compared), Some(metric)) => {
+            format!("{sentence} {}", told(CPU_TIME, metric, compared))
+        }
+        _ => sentence,
+    })
 }

@@ -27,6 +27,7 @@ pub fn list(analysis: &Analysis, limit: Option<f64>) -> ComparisonTable {
         .collect();
     ComparisonTable {
         columns: ["what", "by", "ratio"].map(str::to_owned).into(),
+        unnamed_columns: 0,
         rows: differing.iter().map(|one| row(one, analysis)).collect(),
         footnotes: match limit {
             Some(limit) => against_limit(analysis, limit),

@@ -115,18 +115,18 @@ const ARCHITECTURE: &str = if cfg!(target_arch = "x86_64") {
     "aarch64"
 };
 
-/// Metrics of hyperfine in its order, and those of which each is the sum here.
-const METRICS: [(&str, &[&str]); 10] = [
-    ("time_wall_clock", &["duration_ns"]),
-    ("time_cpu", &["user_ns", "system_ns"]),
-    ("time_user", &["user_ns"]),
-    ("time_system", &["system_ns"]),
-    ("memory_peak_resident", &["max_rss_bytes"]),
-    ("cpu_cycles", &["counter.cycles"]),
-    ("instructions", &["counter.instructions"]),
-    ("cache_references", &["counter.cache-references"]),
-    ("cache_misses", &["counter.cache-misses"]),
-    ("branch_misses", &["counter.branch-misses"]),
+/// Metrics of hyperfine in its order, and their names here.
+const METRICS: [(&str, &str); 10] = [
+    ("time_wall_clock", "duration_ns"),
+    ("time_cpu", "cpu_ns"),
+    ("time_user", "user_ns"),
+    ("time_system", "system_ns"),
+    ("memory_peak_resident", "max_rss_bytes"),
+    ("cpu_cycles", "counter.cycles"),
+    ("instructions", "counter.instructions"),
+    ("cache_references", "counter.cache-references"),
+    ("cache_misses", "counter.cache-misses"),
+    ("branch_misses", "counter.branch-misses"),
 ];
 
 /// The unit that hyperfine gives a metric; counts have none.
@@ -139,16 +139,13 @@ fn unit(name: &str) -> Option<&'static str> {
 }
 
 /// A metric of hyperfine, a value for each trial; empty if the trials lack it.
-fn values(series: &Series<'_>, name: &str, parts: &[&str]) -> Vec<f64> {
-    let columns: Vec<&[f64]> = parts.iter().map(|part| series.values(part)).collect();
+fn values(series: &Series<'_>, name: &str, metric: &str) -> Vec<f64> {
     let scale = match unit(name) {
         Some("second") => S_NS,
         _ => 1.0,
     };
-    let trials = columns.iter().map(|column| column.len()).min();
-    (0..trials.unwrap_or(0))
-        .map(|trial| columns.iter().map(|column| column[trial]).sum::<f64>() / scale)
-        .collect()
+    let values = series.values(metric).iter();
+    values.map(|value| value / scale).collect()
 }
 
 /// Writes the durations of a run as hyperfine 1 does. What hyperfine calls a run is
@@ -158,8 +155,8 @@ fn values(series: &Series<'_>, name: &str, parts: &[&str]) -> Vec<f64> {
 pub fn schema_1(run: &Run) -> Result<String, String> {
     let result = |series: &Series<'_>| {
         let [(times, stats), (_, user), (_, system)] =
-            ["duration_ns", "user_ns", "system_ns"].map(|part| {
-                let values = values(series, "time_", &[part]);
+            ["duration_ns", "user_ns", "system_ns"].map(|metric| {
+                let values = values(series, "time_", metric);
                 let summary = summary("time_", &values);
                 (values, summary)
             });
@@ -188,7 +185,7 @@ pub fn schema_2(run: &Run) -> Result<String, String> {
     let all = series::with_durations(run, "hyperfine's JSON")?;
     let record = &run.stored.run;
     let main = run.stored.experiment.metric.as_str();
-    let known = METRICS.iter().find(|(_, parts)| *parts == [main]);
+    let known = METRICS.iter().find(|(_, metric)| *metric == main);
     let start = record.created_at.get(..19);
     written(&SecondDocument {
         schema_version: 2,
@@ -211,7 +208,7 @@ pub fn schema_2(run: &Run) -> Result<String, String> {
 fn second_result(series: &Series<'_>, experiment: &Experiment) -> SecondResult {
     let all: Vec<(&str, Vec<f64>)> = METRICS
         .into_iter()
-        .map(|(name, parts)| (name, values(series, name, parts)))
+        .map(|(name, metric)| (name, values(series, name, metric)))
         .collect();
     let exit_codes = exit_codes(series);
     let measurements = exit_codes.iter().enumerate().map(|(trial, exit_code)| {

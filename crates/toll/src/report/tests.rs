@@ -4,7 +4,7 @@ use super::markup::Markup;
 use super::sample::{self, HOSTILE};
 use super::terminal::text::Text;
 use super::terminal::{NotRun, Style};
-use super::{compare, document, html, junit, plots, terminal};
+use super::{compare, comparison, document, html, junit, plots, terminal};
 use crate::claim::Run;
 use crate::claim::between::Side;
 use crate::claim::model::{
@@ -488,4 +488,29 @@ fn a_comparison_of_commands_looks_right_everywhere() {
         .collect();
     assert!(places.is_sorted(), "{places:?}");
     assert!(!page.contains("no claims"), "{page}");
+}
+
+#[test]
+fn where_time_does_not_tell_commands_apart_cpu_time_may() {
+    let mut run = sample::commands();
+    let by_time = &mut run.analysis.comparisons[0];
+    by_time.relation = Relation::Undecided;
+    (by_time.ratio.value, by_time.ratio.low, by_time.ratio.high) = (1.05, 0.6, 1.9);
+    let mut by_cpu_time = by_time.clone();
+    by_cpu_time.metric = "cpu_ns".into();
+    by_cpu_time.is_judged = false;
+    by_cpu_time.relation = Relation::Worse;
+    (by_cpu_time.ratio.value, by_cpu_time.ratio.low) = (1.1, 1.09);
+    by_cpu_time.ratio.high = 1.11;
+    run.analysis.comparisons.push(by_cpu_time);
+    let sentence = |run: &Run| comparison::table(run).sentence.expect("a comparison");
+    let told = sentence(&run);
+    assert!(told.contains("do not tell"), "{told}");
+    assert!(told.contains(" times the CPU time of grep -c x ("), "{told}");
+    // Nothing is added to what is decided, or by what decides nothing.
+    run.analysis.comparisons[1].relation = Relation::Undecided;
+    assert!(!sentence(&run).contains("CPU time"));
+    run.analysis.comparisons[1].relation = Relation::Worse;
+    run.analysis.comparisons[0].relation = Relation::Better;
+    assert!(!sentence(&run).contains("CPU time"));
 }

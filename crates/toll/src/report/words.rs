@@ -92,7 +92,7 @@ pub fn check_outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// A ratio and what it says: `1.3 times slower [1.2, 1.4]`, `same, 1.00 [0.99,
+/// A ratio and what it says: `1.3× slower [1.2, 1.4]`, `same, 1.00 [0.99,
 /// 1.01]`.
 pub fn change(relation: Relation, ratio: &Estimate, metric: &Metric) -> String {
     match relation {

@@ -39,13 +39,13 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     has(
         &same.stdout,
         &[
-            "1.33 times faster [1.33, 1.33]  ",
+            "1.33× faster [1.33, 1.33]  ",
             "b in run 2 takes 0.750 [0.750, 0.750] of the told of run 1 (25 % less).",
         ],
     );
     let worse = measure(&bench, [107, 200], gate);
     assert_eq!(worse.code, Some(3), "{worse:#?}");
-    let told = "regression: a in run 3 over run 1: told_ns: 1.07 times slower [1.07, 1.07]";
+    let told = "regression: a in run 3 over run 1: told_ns: 1.07× slower [1.07, 1.07]";
     assert!(worse.stderr.contains(told), "{worse:#?}");
     assert!(!worse.stderr.contains("regression: b"), "{worse:#?}");
     // Stored runs are judged the same.
@@ -96,7 +96,7 @@ fn several_runs_a_side_are_compared_by_run() {
     );
     has(
         &several.stderr,
-        &["regression: b in runs 4-6 over runs 1-3: told_ns: 1.30 times slower"],
+        &["regression: b in runs 4-6 over runs 1-3: told_ns: 1.30× slower"],
     );
     lacks(&several.stderr, &["regression: a in", "not excluded"]);
     let document = bench.json("compare 1-3 4-6 --json");

@@ -196,7 +196,7 @@ fn a_comparison_ends_with_one_sentence_and_shows_memory_beside_time() {
         &told.stdout,
         &[
             "peak memory",
-            "times slower [",
+            "× slower [",
             "reference",
             "sleep 0.05 takes ",
             " times the time of sleep 0.002.",
@@ -204,5 +204,5 @@ fn a_comparison_ends_with_one_sentence_and_shows_memory_beside_time() {
     );
     assert_eq!(told.stdout.matches("peak memory is at least").count(), 1);
     bench.ok("export last --markdown out.md");
-    has(&bench.read("out.md"), &["| change |", "times slower"]);
+    has(&bench.read("out.md"), &["| change |", "× slower"]);
 }

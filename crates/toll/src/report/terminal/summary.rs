@@ -1,6 +1,6 @@
 //! One run: what answers its question first, then what that rests on.
 
-use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use super::text::{Column, Paint, Row, Text, heading, paragraph, table, widths};
 use super::{Style, advice_lines, explanation, small_plot, verdicts};
 use crate::claim::Run;
 use crate::claim::metric_words;
@@ -135,7 +135,7 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
     let (first, others) = compared.columns.split_first().expect("a column of labels");
     let mut columns = vec![Column::words(first)];
     columns.extend(others.iter().map(|title| Column::numbers(title)));
-    let rows: Vec<Row> = compared
+    let mut rows: Vec<Row> = compared
         .rows
         .iter()
         .map(|one| {
@@ -150,6 +150,13 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
             row
         })
         .collect();
+    // What nobody named gives way, from the last column on.
+    let named = columns.len() - compared.unnamed_columns;
+    while columns.len() > named && widths(&columns, &rows, style).is_none() {
+        columns.pop();
+        rows.iter_mut()
+            .for_each(|row| row.cells.truncate(columns.len()));
+    }
     let sentence = compared.sentence.iter();
     let sentence: Text = sentence
         .map(|text| paragraph(text, 0, Paint::Bold, style))

@@ -300,21 +300,9 @@ const FIRST_COLUMN_MIN: usize = 14;
 
 /// Columns where the line is wide enough, otherwise a block a row.
 pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> Text {
-    let width_of = |index: usize| {
-        let cells = rows.iter().filter_map(|row| row.cells.get(index));
-        let widest = cells.map(|cell| columns(cell)).max().unwrap_or(0);
-        widest.max(columns(&columns_of[index].title))
-    };
-    let widths: Vec<usize> = (0..columns_of.len()).map(width_of).collect();
-    let rest: usize = widths.iter().skip(1).map(|width| width + GAP).sum();
-    let room = style.width.saturating_sub(rest);
-    if room < FIRST_COLUMN_MIN.min(widths.first().copied().unwrap_or(0)) {
+    let Some(widths) = widths(columns_of, rows, style) else {
         return blocks(columns_of, rows, style);
-    }
-    let mut widths = widths;
-    if let Some(first) = widths.first_mut() {
-        *first = (*first).min(room);
-    }
+    };
     let titles: Vec<String> = columns_of
         .iter()
         .map(|column| column.title.clone())
@@ -325,6 +313,25 @@ pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> Text {
         text += explained(row, style);
     }
     text
+}
+
+/// The widths of columns, of which the first may be narrower than its cells; `None` where
+/// the others leave it too little room.
+pub fn widths(columns_of: &[Column], rows: &[Row], style: Style) -> Option<Vec<usize>> {
+    let width_of = |index: usize| {
+        let cells = rows.iter().filter_map(|row| row.cells.get(index));
+        let widest = cells.map(|cell| columns(cell)).max().unwrap_or(0);
+        widest.max(columns(&columns_of[index].title))
+    };
+    let mut widths: Vec<usize> = (0..columns_of.len()).map(width_of).collect();
+    let rest: usize = widths.iter().skip(1).map(|width| width + GAP).sum();
+    let room = style.width.saturating_sub(rest);
+    let first = widths.first_mut()?;
+    if room < FIRST_COLUMN_MIN.min(*first) {
+        return None;
+    }
+    *first = (*first).min(room);
+    Some(widths)
 }
 
 /// What stands below a row.
