@@ -51,10 +51,10 @@ fn judged(run: &Run, style: Style) -> Text {
 fn counts(verdicts: &[Verdict]) -> String {
     let count = |outcome| {
         let count = verdicts.iter().filter(|one| one.outcome == outcome).count();
-        // One sign stays with its number.
         format!("{count:>2}\u{a0}{}", words::symbol(outcome))
     };
-    words::OUTCOMES.map(count).join(" ")
+    // A line that is too narrow for the title too has all of them on the next one.
+    words::OUTCOMES.map(count).join("\u{a0}")
 }
 
 /// The decided claim whose value lies farthest from the published one, by their ratio;
