@@ -506,7 +506,10 @@ fn where_time_does_not_tell_commands_apart_cpu_time_may() {
     let sentence = |run: &Run| comparison::table(run).sentence.expect("a comparison");
     let told = sentence(&run);
     assert!(told.contains("do not tell"), "{told}");
-    assert!(told.contains(" times the CPU time of grep -c x ("), "{told}");
+    assert!(
+        told.contains(" times the CPU time of grep -c x ("),
+        "{told}"
+    );
     // Nothing is added to what is decided, or by what decides nothing.
     run.analysis.comparisons[1].relation = Relation::Undecided;
     assert!(!sentence(&run).contains("CPU time"));

@@ -8,8 +8,8 @@ use crate::common::{Bench, has, lacks, list};
 fn lab(threshold: &str, then: &str) -> String {
     format!(
         "format = 1\nname = 'lab'\n[workload]\nkind = 'command'\ncommand = 'sleep {{s}}'\n\
-         [[factor]]\nname = 's'\nlevels = ['0.001', '0.03']\n[[claim]]\nid = 'lab.longer'\n\
-         text = 'the longer sleep takes longer'\nof = {{ s = '0.03' }}\nto = {{ s = '0.001' }}\n\
+         [[factor]]\nname = 's'\nlevels = ['0.001', '0.1']\n[[claim]]\nid = 'lab.longer'\n\
+         text = 'the longer sleep takes longer'\nof = {{ s = '0.1' }}\nto = {{ s = '0.001' }}\n\
          direction = 'greater'\nthreshold = {threshold}\n[run]\niterations = 2\n{then}"
     )
 }
@@ -134,7 +134,7 @@ fn data_that_were_edited_are_contradicted() {
 #[test]
 fn honest_runs_that_were_resumed_pass_all_checks() {
     let claim = "[[claim]]\nid = 'lab.same'\ntext = 'same'\nof = { s = '0.001' }\n\
-                 to = { s = '0.03' }\ndirection = 'greater'\n";
+                 to = { s = '0.1' }\ndirection = 'greater'\n";
     let (bench, _) = submitted(&lab("1.2", claim), 7);
     for limits in ["--max-runs 9", "--runs 14", "--max-runs 17"] {
         bench.ok(&format!("run -q --no-html --resume last {limits}"));
@@ -156,12 +156,12 @@ fn a_changed_experiment_fails_and_is_judged_by_the_claims_of_the_grader() {
     assert_eq!(file["result"], "changed");
     assert_eq!(file["grade"]["claims"][0]["result"], "holds");
     assert_eq!(file["grade"]["claims"][0]["submitted"]["threshold"], 1.3);
-    bench.write("own.toml", &lab("1.2", "").replace("'0.03'", "'0.02'"));
+    bench.write("own.toml", &lab("1.2", "").replace("'0.1'", "'0.02'"));
     let text = shown(&bench, 3, "grade --experiment own.toml submission.json");
     has(
         &text,
         &[
-            "factors s levels: yours 0.001, 0.02; submitted 0.001, 0.03",
+            "factors s levels: yours 0.001, 0.02; submitted 0.001, 0.1",
             "no claim is judged",
         ],
     );
