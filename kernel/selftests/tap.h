@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's kselftest.h for programs of several files: it keeps its counters
- * per file, so one file, tap.c, reports all results.
+ * Results in TAP, the Test Anything Protocol, as the kernel's kselftest.h prints
+ * them. That header is in the source of the kernel alone, and these programs are
+ * also built where that source is missing.
  */
 #ifndef TOLL_SELFTESTS_TAP_H
 #define TOLL_SELFTESTS_TAP_H
 
 #include <stdbool.h>
-
-#include "kselftest.h"
+#include <stdio.h>
 
 /* Remarks and figures; readers of results ignore them. */
-#define tap_note(format, ...) ksft_print_msg(format "\n", ##__VA_ARGS__)
+#define tap_note(format, ...) printf("# " format "\n", ##__VA_ARGS__)
 
 void tap_begin(void);
 /* Reports one test. */
 void tap_result(bool passed, const char *name);
 void tap_skip(const char *name, const char *reason);
 /* Prints plan and totals, and exits. */
-__noreturn void tap_end(void);
+__attribute__((noreturn)) void tap_end(void);
 
 /* Within a test: says what is wrong and where; false then. */
 #define TAP_CHECK(condition, ...) \
