@@ -184,7 +184,7 @@ power-cuts: ## Cut the power of guests POWER_CUTS (500) times a cache mode of to
 	@tools/prerequisites run
 	$(CARGO) build --workspace
 	$(CARGO) run --quiet --bin toll -- kernel build
-	TOLL_POWER_CUTS=$(POWER_CUTS) TOLL_POWER_CUTS_OUT=$(CURDIR)/bench/results \
+	TOLL_TESTS=full TOLL_POWER_CUTS=$(POWER_CUTS) TOLL_POWER_CUTS_OUT=$(CURDIR)/bench/results \
 		$(NEXTEST) --profile rest --no-capture slow::power_cuts::what_was
 
 .PHONY: check

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::guest::kernel;
+use super::guest::{any_kernel, kernel};
 use super::guest_commands::bench;
 use crate::common::{Bench, Ran, TOLL, has};
 
@@ -60,12 +60,12 @@ fn program(name: &str) -> PathBuf {
 
 /// Runs a script in a guest; `None` if guests cannot be had here.
 fn in_guest(script: &str) -> Option<Ran> {
-    kernel("toll")?;
+    kernel(any_kernel())?;
     let bench: Bench = bench();
     let script = bench.write("script", &format!("{PRELUDE}{script}"));
     let mut arguments: Vec<std::ffi::OsString> = Vec::new();
-    let start = "guest run --accelerator tcg --memory 512MiB";
-    arguments.extend(start.split(' ').map(Into::into));
+    let start = "guest run --accelerator tcg --memory 512MiB --kernel";
+    arguments.extend(start.split(' ').chain([any_kernel()]).map(Into::into));
     for file in [program("master"), program("slave"), script] {
         arguments.extend(["--add".into(), file.into()]);
     }

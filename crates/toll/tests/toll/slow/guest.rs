@@ -15,10 +15,21 @@ use toll_wire::{
     OutputPolicy, Request, ShellChoice, Sink, Source, TrialData, Workload,
 };
 
-use crate::common::{has, is_root, probe, skip};
+use crate::common::{full_or, has, is_root, probe, skip};
+
+/// The kernel of tests that need no patch: Debian's, which takes no compiling, and in full the
+/// one that experiments run on.
+pub fn any_kernel() -> &'static str {
+    full_or("stock", "toll")
+}
 
 /// A kernel to boot, which is built if it is not yet there; `None` where guests cannot be had.
 pub fn kernel(name: &str) -> Option<Kernel> {
+    let profile = std::env::var_os("NEXTEST_PROFILE").unwrap_or_default();
+    assert!(
+        name == "stock" || profile != "default",
+        "make test compiles no kernel: boot any_kernel(), or run this test by --profile rest"
+    );
     if let Some(reason) = guest_obstacle().or_else(shell_obstacle) {
         skip(&reason);
         return None;
@@ -165,7 +176,7 @@ pub const NEVER: &dyn Fn() -> bool = &|| false;
 
 #[test]
 fn trials_run_in_a_guest_with_their_knobs() {
-    let Some(kernel) = kernel("toll") else {
+    let Some(kernel) = kernel(any_kernel()) else {
         return;
     };
     let mut setting = setting(kernel);

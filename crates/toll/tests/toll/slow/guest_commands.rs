@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toll::environment::paths;
 
-use super::guest::kernel;
+use super::guest::{any_kernel, kernel};
 use crate::common::{
     Bench, Ran, Running, TOLL, has, has_program, is_root, processes_marked, skip, wait_until,
 };
@@ -43,14 +43,19 @@ fn in_guest(bench: &Bench, options: &[&str], command: &[&str]) -> Ran {
 
 #[test]
 fn a_command_in_a_guest_has_its_output_and_its_status() {
-    if kernel("toll").is_none() {
+    if kernel(any_kernel()).is_none() {
         return;
     }
+    let kernel_option = ["--kernel", any_kernel()];
     let bench = bench();
     bench.write("note", "from the host");
     let ran = in_guest(
         &bench,
-        &["--add", "note", "--log", "kernel.log"],
+        &[
+            &kernel_option[..],
+            &["--add", "note", "--log", "kernel.log"],
+        ]
+        .concat(),
         &[
             "sh",
             "-c",
@@ -64,12 +69,16 @@ fn a_command_in_a_guest_has_its_output_and_its_status() {
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
 
     // More than any buffer on the way holds.
-    let ran = in_guest(&bench, &[], &["sh", "-c", "seq 200000; kill -9 $$"]);
+    let ran = in_guest(
+        &bench,
+        &kernel_option,
+        &["sh", "-c", "seq 200000; kill -9 $$"],
+    );
     assert_eq!(ran.code, Some(128 + 9));
     assert_eq!(ran.stdout.lines().count(), 200_000);
     assert!(ran.stdout.ends_with("\n200000\n"));
 
-    let ran = in_guest(&bench, &[], &["/no/such/program"]);
+    let ran = in_guest(&bench, &kernel_option, &["/no/such/program"]);
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     has(&ran.stderr, &["cannot run /no/such/program"]);
 }

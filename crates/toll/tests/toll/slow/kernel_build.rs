@@ -47,7 +47,8 @@ fn is_module(path: &Value) -> bool {
 
 #[test]
 fn every_variant_is_built_or_found_and_whole() {
-    let variants = full_or(&["toll"][..], &["stock", "toll", "toll-debug"]);
+    // Debian's is only unpacked, the others take minutes to compile.
+    let variants = full_or(&["stock"][..], &["stock", "toll", "toll-debug"]);
     for &variant in variants {
         if let Err(reason) = toll(&["kernel", "build", variant]) {
             return skip(&reason);

@@ -24,7 +24,7 @@ use std::sync::Mutex;
 use toll::environment::kernel::Kernel;
 
 use self::chain::{Chain, Outcome, Subject};
-use super::guest::kernel;
+use super::guest::{any_kernel, kernel};
 use crate::common::full_or;
 
 /// Cuts of each subject.
@@ -102,7 +102,9 @@ fn outcomes(
 
 #[test]
 fn what_was_acknowledged_is_there_and_nothing_is_torn() {
-    let Some(kernel) = kernel("toll") else { return };
+    let Some(kernel) = kernel(any_kernel()) else {
+        return;
+    };
     let cuts = number("TOLL_POWER_CUTS").map_or(full_or(CUTS_IN_SHORT, CUTS), |cuts| cuts as usize);
     let subjects = [&[ALONE][..], &MOUNTS].concat();
     let mut outcomes = outcomes(&kernel, &subjects, |_| cuts);
