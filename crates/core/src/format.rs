@@ -129,8 +129,8 @@ pub fn ratio_interval(estimate: &Estimate) -> String {
     interval(estimate, "")
 }
 
-/// A ratio as people say it: `1.3× slower [1.2, 1.4]`, `35 times faster
-/// [33, 37]`, `2.1× less [2.0, 2.2]`.
+/// A ratio as people say it: `1.3× slower [1.2, 1.4]`, `2.1× less [2.0, 2.2]`, and below
+/// a tenth `2.2 % slower [0.8, 3.7]`.
 pub fn change(ratio: &Estimate, metric: &Metric) -> String {
     let is_less = ratio.value < 1.0;
     let times = match is_less {
@@ -149,6 +149,18 @@ pub fn change(ratio: &Estimate, metric: &Metric) -> String {
         (true, _) => "less",
         (false, _) => "as much",
     };
+    if times.value < 1.1 {
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        let change = Estimate {
+            value: percent(times.value),
+            low: percent(times.low),
+            high: percent(times.high),
+            ..times
+        };
+        let (value, ends) = interval_parts(&change, "%");
+        let word = word.replace("as much", "more");
+        return format!("{value} {word} {ends}");
+    }
     let (value, ends) = interval_parts(&times, "");
     format!("{value}× {word} {ends}")
 }

@@ -10,7 +10,6 @@ use super::model::{Better, Comparison, Relation};
 use super::regression::{self, Regression};
 use super::summary::estimate;
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall, twin};
-use crate::format;
 use crate::plan::{self, Treatment};
 use crate::spec::{Experiment, WorkloadKind};
 
@@ -66,6 +65,11 @@ pub const CPU_TIME: &str = "cpu_ns";
 /// they err in 6 % of runs at most, instead of 5 %.
 const CPU_TIME_FACTOR: usize = 5;
 
+/// Confidence of each comparison by CPU time beside so many that are asked for.
+fn confidence_of_cpu_time(comparisons: usize) -> f64 {
+    confidence(comparisons * CPU_TIME_FACTOR)
+}
+
 /// Fewest blocks from which the comparisons within a run of this experiment can be
 /// decided; `None` if it compares nothing.
 pub(super) fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
@@ -90,7 +94,7 @@ pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
             metric,
             confidence: match metric {
                 _ if is_judged => confidence(family),
-                CPU_TIME => confidence(family * CPU_TIME_FACTOR),
+                CPU_TIME => confidence_of_cpu_time(family),
                 _ => CONFIDENCE,
             },
             is_judged,
@@ -158,9 +162,16 @@ impl Comparing<'_> {
         };
         let may_judge = context.is_comparable(metric, &[treatment, reference]);
         let has_enough = interval.reaches(self.confidence);
-        let relation = match has_enough && may_judge {
-            true => relation(&interval, MARGIN_MIN.ln_1p(), context.metric(metric).better),
-            false => Relation::Undecided,
+        let better = context.metric(metric).better;
+        let [relation, beyond_margin] =
+            [0.0, MARGIN_MIN.ln_1p()].map(|margin| match has_enough && may_judge {
+                true => relation(&interval, margin, better),
+                false => Relation::Undecided,
+            });
+        let (relation, exceeds_margin) = match (relation, beyond_margin) {
+            (_, Relation::Same) => (Relation::Same, Some(false)),
+            (relation, Relation::Undecided) => (relation, None),
+            (relation, _) => (relation, Some(true)),
         };
         let reason = match relation {
             Relation::Undecided if !may_judge => Some(emulation::NOTE.to_owned()),
@@ -168,7 +179,7 @@ impl Comparing<'_> {
                 let needed = values_needed(self.confidence, context.looks());
                 Some(too_few_blocks(logs.len(), needed))
             }
-            Relation::Undecided => Some(why_undecided(&interval)),
+            Relation::Undecided => Some(TOO_WIDE.to_owned()),
             _ => None,
         };
         let differs = !matches!(relation, Relation::Same | Relation::Undecided);
@@ -185,6 +196,7 @@ impl Comparing<'_> {
             metric: metric.to_owned(),
             ratio: estimate(&interval.map(f64::exp)),
             relation,
+            exceeds_margin,
             reason,
             may_decide: has_enough && may_judge,
             is_judged: self.is_judged,
@@ -202,14 +214,7 @@ pub fn too_few_blocks(blocks: usize, needed: usize) -> String {
 }
 
 /// Why an interval that reaches its confidence decides nothing.
-fn why_undecided(interval: &Interval) -> String {
-    let reaches_past = |end: f64| end.abs() > MARGIN_MIN.ln_1p();
-    let margin = format::percent(MARGIN_MIN);
-    match interval.contains(0.0) || reaches_past(interval.low) && reaches_past(interval.high) {
-        true => "the interval is too wide; more blocks narrow it".into(),
-        false => format!("it may be under {margin}, which counts as the same; more blocks tell"),
-    }
-}
+const TOO_WIDE: &str = "the interval is too wide; more blocks narrow it";
 
 /// What an interval says, judged against a margin on its logarithmic scale.
 pub(crate) fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
@@ -236,10 +241,10 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
         pairs.extend(twins.filter_map(|twin| Some((twin.index, twin.twin_of?))));
     }
     let compared: Vec<&str> = context.experiment.compared_metrics().collect();
-    let confidence = confidence(count(context.experiment, context.treatments, &pairs));
+    let comparisons = count(context.experiment, context.treatments, &pairs);
     let each = |metric| {
         let pairs = pairs.iter();
-        pairs.filter_map(move |pair| question(metric, *pair, confidence, context))
+        pairs.filter_map(move |pair| question(metric, *pair, comparisons, context))
     };
     compared.into_iter().flat_map(each).collect()
 }
@@ -247,9 +252,10 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
 fn question(
     metric: &str,
     (treatment, reference): (usize, usize),
-    confidence: f64,
+    comparisons: usize,
     context: &AnalysisContext,
 ) -> Option<Question> {
+    let confidence = confidence(comparisons);
     if !context.is_comparable(metric, &[treatment, reference]) {
         return None;
     }
@@ -293,8 +299,28 @@ fn question(
         },
         target,
         is_decided: is_enough && is_decided,
+        is_answered: is_enough && !interval.contains(0.0)
+            || differs_in_cpu_time((treatment, reference), comparisons, context),
         must_be_decided: limit.is_some(),
         outcome: None,
         treatments: own.chain(twin.map(|twin| twin.index)).collect(),
+    })
+}
+
+/// Whether commands that are not compared by CPU time differ in it all the same.
+fn differs_in_cpu_time(
+    (treatment, reference): (usize, usize),
+    comparisons: usize,
+    context: &AnalysisContext,
+) -> bool {
+    if !resources(context.experiment).contains(&CPU_TIME) {
+        return false;
+    }
+    let confidence = confidence_of_cpu_time(comparisons);
+    let look = context.look_at(&[treatment, reference]);
+    let logs = context.log_ratios(CPU_TIME, treatment, reference);
+    logs.is_ok_and(|logs| {
+        let interval = stopped_interval(&logs, confidence, look);
+        interval.reaches(confidence) && !interval.contains(0.0)
     })
 }

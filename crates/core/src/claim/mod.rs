@@ -69,6 +69,9 @@ pub struct Question {
     pub target: f64,
     /// Whether its interval decides it.
     pub is_decided: bool,
+    /// Of a comparison, whether it has an answer all the same: which side is ahead, or what
+    /// the CPU time of commands says.
+    pub is_answered: bool,
     /// Whether it is worth every block of the run until it is decided.
     pub must_be_decided: bool,
     /// The claim's verdict so far; `None` for a comparison.
@@ -78,15 +81,16 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether no further block is needed. A comparison that is as narrow as it must
-    /// be but not decided is worth going on for while `is_early`. One that must be
+    /// Whether no further block is needed. While `is_early` a comparison has to be decided and
+    /// as narrow as it must be; later either is enough, and so is any answer. One that must be
     /// decided needs nothing else.
     pub fn is_settled(&self, is_early: bool) -> bool {
         let is_narrow = self.half_width <= self.target;
         match self.outcome {
             Some(_) => self.is_decided || is_narrow,
             None if self.must_be_decided => self.is_decided,
-            None => is_narrow && (self.is_decided || !is_early),
+            None if is_early => is_narrow && self.is_decided,
+            None => is_narrow || self.is_answered,
         }
     }
 }

@@ -268,8 +268,11 @@ pub struct Comparison {
     pub metric: String,
     /// Treatment over reference.
     pub ratio: Estimate,
-    /// What the interval says.
+    /// What the interval says: the same within 1 %, or which side is ahead at all.
     pub relation: Relation,
+    /// Whether they differ by more than 1 %; absent where the interval does not tell.
+    #[serde(default)]
+    pub exceeds_margin: Option<bool>,
     /// Why it says nothing, where that is known.
     #[serde(default)]
     pub reason: Option<String>,
@@ -306,15 +309,16 @@ impl Comparison {
     }
 }
 
-/// What a comparison's interval says, judged against the margin.
+/// What an interval says. Within a run sides differ if the interval leaves out 1; between runs,
+/// and where versions are searched, if it lies beyond the margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// Better in the metric's sense by more than the margin.
+    /// Better in the metric's sense.
     Better,
-    /// Worse by more than the margin.
+    /// Worse.
     Worse,
-    /// Different by more than the margin, in a metric without a better side.
+    /// Different, in a metric without a better side.
     Different,
     /// The same within the margin.
     Same,

@@ -142,8 +142,20 @@ fn ratios_read_as_people_say_them() {
             "1.30× as much [1.20, 1.40]",
         ),
         (estimate(0.5, 0.4, 0.625), &memory, "2.00× less [1.6, 2.5]"),
+        (
+            estimate(1.022, 1.008, 1.037),
+            &time,
+            "2.2 % slower [0.8, 3.7]",
+        ),
+        (estimate(0.95, 0.9, 0.999), &time, "5 % faster [0, 11]"),
+        (estimate(1.05, 1.04, 1.06), &memory, "5.0 % more [4.0, 6.0]"),
+        (
+            estimate(0.952, 0.943, 0.962),
+            &memory,
+            "5.0 % less [4.0, 6.0]",
+        ),
     ] {
-        assert_eq!(change(&ratio, metric), text);
+        assert_eq!(plain(&change(&ratio, metric)), text);
     }
 }
 

@@ -177,9 +177,8 @@ fn assemble(
     }
 }
 
-/// Most blocks of commands. Short ones take seconds for so many, and long ones are
-/// ended by their precision, or by the time.
-const BLOCKS: u32 = 200;
+/// Most blocks of commands. Time ends them before: an empty command takes a minute for so many.
+const BLOCKS: u32 = 10_000;
 
 /// Whether a command line needs a shell: it has an operator, expansion, quote
 /// that only a shell treats, or starts with a word that a shell provides.

@@ -185,6 +185,10 @@ pub struct RunSettings {
     pub warmup_blocks: u32,
     /// Seconds after which no new block starts.
     pub time_budget_s: f64,
+    /// Whether a comparison that is not decided is worth all of that time: whoever measures
+    /// named it.
+    #[serde(default)]
+    pub until_decided: bool,
     /// Half-width, relative, at which an interval is narrow enough.
     pub target_ci: f64,
     /// Seconds after which a trial is stopped and counted as failed, where that

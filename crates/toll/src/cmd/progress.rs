@@ -291,6 +291,7 @@ mod tests {
             half_width: 0.1,
             target: 0.05,
             is_decided: false,
+            is_answered: false,
             must_be_decided: false,
             outcome,
             treatments: Vec::new(),

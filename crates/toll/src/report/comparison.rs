@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::footnotes::Footnotes;
 use super::{differences, words};
 use crate::claim::model::{Analysis, Better, Comparison, Metric, Relation, TreatmentSummary};
-use crate::claim::{CPU_TIME, Run, metric_words};
+use crate::claim::{CPU_TIME, MARGIN_MIN, Run, metric_words};
 use crate::format;
 use crate::spec::WorkloadKind;
 
@@ -199,12 +199,19 @@ fn sentence(analysis: &Analysis) -> Option<String> {
     let sides =
         [best.treatment, best.reference].map(|index| words::treatment_label(analysis, index));
     let told = |name: &str, metric: &Metric, compared: &Comparison| {
-        words::sentence(
+        let sentence = words::sentence(
             sides.each_ref().map(String::as_str),
             (name, metric),
             (compared.relation, &compared.ratio),
             &words::plural(analysis.blocks, "block"),
-        )
+        );
+        match (compared.relation, compared.exceeds_margin) {
+            (Relation::Undecided, _) | (_, Some(_)) => sentence,
+            (_, None) => {
+                let margin = format::percent(MARGIN_MIN);
+                format!("{sentence} More blocks tell whether that is over {margin}.")
+            }
+        }
     };
     let sentence = told(name, metric, best);
     let by_cpu_time = analysis.comparisons.iter().find(|one| {

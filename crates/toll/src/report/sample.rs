@@ -136,6 +136,7 @@ pub fn commands() -> Run {
     let comparison = &mut analysis.comparisons[0];
     (comparison.treatment, comparison.reference) = (1, 0);
     comparison.relation = Relation::Better;
+    comparison.exceeds_margin = Some(true);
     let ratio = &mut comparison.ratio;
     (ratio.value, ratio.low, ratio.high) = (0.762, 0.741, 0.785);
     run

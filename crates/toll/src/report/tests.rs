@@ -500,6 +500,7 @@ fn where_time_does_not_tell_commands_apart_cpu_time_may() {
     by_cpu_time.metric = "cpu_ns".into();
     by_cpu_time.is_judged = false;
     by_cpu_time.relation = Relation::Worse;
+    by_cpu_time.exceeds_margin = Some(true);
     (by_cpu_time.ratio.value, by_cpu_time.ratio.low) = (1.1, 1.09);
     by_cpu_time.ratio.high = 1.11;
     run.analysis.comparisons.push(by_cpu_time);
@@ -516,4 +517,25 @@ fn where_time_does_not_tell_commands_apart_cpu_time_may() {
     run.analysis.comparisons[1].relation = Relation::Worse;
     run.analysis.comparisons[0].relation = Relation::Better;
     assert!(!sentence(&run).contains("CPU time"));
+}
+
+#[test]
+fn a_difference_that_may_be_within_the_margin_is_told_as_one_that_may() {
+    let mut run = sample::commands();
+    let sentence = |run: &Run| comparison::table(run).sentence.expect("a comparison");
+    let open = "whether that is over 1\u{a0}%";
+    assert!(!sentence(&run).contains(open));
+    let compared = &mut run.analysis.comparisons[0];
+    compared.exceeds_margin = None;
+    (
+        compared.ratio.value,
+        compared.ratio.low,
+        compared.ratio.high,
+    ) = (0.978, 0.963, 0.992);
+    let told = sentence(&run);
+    assert!(told.contains("2.2\u{a0}% less"), "{told}");
+    assert!(told.contains(open), "{told}");
+    run.analysis.comparisons[0].relation = Relation::Same;
+    run.analysis.comparisons[0].exceeds_margin = Some(false);
+    assert!(!sentence(&run).contains(open));
 }

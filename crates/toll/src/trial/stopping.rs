@@ -15,7 +15,7 @@ const PEEK_EVERY: u32 = 100;
 /// first block runs treatments that later ones leave out.
 const FORECAST_BLOCKS: u32 = 2;
 
-/// For so long a comparison goes on that is narrow enough but not decided.
+/// For so long a comparison goes on that is not decided, unless the user says how long.
 const COMPARISON: Duration = Duration::from_secs(3);
 
 impl Session<'_> {
@@ -55,7 +55,8 @@ impl Session<'_> {
     fn open(&self, questions: &[Question], trials: &[TrialRecord]) -> Option<Vec<Vec<usize>>> {
         let spent = Duration::from_nanos(trials.iter().map(|trial| trial.wall_ns).sum());
         let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
-        let is_early = spent < COMPARISON.saturating_mul(count);
+        let is_early =
+            self.experiment.run.until_decided || spent < COMPARISON.saturating_mul(count);
         let open = questions.iter().filter(|one| !one.is_settled(is_early));
         let needed = open.map(|one| one.treatments.clone());
         (!questions.is_empty()).then(|| needed.collect())

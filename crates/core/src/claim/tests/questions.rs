@@ -58,3 +58,31 @@ fn a_run_goes_on_for_what_is_open_alone() {
         "{labels:?}"
     );
 }
+
+#[test]
+fn an_answer_ends_a_comparison_only_when_its_time_is_over() {
+    let question = |half_width: f64, is_decided: bool, is_answered: bool| Question {
+        id: "x".into(),
+        half_width,
+        target: 0.05,
+        is_decided,
+        is_answered,
+        must_be_decided: false,
+        outcome: None,
+        treatments: Vec::new(),
+    };
+    for (one, early, late) in [
+        (question(0.01, true, true), true, true),
+        (question(0.01, false, true), false, true),
+        (question(0.01, false, false), false, true),
+        // Wide, but beside other work the CPU time has answered.
+        (question(0.5, false, true), false, true),
+        (question(0.5, false, false), false, false),
+    ] {
+        assert_eq!(
+            (one.is_settled(true), one.is_settled(false)),
+            (early, late),
+            "{one:?}"
+        );
+    }
+}

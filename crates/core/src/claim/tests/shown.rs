@@ -21,6 +21,42 @@ fn treatments_are_compared_with_the_reference() {
     );
 }
 
+/// Durations of a side that takes longer by a share, with noise of three thousandths.
+fn longer_by(share: f64) -> impl Fn(&str, f64, u32) -> Option<f64> {
+    move |durability, buffer, block| {
+        let noise = 1.0 + 0.003 * (f64::from(block * 7 % 11) / 5.0 - 1.0);
+        let side = match durability {
+            "fsync" => (1.0 + share) * noise,
+            _ => 1.0,
+        };
+        cost("none", buffer, block).map(|duration| duration * side)
+    }
+}
+
+#[test]
+fn an_interval_beyond_1_is_an_answer_and_whether_it_is_beyond_the_margin_another() {
+    let toml = "[reference]\ndurability = 'none'\nbuffer = '4KiB'\n";
+    for (share, expected) in [
+        (0.0, (Relation::Same, Some(false))),
+        // A real difference, but as small as one of two builds may be.
+        (0.005, (Relation::Same, Some(false))),
+        (0.01, (Relation::Worse, None)),
+        (-0.01, (Relation::Better, None)),
+        (0.02, (Relation::Worse, Some(true))),
+    ] {
+        let analysis = analyse(&run(toml, 15, longer_by(share)));
+        let is_fsync = |one: &&model::Comparison| {
+            analysis.treatments[one.treatment].label == "durability=fsync buffer=4KiB"
+        };
+        let found = analysis.comparisons.iter().find(is_fsync).unwrap();
+        assert_eq!(
+            (found.relation, found.exceeds_margin),
+            expected,
+            "{found:?}"
+        );
+    }
+}
+
 #[test]
 fn pairs_are_compared_under_one_error_and_taken_together() {
     let toml = "[reference]\ndurability = 'none'\n";

@@ -352,6 +352,7 @@ impl RunArguments {
         }
         if let Some(budget) = self.time_budget {
             run.time_budget_s = budget.as_secs_f64();
+            run.until_decided = true;
         }
         if let Some(limit) = self.trial_timeout {
             run.trial_timeout_s = Some(limit.as_secs_f64());
