@@ -94,8 +94,7 @@ fn sentences(report: &SelftestReport) -> Vec<String> {
     }
     if let Some(floor) = report.noise_floor {
         sentences.push(format!(
-            "noise floor: {}; what differs by less is not called different here, and never by less \
-             than 1 %",
+            "noise floor: {}; half of all comparisons here cannot tell a smaller difference",
             format::percent(floor)
         ));
     }
