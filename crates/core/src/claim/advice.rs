@@ -1,9 +1,9 @@
 //! What to do on this machine.
 
-use toll_stats::{Interval, hodges_lehmann, median, median_interval};
+use toll_stats::{Interval, median, median_interval, stopped_interval};
 
 use super::context::AnalysisContext;
-use super::model::{Advice, Better};
+use super::model::{Advice, Better, DerivedValue};
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived};
 use crate::format;
 use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Level, Selector};
@@ -89,7 +89,8 @@ impl Topic<'_> {
     }
 
     /// How many times worse a candidate is than another: above 1 is worse,
-    /// whichever side of the metric is better.
+    /// whichever side of the metric is better. `None` where blocks are too few for a verdict,
+    /// too.
     fn times_worse(&self, of: &Candidate, than: &Candidate, confidence: f64) -> Option<Interval> {
         let higher = self.context.metric(&self.spec.metric).better == Better::Higher;
         let (of, than) = if higher { (than, of) } else { (of, than) };
@@ -97,7 +98,8 @@ impl Topic<'_> {
             .context
             .log_ratios(&self.spec.metric, of.index, than.index)
             .ok()?;
-        let interval = hodges_lehmann(&logs, confidence);
+        let look = self.context.look_at(&[of.index, than.index]);
+        let interval = stopped_interval(&logs, confidence, look);
         interval.reaches(confidence).then(|| interval.map(f64::exp))
     }
 
@@ -169,6 +171,8 @@ impl Topic<'_> {
         })
     }
 
+    /// The smallest that loses less than [`WORTHWHILE`] to the best, and whether more gains
+    /// as much. All comparisons are with the best, and hold together.
     fn saturation(&self) -> Option<Advice> {
         let mut candidates = self.candidates();
         if candidates.len() < 2 {
@@ -176,51 +180,53 @@ impl Topic<'_> {
         }
         let best_index = candidates[0].index;
         candidates.sort_by_key(|candidate| candidate.index);
-        let best = candidates
-            .iter()
-            .find(|candidate| candidate.index == best_index)?;
+        let place = candidates.iter().position(|one| one.index == best_index)?;
+        let (best, larger) = (&candidates[place], &candidates[place + 1..]);
         let confidence = 1.0 - ALPHA / (candidates.len() - 1) as f64;
         let mut evidence = vec![self.value(best)];
         let mut found = best;
-        let mut undecided = Vec::new();
-        for candidate in candidates
-            .iter()
-            .filter(|candidate| candidate.index < best_index)
-        {
-            let Some(interval) = self.times_worse(candidate, best, confidence) else {
-                continue;
-            };
-            let worse = self.worse(&interval);
-            if interval.high < 1.0 + WORTHWHILE {
-                evidence.push(format!("{} will do: {worse}", candidate.label));
-                found = candidate;
-                break;
-            }
-            if interval.low <= 1.0 + WORTHWHILE {
-                undecided.push(candidate.label.as_str());
-                evidence.push(format!("{} may do: {worse}", candidate.label));
+        let mut open = Vec::new();
+        for candidate in &candidates[..place] {
+            let loss = self.times_worse(candidate, best, confidence);
+            let worse = loss.map(|loss| self.worse(&loss));
+            let worse = worse.unwrap_or_else(|| "too few blocks".into());
+            match loss {
+                Some(loss) if loss.high < 1.0 + WORTHWHILE => {
+                    evidence.push(format!("{} will do: {worse}", candidate.label));
+                    found = candidate;
+                    break;
+                }
+                Some(loss) if loss.low > 1.0 + WORTHWHILE => {}
+                _ => {
+                    open.push(format!("whether {} would do", candidate.label));
+                    evidence.push(format!("{} may do: {worse}", candidate.label));
+                }
             }
         }
-        let is_last = candidates
-            .last()
-            .is_some_and(|last| last.index == found.index);
-        let mut text = match is_last {
-            true => format!(
+        let may_gain = |one: &&Candidate| {
+            let gain = self.times_worse(best, one, confidence);
+            gain.is_none_or(|gain| gain.high >= 1.0 + WORTHWHILE)
+        };
+        let is_last = larger.is_empty() && found.index == best_index;
+        let may_gain = larger.iter().find(may_gain);
+        let gained = may_gain.map(|one| format!("whether {} gains 5 %", one.label));
+        let mut text = match (is_last, &gained) {
+            (true, _) => format!(
                 "use {}, the largest tried: the data do not show where more stops gaining",
                 found.label
             ),
-            false => format!("use {}: more gains less than 5 %", found.label),
+            (false, None) => format!("use {}: more gains less than 5 %", found.label),
+            (false, Some(_)) => format!("use {}", found.label),
         };
-        if let [first, ..] = undecided.as_slice() {
-            text.push_str(&format!(
-                "; whether {first} would do, the data do not decide"
-            ));
+        let first_open = open.into_iter().next().or(gained);
+        if let Some(first) = &first_open {
+            text.push_str(&format!("; {first}, the data do not decide"));
         }
         let smaller = candidates.iter().filter(|one| one.index < found.index);
         Some(Advice {
             topic: self.topic(),
             text,
-            decided: !is_last && undecided.is_empty(),
+            decided: !is_last && first_open.is_none(),
             evidence,
             gain: gain(found.median, smaller.map(|one| one.median)),
         })
@@ -230,8 +236,7 @@ impl Topic<'_> {
     fn cost(&self, over: &str) -> Option<Advice> {
         let factor = self.context.experiment.factor(&self.spec.factor)?;
         let mut evidence = Vec::new();
-        let mut cheapest: Option<(String, f64, f64)> = None;
-        let mut decided = true;
+        let mut costs: Vec<(String, f64, DerivedValue)> = Vec::new();
         for level in &factor.levels {
             let mut at = self.at.clone();
             at.insert(factor.name.clone(), level.clone());
@@ -265,20 +270,19 @@ impl Topic<'_> {
                 format::derived(&per_byte, "ns/byte"),
                 residual * 100.0
             ));
-            if let (Some(value), Some(low), Some(high)) =
-                (per_call.value, per_call.low, per_call.high)
-            {
-                match &mut cheapest {
-                    Some((name, best, best_high)) if value < *best => {
-                        decided = high < *best;
-                        (*name, *best, *best_high) = (self.label(level), value, high);
-                    }
-                    Some((_, _, best_high)) => decided &= low > *best_high,
-                    None => cheapest = Some((self.label(level), value, high)),
-                }
+            if let Some(value) = per_call.value {
+                costs.push((self.label(level), value, per_call));
             }
         }
-        let (name, ..) = cheapest?;
+        costs.sort_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
+        let ((name, _, cheapest), others) = costs.split_first()?;
+        // The ends of intervals from too few blocks bound nothing.
+        let reaches = |one: &DerivedValue| one.confidence >= CONFIDENCE;
+        let costs_more = |one: &DerivedValue| {
+            let ends = cheapest.high.zip(one.low);
+            reaches(one) && ends.is_some_and(|(high, low)| low > high)
+        };
+        let decided = reaches(cheapest) && others.iter().all(|(.., one)| costs_more(one));
         if evidence.len() < 2 {
             return None;
         }

@@ -136,6 +136,72 @@ over = 'buffer'
             .contains("the largest tried")
     );
     assert_eq!(find("cost").evidence.len(), 3);
+    assert!(find("without {durability}").decided);
+    // Three blocks decide no claim, so they advise nothing.
+    let few = analyse(&run(toml, 3, cost)).advice;
+    assert!(few.iter().all(|one| !one.decided), "{few:?}");
+}
+
+#[test]
+fn what_costs_least_per_call_is_told_where_all_others_cost_more() {
+    let toml = "
+[[advice]]
+topic = 'cost'
+kind = 'cost'
+factor = 'durability'
+over = 'buffer'
+";
+    let three_prices = |durability: &str, buffer: f64, block: u32| {
+        let side = if durability == "fsync" {
+            "o-sync"
+        } else {
+            "none"
+        };
+        let more = if durability == "none" { 0.5 } else { 1.0 };
+        cost(side, buffer, block).map(|duration| duration * more)
+    };
+    let decided = |blocks, cost: fn(&str, f64, u32) -> Option<f64>| {
+        let advice = analyse(&run(toml, blocks, cost)).advice.remove(0);
+        (advice.decided, advice.text)
+    };
+    let (is_decided, text) = decided(20, three_prices);
+    assert!(is_decided && text.starts_with("none costs least"), "{text}");
+    assert!(!decided(3, three_prices).0);
+    // Here fsync costs what none does.
+    assert!(!decided(20, cost).0);
+}
+
+#[test]
+fn a_size_is_advised_only_if_more_is_shown_to_gain_little() {
+    let toml = "
+[[advice]]
+topic = 'buffer'
+kind = 'saturation'
+factor = 'buffer'
+at = { durability = 'none' }
+";
+    // The middle is the best by a little, and what the largest takes hardly repeats.
+    let scattered = |spread: f64| {
+        move |_: &str, buffer: f64, block: u32| {
+            let noise = 1.0 + spread * (f64::from(block * 7 % 11) / 5.0 - 1.0);
+            Some(match buffer {
+                4096.0 => 2e6,
+                16384.0 => 1e6,
+                _ => 1.01e6 * noise,
+            })
+        }
+    };
+    let advice = |spread| analyse(&run(toml, 20, scattered(spread))).advice.remove(0);
+    let known = advice(0.001);
+    assert!(
+        known.decided && known.text.contains("use 16KiB: more gains less"),
+        "{known:?}"
+    );
+    let open = advice(0.5);
+    assert!(
+        !open.decided && open.text.contains("do not decide"),
+        "{open:?}"
+    );
 }
 
 #[test]
