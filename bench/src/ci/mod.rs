@@ -8,9 +8,9 @@ use toll_core::claim::regression::Regression;
 use toll_core::claim::{analyse, questions};
 use toll_core::plan::Plan;
 use toll_core::run::{RunRecord, RunStatus, StoredRun, TrialRecord};
-use toll_core::spec::Experiment;
 use toll_core::spec::adhoc::{AdhocCommands, experiment};
 use toll_core::spec::trees::{SIDES, TREE, Trees};
+use toll_core::spec::{ComparisonGoal, Experiment};
 use toll_core::spec::{Level, LevelOverride};
 use toll_stats::{Rng, median};
 
@@ -196,7 +196,9 @@ fn draw(record: &Record, case: Case, plan: &Plan, stored: &mut StoredRun, rng: &
         let blocks = block + 1;
         if settings.looks().is_look(blocks as usize) {
             let all = questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
-            let further = all.into_iter().filter(|one| !one.is_settled(true));
+            let further = all
+                .into_iter()
+                .filter(|one| !one.is_settled(ComparisonGoal::default(), true));
             let further: Vec<Vec<usize>> = further.map(|one| one.treatments).collect();
             if further.is_empty() {
                 break;

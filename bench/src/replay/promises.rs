@@ -8,7 +8,7 @@ use toll_core::claim::model::{Outcome, Verdict};
 use toll_core::claim::{analyse, questions};
 use toll_core::plan::{Plan, Treatment};
 use toll_core::run::{RunRecord, RunStatus, StoredRun, TrialRecord};
-use toll_core::spec;
+use toll_core::spec::{self, ComparisonGoal};
 
 use crate::simulation::{Disturbances, WORLDS};
 
@@ -204,7 +204,9 @@ fn run(toml: &str, seed: u64, noise: Noise, has_far: bool) -> Vec<Verdict> {
         }
         if looks.is_look(block as usize + 1) {
             let questions = questions(&experiment, &plan.treatments, &trials, &[]);
-            let further = questions.into_iter().filter(|one| !one.is_settled(false));
+            let further = questions
+                .into_iter()
+                .filter(|one| !one.is_settled(ComparisonGoal::default(), false));
             let further: Vec<Vec<usize>> = further.map(|one| one.treatments).collect();
             if further.is_empty() {
                 break;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toll_core::claim::model::Outcome;
 use toll_core::claim::{analyse, questions};
 use toll_core::run::{StoredRun, TrialRecord};
-use toll_core::spec::Test;
+use toll_core::spec::{ComparisonGoal, Test};
 use toll_stats::Rng;
 
 use super::nodes::World;
@@ -400,6 +400,8 @@ fn draw(
 /// The treatments that each open question of a run needs.
 fn open_questions(run: &StoredRun, trials: &[TrialRecord]) -> Vec<Vec<usize>> {
     let questions = questions(&run.experiment, &run.treatments, trials, &[]);
-    let open = questions.into_iter().filter(|one| !one.is_settled(false));
+    let open = questions
+        .into_iter()
+        .filter(|one| !one.is_settled(ComparisonGoal::default(), false));
     open.map(|one| one.treatments).collect()
 }

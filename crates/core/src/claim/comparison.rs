@@ -299,28 +299,8 @@ fn question(
         },
         target,
         is_decided: is_enough && is_decided,
-        is_answered: is_enough && !interval.contains(0.0)
-            || differs_in_cpu_time((treatment, reference), comparisons, context),
         must_be_decided: limit.is_some(),
         outcome: None,
         treatments: own.chain(twin.map(|twin| twin.index)).collect(),
-    })
-}
-
-/// Whether commands that are not compared by CPU time differ in it all the same.
-fn differs_in_cpu_time(
-    (treatment, reference): (usize, usize),
-    comparisons: usize,
-    context: &AnalysisContext,
-) -> bool {
-    if !resources(context.experiment).contains(&CPU_TIME) {
-        return false;
-    }
-    let confidence = confidence_of_cpu_time(comparisons);
-    let look = context.look_at(&[treatment, reference]);
-    let logs = context.log_ratios(CPU_TIME, treatment, reference);
-    logs.is_ok_and(|logs| {
-        let interval = stopped_interval(&logs, confidence, look);
-        interval.reaches(confidence) && !interval.contains(0.0)
     })
 }

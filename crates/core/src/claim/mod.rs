@@ -36,7 +36,7 @@ use std::collections::BTreeSet;
 use crate::explain;
 use crate::plan::{self, Treatment};
 use crate::run::{BootRecord, StoredRun, TrialRecord};
-use crate::spec::Experiment;
+use crate::spec::{ComparisonGoal, Experiment};
 
 pub(crate) use comparison::relation;
 pub use comparison::{CPU_TIME, too_few_blocks};
@@ -69,9 +69,6 @@ pub struct Question {
     pub target: f64,
     /// Whether its interval decides it.
     pub is_decided: bool,
-    /// Of a comparison, whether it has an answer all the same: which side is ahead, or what
-    /// the CPU time of commands says.
-    pub is_answered: bool,
     /// Whether it is worth every block of the run until it is decided.
     pub must_be_decided: bool,
     /// The claim's verdict so far; `None` for a comparison.
@@ -82,15 +79,18 @@ pub struct Question {
 
 impl Question {
     /// Whether no further block is needed. While `is_early` a comparison has to be decided and
-    /// as narrow as it must be; later either is enough, and so is any answer. One that must be
-    /// decided needs nothing else.
-    pub fn is_settled(&self, is_early: bool) -> bool {
+    /// as narrow as it must be; later its goal says what is enough. One that must be decided
+    /// needs nothing else.
+    pub fn is_settled(&self, goal: ComparisonGoal, is_early: bool) -> bool {
         let is_narrow = self.half_width <= self.target;
         match self.outcome {
             Some(_) => self.is_decided || is_narrow,
             None if self.must_be_decided => self.is_decided,
-            None if is_early => is_narrow && self.is_decided,
-            None => is_narrow || self.is_answered,
+            None => match goal {
+                ComparisonGoal::QuickAnswer if !is_early => true,
+                ComparisonGoal::Precision if !is_early => is_narrow,
+                _ => is_narrow && self.is_decided,
+            },
         }
     }
 }

@@ -64,7 +64,6 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
                 },
                 target: target_width(claim, context.experiment.run.target_ci),
                 is_decided: step.rejected,
-                is_answered: step.rejected,
                 must_be_decided: false,
                 outcome: Some(outcome(decision)),
                 treatments: of_claim(context.experiment, &claim.test(), context.treatments),

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::workload::NOWHERE;
-use super::{Experiment, Factor, GuestSettings, Level, LevelOverride, Selector, SpecError};
-use super::{PerCommand, RunSettings, Shell, WorkloadKind, WorkloadSpec};
+use super::{
+    BLOCKS_MAX, Experiment, Factor, GuestSettings, Level, LevelOverride, Selector, SpecError,
+};
+use super::{ComparisonGoal, PerCommand, RunSettings, Shell, WorkloadKind, WorkloadSpec};
 
 /// The name of experiments made of commands.
 pub const NAME: &str = "commands";
@@ -161,7 +163,12 @@ fn assemble(
         parsed_metrics: BTreeMap::new(),
         counters: Vec::new(),
         run: RunSettings {
-            max_blocks: BLOCKS,
+            // Time ends them before.
+            max_blocks: BLOCKS_MAX,
+            comparison_goal: match profile {
+                "full" => ComparisonGoal::Precision,
+                _ => ComparisonGoal::QuickAnswer,
+            },
             ..super::file::default_settings(profile)
         },
         twins: vec![reference.clone()],
@@ -176,9 +183,6 @@ fn assemble(
         platforms: Vec::new(),
     }
 }
-
-/// Most blocks of commands. Time ends them before: an empty command takes a minute for so many.
-const BLOCKS: u32 = 10_000;
 
 /// Whether a command line needs a shell: it has an operator, expansion, quote
 /// that only a shell treats, or starts with a word that a shell provides.

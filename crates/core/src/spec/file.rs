@@ -18,9 +18,9 @@ use super::row::{ROW, RowsTable, factor_of_rows};
 use super::validate::{self, Problem};
 use super::workload::{NOWHERE, shell};
 use super::{
-    AdviceSpec, Claim, Derived, Experiment, Factor, FigureSpec, GuestSettings, Knob, Level,
-    ParsedMetric, PerCommand, Platform, RunSettings, Selector, SpecError, Table, WorkloadKind,
-    WorkloadSpec, left_out, references,
+    AdviceSpec, Claim, ComparisonGoal, Derived, Experiment, Factor, FigureSpec, GuestSettings,
+    Knob, Level, ParsedMetric, PerCommand, Platform, RunSettings, Selector, SpecError, Table,
+    WorkloadKind, WorkloadSpec, left_out, references,
 };
 
 /// Highest `format` of experiment files that this program reads.
@@ -432,7 +432,7 @@ fn run_settings(profile: &str, layers: &[RunTable]) -> RunSettings {
             claims_only: layer.claims_only.unwrap_or(run.claims_only),
             warmup_blocks: layer.warmup_blocks.unwrap_or(run.warmup_blocks),
             time_budget_s: layer.time_budget.unwrap_or(run.time_budget_s),
-            until_decided: false,
+            comparison_goal: ComparisonGoal::default(),
             target_ci: layer.target_ci.unwrap_or(run.target_ci),
             trial_timeout_s: layer.trial_timeout.or(run.trial_timeout_s),
             regression_limit: None,
@@ -456,7 +456,7 @@ pub(super) fn default_settings(profile: &str) -> RunSettings {
         claims_only: false,
         warmup_blocks: 0,
         time_budget_s,
-        until_decided: false,
+        comparison_goal: ComparisonGoal::default(),
         target_ci,
         trial_timeout_s: None,
         regression_limit: None,

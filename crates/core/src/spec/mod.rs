@@ -167,6 +167,19 @@ pub enum Better {
     Neither,
 }
 
+/// What a comparison goes on for, besides what the limits of the run allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComparisonGoal {
+    /// An interval as narrow as asked for.
+    #[default]
+    Precision,
+    /// That, and a decision: whoever measures said how long it may take.
+    Decision,
+    /// What is known after some seconds: nobody said anything, and few want to wait.
+    QuickAnswer,
+}
+
 /// How long and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RunSettings {
@@ -185,10 +198,9 @@ pub struct RunSettings {
     pub warmup_blocks: u32,
     /// Seconds after which no new block starts.
     pub time_budget_s: f64,
-    /// Whether a comparison that is not decided is worth all of that time: whoever measures
-    /// named it.
+    /// What a comparison goes on for.
     #[serde(default)]
-    pub until_decided: bool,
+    pub comparison_goal: ComparisonGoal,
     /// Half-width, relative, at which an interval is narrow enough.
     pub target_ci: f64,
     /// Seconds after which a trial is stopped and counted as failed, where that
@@ -227,7 +239,11 @@ impl Experiment {
         const BLOCKS: u32 = 1000;
         self.run.regression_limit = Some(limit);
         if self.claims.is_empty() {
-            self.run.max_blocks = self.run.max_blocks.max(BLOCKS);
+            self.run.max_blocks = match self.run.comparison_goal {
+                // Nobody said how long it may take.
+                ComparisonGoal::QuickAnswer => BLOCKS,
+                _ => self.run.max_blocks.max(BLOCKS),
+            };
         }
     }
 

@@ -8,12 +8,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output;
 use super::run::Purpose;
+use crate::claim::Question;
 use crate::claim::model::Outcome;
 use crate::report::terminal::Style;
 use crate::report::terminal::text::columns;
 use crate::report::words;
-use crate::spec::Experiment;
-use crate::trial::{Event, Observer};
+use crate::spec::{BLOCKS_MAX, ComparisonGoal, Experiment};
+use crate::trial::{COMPARISON, Event, Observer};
 
 /// Least time between plain lines where there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
@@ -36,6 +37,9 @@ pub(super) struct Progress {
     blocks: u32,
     max_blocks: u32,
     budget: Duration,
+    /// When comparisons mostly end.
+    usual_end: Duration,
+    goal: ComparisonGoal,
     claims: Vec<Outcome>,
     /// How many more treatments were skipped for each reason already printed.
     skips: BTreeMap<String, usize>,
@@ -78,6 +82,8 @@ impl Progress {
             blocks: 0,
             max_blocks: experiment.run.max_blocks,
             budget: Duration::from_secs_f64(experiment.run.time_budget_s),
+            usual_end: Duration::ZERO,
+            goal: experiment.run.comparison_goal,
             claims: Vec::new(),
             skips: BTreeMap::new(),
         }
@@ -86,24 +92,30 @@ impl Progress {
     /// How far the run is at least on the way to its limits: of blocks, and of time.
     fn share_done(&self) -> f64 {
         let of_blocks = f64::from(self.blocks) / f64::from(self.max_blocks);
-        let of_time = self.begin.elapsed().div_duration_f64(self.budget);
+        let of_time = self.begin.elapsed().div_duration_f64(self.budget());
         of_blocks.max(of_time).min(1.0)
     }
 
-    /// What is done of what is allowed; both limits stay the same while a run goes on.
+    /// The time that is allowed, or by which most comparisons end.
+    fn budget(&self) -> Duration {
+        match self.begin.elapsed() < self.usual_end {
+            true => self.usual_end.min(self.budget),
+            false => self.budget,
+        }
+    }
+
+    /// What is done of what is allowed. So many blocks that time ends them before are no limit.
     fn status(&self) -> String {
         let time = |duration: Duration| {
             let seconds = duration.as_secs();
             format!("{}:{:02}", seconds / 60, seconds % 60)
         };
-        format!(
-            "{} of {}, block {} of {}{}",
-            time(self.begin.elapsed()),
-            time(self.budget),
-            self.blocks,
-            self.max_blocks,
-            self.decided()
-        )
+        let blocks = match self.max_blocks {
+            BLOCKS_MAX => format!("block {}", self.blocks),
+            most => format!("block {} of {most}", self.blocks),
+        };
+        let (begin, end) = (time(self.begin.elapsed()), time(self.budget()));
+        format!("{begin} of {end}, {blocks}{}", self.decided())
     }
 
     /// Draws the line anew, with what is going on where there is room for it.
@@ -240,6 +252,11 @@ impl Observer for Progress {
             }
             Event::Look(questions) => {
                 self.claims = questions.iter().filter_map(|one| one.outcome).collect();
+                let ends_early = |one: &Question| one.outcome.is_none() && !one.must_be_decided;
+                if self.goal == ComparisonGoal::QuickAnswer && questions.iter().all(ends_early) {
+                    let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
+                    self.usual_end = COMPARISON.saturating_mul(count);
+                }
             }
             Event::Pauses => {
                 self.clear();
@@ -270,7 +287,6 @@ impl Observer for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::Question;
     use crate::spec::builtin;
 
     #[test]
@@ -291,7 +307,6 @@ mod tests {
             half_width: 0.1,
             target: 0.05,
             is_decided: false,
-            is_answered: false,
             must_be_decided: false,
             outcome,
             treatments: Vec::new(),

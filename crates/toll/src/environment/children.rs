@@ -12,6 +12,8 @@ use rustix::process::{
     set_child_subreaper, waitid, waitpid,
 };
 
+use super::process_stat::{ProcessStat, all_processes};
+
 /// Longest wait for killed processes. One in a system call that cannot be
 /// interrupted takes as long as that call.
 const END_PATIENCE: Duration = Duration::from_secs(10);
@@ -87,7 +89,7 @@ pub fn kill_tree(root: i32) {
 pub fn stopped_below(child: &Child) -> Option<(i32, String)> {
     let root = i32::try_from(child.id()).ok()?;
     tree(root, |_| {}).into_iter().find_map(|pid| {
-        let stat = stat(pid)?;
+        let stat = ProcessStat::of(pid.try_into().ok()?)?;
         // State T of proc_pid_stat(5).
         (stat.state == "T").then_some((pid, stat.name))
     })
@@ -140,31 +142,9 @@ fn children_of_thread(pid: i32, thread: i32) -> Option<Vec<i32>> {
 }
 
 fn children_by_parent(parent: i32) -> Vec<i32> {
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
-        .collect()
-}
-
-/// The first fields of /proc/PID/stat (proc_pid_stat(5)).
-struct Stat {
-    name: String,
-    state: String,
-    parent: i32,
-}
-
-fn stat(pid: i32) -> Option<Stat> {
-    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    // The name in parentheses may itself contain spaces and parentheses.
-    let (start, rest) = text.rsplit_once(')')?;
-    let (_, name) = start.split_once('(')?;
-    let mut fields = rest.split_whitespace();
-    Some(Stat {
-        name: name.to_owned(),
-        state: fields.next()?.to_owned(),
-        parent: fields.next()?.parse().ok()?,
-    })
+    let is_child = |pid: &u32| ProcessStat::of(*pid).is_some_and(|stat| stat.parent == parent);
+    let children = all_processes().filter(is_child);
+    children.filter_map(|pid| i32::try_from(pid).ok()).collect()
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use self::origin::{Origin, State};
 use super::paths::Cannot;
 use super::private_directory::{Directory, Identity, identity, is_plain};
+use super::process_stat::ProcessStat;
 use super::{children, filesystem, memory_limit, paths, process, swap};
 
 /// Most bytes of a journal: a thousand times what a run of all experiments writes.
@@ -471,17 +472,10 @@ fn detach(image: &Path) {
     }
 }
 
-/// Start time of a live process in clock ticks, field 22 of `/proc/PID/stat`.
+/// Start time of a live process in clock ticks.
 fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may itself contain spaces and parentheses.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    let state = fields.next()?;
-    if state == "Z" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    let stat = ProcessStat::of(pid)?;
+    (stat.state != "Z").then_some(stat.start_ticks)
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ const PEEK_EVERY: u32 = 100;
 /// first block runs treatments that later ones leave out.
 const FORECAST_BLOCKS: u32 = 2;
 
-/// For so long a comparison goes on that is not decided, unless the user says how long.
-const COMPARISON: Duration = Duration::from_secs(3);
+/// How long a comparison goes on that is not decided, where nobody says how long.
+pub const COMPARISON: Duration = Duration::from_secs(3);
 
 impl Session<'_> {
     /// Whether the run may end after this many blocks by what it saw.
@@ -51,13 +51,16 @@ impl Session<'_> {
     }
 
     /// What the next blocks are for; without questions they run everything. Time is
-    /// that of the trials alone, so that a resumed run finds the same.
+    /// that of what was recorded, so that a resumed run finds the same.
     fn open(&self, questions: &[Question], trials: &[TrialRecord]) -> Option<Vec<Vec<usize>>> {
-        let spent = Duration::from_nanos(trials.iter().map(|trial| trial.wall_ns).sum());
+        let spent_ns = trials.iter().map(|trial| trial.run_ns).max();
+        let spent = Duration::from_nanos(spent_ns.unwrap_or_default());
         let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
-        let is_early =
-            self.experiment.run.until_decided || spent < COMPARISON.saturating_mul(count);
-        let open = questions.iter().filter(|one| !one.is_settled(is_early));
+        let goal = self.experiment.run.comparison_goal;
+        let is_early = spent < COMPARISON.saturating_mul(count);
+        let open = questions
+            .iter()
+            .filter(|one| !one.is_settled(goal, is_early));
         let needed = open.map(|one| one.treatments.clone());
         (!questions.is_empty()).then(|| needed.collect())
     }

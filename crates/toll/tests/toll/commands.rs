@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Bench, has, list, texts, values};
+use crate::common::{Bench, Running, has, list, make_executable, texts, values};
 
 fn relation(run: &Value) -> &str {
     run["analysis"]["comparisons"][0]["relation"]
@@ -451,4 +451,31 @@ fn a_probe_of_another_version_is_refused_before_anything_is_measured() {
     ];
     has(&errors, &versions);
     assert_eq!(errors.lines().count(), 1, "{errors}");
+}
+
+#[test]
+fn a_busy_machine_is_told_before_the_first_trial() {
+    let bench = Bench::new();
+    let busy = bench.write("busy\u{1b}[31m", "#!/bin/sh\nwhile :; do :; done\n");
+    make_executable(&busy);
+    let busy = busy.to_str().unwrap();
+    let start = |_| Running(bench.spawnable_program(busy, "").spawn().unwrap());
+    let children: Vec<Running> = (0..3).map(start).collect();
+    let ran = bench.run("run -r 2 --no-html true");
+    let quiet = bench.run("run -q -r 2 --no-html true");
+    drop(children);
+    let told = ran.stderr.find("this machine is busy: other programs use");
+    let words = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.is_some() && words.contains("in CPU time"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains('\u{1b}'), "{:?}", ran.stderr);
+    assert!(
+        ran.stderr.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ran.stderr
+    );
+    assert!(!quiet.stderr.contains("busy"), "{}", quiet.stderr);
 }

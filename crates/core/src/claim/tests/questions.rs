@@ -1,6 +1,7 @@
 //! What a run goes on for.
 
 use super::*;
+use crate::spec::ComparisonGoal;
 
 #[test]
 fn a_width_is_wanted_by_what_was_claimed_and_not_by_what_was_found() {
@@ -44,7 +45,12 @@ fn a_run_goes_on_for_what_is_open_alone() {
     let all = questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
     let settled: Vec<(&str, bool)> = all
         .iter()
-        .map(|one| (one.id.as_str(), one.is_settled(false)))
+        .map(|one| {
+            (
+                one.id.as_str(),
+                one.is_settled(ComparisonGoal::Precision, false),
+            )
+        })
         .collect();
     assert_eq!(settled, [("clear", true), ("close", false)]);
     let labels = all[1]
@@ -60,28 +66,31 @@ fn a_run_goes_on_for_what_is_open_alone() {
 }
 
 #[test]
-fn an_answer_ends_a_comparison_only_when_its_time_is_over() {
-    let question = |half_width: f64, is_decided: bool, is_answered: bool| Question {
+fn a_comparison_ends_by_its_goal_when_its_time_is_over() {
+    use ComparisonGoal::{Decision, Precision, QuickAnswer};
+    let question = |half_width: f64, is_decided: bool| Question {
         id: "x".into(),
         half_width,
         target: 0.05,
         is_decided,
-        is_answered,
         must_be_decided: false,
         outcome: None,
         treatments: Vec::new(),
     };
+    let goals = [Precision, Decision, QuickAnswer];
     for (one, early, late) in [
-        (question(0.01, true, true), true, true),
-        (question(0.01, false, true), false, true),
-        (question(0.01, false, false), false, true),
-        // Wide, but beside other work the CPU time has answered.
-        (question(0.5, false, true), false, true),
-        (question(0.5, false, false), false, false),
+        (question(0.01, true), true, [true; 3]),
+        (question(0.01, false), false, [true, false, true]),
+        (question(0.5, true), false, [false, false, true]),
     ] {
         assert_eq!(
-            (one.is_settled(true), one.is_settled(false)),
-            (early, late),
+            goals.map(|goal| one.is_settled(goal, true)),
+            [early; 3],
+            "{one:?}"
+        );
+        assert_eq!(
+            goals.map(|goal| one.is_settled(goal, false)),
+            late,
             "{one:?}"
         );
     }

@@ -80,7 +80,9 @@ fn run_to_the_end(
         let blocks = block as usize + 1;
         if looks.is_look(blocks) {
             let questions = questions(&experiment, &plan.treatments, &trials, &[]);
-            let further = questions.iter().filter(|one| !one.is_settled(false));
+            let further = questions
+                .iter()
+                .filter(|one| !one.is_settled(Default::default(), false));
             let further: Vec<Vec<usize>> = further.map(|one| one.treatments.clone()).collect();
             if further.is_empty() || blocks >= looks.last {
                 let outcomes = questions.into_iter().filter(|one| one.is_decided);

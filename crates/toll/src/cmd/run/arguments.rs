@@ -14,7 +14,7 @@ use crate::cmd::export::{RunExports, Schema};
 use crate::cmd::gate::{GateArguments, why_no_ratio};
 use crate::cmd::{kept_files, output};
 use crate::spec::quantity::{parse_duration, parse_share};
-use crate::spec::{Experiment, LevelOverride, parse_override};
+use crate::spec::{ComparisonGoal, Experiment, LevelOverride, parse_override};
 use crate::trial::TimeLimit;
 use toll_wire::COUNTERS;
 
@@ -86,7 +86,7 @@ pub(in crate::cmd) struct RunArguments {
     #[arg(long, value_enum, default_value = "standard")]
     pub profile: Profile,
     /// Time after which no new block begins, for all experiments together
-    /// (90s, 5min, 2h)
+    /// (90s, 5min, 2h); commands are compared for 3 s each where none is given
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub time_budget: Option<Duration>,
     /// Time after which a single trial is stopped and counted as failed, instead
@@ -349,10 +349,11 @@ impl RunArguments {
         }
         if let Some(share) = self.target_ci {
             run.target_ci = share;
+            run.comparison_goal = ComparisonGoal::Precision;
         }
         if let Some(budget) = self.time_budget {
             run.time_budget_s = budget.as_secs_f64();
-            run.until_decided = true;
+            run.comparison_goal = ComparisonGoal::Decision;
         }
         if let Some(limit) = self.trial_timeout {
             run.trial_timeout_s = Some(limit.as_secs_f64());
