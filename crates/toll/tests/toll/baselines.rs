@@ -45,7 +45,7 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     );
     let worse = measure(&bench, [107, 200], gate);
     assert_eq!(worse.code, Some(3), "{worse:#?}");
-    let told = "regression: a in run 3 over run 1: told_ns: 1.07× slower [1.07, 1.07]";
+    let told = "regression: a in run 3 over run 1: told_ns: 7.00 % slower [7.00, 7.00]";
     assert!(worse.stderr.contains(told), "{worse:#?}");
     assert!(!worse.stderr.contains("regression: b"), "{worse:#?}");
     // Stored runs are judged the same.

@@ -1,7 +1,5 @@
 //! What is said of a busy machine before anything is measured.
 
-use std::time::Duration;
-
 use crate::cmd::output;
 use crate::environment::other_work::{self, OtherWork};
 use crate::format;
@@ -38,19 +36,20 @@ fn words(other: &OtherWork) -> String {
         );
     }
     let scatter = &other.scatter;
-    let duration = |time: Duration| format::duration_ns(time.as_nanos() as f64);
     let [wall, cpu] = scatter.least_visible(COMPARISON).map(format::percent);
     text + &format!(
-        ". Work of {} takes {} here. Comparing two such programs for {} tells differences from \
-         about {wall} in time, and from about {cpu} in CPU time.",
-        duration(scatter.piece),
-        duration(scatter.mean),
-        duration(COMPARISON),
+        ". Work of {} ms takes {} here. Comparing two such programs for {} s tells differences \
+         from about {wall} in time, and from about {cpu} in CPU time.",
+        scatter.piece.as_millis(),
+        format::duration_ns(scatter.mean.as_nanos() as f64),
+        COMPARISON.as_secs(),
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::environment::other_work::Scatter;
 
@@ -74,8 +73,8 @@ mod tests {
         assert_eq!(
             plain(&other),
             "this machine is busy: other programs use 2.0 of 2 CPUs (yes 0.5, cc1 0.5, ld 0.5). \
-             Work of 5 ms takes 10 ms here. Comparing two such programs for 3 s tells differences \
-             from about 21.9 % in time, and from about 0.4 % in CPU time."
+             Work of 5 ms takes 10.0 ms here. Comparing two such programs for 3 s tells differences \
+             from about 22 % in time, and from about 0.4 % in CPU time."
         );
         other.programs.clear();
         other.cpus_stolen = 0.4;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::arguments::WorkDirectories;
+use super::busy_machine;
 use crate::cmd::kept_files::{self, Identity};
 use crate::cmd::progress::Progress;
 use crate::cmd::{Failure, consent, output};
@@ -346,6 +347,9 @@ impl Prepared {
         trials: Vec<TrialRecord>,
         boots: Vec<BootRecord>,
     ) -> anyhow::Result<Launched> {
+        if let Purpose::Shown { number: 1, .. } = self.purpose {
+            busy_machine::warn();
+        }
         let mut progress = Progress::new(&self.experiment, run_id, self.purpose);
         let end = self
             .session(store, run_id, trials, boots)

@@ -67,9 +67,6 @@ pub(super) fn run_all(
     if !arguments.quiet && experiments.iter().any(measures_work_files) {
         launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
     }
-    if !arguments.quiet {
-        busy_machine::warn();
-    }
     let mut conclusion = Conclusion::new(arguments, store_path, &against, experiments.len());
     let ending = measure(arguments, &mut store, experiments, seed, &mut conclusion)?;
     conclusion.finish(ending)
