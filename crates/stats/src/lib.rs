@@ -5,7 +5,8 @@
 //! [`decide`] turns the interval into a [`Decision`] on a claim, [`decision_p`]
 //! gives the same decision as a p-value so that [`holm()`] can guard a family of
 //! claims. [`Looks`] says when a run may end; [`stopped_interval`] and
-//! [`stopped_decision_p`] are for a run that did. [`shift`] is for two samples that
+//! [`stopped_decision_p`] are for a run that did. [`ln_e_value`] is evidence that holds whenever
+//! one stops, and that several runs multiply. [`shift`] is for two samples that
 //! were not drawn together, [`Welch`] for those of few values. [`RandomEffects`] pools the
 //! values of many machines, and [`Moderator`] tells whether a fact explains how they differ.
 //!
@@ -24,6 +25,7 @@ mod chi_squared;
 mod cost_model;
 mod crossing;
 mod decision;
+mod e_value;
 mod false_discovery;
 mod fixed_sequence;
 mod holm;
@@ -54,6 +56,7 @@ pub use change_points::change_points;
 pub use cost_model::{CostModel, fit_cost_model};
 pub use crossing::zero_crossing;
 pub use decision::{Decision, Region, decide, decision_p};
+pub use e_value::{ln_e_value, ln_sum};
 pub use false_discovery::benjamini_hochberg;
 pub use fixed_sequence::fixed_sequence;
 pub use holm::{TestStep, holm};
