@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
+mod e_values;
 mod functions;
+mod over_runs;
 mod overall;
 mod runs;
 mod selftest;
@@ -21,7 +23,9 @@ pub use crate::explain::model::{
     ExplainedCount, ExplainedRow, Explanation, ProfilingOverhead, RowKind,
 };
 pub use crate::spec::{Better, ClaimDirection};
+pub use e_values::EValues;
 pub use functions::{FunctionDifference, FunctionDifferences};
+pub use over_runs::{ClaimOverRuns, ExcludedRuns, OverRuns};
 pub use overall::Overall;
 pub use runs::{Replicates, RunComparison, RunRatio, Sessions};
 pub use selftest::{Rate, SelftestArm, SelftestReport};

@@ -5,11 +5,11 @@ use toll_stats::{benjamini_hochberg, can_reject, fixed_sequence, holm, tarone_ho
 use toll_stats::{stopped_decision_p, stopped_interval, values_needed};
 
 use super::context::AnalysisContext;
-use super::model::{ClaimDirection, ErrorRate, NoVerdict, Outcome, Verdict};
+use super::model::{ClaimDirection, EValues, ErrorRate, NoVerdict, Outcome, Verdict};
 use super::summary::estimate;
 use super::undecided::{self, State};
 use super::{ALPHA, CHECK_ALPHA, CONFIDENCE, DecidingBlocks, MARGIN_MIN, Question};
-use super::{contrast, derived, emulation, explanatory_metrics};
+use super::{contrast, derived, e_values, emulation, explanatory_metrics};
 use crate::format;
 use crate::plan::of_claim;
 use crate::spec::{Claim, Experiment, Test};
@@ -118,6 +118,7 @@ pub(super) fn check_all(context: &AnalysisContext) -> Vec<Verdict> {
     let judged = checks.flat_map(|check| judge_family(vec![check], CHECK_ALPHA, context));
     let alone = judged.map(|verdict| Verdict {
         error_rate: None,
+        e_values: None,
         ..verdict
     });
     alone.collect()
@@ -133,6 +134,13 @@ fn judge_family(claims: Vec<&Claim>, alpha: f64, context: &AnalysisContext) -> V
         },
     });
     judged.collect()
+}
+
+/// The evidence on each claim that other runs multiply.
+pub(super) fn e_values_of_all(context: &AnalysisContext) -> Vec<Option<EValues>> {
+    let claims = context.experiment.claim_family();
+    let of_claim = |claim| case(claim, context).ok()?.e_values();
+    claims.map(of_claim).collect()
 }
 
 /// How a claim fares beside the others of its run.
@@ -295,6 +303,18 @@ impl Case {
             }
         };
         distances.into_iter().reduce(f64::min)
+    }
+
+    /// The evidence that other runs multiply, of a claim that has a value in each block.
+    fn e_values(&self) -> Option<EValues> {
+        let values: Vec<f64> = match &self.evidence {
+            Evidence::Logs(logs) => logs.clone(),
+            Evidence::Derived(quantity) => {
+                let values = quantity.evidence_values().iter();
+                values.map(|value| value.max(0.0).ln()).collect()
+            }
+        };
+        (!values.is_empty()).then(|| e_values::of_blocks(&values, self.region))
     }
 
     /// Confidence of the interval that decides at a level of error. Where the region
@@ -476,6 +496,7 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, steps: &Steps) -
     });
     verdict.p_adjusted = Some(steps.family.adjusted_p);
     verdict.p_adjusted_fdr = Some(steps.discovery.adjusted_p);
+    verdict.e_values = case.e_values();
     if verdict.outcome == Outcome::Undecided {
         let state = undecided(claim, &logarithmic_of(case, &interval), case, step, context);
         verdict.reason = undecided::detail(&state);
@@ -546,6 +567,7 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
         blocks: 0,
         p_adjusted: None,
         p_adjusted_fdr: None,
+        e_values: None,
         error_rate: None,
         no_verdict: None,
         outcome: Outcome::NotTestable,

@@ -42,15 +42,18 @@ impl Quantity {
             context.pick(&selector)
         };
         let logs = context.log_ratios(&spec.metric, pick(of)?, pick(to)?)?;
-        Ok(Self::of(logs.len(), move |confidence| {
-            let ratio = hodges_lehmann(&logs, confidence).map(f64::exp);
-            Interval {
-                estimate: 1.0 - ratio.estimate,
-                low: 1.0 - ratio.high,
-                high: 1.0 - ratio.low,
-                ..ratio
-            }
-        }))
+        Ok(Self {
+            evidence_values: logs.iter().map(|log| 1.0 - log.exp()).collect(),
+            ..Self::of(logs.len(), move |confidence| {
+                let ratio = hodges_lehmann(&logs, confidence).map(f64::exp);
+                Interval {
+                    estimate: 1.0 - ratio.estimate,
+                    low: 1.0 - ratio.high,
+                    high: 1.0 - ratio.low,
+                    ..ratio
+                }
+            })
+        })
     }
 
     pub(super) fn crossing(

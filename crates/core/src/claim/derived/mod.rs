@@ -23,6 +23,8 @@ pub(super) struct Quantity {
     details: BTreeMap<String, f64>,
     /// The quantity's value in each block, if that is what its interval is of.
     block_values: Vec<f64>,
+    /// The quantity's value in each block, if it has one.
+    evidence_values: Vec<f64>,
     /// Levels, ascending, to which an interval is widened: where the quantity
     /// lies between two levels, no number of blocks tells more than between
     /// which. Empty for a quantity that is no such place.
@@ -36,15 +38,16 @@ impl Quantity {
             interval: Box::new(interval),
             details: BTreeMap::new(),
             block_values: Vec::new(),
+            evidence_values: Vec::new(),
             outward: Vec::new(),
         }
     }
 
     /// A quantity with one value in each block.
     fn of_values(values: Vec<f64>) -> Self {
-        let block_values = values.clone();
         Self {
-            block_values,
+            block_values: values.clone(),
+            evidence_values: values.clone(),
             ..Self::of(values.len(), move |confidence| {
                 median_interval(&values, confidence)
             })
@@ -75,9 +78,14 @@ impl Quantity {
         self.blocks
     }
 
-    /// Its value in each block; empty of a quantity that has none.
+    /// Its value in each block, if that is what its interval is of; else empty.
     pub fn block_values(&self) -> &[f64] {
         &self.block_values
+    }
+
+    /// Its value in each block; empty of a quantity of several blocks.
+    pub fn evidence_values(&self) -> &[f64] {
+        &self.evidence_values
     }
 
     /// The least error that its interval can have with these blocks.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ClaimDirection, DerivedValue, Estimate, ExplanatoryMetrics};
+use super::{ClaimDirection, DerivedValue, EValues, Estimate, ExplanatoryMetrics};
 use crate::spec::BLOCKS_MAX;
 
 /// How a claim fares here.
@@ -120,6 +120,10 @@ pub struct Verdict {
     /// The same for the false-discovery rate.
     #[serde(default)]
     pub p_adjusted_fdr: Option<f64>,
+    /// Evidence that is multiplied with that of comparable runs; absent of a claim on a quantity
+    /// without a value in each block, and of a check.
+    #[serde(default)]
+    pub e_values: Option<EValues>,
     /// Why there is no verdict, unless [`Outcome::NotTestable`] has a cause of this machine.
     #[serde(default)]
     pub no_verdict: Option<NoVerdict>,

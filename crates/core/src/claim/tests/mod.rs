@@ -5,6 +5,7 @@ mod derived;
 mod explanatory_metrics;
 mod families;
 mod functions;
+mod over_runs;
 mod price_list;
 mod questions;
 mod sessions;

@@ -1,0 +1,56 @@
+//! Evidence that runs multiply.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Outcome;
+
+/// Evidence of blocks for a claim and against it. That of several runs is multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EValues {
+    /// Blocks that have a value.
+    pub blocks: usize,
+    /// Blocks whose value lies where the claim says.
+    pub inside: usize,
+    /// Blocks whose value lies elsewhere; of a claim with two borders, beyond that one beyond
+    /// which more lie.
+    pub outside: usize,
+    /// Decimal logarithm of the e-value for the claim: 1.3 is 20.
+    pub log10_support: f64,
+    /// The same against it.
+    pub log10_refutation: f64,
+}
+
+impl EValues {
+    /// What both runs hold together.
+    pub fn times(self, other: Self) -> Self {
+        Self {
+            blocks: self.blocks + other.blocks,
+            inside: self.inside + other.inside,
+            outside: self.outside + other.outside,
+            log10_support: self.log10_support + other.log10_support,
+            log10_refutation: self.log10_refutation + other.log10_refutation,
+        }
+    }
+
+    /// To which side the evidence points.
+    pub fn side(&self) -> Outcome {
+        match self.log10_support >= self.log10_refutation {
+            true => Outcome::Supported,
+            false => Outcome::Refuted,
+        }
+    }
+
+    /// Blocks on that side.
+    pub fn blocks_on_side(&self) -> usize {
+        match self.side() {
+            Outcome::Supported => self.inside,
+            _ => self.outside,
+        }
+    }
+
+    /// Decimal logarithm of the e-value of that side.
+    pub fn log10(&self) -> f64 {
+        self.log10_support.max(self.log10_refutation)
+    }
+}
