@@ -31,6 +31,7 @@ mod measuring_lock;
 mod mount;
 mod observe;
 mod output;
+mod over_runs;
 mod prices;
 mod progress;
 mod report;

@@ -8,11 +8,12 @@ use clap::Args;
 
 use super::baseline::{Against, BaselineArguments};
 use super::gate::GateArguments;
+use super::over_runs::over_runs;
 use super::{Failure, output};
 use crate::claim::Run;
 use crate::report::terminal;
-use crate::store::Store;
 use crate::store::exchange::RunDocument;
+use crate::store::{Store, StoreError};
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
@@ -28,6 +29,11 @@ pub(super) struct ShowArguments {
     /// Print what the kernels of the run's guests logged, boot by boot
     #[arg(long, conflicts_with = "json")]
     kernel_log: bool,
+    /// Print each claim over all comparable runs of the experiment instead, whose evidence is
+    /// multiplied: those of the same machine, kernel and workload. Conditions of --fail-on stay
+    /// with the single run. RUN may be the name of an experiment, for its newest run
+    #[arg(long, conflicts_with = "kernel_log")]
+    all_runs: bool,
     #[command(flatten)]
     against: BaselineArguments,
     #[command(flatten)]
@@ -37,7 +43,7 @@ pub(super) struct ShowArguments {
 pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let path = store;
     let store = Store::read(path)?;
-    let run = output::load_run(&store, &arguments.run)?;
+    let run = load(arguments, &store)?;
     let run = run.in_metrics(&arguments.metric).map_err(Failure::Usage)?;
     let experiment = &run.stored.experiment;
     let baseline = arguments.against.baseline.as_ref();
@@ -49,7 +55,7 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<Exi
     let runs = [run];
     let compared = against.compare(path, &runs)?;
     let [run] = &runs;
-    show(arguments, run)?;
+    show(arguments, &store, run)?;
     for text in &compared.texts {
         match arguments.json {
             true => output::write_aside(None, &text.show(output::error_style()))?,
@@ -60,8 +66,31 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(arguments: &ShowArguments, run: &Run) -> anyhow::Result<()> {
-    if arguments.kernel_log {
+fn load(arguments: &ShowArguments, store: &Store) -> anyhow::Result<Run> {
+    match store.find_run(&arguments.run) {
+        Err(StoreError::NoSuchRun(name)) if arguments.all_runs => {
+            let newest = store.newest_of(&name)?;
+            let newest = newest.ok_or(StoreError::NoSuchRun(name))?;
+            Ok(store.load(newest)?.into())
+        }
+        found => Ok(store.load(found?)?.into()),
+    }
+}
+
+fn show(arguments: &ShowArguments, store: &Store, run: &Run) -> anyhow::Result<()> {
+    if arguments.all_runs {
+        if run.analysis.verdicts.is_empty() {
+            bail!(Failure::Usage(format!(
+                "cannot show claims over all runs: {} has none",
+                run.stored.run.experiment
+            )));
+        }
+        let over = over_runs(store, &run.stored)?;
+        match arguments.json {
+            true => output::json(&over)?,
+            false => output::result(&terminal::over_runs(run, &over, output::style()))?,
+        }
+    } else if arguments.kernel_log {
         if run.stored.boots.is_empty() {
             bail!(Failure::Usage(format!(
                 "cannot show a kernel's log: run {} booted no guest",

@@ -37,6 +37,12 @@ impl Store {
         self.read_with(|connection| find_run(connection, name))
     }
 
+    /// The newest run of an experiment, if there is one.
+    pub fn newest_of(&self, experiment: &str) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT max(id) FROM runs WHERE record ->> 'experiment' = ?1";
+        self.read_with(|connection| Ok(connection.query_row(sql, [experiment], |row| row.get(0))?))
+    }
+
     /// The newest run that is not finished, if there is one.
     pub fn last_unfinished(&self) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT max(id) FROM runs WHERE record ->> 'status' = 'unfinished' \

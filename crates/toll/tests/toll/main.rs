@@ -46,6 +46,7 @@ mod observe_dhcp;
 mod observe_interface;
 mod observe_session;
 mod outputs;
+mod over_runs;
 mod paths_in_commands;
 mod prices;
 mod private_directories;

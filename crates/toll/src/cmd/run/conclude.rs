@@ -7,8 +7,10 @@ use anyhow::bail;
 
 use super::{RunArguments, exit_code_of, launch};
 use crate::claim::Run;
+use crate::claim::model::{Outcome, OverRuns, Verdict};
 use crate::cmd::baseline::{self, Against, Compared};
 use crate::cmd::output::style;
+use crate::cmd::over_runs::over_runs;
 use crate::cmd::prices::stored;
 use crate::cmd::{output, report};
 use crate::report::html::Page;
@@ -44,6 +46,8 @@ pub(super) struct Conclusion<'a> {
     /// How many experiments the command line names.
     planned: usize,
     runs: Vec<Run>,
+    /// Of each run what it shows together with comparable ones.
+    over_runs: Vec<Option<OverRuns>>,
     /// Experiments that could not begin, or had no time for a verdict.
     not_run: Vec<NotRun>,
     page: Page,
@@ -65,6 +69,7 @@ impl<'a> Conclusion<'a> {
             against,
             planned,
             runs: Vec::new(),
+            over_runs: Vec::new(),
             not_run: Vec::new(),
             page: Page::default(),
             page_path: None,
@@ -90,12 +95,15 @@ impl<'a> Conclusion<'a> {
         if run.stored.trials.is_empty() {
             return;
         }
-        let shown = self.show(&run);
+        // Other runs that cannot be read hide nothing of this one.
+        let over = self.over_runs(&run).ok().flatten();
+        let shown = self.show(&run, over.as_ref());
         if !self.arguments.no_html && self.runs.is_empty() {
             self.begin_page(&run);
         }
         self.page.add(&run);
         self.runs.push(run);
+        self.over_runs.push(over);
         let written = self.write_page();
         self.trouble = self.trouble.take().or(shown.err()).or(written.err());
     }
@@ -112,19 +120,31 @@ impl<'a> Conclusion<'a> {
         }
     }
 
-    fn show(&self, run: &Run) -> anyhow::Result<()> {
+    /// What a run with open claims shows together with comparable ones.
+    fn over_runs(&self, run: &Run) -> anyhow::Result<Option<OverRuns>> {
+        let is_open = |one: &Verdict| one.outcome == Outcome::Undecided && one.e_values.is_some();
+        match run.analysis.verdicts.iter().any(is_open) && !self.arguments.json {
+            true => over_runs(&Store::read(self.store)?, &run.stored).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn show(&self, run: &Run, over: Option<&OverRuns>) -> anyhow::Result<()> {
         if self.arguments.json {
             return Ok(());
         }
         let style = style();
+        let over = over.map(|over| terminal::beside_a_run(run, over, style));
+        let over = over.unwrap_or_default();
         if self.planned == 1 {
-            return output::result(&terminal::result(run, self.arguments.quiet, style));
+            let result = terminal::result(run, self.arguments.quiet, style);
+            return output::result(&terminal::sections([result, over]));
         }
         let has_verdicts = |run: &Run| !run.analysis.verdicts.is_empty();
         if has_verdicts(run) && !self.runs.iter().any(has_verdicts) {
             output::result(&terminal::legend(style))?;
         }
-        output::result(&terminal::brief(run, style))
+        output::result(&(terminal::brief(run, style) + over))
     }
 
     fn write_page(&mut self) -> anyhow::Result<()> {
@@ -215,6 +235,12 @@ impl<'a> Conclusion<'a> {
             if self.planned > 1 {
                 let overview = terminal::overview(&self.runs, &self.not_run, style());
                 output::further_result(overview)?;
+                let over = self.over_runs.iter().map(Option::as_ref);
+                let pairs = self.runs.iter().zip(over);
+                let pairs = pairs.filter_map(|(run, over)| Some((run, over?)));
+                if let Some(added) = terminal::added_by_runs(pairs) {
+                    output::line(&added)?;
+                }
             }
         }
         let mut lines = match &self.page_path {
