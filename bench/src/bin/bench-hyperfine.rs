@@ -1,10 +1,11 @@
 //! `bench-hyperfine`: the command of `bench/hyperfine.toml`, and the rates of a run of it.
 //!
-//! - `compare PROGRAM CONDITION MORE DIR` has PROGRAM, which is toll or hyperfine, compare
-//!   some work with MORE percent more of it, and prints how long that took and what it said.
+//! - `compare PROGRAM CONDITION WORK_MS MORE BUDGET DIR` has PROGRAM, which is toll or hyperfine,
+//!   compare work of WORK_MS milliseconds with MORE percent more of it, and prints how long that
+//!   took and what it said. BUDGET is `default`, or the time that toll is given.
 //! - `rates RUN.json` prints how often each said what, of a run that `toll export` wrote.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -14,8 +15,6 @@ use toll_bench::toll::{Toll, parse, remove_store};
 use toll_bench::work::calibrate;
 use toll_stats::{Welch, clopper_pearson, median};
 
-/// How long the shorter command takes.
-const WORK_MS: f64 = 10.0;
 /// Level of both tools, and the false alarms that they may make.
 const LEVEL: f64 = 0.05;
 
@@ -23,9 +22,17 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["compare", program, condition, more, directory] => {
-            compare(Path::new(program), condition, more, Path::new(directory))
-        }
+        [
+            "compare",
+            program,
+            condition,
+            work_ms,
+            more,
+            budget,
+            directory,
+        ] => Pair::new(work_ms, more).and_then(|pair| {
+            pair.compare(Path::new(program), condition, budget, Path::new(directory))
+        }),
         ["rates", run] => std::fs::read_to_string(run)
             .map_err(|error| format!("cannot read {run}: {error}"))
             .and_then(|text| rates(&text)),
@@ -39,66 +46,96 @@ fn main() -> ExitCode {
 struct Told {
     ratio: f64,
     is_different: bool,
+    /// Whether it is CPU time that tells, since the time on the wall does not.
+    is_by_cpu_time: bool,
     wall_s: f64,
 }
 
-fn compare(
-    program: &Path,
-    condition: &str,
-    more: &str,
-    directory: &Path,
-) -> Result<String, String> {
-    let more: u64 = more
-        .parse()
-        .map_err(|_| format!("cannot do {more} % more work: it is a whole number"))?;
-    let work = beside("bench-work")?;
-    let pieces = calibrate(&work, WORK_MS)?;
-    let commands = [0, more].map(|more| {
-        let pieces = pieces + pieces / 100 * more;
-        format!("{} {pieces}", work.display())
-    });
-    let is_toll = program.ends_with("toll");
-    let load = Load::start(&work, condition, is_toll)?;
-    let told = match is_toll {
-        true => by_toll(program, &commands, directory),
-        false => by_hyperfine(program, &commands, directory),
-    };
-    drop(load);
-    let Told {
-        ratio,
-        is_different,
-        wall_s,
-    } = told?;
-    let longer = u8::from(is_different && ratio > 1.0);
-    let shorter = u8::from(is_different && ratio < 1.0);
-    Ok(format!(
-        "wall {wall_s} s\nlonger {longer}\nshorter {shorter}\nratio {ratio}\n"
-    ))
+/// Two commands that do so much work, and some percent more.
+struct Pair {
+    work: PathBuf,
+    commands: [String; 2],
+}
+
+impl Pair {
+    fn new(work_ms: &str, more: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let number: Result<f64, _> = text.parse();
+            number.map_err(|_| format!("cannot read {text}: it is no number"))
+        };
+        let (work_ms, more) = (number(work_ms)?, number(more)?);
+        let work = beside("bench-work")?;
+        let pieces = calibrate(&work, work_ms)?;
+        let command = |more: f64| {
+            let pieces = (pieces as f64 * (1.0 + more / 100.0)).round();
+            format!("{} {pieces}", work.display())
+        };
+        Ok(Self {
+            commands: [command(0.0), command(more)],
+            work,
+        })
+    }
+
+    fn compare(
+        &self,
+        program: &Path,
+        condition: &str,
+        budget: &str,
+        directory: &Path,
+    ) -> Result<String, String> {
+        let is_toll = program.ends_with("toll");
+        let load = Load::start(&self.work, condition, is_toll)?;
+        let told = match is_toll {
+            true => by_toll(program, &self.commands, budget, directory),
+            false => by_hyperfine(program, &self.commands, directory),
+        };
+        drop(load);
+        let Told {
+            ratio,
+            is_different,
+            is_by_cpu_time,
+            wall_s,
+        } = told?;
+        let longer = u8::from(is_different && ratio > 1.0);
+        let shorter = u8::from(is_different && ratio < 1.0);
+        let by_cpu_time = u8::from(is_different && is_by_cpu_time);
+        Ok(format!(
+            "wall {wall_s} s\nlonger {longer}\nshorter {shorter}\nby-cpu-time {by_cpu_time}\n\
+             ratio {ratio}\n"
+        ))
+    }
 }
 
 /// What goes on beside a comparison; it ends when it is dropped.
-struct Load(Option<Child>);
+struct Load(Vec<Child>);
 
 impl Load {
     fn start(work: &Path, condition: &str, is_toll: bool) -> Result<Self, String> {
+        /// Of a machine with two CPUs the fourfold.
+        const BUSY_PROCESSES: usize = 8;
         let own_number = std::process::id().to_string();
         // Grows for about as long as the tool takes, so that both meet all of it.
         let usual_s = if is_toll { "3" } else { "6" };
-        let arguments = match condition {
-            "quiet" => return Ok(Self(None)),
-            "neighbour" => ["burst", &own_number],
-            "drift" => ["grow", usual_s],
+        let (count, arguments) = match condition {
+            "quiet" => (0, vec![]),
+            "busy" => (BUSY_PROCESSES, vec!["busy"]),
+            "neighbour" => (1, vec!["burst", &own_number]),
+            "drift" => (1, vec!["grow", usual_s]),
             _ => return Err(format!("there is no condition {condition}")),
         };
-        let child = command(work).args(arguments).stdin(Stdio::null()).spawn();
-        let child = child.map_err(|error| format!("cannot start a load: {error}"))?;
-        Ok(Self(Some(child)))
+        let mut load = Self(Vec::new());
+        for _ in 0..count {
+            let child = command(work).args(&arguments).stdin(Stdio::null()).spawn();
+            let child = child.map_err(|error| format!("cannot start a load: {error}"))?;
+            load.0.push(child);
+        }
+        Ok(load)
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
+        for child in &mut self.0 {
             // One that ended already is what is wanted.
             let _ = child.kill();
             let _ = child.wait();
@@ -106,26 +143,44 @@ impl Drop for Load {
     }
 }
 
-fn by_toll(program: &Path, commands: &[String], directory: &Path) -> Result<Told, String> {
+fn by_toll(
+    program: &Path,
+    commands: &[String],
+    budget: &str,
+    directory: &Path,
+) -> Result<Told, String> {
     let toll = Toll {
         program: program.to_owned(),
         kept: directory.to_owned(),
     };
     let store = directory.join("runs.sqlite");
     let mut child = toll.command(&store);
-    child.args(["run", "-q", "--no-html", "--json", "-n", "first", "-n"]);
-    child.arg("second").args(commands);
+    child.args(["run", "-q", "--no-html", "--json"]);
+    if budget != "default" {
+        child.args(["--time-budget", budget]);
+    }
+    child.args(["-n", "first", "-n", "second"]).args(commands);
     let begin = Instant::now();
     let text = output(&mut child)?;
     let wall_s = begin.elapsed().as_secs_f64();
     remove_store(&store);
     let document = parse(&text)?;
-    let comparison = &document["runs"][0]["analysis"]["comparisons"][0];
-    let relation = comparison["relation"].as_str();
-    let relation = relation.ok_or("cannot read what toll tells: it compared nothing")?;
+    let comparisons = list(&document["runs"][0]["analysis"]["comparisons"]);
+    let by = |metric: &str| {
+        let found = comparisons.iter().find(|one| one["metric"] == metric);
+        let comparison = found.ok_or("cannot read what toll tells: it compared nothing")?;
+        let relation = comparison["relation"].as_str().unwrap_or_default();
+        let ratio = comparison["ratio"]["value"].as_f64().unwrap_or(f64::NAN);
+        Ok::<_, String>((relation.to_owned(), ratio))
+    };
+    let (by_time, by_cpu_time) = (by("duration_ns")?, by("cpu_ns")?);
+    // As the sentence of `toll run` has it.
+    let is_by_cpu_time = by_time.0 == "undecided" && by_cpu_time.0 != "undecided";
+    let (relation, ratio) = if is_by_cpu_time { by_cpu_time } else { by_time };
     Ok(Told {
-        ratio: comparison["ratio"]["value"].as_f64().unwrap_or(f64::NAN),
-        is_different: ["better", "worse"].contains(&relation),
+        ratio,
+        is_different: ["better", "worse"].contains(&relation.as_str()),
+        is_by_cpu_time,
         wall_s,
     })
 }
@@ -158,6 +213,7 @@ fn by_hyperfine(program: &Path, commands: &[String], directory: &Path) -> Result
         ratio: toll_stats::mean(&second) / toll_stats::mean(&first),
         // As hyperfine's script `welch_ttest.py` compares what hyperfine exported.
         is_different: Welch::new(&first, &second).p(0.0) < LEVEL,
+        is_by_cpu_time: false,
         wall_s,
     })
 }
@@ -171,8 +227,8 @@ fn rates(run: &str) -> Result<String, String> {
     let document = parse(run)?;
     let mut text = String::from(
         "\n## What they said\n\n\
-         | condition | more work | tool | longer | shorter | of | right | median time |\n\
-         |---|--:|---|--:|--:|--:|--:|--:|\n",
+         | condition | work | more | tool | longer | shorter | by CPU time | of | right | median time |\n\
+         |---|--:|--:|---|--:|--:|--:|--:|--:|--:|\n",
     );
     let treatments = list(&document["treatments"]).iter().enumerate();
     for (index, treatment) in treatments.filter(|(_, one)| one["twin_of"].is_null()) {
@@ -195,11 +251,17 @@ fn rates(run: &str) -> Result<String, String> {
         };
         let share = clopper_pearson(right, all, 0.95);
         let [percent, low, high] = [share.estimate, share.low, share.high].map(|it| 100.0 * it);
+        let tool = match level("budget") {
+            "default" => level("tool").to_owned(),
+            budget => format!("{}, {budget}", level("tool")),
+        };
         text += &format!(
-            "| {} | {} % | {} | {longer} | {shorter} | {all} | {percent:.0} % [{low:.0}, {high:.0}] | {:.2} s |\n",
+            "| {} | {} ms | {} % | {tool} | {longer} | {shorter} | {} | {all} | \
+             {percent:.0} % [{low:.0}, {high:.0}] | {:.2} s |\n",
             level("condition"),
+            level("work_ms"),
             level("more"),
-            level("tool"),
+            count("by_cpu_time"),
             median(&walls_s)
         );
     }
@@ -209,7 +271,8 @@ fn rates(run: &str) -> Result<String, String> {
 const METHOD: &str = "
 Right is to call identical commands not different, and of others the second longer. Intervals are exact (Clopper and Pearson), at
 95 %. Each comparison is the program as a user starts it, with its defaults, and its time that of the whole program: `toll run
-COMMAND COMMAND`, and `hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times.
+COMMAND COMMAND`, and `hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times. A time behind `toll` is its
+`--time-budget`. Where time leaves a pair undecided, toll's answer is that of CPU time, and stands in that column, too.
 ";
 
 #[cfg(test)]
@@ -222,11 +285,13 @@ mod tests {
             let level = |text: &str| serde_json::json!({ "text": text });
             serde_json::json!({ "twin_of": null, "levels": {
                 "tool": level(tool), "more": level(more), "condition": level("quiet"),
+                "work_ms": level("10"), "budget": level("default"),
             } })
         };
         let trial = |treatment: usize, longer: u8, shorter: u8, wall_s: f64| {
             serde_json::json!({ "treatment": treatment, "samples": {
-                "longer": [longer], "shorter": [shorter], "wall_s": [wall_s],
+                "longer": [longer], "shorter": [shorter], "by_cpu_time": [longer],
+                "wall_s": [wall_s],
             } })
         };
         // Of 20 identical pairs hyperfine calls three different.
@@ -240,8 +305,8 @@ mod tests {
         });
         let text = rates(&run.to_string()).unwrap();
         for row in [
-            "| quiet | 0 % | hyperfine | 0 | 3 | 20 | 85 % [62, 97] | 6.00 s |",
-            "| quiet | 2 % | toll | 19 | 0 | 20 | 95 % [75, 100] | 1.00 s |",
+            "| quiet | 10 ms | 0 % | hyperfine | 0 | 3 | 0 | 20 | 85 % [62, 97] | 6.00 s |",
+            "| quiet | 10 ms | 2 % | toll | 19 | 0 | 19 | 20 | 95 % [75, 100] | 1.00 s |",
         ] {
             assert!(text.contains(row), "{text}");
         }

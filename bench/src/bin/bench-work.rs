@@ -1,7 +1,8 @@
 //! `bench-work`: work of a length known by construction, and load for others.
 //!
 //! `bench-work N` does N equal pieces of work; `bench-work burst SEED` keeps every
-//! CPU busy at random; `bench-work grow SECONDS` keeps them busier and busier.
+//! CPU busy at random; `bench-work grow SECONDS` keeps them busier and busier; `bench-work busy`
+//! is a single process that never waits.
 //! The loads go on until the process that started them ends.
 
 use std::hint::black_box;
@@ -35,6 +36,12 @@ fn main() -> ExitCode {
             let over = Duration::from_secs(number(seconds).unwrap_or(1).max(1));
             on_every_cpu(&|_| grow(over));
         }
+        ["busy"] => {
+            end_with_parent();
+            loop {
+                work(1);
+            }
+        }
         _ => return ExitCode::from(2),
     }
     ExitCode::SUCCESS
@@ -54,9 +61,13 @@ fn work(pieces: u64) {
     black_box(state);
 }
 
-fn on_every_cpu(load: &(impl Fn(u64) + Sync)) {
+fn end_with_parent() {
     // A failure leaves a load to its starter, which ends it as well.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+fn on_every_cpu(load: &(impl Fn(u64) + Sync)) {
+    end_with_parent();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
         for cpu in 0..cpus as u64 {

@@ -219,10 +219,35 @@ fn sentence(analysis: &Analysis) -> Option<String> {
         one.metric == CPU_TIME && is_of_both && one.relation != Relation::Undecided
     });
     let by_cpu_time = by_cpu_time.filter(|_| best.relation == Relation::Undecided);
-    Some(match (by_cpu_time, analysis.metrics.get(CPU_TIME)) {
-        (Some(compared), Some(metric)) => {
-            format!("{sentence} {}", told(CPU_TIME, metric, compared))
-        }
-        _ => sentence,
-    })
+    let mut sentences = vec![sentence];
+    if let (Some(compared), Some(metric)) = (by_cpu_time, analysis.metrics.get(CPU_TIME)) {
+        sentences.push(told(CPU_TIME, metric, compared));
+    }
+    if best.relation == Relation::Undecided {
+        sentences.extend(why_time_scatters(analysis, best.reference));
+    }
+    Some(sentences.join(" "))
+}
+
+/// What kept commands from their CPUs, where it was a good part of their time.
+fn why_time_scatters(analysis: &Analysis, treatment: usize) -> Option<String> {
+    const GOOD_PART: f64 = 0.1;
+    let estimates = &analysis.treatments[treatment].estimates;
+    let duration_ns = estimates.get("duration_ns")?.median.value;
+    let met = |name: &str| analysis.disturbances.iter().find(|one| one.name == name);
+    let mut causes = Vec::new();
+    if let Some(waits) = met("psi_cpu_some_ns").filter(|one| one.median > GOOD_PART * duration_ns) {
+        let share = format::percent((waits.median / duration_ns).min(1.0));
+        causes.push(format!("tasks waited for a CPU for {share} of the time"));
+    }
+    let is_often = |affected: usize, of: usize| affected as f64 > GOOD_PART * of as f64;
+    if let Some(stolen) =
+        met("steal_ns").filter(|one| is_often(one.trials_affected, one.trials_recorded))
+    {
+        let (affected, all) = (stolen.trials_affected, stolen.trials_recorded);
+        causes.push(format!(
+            "the hypervisor took time from {affected} of {all} trials"
+        ));
+    }
+    (!causes.is_empty()).then(|| format!("Meanwhile {}.", causes.join(", and ")))
 }

@@ -8,8 +8,8 @@ use super::{compare, comparison, document, html, junit, plots, terminal};
 use crate::claim::Run;
 use crate::claim::between::Side;
 use crate::claim::model::{
-    Better, DerivedValue, Estimate, Metric, Outcome, Price, Relation, Replicates, RunComparison,
-    RunRatio, Sessions,
+    Better, DerivedValue, DisturbanceSummary, Estimate, Metric, Outcome, Price, Relation,
+    Replicates, RunComparison, RunRatio, Sessions,
 };
 use crate::claim::work::Difference;
 
@@ -517,6 +517,39 @@ fn where_time_does_not_tell_commands_apart_cpu_time_may() {
     run.analysis.comparisons[1].relation = Relation::Worse;
     run.analysis.comparisons[0].relation = Relation::Better;
     assert!(!sentence(&run).contains("CPU time"));
+}
+
+#[test]
+fn what_kept_commands_from_their_cpus_is_told_where_time_decides_nothing() {
+    let mut run = sample::commands();
+    let duration_ns = run.analysis.treatments[0].estimates["duration_ns"]
+        .median
+        .value;
+    let met = |name: &str, median: f64, trials_affected: usize| DisturbanceSummary {
+        name: name.into(),
+        text: "x".into(),
+        trials_recorded: 30,
+        trials_affected,
+        median,
+        maximum: median,
+    };
+    run.analysis.disturbances = vec![
+        met("psi_cpu_some_ns", 0.8 * duration_ns, 30),
+        met("steal_ns", 0.0, 5),
+    ];
+    let sentence = |run: &Run| comparison::table(run).sentence.expect("a comparison");
+    assert!(!sentence(&run).contains("Meanwhile"));
+    run.analysis.comparisons[0].relation = Relation::Undecided;
+    let told = sentence(&run).replace('\u{a0}', " ");
+    assert!(
+        told.ends_with(
+            " Meanwhile tasks waited for a CPU for 80 % of the time, and the hypervisor took time \
+             from 5 of 30 trials."
+        ),
+        "{told}"
+    );
+    run.analysis.disturbances = vec![met("psi_cpu_some_ns", 0.05 * duration_ns, 30)];
+    assert!(!sentence(&run).contains("Meanwhile"));
 }
 
 #[test]

@@ -151,14 +151,15 @@ fn programs_that_hardly_matter_are_left_out_unless_asked_for() {
                 .into_iter()
                 .filter(|word| !word.is_empty())
                 .collect::<Vec<_>>());
-            bench.read("summary")
+            // A long path is folded, wherever it has to be.
+            bench.read("summary").split_whitespace().collect::<String>()
         };
         let short = text("");
-        assert!(short.contains("--helpers shows them"), "{short}");
-        assert!(!short.contains("/small"), "{short}");
+        has(&short, &["--helpersshowsthem"]);
+        lacks(&short, &["/small"]);
         let long = text("--helpers");
         has(&long, &["/small"]);
-        lacks(&long, &["shows them"]);
+        lacks(&long, &["showsthem"]);
     });
 }
 
