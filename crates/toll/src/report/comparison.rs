@@ -232,8 +232,12 @@ fn sentence(analysis: &Analysis) -> Option<String> {
 /// What kept commands from their CPUs, where it was a good part of their time.
 fn why_time_scatters(analysis: &Analysis, treatment: usize) -> Option<String> {
     const GOOD_PART: f64 = 0.1;
+    let metric = &analysis.primary_metric;
+    if analysis.metrics[metric].unit != "ns" {
+        return None;
+    }
     let estimates = &analysis.treatments[treatment].estimates;
-    let duration_ns = estimates.get("duration_ns")?.median.value;
+    let duration_ns = estimates.get(metric)?.median.value;
     let met = |name: &str| analysis.disturbances.iter().find(|one| one.name == name);
     let mut causes = Vec::new();
     if let Some(waits) = met("psi_cpu_some_ns").filter(|one| one.median > GOOD_PART * duration_ns) {

@@ -522,9 +522,10 @@ fn where_time_does_not_tell_commands_apart_cpu_time_may() {
 #[test]
 fn what_kept_commands_from_their_cpus_is_told_where_time_decides_nothing() {
     let mut run = sample::commands();
-    let duration_ns = run.analysis.treatments[0].estimates["duration_ns"]
-        .median
-        .value;
+    let primary = run.analysis.primary_metric.clone();
+    run.analysis.metrics.get_mut(&primary).unwrap().unit = "ns".into();
+    let estimates = &run.analysis.treatments[run.analysis.comparisons[0].reference].estimates;
+    let duration_ns = estimates[&primary].median.value;
     let met = |name: &str, median: f64, trials_affected: usize| DisturbanceSummary {
         name: name.into(),
         text: "x".into(),

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,9 @@ use crate::tree::Version;
 
 /// The directory of kept copies, in that of all copies.
 const DIRECTORY: &str = "kept";
-/// How the name of a record ends, after that of its content.
+/// How the name of a record ends, after that of its content; and while it is written.
 const RECORD: &str = ".json";
+const NEW_RECORD: &str = ".new";
 /// Records have a line for each changed range. Longer ones are not this program's.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
@@ -93,10 +94,14 @@ pub(super) fn directory(copies: &Path) -> PathBuf {
     copies.join(DIRECTORY)
 }
 
-fn record_of(place: &Path) -> PathBuf {
+fn beside(place: &Path, ending: &str) -> PathBuf {
     let mut name = place.as_os_str().to_owned();
-    name.push(RECORD);
+    name.push(ending);
     name.into()
+}
+
+fn record_of(place: &Path) -> PathBuf {
+    beside(place, RECORD)
 }
 
 impl Record {
@@ -105,21 +110,33 @@ impl Record {
         since.map_or(0, |since| since.as_secs())
     }
 
-    /// Writes it beside a content, in the place of an earlier one.
+    /// Writes it beside a content, in the place of an earlier one. Who is killed meanwhile
+    /// leaves a file that goes with the content, since its name is always the same.
     pub fn write(&self, place: &Path) -> io::Result<()> {
-        let directory = place.parent().unwrap_or(Path::new("."));
-        let mut new = tempfile::NamedTempFile::new_in(directory)?;
-        serde_json::to_writer(&mut new, self)?;
-        new.flush()?;
-        new.as_file().sync_all()?;
-        new.persist(record_of(place))?;
-        Ok(())
+        let path = beside(place, NEW_RECORD);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = File::options();
+        let new = options.write(true).create_new(true).mode(0o600);
+        let mut new = BufWriter::new(new.open(&path)?);
+        let written = serde_json::to_writer(&mut new, self)
+            .map_err(io::Error::from)
+            .and_then(|()| new.into_inner().map_err(|error| error.into_error()))
+            .and_then(|file| file.sync_all())
+            .and_then(|()| std::fs::rename(&path, record_of(place)));
+        if written.is_err() {
+            let _ = std::fs::remove_file(path);
+        }
+        written
     }
 }
 
 /// Removes a content and its record.
 pub(super) fn remove(place: &Path) {
-    for path in [place.to_path_buf(), record_of(place)] {
+    let new = beside(place, NEW_RECORD);
+    for path in [place.to_path_buf(), new, record_of(place)] {
         // Whoever removed it before has done what is wanted.
         let _ = std::fs::remove_file(path);
     }
@@ -213,4 +230,38 @@ fn claim_one(place: PathBuf) -> Option<Claimed> {
         place,
         content,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_mount_left_of_a_record_goes_with_the_content() {
+        let copies = tempfile::tempdir().unwrap();
+        let kept = directory(copies.path());
+        std::fs::create_dir(&kept).unwrap();
+        let place = kept.join("content");
+        std::fs::write(&place, "x").unwrap();
+        std::fs::write(beside(&place, NEW_RECORD), "{\"source\":").unwrap();
+        let record = Record {
+            source: "/source".into(),
+            path: "f".into(),
+            size_bytes: 1,
+            kept_at_s: 1,
+            why: "full".into(),
+            base: None,
+            dirty: Vec::new(),
+            present: Vec::new(),
+            valid_bytes: 0,
+            mtime: None,
+            atime: None,
+        };
+        record.write(&place).unwrap();
+        assert_eq!(records(copies.path()).unwrap().len(), 1);
+        std::fs::write(beside(&place, NEW_RECORD), "{\"source\":").unwrap();
+        assert_eq!(records(copies.path()).unwrap().len(), 1);
+        remove(&place);
+        assert_eq!(std::fs::read_dir(kept).unwrap().count(), 0);
+    }
 }
