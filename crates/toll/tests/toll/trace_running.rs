@@ -114,15 +114,17 @@ fn what_cannot_be_traced_is_told() {
     }
 }
 
-/// Whether a process holds BPF programs.
+/// Whether all BPF programs of a process are attached, but for the one that is only called.
 fn has_programs_of(pid: u32) -> bool {
-    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"))
-        .into_iter()
-        .flatten();
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    let descriptors = descriptors.into_iter().flatten();
     let names = descriptors.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok());
-    names
-        .into_iter()
-        .any(|name| name.to_string_lossy().contains("bpf_link"))
+    let names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    let count = |kind: &str| names.iter().filter(|name| name.contains(kind)).count();
+    let links = count("bpf_link");
+    links > 0 && links + 1 >= count("bpf-prog")
 }
 
 /// Numbers of the BPF programs that a process holds.
