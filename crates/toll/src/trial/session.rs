@@ -56,6 +56,8 @@ pub struct Session<'a> {
     /// The treatments that each open question needs, as the latest look found them;
     /// absent before the first look.
     pub open: Option<Vec<Vec<usize>>>,
+    /// When comparisons end, if nobody says how long they may take.
+    pub comparison_time: Option<Duration>,
 }
 
 impl<'a> Session<'a> {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Event, Forecast, Observer, Session, TimeLimit};
 use crate::claim::{self, Question};
+use crate::spec::ComparisonGoal;
 use crate::store::TrialRecord;
 
 /// The progress line judges the claims between the looks that may end the run, too.
@@ -34,6 +35,7 @@ impl Session<'_> {
                 before.retain(|trial| trial.block < blocks);
                 let questions = self.questions(&before);
                 self.open = self.open(&questions, &before);
+                self.comparison_time = self.comparison_time(&questions);
             }
             let order = self.plan.block_order(blocks, self.open.as_deref());
             let is_skipped = |treatment: usize| self.plan.treatments[treatment].skipped.is_some();
@@ -83,6 +85,7 @@ impl Session<'_> {
                 if questions.is_empty() {
                     return Some(format!("no question was open, after {blocks} blocks"));
                 }
+                self.comparison_time = self.comparison_time(&questions);
                 if self.open.as_ref().is_some_and(Vec::is_empty) {
                     return Some(format!(
                         "everything is decided, or as precise as asked for, after {blocks} blocks"
@@ -93,6 +96,14 @@ impl Session<'_> {
         self.limit_reached(blocks, elapsed)
     }
 
+    /// When comparisons of which nobody says how long they may take end, whatever they know.
+    fn comparison_time(&self, questions: &[Question]) -> Option<Duration> {
+        let ends = |one: &Question| one.outcome.is_none() && !one.must_be_decided;
+        let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
+        let is_quick = self.experiment.run.comparison_goal == ComparisonGoal::QuickAnswer;
+        (is_quick && questions.iter().all(ends)).then(|| COMPARISON.saturating_mul(count))
+    }
+
     /// The limit of blocks or time that ends the run, if one is reached.
     fn limit_reached(&self, blocks: u32, elapsed: Duration) -> Option<String> {
         let settings = self.experiment.run;
@@ -100,6 +111,13 @@ impl Session<'_> {
             return Some(format!(
                 "the cap of {} blocks is reached",
                 settings.max_blocks
+            ));
+        }
+        // Not at a look, which may be a quarter of the blocks later.
+        if let Some(time) = self.comparison_time.filter(|time| elapsed >= *time) {
+            let time_s = time.as_secs();
+            return Some(format!(
+                "a comparison takes {time_s} s, after {blocks} blocks; --time-budget gives it more"
             ));
         }
         // A block that would probably end past the budget is not begun.

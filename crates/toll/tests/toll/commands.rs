@@ -479,3 +479,14 @@ fn a_busy_machine_is_told_before_the_first_trial() {
     );
     assert!(!quiet.stderr.contains("busy"), "{}", quiet.stderr);
 }
+
+#[test]
+fn a_comparison_that_nothing_decides_ends_by_time() {
+    let bench = Bench::new();
+    // Anything from 2 to 27 ms, so that no interval is narrow in 3 s.
+    let line = "sleep 0.0$(($(od -An -N1 -tu1 /dev/urandom) + 20 + $1))\n";
+    bench.write("wait", line);
+    let run = bench.measured("'sh wait 0' 'sh wait 1'");
+    let reason = run["run"]["stop_reason"].as_str().unwrap();
+    has(reason, &["a comparison takes 3 s", "--time-budget"]);
+}

@@ -407,6 +407,7 @@ impl Prepared {
             prestarted: None,
             next_peek: Instant::now(),
             open: None,
+            comparison_time: None,
         }
     }
 }
