@@ -1,5 +1,7 @@
 //! Guarding a family of claims against a chance verdict.
 
+use crate::tarone_holm;
+
 /// The answer of a procedure for several hypotheses on one of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TestStep {
@@ -43,27 +45,10 @@ pub(crate) fn ascending(p_values: &[f64]) -> Vec<usize> {
 /// sequentially rejective multiple test procedure", Scandinavian Journal of
 /// Statistics 6 (1979)). The probability of rejecting any true hypothesis is
 /// at most `alpha`, however the tests depend on each other.
+///
+/// It is Tarone's procedure where any p-value can be attained.
 pub fn holm(p_values: &[f64], alpha: f64) -> Vec<TestStep> {
-    check(p_values, alpha);
-    let order = ascending(p_values);
-    let mut steps = vec![UNTESTED; p_values.len()];
-    let mut adjusted_p = 0.0f64;
-    let mut failed_level = None;
-    for (rank, &index) in order.iter().enumerate() {
-        let remaining = (p_values.len() - rank) as f64;
-        adjusted_p = adjusted_p.max((remaining * p_values[index]).min(1.0));
-        let level = failed_level.unwrap_or(alpha / remaining);
-        let rejected = p_values[index] <= level;
-        if !rejected {
-            failed_level = Some(level);
-        }
-        steps[index] = TestStep {
-            adjusted_p,
-            rejected,
-            level,
-        };
-    }
-    steps
+    tarone_holm(p_values, &vec![0.0; p_values.len()], alpha)
 }
 
 #[cfg(test)]
