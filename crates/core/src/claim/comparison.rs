@@ -61,11 +61,11 @@ pub(super) fn confidence(comparisons: usize) -> f64 {
 /// wall does not.
 pub const CPU_TIME: &str = "cpu_ns";
 
-/// Its comparisons err this many times less often than those that are asked for: together
-/// they err in 6 % of runs at most, instead of 5 %.
+/// Comparisons by CPU time have a fifth of the error rate of the requested ones. Together, both
+/// are wrong in at most 6 % of runs.
 const CPU_TIME_FACTOR: usize = 5;
 
-/// Confidence of each comparison by CPU time beside so many that are asked for.
+/// The confidence level of each comparison by CPU time, given the number of requested comparisons.
 fn confidence_of_cpu_time(comparisons: usize) -> f64 {
     confidence(comparisons * CPU_TIME_FACTOR)
 }

@@ -26,7 +26,7 @@ pub(super) struct State<'a> {
     pub level: f64,
     /// The claim's own p-value.
     pub p: f64,
-    /// Least p-value of so many blocks.
+    /// The smallest p-value that this number of blocks can attain.
     pub least_p: f64,
     /// Fewest blocks that reach the level.
     pub fewest: usize,

@@ -190,9 +190,9 @@ fn cases<'a>(
 
 /// Tests claims so that with all but a chance of `alpha` none has a wrong verdict.
 ///
-/// Where the data chose the number of blocks, by Holm's procedure. Else the least p-values
-/// that so many blocks can give are known beforehand; where these are too large for all
-/// claims together, claims are tested in a sequence.
+/// Holm's procedure applies where the data chose the number of blocks. Otherwise the smallest
+/// attainable p-values are known in advance, and Tarone–Holm uses them. If none of these is small
+/// enough, a fixed sequence tests one claim after another.
 fn family_steps(cases: &[&Case], ps: &[f64], alpha: f64, looks: Looks) -> Vec<TestStep> {
     if !looks.is_one() {
         return holm(ps, alpha);
@@ -269,7 +269,7 @@ fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
 }
 
 impl Case {
-    /// The least p-value that any values of so many blocks can have.
+    /// The smallest attainable p-value, given the number of blocks.
     fn least_p(&self) -> f64 {
         let all_on_one_side = 0.5_f64.powf(self.blocks as f64);
         let joint = match &self.evidence {
