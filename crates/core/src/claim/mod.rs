@@ -90,7 +90,6 @@ impl Question {
             Some(_) => self.is_decided || is_narrow,
             None if self.must_be_decided => self.is_decided,
             None => match goal {
-                ComparisonGoal::QuickAnswer if !is_early => true,
                 ComparisonGoal::Precision if !is_early => is_narrow,
                 _ => is_narrow && self.is_decided,
             },

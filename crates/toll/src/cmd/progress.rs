@@ -8,13 +8,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output;
 use super::run::Purpose;
-use crate::claim::Question;
 use crate::claim::model::Outcome;
 use crate::report::terminal::Style;
 use crate::report::terminal::text::columns;
 use crate::report::words;
-use crate::spec::{BLOCKS_MAX, ComparisonGoal, Experiment};
-use crate::trial::{COMPARISON, Event, Observer};
+use crate::spec::{BLOCKS_MAX, Experiment};
+use crate::trial::{Event, Observer, comparison_time};
 
 /// Least time between plain lines where there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
@@ -39,7 +38,7 @@ pub(super) struct Progress {
     budget: Duration,
     /// When comparisons mostly end.
     usual_end: Duration,
-    goal: ComparisonGoal,
+    experiment: Experiment,
     claims: Vec<Outcome>,
     /// How many more treatments were skipped for each reason already printed.
     skips: BTreeMap<String, usize>,
@@ -83,7 +82,7 @@ impl Progress {
             max_blocks: experiment.run.max_blocks,
             budget: Duration::from_secs_f64(experiment.run.time_budget_s),
             usual_end: Duration::ZERO,
-            goal: experiment.run.comparison_goal,
+            experiment: experiment.clone(),
             claims: Vec::new(),
             skips: BTreeMap::new(),
         }
@@ -252,11 +251,8 @@ impl Observer for Progress {
             }
             Event::Look(questions) => {
                 self.claims = questions.iter().filter_map(|one| one.outcome).collect();
-                let ends_early = |one: &Question| one.outcome.is_none() && !one.must_be_decided;
-                if self.goal == ComparisonGoal::QuickAnswer && questions.iter().all(ends_early) {
-                    let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
-                    self.usual_end = COMPARISON.saturating_mul(count);
-                }
+                let usual_end = comparison_time(&self.experiment, questions);
+                self.usual_end = usual_end.unwrap_or_default();
             }
             Event::Pauses => {
                 self.clear();
@@ -287,6 +283,7 @@ impl Observer for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::Question;
     use crate::spec::builtin;
 
     #[test]

@@ -37,4 +37,4 @@ pub use profile::ProfileEnd;
 pub use request::{memory_shortage, workspace_request};
 pub use run_time::RunTime;
 pub use session::{Session, TimeLimit};
-pub use stopping::COMPARISON;
+pub use stopping::{COMPARISON, comparison_time};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Event, Forecast, Observer, Session, TimeLimit};
 use crate::claim::{self, Question};
-use crate::spec::ComparisonGoal;
+use crate::spec::{ComparisonGoal, Experiment};
 use crate::store::TrialRecord;
 
 /// The progress line judges the claims between the looks that may end the run, too.
@@ -18,6 +18,14 @@ const FORECAST_BLOCKS: u32 = 2;
 
 /// How long a comparison goes on that is not decided, where nobody says how long.
 pub const COMPARISON: Duration = Duration::from_secs(3);
+
+/// When comparisons end whatever they know, if nobody says how long they may take.
+pub fn comparison_time(experiment: &Experiment, questions: &[Question]) -> Option<Duration> {
+    let ends = |one: &Question| one.outcome.is_none() && !one.must_be_decided;
+    let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
+    let is_quick = experiment.run.comparison_goal == ComparisonGoal::QuickAnswer;
+    (is_quick && questions.iter().all(ends)).then(|| COMPARISON.saturating_mul(count))
+}
 
 impl Session<'_> {
     /// Whether the run may end after this many blocks by what it saw.
@@ -35,7 +43,7 @@ impl Session<'_> {
                 before.retain(|trial| trial.block < blocks);
                 let questions = self.questions(&before);
                 self.open = self.open(&questions, &before);
-                self.comparison_time = self.comparison_time(&questions);
+                self.comparison_time = comparison_time(self.experiment, &questions);
             }
             let order = self.plan.block_order(blocks, self.open.as_deref());
             let is_skipped = |treatment: usize| self.plan.treatments[treatment].skipped.is_some();
@@ -85,7 +93,7 @@ impl Session<'_> {
                 if questions.is_empty() {
                     return Some(format!("no question was open, after {blocks} blocks"));
                 }
-                self.comparison_time = self.comparison_time(&questions);
+                self.comparison_time = comparison_time(self.experiment, &questions);
                 if self.open.as_ref().is_some_and(Vec::is_empty) {
                     return Some(format!(
                         "everything is decided, or as precise as asked for, after {blocks} blocks"
@@ -94,14 +102,6 @@ impl Session<'_> {
             }
         }
         self.limit_reached(blocks, elapsed)
-    }
-
-    /// When comparisons of which nobody says how long they may take end, whatever they know.
-    fn comparison_time(&self, questions: &[Question]) -> Option<Duration> {
-        let ends = |one: &Question| one.outcome.is_none() && !one.must_be_decided;
-        let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
-        let is_quick = self.experiment.run.comparison_goal == ComparisonGoal::QuickAnswer;
-        (is_quick && questions.iter().all(ends)).then(|| COMPARISON.saturating_mul(count))
     }
 
     /// The limit of blocks or time that ends the run, if one is reached.

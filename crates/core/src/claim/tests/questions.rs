@@ -80,8 +80,8 @@ fn a_comparison_ends_by_its_goal_when_its_time_is_over() {
     let goals = [Precision, Decision, QuickAnswer];
     for (one, early, late) in [
         (question(0.01, true), true, [true; 3]),
-        (question(0.01, false), false, [true, false, true]),
-        (question(0.5, true), false, [false, false, true]),
+        (question(0.01, false), false, [true, false, false]),
+        (question(0.5, true), false, [false; 3]),
     ] {
         assert_eq!(
             goals.map(|goal| one.is_settled(goal, true)),
