@@ -561,6 +561,7 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
         threshold: claim.threshold(),
         threshold_high: claim.threshold_high(),
         published: claim.published,
+        contradicted: claim.contradicted.clone(),
         measured: None,
         beyond: None,
         margin: margin(claim),

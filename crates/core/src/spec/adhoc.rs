@@ -181,6 +181,7 @@ fn assemble(
         figures: Vec::new(),
         advice: Vec::new(),
         platforms: Vec::new(),
+        parts: Vec::new(),
     }
 }
 

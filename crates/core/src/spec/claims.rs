@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::expression::Expression;
-use super::level::{number, number_pair, share};
+use super::level::share;
 use super::platform::{KERNEL, is_fact, no_fact};
-use super::{Experiment, Selector, join};
+use super::{Experiment, Selector, join, published};
 
 /// Something to be judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,13 +43,16 @@ pub struct Claim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differ_by: Option<String>,
     direction: Option<ClaimDirection>,
-    #[serde(default, deserialize_with = "number")]
+    #[serde(default, deserialize_with = "published::value")]
     threshold: Option<f64>,
-    #[serde(default, deserialize_with = "number_pair")]
+    #[serde(default, deserialize_with = "published::pair")]
     between: Option<(f64, f64)>,
     /// Published value.
-    #[serde(default, deserialize_with = "number")]
+    #[serde(default, deserialize_with = "published::value")]
     pub published: Option<f64>,
+    /// How the report's own numbers contradict what it concludes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradicted: Option<String>,
     /// Least relative margin.
     #[serde(default, deserialize_with = "share")]
     pub margin: Option<f64>,
@@ -148,6 +151,10 @@ impl Claim {
             self.report.clone_from(&experiment.report);
         }
         self.report = self.report.filter(|report| !report.is_empty());
+        if let Some(text) = &self.contradicted {
+            let filled = published::filled(text).map_err(|why| self.wrong(&why))?;
+            self.contradicted = Some(filled);
+        }
         let at = std::mem::take(&mut self.at);
         self.sides_mut().for_each(|side| join(side, &at));
         let each = std::mem::take(&mut self.each);

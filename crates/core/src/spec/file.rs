@@ -19,8 +19,8 @@ use super::validate::{self, Problem};
 use super::workload::{NOWHERE, shell};
 use super::{
     AdviceSpec, Claim, ComparisonGoal, Derived, Experiment, Factor, FigureSpec, GuestSettings,
-    Knob, Level, ParsedMetric, PerCommand, Platform, RunSettings, Selector, SpecError, Table,
-    WorkloadKind, WorkloadSpec, left_out, references,
+    Knob, Level, ParsedMetric, PerCommand, Platform, ReportPart, RunSettings, Selector, SpecError,
+    Table, WorkloadKind, WorkloadSpec, left_out, references,
 };
 
 /// Highest `format` of experiment files that this program reads.
@@ -72,6 +72,8 @@ struct ExperimentFile {
     advice: Vec<Spanned<AdviceSpec>>,
     #[serde(default)]
     platform: Vec<Spanned<Platform>>,
+    #[serde(default)]
+    part: Vec<Spanned<ReportPart>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -248,6 +250,7 @@ impl Reader<'_> {
         let (derived, claims) = (take(&mut file.derived), take(&mut file.claim));
         let (tables, figures) = (take(&mut file.table), take(&mut file.figure));
         let (advice, platforms) = (take(&mut file.advice), take(&mut file.platform));
+        let parts = take(&mut file.part);
         let mut levels = levels_of_all_profiles(&file);
         let mut experiment = self.frame(file, profile)?;
         validate::check_frame(&experiment).map_err(anywhere)?;
@@ -284,6 +287,8 @@ impl Reader<'_> {
             references::check_advice(&advice, Scope::new(&experiment, &levels)).map(|()| advice)
         })?;
         experiment.platforms = self.each(platforms, |platform| platform.finished(&experiment))?;
+        experiment.parts =
+            self.each(parts, |part| Ok(part.check(&experiment).map(|()| part)?))?;
         validate::check_together(&experiment).map_err(anywhere)?;
         Ok(experiment)
     }
@@ -331,8 +336,8 @@ impl Reader<'_> {
                 .map_err(|message| self.source.error(workload_at, message))?;
             factors.insert(0, factor);
         }
-        let metrics = file.metrics.into_iter();
-        let metrics = metrics.map(|(name, metric)| Ok((name, self.at(metric, parsed_metric)?)));
+        let read = |(name, metric)| Ok((name, self.at(metric, parsed_metric)?));
+        let metrics: Result<_, SpecError> = file.metrics.into_iter().map(read).collect();
         Ok(Experiment {
             title: file.title.unwrap_or_else(|| file.name.clone()),
             name: file.name,
@@ -343,7 +348,7 @@ impl Reader<'_> {
             guest,
             factors,
             constraints: [file.require, overlay.require].concat(),
-            parsed_metrics: metrics.collect::<Result<_, SpecError>>()?,
+            parsed_metrics: metrics?,
             counters: file.counters,
             run: run_settings(profile, &[file.run, overlay.run]),
             twins: file.twins,
@@ -356,6 +361,7 @@ impl Reader<'_> {
             figures: Vec::new(),
             advice: Vec::new(),
             platforms: Vec::new(),
+            parts: Vec::new(),
             report: file.report,
             metric,
             further_metrics: Vec::new(),

@@ -40,21 +40,6 @@ impl From<WrittenLevel> for Level {
     }
 }
 
-/// Reads a number, or a size in bytes.
-pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    let level = Option::<Level>::deserialize(from)?;
-    level.map(|level| level.to_number()).transpose()
-}
-
-/// Reads two of them.
-pub(super) fn number_pair<'de, D: Deserializer<'de>>(
-    from: D,
-) -> Result<Option<(f64, f64)>, D::Error> {
-    let levels = Option::<(Level, Level)>::deserialize(from)?;
-    let pair = levels.map(|(first, second)| Ok((first.to_number()?, second.to_number()?)));
-    pair.transpose()
-}
-
 /// Reads a share, `5%` or 0.05.
 pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     let level = Option::<Level>::deserialize(from)?;

@@ -18,7 +18,9 @@ mod left_out;
 pub mod level;
 mod near;
 mod overrides;
+mod parts;
 mod platform;
+mod published;
 pub mod quoting;
 mod references;
 mod row;
@@ -44,6 +46,7 @@ pub use kernel_name::KernelName;
 pub use level::{Factor, Level};
 pub use near::{nearest, suggestion};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
+pub use parts::ReportPart;
 pub use platform::{FACTS, KERNEL, Platform};
 pub use row::{ROW, Row};
 pub use shown::{
@@ -120,6 +123,9 @@ pub struct Experiment {
     pub left_to: BTreeMap<String, String>,
     /// Quantities computed from several treatments.
     pub derived: Vec<Derived>,
+    /// What the publication says and shows, and where that is here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ReportPart>,
     /// Published tables.
     pub tables: Vec<Table>,
     /// What to draw.

@@ -1,8 +1,8 @@
 //! What is shown beside the verdicts: published tables, figures, advice.
 
-use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
+use super::published::{self, Printed, Published, Several};
 use super::{Level, Selector, join};
 
 /// A published table. An experiment file has rows of one quantity, or several
@@ -68,7 +68,7 @@ pub struct TableQuantity {
     /// Of the rows, by condition of the table. What is `nan` or an empty text was not
     /// published, or cannot be read.
     #[serde(default, skip_serializing)]
-    published: Vec<f64>,
+    published: Several,
     #[serde(default, skip_serializing)]
     deviation: Vec<f64>,
     #[serde(default, skip_serializing)]
@@ -80,21 +80,49 @@ pub struct TableQuantity {
 struct TableCondition {
     label: String,
     at: Selector,
+    /// Its column of the report's table, by which quantities name their numbers.
+    #[serde(default)]
+    column: String,
 }
 
 /// A row of a published table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "WrittenRow")]
 pub struct TableRow {
     pub label: String,
     /// The treatment that stands for it here; empty if none does.
-    #[serde(default)]
     pub at: Selector,
     pub published: Option<f64>,
     /// The standard deviation of what was published.
     pub deviation: Option<f64>,
     /// Words in place of a value, or beside it.
     pub text: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRow {
+    label: String,
+    #[serde(default)]
+    at: Selector,
+    published: Option<Published>,
+    deviation: Option<f64>,
+    text: Option<String>,
+}
+
+impl From<WrittenRow> for TableRow {
+    fn from(written: WrittenRow) -> Self {
+        let printed = written.published.map(|Published(printed)| printed);
+        Self {
+            label: written.label,
+            at: written.at,
+            published: printed.map(|printed| printed.value),
+            deviation: written
+                .deviation
+                .or(printed.and_then(|printed| printed.deviation)),
+            text: written.text,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -127,7 +155,7 @@ pub struct FigureSpec {
     /// Groups of a box plot, or bars.
     #[serde(default)]
     pub groups: Vec<GroupSpec>,
-    /// Base units in one unit of what was published of groups.
+    /// Base units in one unit of what was published of groups or lines.
     pub(crate) scale: Option<f64>,
     /// Label of the bar to which all are drawn as ratios.
     pub relative_to: Option<String>,
@@ -142,7 +170,7 @@ pub struct LineSpec {
     #[serde(default)]
     pub at: Selector,
     /// Published points in base units.
-    #[serde(default, deserialize_with = "points")]
+    #[serde(default, deserialize_with = "published::points")]
     pub published: Vec<(f64, f64)>,
 }
 
@@ -155,26 +183,8 @@ pub struct GroupSpec {
     pub at: Selector,
     /// Of a box lower whisker, lower quartile, median, upper quartile and upper
     /// whisker; of a bar its length.
-    #[serde(default, deserialize_with = "one_or_several")]
+    #[serde(default, deserialize_with = "published::values")]
     pub published: Vec<f64>,
-}
-
-fn points<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(f64, f64)>, D::Error> {
-    let points = Vec::<(Level, f64)>::deserialize(from)?.into_iter();
-    points.map(|(x, y)| Ok((x.to_number()?, y))).collect()
-}
-
-fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Numbers {
-        One(f64),
-        Several(Vec<f64>),
-    }
-    Ok(match Numbers::deserialize(from)? {
-        Numbers::One(number) => vec![number],
-        Numbers::Several(numbers) => numbers,
-    })
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -295,8 +305,9 @@ impl TableQuantity {
     fn fill_rows(&mut self, conditions: &[TableCondition]) -> Result<(), String> {
         let count = conditions.len();
         let fits = |length: usize| length == 0 || length == count;
+        let published = self.by_condition(conditions)?;
         if count == 0
-            || self.published.len() != count
+            || published.len() != count
             || !fits(self.deviation.len())
             || !fits(self.text.len())
             || !self.rows.is_empty()
@@ -307,20 +318,43 @@ impl TableQuantity {
                 self.label.as_deref().unwrap_or_default()
             ));
         }
-        let [published, deviation] = [&mut self.published, &mut self.deviation].map(std::mem::take);
+        let deviation = std::mem::take(&mut self.deviation);
         let text = std::mem::take(&mut self.text);
-        let told =
-            |values: &[f64], index: usize| values.get(index).copied().filter(|one| !one.is_nan());
-        let rows = conditions.iter().enumerate();
-        let rows = rows.map(|(index, condition)| TableRow {
+        let typed = |index: usize| deviation.get(index).copied().filter(|one| !one.is_nan());
+        let rows = conditions.iter().zip(published).enumerate();
+        let rows = rows.map(|(index, (condition, published))| TableRow {
             label: condition.label.clone(),
             at: condition.at.clone(),
-            published: told(&published, index),
-            deviation: told(&deviation, index),
+            published: published.map(|printed| printed.value),
+            deviation: typed(index).or(published.and_then(|printed| printed.deviation)),
             text: text.get(index).filter(|text| !text.is_empty()).cloned(),
         });
         self.rows = rows.collect();
         Ok(())
+    }
+
+    /// What was published under each condition.
+    fn by_condition(
+        &mut self,
+        conditions: &[TableCondition],
+    ) -> Result<Vec<Option<Printed>>, String> {
+        match std::mem::take(&mut self.published) {
+            Several::Named(name) => {
+                let columns = conditions.iter().map(|one| one.column.as_str());
+                published::by_column(&name, &columns.collect::<Vec<_>>())
+            }
+            Several::One(value) => Ok(vec![Some(value.into())]),
+            // Words alone, of what is told without a number.
+            Several::Typed(values) if values.is_empty() && !self.text.is_empty() => {
+                Ok(vec![None; conditions.len()])
+            }
+            Several::Typed(values) => {
+                let printed = values.into_iter();
+                Ok(printed
+                    .map(|one| (!one.is_nan()).then(|| one.into()))
+                    .collect())
+            }
+        }
     }
 
     fn check(&self) -> Result<(), String> {
@@ -364,11 +398,11 @@ impl FigureSpec {
             join(at, &self.at);
         }
         let scale = self.scale.take().unwrap_or(1.0);
-        let published = self
-            .groups
-            .iter_mut()
-            .flat_map(|group| &mut group.published);
-        published.for_each(|value| *value *= scale);
+        let groups = self.groups.iter_mut();
+        let of_groups = groups.flat_map(|group| &mut group.published);
+        let lines = self.lines.iter_mut();
+        let of_lines = lines.flat_map(|line| &mut line.published).map(|(_, y)| y);
+        of_groups.chain(of_lines).for_each(|value| *value *= scale);
         Ok(self)
     }
 
@@ -388,8 +422,16 @@ impl FigureSpec {
             }
             (true, false, true) => return self.check_groups(),
             (true, ..) => "boxes and bars have groups, and no factor",
-            (false, true, false) if self.scale.is_none() => return Ok(()),
-            (false, ..) => "it needs a factor; groups and scale go with kinds box and bar",
+            (false, true, false)
+                if self
+                    .scale
+                    .is_none_or(|scale| is_scale(scale) && !self.lines.is_empty()) =>
+            {
+                return Ok(());
+            }
+            (false, ..) => {
+                "it needs a factor; groups go with kinds box and bar, and a scale above 0 with these or with lines"
+            }
         };
         Err(why.to_owned())
     }

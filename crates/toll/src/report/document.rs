@@ -2,6 +2,7 @@
 
 use super::comparison::{self, ComparisonRow};
 use super::markup::Markup;
+use super::parts::{self, Part};
 use super::terminal::text::Column;
 use super::words;
 use crate::claim::model::{Analysis, TwinSummary, Verdict};
@@ -35,6 +36,7 @@ pub fn document(run: &Run, markup: Markup) -> String {
     for table in [
         claims,
         checks,
+        parts_of_report(run, markup),
         treatments(run, markup),
         noise(analysis, markup),
     ] {
@@ -65,8 +67,12 @@ fn verdicts(
             markup.code(&verdict.id),
             markup.text(&verdict.text)
         );
-        let reason = [markup.text(&verdict.reason)];
+        let reason = [
+            verdict.reason.as_str(),
+            verdict.contradicted.as_deref().unwrap_or_default(),
+        ];
         let reason = reason.into_iter().filter(|reason| !reason.is_empty());
+        let reason = reason.map(|reason| markup.text(reason));
         vec![
             format!("{} {}", words::sign(verdict), markup.text(&state(verdict))),
             lines(std::iter::once(claim).chain(reason), markup),
@@ -76,6 +82,28 @@ fn verdicts(
         ]
     };
     table(&columns, verdicts.iter().map(row), markup)
+}
+
+/// What the report says, and what came out here.
+fn parts_of_report(run: &Run, markup: Markup) -> Option<String> {
+    let columns = [
+        Column::words("In the report"),
+        Column::words("Here"),
+        Column::words("Verdict here"),
+    ];
+    let row = |part: Part| {
+        let name = |place: &parts::Place| match place.is_name {
+            true => markup.code(&place.text),
+            false => markup.text(&place.text),
+        };
+        let verdicts = part.places.iter().map(|place| markup.text(&place.verdict));
+        vec![
+            markup.text(&part.says),
+            lines(part.places.iter().map(name), markup),
+            lines(verdicts, markup),
+        ]
+    };
+    table(&columns, parts::of_run(run).into_iter().map(row), markup)
 }
 
 /// The treatments by the metrics of the run, beside its reference.

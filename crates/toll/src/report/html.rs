@@ -8,7 +8,7 @@ use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 use super::plots::palette::dark_rules;
 use super::plots::{self, NamedPlot, flame};
 use super::sanitize::sanitize;
-use super::{comparison, explained, words};
+use super::{comparison, explained, parts, words};
 use crate::claim::model::{
     DerivedValue, Estimate, Explanation, ExplanatoryMetrics, Metric, NearestCache, Outcome, Price,
     PublishedGroup, PublishedRow, TreatmentSummary, Verdict,
@@ -144,6 +144,7 @@ fn view(run: &Run) -> Value {
         compared => Serde(comparison::table(run)),
         machine_line => words::machine_line(&record.machine),
         guest_lines => analysis.guests.iter().map(words::guest_line).collect::<Vec<_>>(),
+        parts => Serde(parts::of_run(run)),
         claims_plot => plots::claims(run).map(svg),
         plots => svgs(plots::figures(run)),
         twin_plots => svgs(plots::twins(run)),

@@ -20,6 +20,7 @@ pub mod html;
 pub mod hyperfine;
 pub mod junit;
 pub mod markup;
+mod parts;
 pub mod plots;
 pub mod sanitize;
 mod series;

@@ -102,6 +102,9 @@ pub struct Verdict {
     pub threshold_high: Option<f64>,
     /// The published value on the same scale, where one was given.
     pub published: Option<f64>,
+    /// How the publication's own numbers contradict what it concludes.
+    #[serde(default)]
+    pub contradicted: Option<String>,
     /// The measured value; the interval's confidence is the one at which this claim was
     /// tested beside the others of the run, so that it always agrees with the outcome. Of a
     /// claim over machines, which one run does not judge, it is 95 %.

@@ -81,6 +81,7 @@ fn judged(
         row.paint = paint(verdict.outcome);
         row.text = text;
         row.below.extend((!reasons.is_empty()).then_some(reasons));
+        row.below.extend(verdict.contradicted.clone());
         row.below
             .extend(with_it.map(|with_it| format!("with it: {with_it}")));
         row
