@@ -21,6 +21,8 @@ impl Toll {
         for name in ["XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
             command.env(name, self.kept.join(name));
         }
+        // The run that starts this one holds the machine's lock, for both.
+        command.env("TOLL_RUN_LOCK", self.kept.join("run.lock"));
         command.arg("--store").arg(store);
         command
     }
