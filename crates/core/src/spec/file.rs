@@ -328,13 +328,10 @@ impl Reader<'_> {
                 return Err(self.source.error(overlay_at, why));
             }
         };
-        // A single template, under the empty name, needs no factor to choose it.
-        let is_choice = workload.commands.keys().any(|name| !name.is_empty());
-        if is_choice && !factors.iter().any(|f| f.name == "command") {
-            let levels = workload.commands.keys().map(|name| Level::new(name));
-            let factor = Factor::new("command", levels.collect(), false)
-                .map_err(|message| self.source.error(workload_at, message))?;
-            factors.insert(0, factor);
+        if !factors.iter().any(|factor| factor.name == "command") {
+            let chosen = factor_of_commands(&workload).transpose();
+            let chosen = chosen.map_err(|message| self.source.error(workload_at, message))?;
+            factors.splice(0..0, chosen);
         }
         let read = |(name, metric)| Ok((name, self.at(metric, parsed_metric)?));
         let metrics: Result<_, SpecError> = file.metrics.into_iter().map(read).collect();
@@ -387,6 +384,14 @@ impl Reader<'_> {
             None => (ProfileTable::default(), None),
         })
     }
+}
+
+/// The factor that chooses a command by its name. A single template, under the empty name,
+/// needs none.
+fn factor_of_commands(workload: &WorkloadSpec) -> Option<Result<Factor, String>> {
+    let is_choice = workload.commands.keys().any(|name| !name.is_empty());
+    let levels = workload.commands.keys().map(|name| Level::new(name));
+    is_choice.then(|| Factor::new("command", levels.collect(), false))
 }
 
 /// Settings of the file and its profile, over the defaults.

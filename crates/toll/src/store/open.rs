@@ -306,7 +306,7 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     // Not before the checks: the journal mode is written into the file.
     // FULL: a commit has reached the device before the next trial begins, so
     // that nothing of the store's is left for a measured fsync to flush, and
-    // a finished trial survives even a power cut.
+    // it survives even a power cut.
     keep_a_log(connection)?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
     if let Found::Tables = found {

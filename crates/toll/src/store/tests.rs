@@ -47,8 +47,8 @@ fn filled(directory: &tempfile::TempDir) -> (Store, i64) {
     let id = store
         .add_run(&record("00000000000000aa"), &experiment, &plan.treatments)
         .unwrap();
-    store.add_trial(id, &trial(0, 1)).unwrap();
-    store.add_trial(id, &trial(0, 0)).unwrap();
+    store.add_trials(id, &[trial(0, 1)]).unwrap();
+    store.add_trials(id, &[trial(0, 0)]).unwrap();
     (store, id)
 }
 
@@ -82,7 +82,7 @@ fn what_was_added_is_read_back_whole() {
 fn a_trial_is_never_taken_twice() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, id) = filled(&directory);
-    assert!(store.add_trial(id, &trial(0, 1)).is_err());
+    assert!(store.add_trials(id, &[trial(0, 1)]).is_err());
     assert_eq!(store.load(id).unwrap().trials.len(), 2);
 }
 
@@ -294,11 +294,11 @@ fn a_complete_run_that_goes_on_is_hashed_anew() {
         store.set_status(id, RunStatus::Complete, None).unwrap();
         store.reopen(id, &more).unwrap();
         assert_eq!(store.load(id).unwrap().run.status, RunStatus::Unfinished);
-        store.add_trial(id, &trial(block, 0)).unwrap();
+        store.add_trials(id, &[trial(block, 0)]).unwrap();
     }
     // Another program may have completed it meanwhile.
     store.set_status(id, RunStatus::Complete, None).unwrap();
-    store.add_trial(id, &trial(3, 0)).unwrap();
+    store.add_trials(id, &[trial(3, 0)]).unwrap();
     let stored = store.load(id).unwrap();
     assert_eq!((stored.trials.len(), stored.experiment), (5, more));
 }

@@ -27,11 +27,12 @@ impl Store {
         })
     }
 
-    /// Adds one finished trial.
-    pub fn add_trial(&mut self, run_id: i64, trial: &TrialRecord) -> Result<(), StoreError> {
+    /// Adds finished trials, all or none.
+    pub fn add_trials(&mut self, run_id: i64, trials: &[TrialRecord]) -> Result<(), StoreError> {
         self.change(|connection| {
             drop_hash(connection, run_id)?;
-            insert_trial(connection, run_id, trial)
+            let mut trials = trials.iter();
+            trials.try_for_each(|trial| insert_trial(connection, run_id, trial))
         })
     }
 

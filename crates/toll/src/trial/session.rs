@@ -19,6 +19,11 @@ use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord};
 
+/// Time after which trials are put into the store, all that ended since the last time. Doing so
+/// takes half a millisecond, as long as some trials. Until then they are in memory
+/// alone, so that nothing of the store's is left for a measured fsync to flush.
+const SAVE_INTERVAL: Duration = Duration::from_millis(100);
+
 /// How strictly a run keeps its time budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeLimit {
@@ -44,6 +49,8 @@ pub struct Session<'a> {
     pub time_limit: TimeLimit,
     /// Trials recorded by earlier sessions; grows.
     pub trials: Vec<TrialRecord>,
+    /// How many of the trials are in the store, and since when.
+    pub saved: (usize, Instant),
     /// Boots of guests recorded by earlier sessions; grows.
     pub boots: Vec<BootRecord>,
     pub time: RunTime,
@@ -107,10 +114,12 @@ impl Session<'_> {
     ) -> Result<SessionEnd, SessionError> {
         self.interrupt.defer_pauses();
         let end = self.blocks(observer);
+        let saved = self.save_trials();
         self.prestarted = None;
         self.pause_if_asked(observer);
         self.interrupt.let_pauses();
-        end
+        let end = end?;
+        saved.map(|()| end)
     }
 
     pub(super) fn pause_if_asked(&mut self, observer: &mut dyn Observer) {
@@ -252,10 +261,22 @@ impl Session<'_> {
             return Ok(());
         }
         let treatment = trial.treatment;
-        self.store.add_trial(self.run_id, &trial)?;
         observer.notice(&Event::TrialEnds(&trial));
         self.trials.push(trial);
+        if self.saved.1.elapsed() >= SAVE_INTERVAL {
+            self.save_trials()?;
+        }
         self.give_up_if_hopeless(treatment, observer)
+    }
+
+    /// Puts the trials into the store that are not there yet.
+    fn save_trials(&mut self) -> Result<(), SessionError> {
+        let new = &self.trials[self.saved.0..];
+        if !new.is_empty() {
+            self.store.add_trials(self.run_id, new)?;
+        }
+        self.saved = (self.trials.len(), Instant::now());
+        Ok(())
     }
 
     /// Records guests that have ended.

@@ -54,14 +54,15 @@ fn a_probe_that_no_trial_came_for_is_ended_with_the_run() {
 }
 
 #[test]
-fn the_next_probe_is_started_before_a_trial_is_committed() {
+fn the_next_probe_is_started_before_a_long_trial_is_committed() {
     let bench = Bench::new();
     if !can_trace(&bench) {
         return;
     }
     let trace = bench.path("trace").display().to_string();
     let ran = bench.shell(&format!(
-        "strace -f -o {trace} -e trace=execve,fsync,fdatasync {TOLL} run -N -q --no-html -r 4 true"
+        "strace -f -o {trace} -e trace=execve,fsync,fdatasync {TOLL} run -N -q --no-html -r 4 \
+         'sleep 0.15'"
     ));
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let trace = bench.read("trace");
@@ -69,7 +70,7 @@ fn the_next_probe_is_started_before_a_trial_is_committed() {
     let lines: Vec<&str> = trace.lines().collect();
     let is_probe = |line: &&&str| line.contains("execve(") && line.contains("/toll-probe\"");
     let is_commit = |line: &&&str| line.contains("fsync(") || line.contains("fdatasync(");
-    let is_command = |line: &&&str| line.contains("execve(") && line.contains("[\"true\"]");
+    let is_command = |line: &&&str| line.contains("execve(") && line.contains("[\"sleep\"");
     let trials: Vec<usize> = (0..lines.len())
         .filter(|line| is_command(&&lines[*line]))
         .collect();
@@ -83,6 +84,29 @@ fn the_next_probe_is_started_before_a_trial_is_committed() {
     }
     let after = &lines[trials[7]..];
     assert!(!after.iter().any(|line| is_probe(&line)), "{trace}");
+}
+
+#[test]
+fn short_trials_are_committed_together() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    let trace = bench.path("trace").display().to_string();
+    let run = format!("strace -f -o {trace} -e trace=fsync,fdatasync {TOLL} run -N -q --no-html");
+    let commits = |options: &str| {
+        let ran = bench.shell(&format!("{run} {options}"));
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        bench.read("trace").matches("sync(").count()
+    };
+    // Each of the long ones is one by itself.
+    let (long, short) = (commits("-r 4 'sleep 0.15'"), commits("-r 40 true"));
+    assert!(
+        short < long + 36,
+        "{short} commits of 80 trials, {long} of 8"
+    );
+    let trials = bench.json("export last --json -")["trials"].clone();
+    assert_eq!(trials.as_array().unwrap().len(), 80);
 }
 
 #[test]

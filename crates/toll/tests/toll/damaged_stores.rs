@@ -61,7 +61,7 @@ fn run_again(store: &mut Store, run: &StoredRun) {
         .add_run(&begun, &run.experiment, &run.treatments)
         .unwrap();
     for trial in &run.trials {
-        store.add_trial(id, trial).unwrap();
+        store.add_trials(id, std::slice::from_ref(trial)).unwrap();
     }
     let reason = run.run.stop_reason.as_deref();
     store.set_status(id, run.run.status, reason).unwrap();

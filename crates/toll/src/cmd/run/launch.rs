@@ -401,6 +401,7 @@ impl Prepared {
             interrupt: &self.interrupt,
             time_limit: self.time_limit,
             time: RunTime::after(&trials),
+            saved: (trials.len(), Instant::now()),
             trials,
             boots,
             servers: BTreeSet::new(),
