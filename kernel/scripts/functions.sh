@@ -81,16 +81,59 @@ unpack_source() {
 	wait $! || fail "cannot unpack $1; remove it to fetch it again"
 }
 
-# relocate DIRECTORY PLACE: makes headers usable below PLACE. Their Makefile names the
-# place where they would be installed, and with an image of the kernel beside them a
-# module's link would want another program, for type information that nothing reads.
-relocate() {
-	local release
+# settle DIRECTORY PLACE: makes unpacked packages of a kernel usable below PLACE. The headers'
+# Makefile names the place where they would be installed, and with an image of the kernel
+# beside them a module's link would want another program, for type information that nothing
+# reads. Since Debian 13 packages have all below /usr, since 14 the image beside its modules.
+settle() {
+	local release headers
+	[ -e "$1/lib" ] || ln -s usr/lib "$1/lib"
 	release=$(ls "$1/lib/modules")
 	echo "$release" >"$1/kernel.release"
-	sed -i "s|include /usr/src/|include $2/usr/src/|" "$1/usr/src/linux-headers-$release/Makefile"
-	rm -f "$1/usr/src/linux-headers-$release/vmlinux"
+	if [ ! -e "$1/boot" ]; then
+		mkdir "$1/boot"
+		ln -s "../lib/modules/$release/vmlinuz" "$1/boot/vmlinuz-$release"
+		ln -s "../lib/modules/$release/config" "$1/boot/config-$release"
+	fi
+	headers=$1/usr/src/linux-headers-$release
+	if [ -e "$headers" ]; then
+		sed -i "s|include /usr/src/|include $2/usr/src/|" "$headers/Makefile"
+		rm -f "$headers/vmlinux"
+	fi
 	PATH=$PATH:/usr/sbin:/sbin depmod -b "$1" "$release"
+}
+
+# use_suite DIRECTORY: has apt look at the lists there, in place of this system's.
+use_suite() {
+	export APT_CONFIG=$1/apt.conf
+}
+
+# know_suite SUITE DIRECTORY: fetches the lists of a suite of Debian's into a directory, from the
+# mirror that this system uses, unless they are younger than a day.
+know_suite() {
+	local suite=$1 directory=$2 keys=/usr/share/keyrings/debian-archive-keyring.gpg mirror said
+	use_suite "$directory"
+	[ -z "$(find "$directory/fetched" -mmin -1440 2>/dev/null)" ] || return 0
+	[ -e $keys ] || prerequisite "cannot fetch the kernel of $suite: $keys is missing; install it" \
+		"as root: apt-get install debian-archive-keyring"
+	# shellcheck disable=SC2016
+	mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
+		'Origin: Debian' "Label: Debian" | head -n 1)
+	[[ $mirror =~ ^https?://[A-Za-z0-9._~:/-]+$ ]] || prerequisite "cannot fetch the kernel of" \
+		"$suite: apt knows no mirror of Debian's; add one to its sources and run apt-get update"
+	mkdir -p "$directory/lists/partial" "$directory/cache/archives/partial"
+	echo "deb [signed-by=$keys] $mirror $suite main" >"$directory/sources.list"
+	cat >"$APT_CONFIG" <<-END
+		Dir::Etc::SourceList "$directory/sources.list";
+		Dir::Etc::SourceParts "/dev/null";
+		Dir::State::Lists "$directory/lists";
+		Dir::State::Status "/dev/null";
+		Dir::Cache "$directory/cache";
+		Acquire::Languages "none";
+	END
+	said=$(apt-get -qq update 2>&1) || prerequisite "cannot fetch the lists of $suite:" \
+		"${said##*$'\n'}; look whether the mirror $mirror can be reached"
+	touch "$directory/fetched"
 }
 
 # update_source LOG ORIGINAL TREE PATCH...: makes TREE what the patches make of ORIGINAL.

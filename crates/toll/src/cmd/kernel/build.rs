@@ -24,6 +24,7 @@ Examples:
   toll kernel build
   toll kernel build toll mine
   toll kernel build toll-debug --jobs 2
+  toll kernel build bullseye sid
 
 The source comes from Debian's archive through apt, nothing is installed and no step needs root;
 everything lies below $XDG_CACHE_HOME/toll. From source it takes a few minutes and 2 GB, stock a few
@@ -36,7 +37,8 @@ A kernel that is based on another compiles only what its patches change.";
 pub(in crate::cmd) struct BuildArguments {
     /// Kernels to build [default: toll]. toll: the pinned source, patched and
     /// configured for guests; toll-debug: with the kernel's own checks, not
-    /// for measuring; stock: Debian's as it is; or one of `toll kernel add`
+    /// for measuring; stock: Debian's as it is; bullseye, bookworm, trixie, sid:
+    /// those of other suites; or one of `toll kernel add`
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Compile with so many threads [default: one for each CPU]

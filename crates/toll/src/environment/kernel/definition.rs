@@ -11,8 +11,31 @@ use crate::spec::{KernelName, suggestion};
 
 /// The kernels that this program brings, in the order in which they are listed: Debian's
 /// source with this project's patches, configured for guests; the same with the kernel's
-/// own checks (KASAN, lockdep), for tests; a kernel of Debian's as it is.
-pub const BUILT_IN: [&str; 3] = ["toll", "toll-debug", "stock"];
+/// own checks (KASAN, lockdep), for tests; this system's kernel of Debian's as it is; and
+/// those of [`SUITES`].
+pub const BUILT_IN: [&str; 7] = [
+    "toll",
+    "toll-debug",
+    "stock",
+    "bullseye",
+    "bookworm",
+    "trixie",
+    "sid",
+];
+
+/// Kernels of Debian's suites as they are, from the oldest to the newest. No module can be
+/// built for them.
+const SUITES: &[&str] = BUILT_IN.split_at(3).1;
+
+/// Whether a built-in kernel is compiled here.
+pub(super) fn is_from_source(name: &str) -> bool {
+    name != "stock" && !SUITES.contains(&name)
+}
+
+/// Whether modules can be built for a built-in kernel.
+pub(super) fn takes_modules(name: &str) -> bool {
+    !SUITES.contains(&name)
+}
 
 /// What a user's kernel is made of. Files are read anew at each use, so that an edited
 /// patch needs no second `toll kernel add`.
@@ -213,15 +236,14 @@ impl Definition {
             }
             let root = below.last().expect("a lineage has its own name");
             let is_image = root.1.as_ref().is_some_and(|one| one.image.is_some());
-            let is_from_source = root.0 != "stock" && !is_image;
             let takes_nothing = self.patches.is_empty() && self.configs.is_empty();
-            if !(is_from_source || takes_nothing) {
+            if (is_image || !is_from_source(&root.0)) && !takes_nothing {
                 return Err(format!(
                     "{base} is not built from source, so that it takes no patch and no fragment; \
                      choose another --base"
                 ));
             }
-            if is_image && !self.modules.is_empty() {
+            if (is_image || !takes_modules(&root.0)) && !self.modules.is_empty() {
                 return Err(format!(
                     "{base} is an image, for which no module can be built"
                 ));

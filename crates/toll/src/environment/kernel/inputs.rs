@@ -334,6 +334,7 @@ impl Settings {
             "OBJECTS",
             "IMAGE",
             "HEADERS",
+            "SUITE",
             "BOOT_MODULES",
         ] {
             self.own(variable, format!("$({variable}_{base})"));
