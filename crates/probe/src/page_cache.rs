@@ -18,6 +18,7 @@ use crate::mapping::Mapping;
 /// A file system's number in `statfs` (include/uapi/linux/magic.h).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
+const V9FS_MAGIC: i64 = 0x0102_1997;
 
 /// Attempts to reach a state. Pages in a CPU's private batch, just written
 /// back, or under a read-ahead that an earlier process began take more than
@@ -56,6 +57,8 @@ enum PageCounter {
     /// It says of every page that it is resident, if the caller neither owns the file nor
     /// may write to it (can_do_mincore in mm/mincore.c, since Linux 5.2).
     Mincore,
+    /// None: the file system keeps no pages of what is read.
+    Nothing,
 }
 
 impl Residency {
@@ -67,6 +70,7 @@ impl Residency {
                 "by mincore, and because it was read before each iteration"
             }
             (PageCounter::Mincore, CacheState::Cold) => "by mincore",
+            (PageCounter::Nothing, _) => "because 9p keeps none here",
         }
     }
 }
@@ -74,6 +78,13 @@ impl Residency {
 /// Brings the first `size_bytes` of a file into a state, checks it and yields
 /// the pages that are resident then.
 pub fn establish(file: &File, size_bytes: u64, state: CacheState) -> Result<Residency, Failure> {
+    // As it is mounted in guests.
+    if fstatfs(file).is_ok_and(|status| status.f_type == V9FS_MAGIC) {
+        return read_through(file, size_bytes).map(|()| Residency {
+            pages: 0,
+            counter: PageCounter::Nothing,
+        });
+    }
     match state {
         CacheState::Cold => drop_pages(file, size_bytes),
         CacheState::Warm => load_pages(file, size_bytes, || residency(file, size_bytes)),

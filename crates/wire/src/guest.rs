@@ -31,6 +31,12 @@ pub const SWAP_DISK: &str = "toll-swap";
 /// Where the ext4 work disk is mounted in a guest.
 pub const WORK_DIRECTORY: &str = "/work";
 
+/// Where a directory of the host is mounted over 9p in a guest, if there is one.
+pub const SHARED_DIRECTORY: &str = "/shared";
+
+/// Name of that directory's device.
+pub const SHARED_TAG: &str = "toll-shared";
+
 /// Where a tmpfs is mounted in a guest.
 pub const TMPFS_DIRECTORY: &str = "/tmpfs";
 
@@ -56,6 +62,9 @@ pub const INIT_VARIABLE: &str = "TOLL_GUEST";
 
 /// The variable by which the init knows that there is a disk to swap to.
 pub const SWAP_VARIABLE: &str = "TOLL_GUEST_SWAP";
+
+/// The variable by which the init knows that there is a directory of the host.
+pub const SHARED_VARIABLE: &str = "TOLL_GUEST_SHARED";
 
 /// The variable by which the init knows that the guest is one of a pair; its value
 /// is the word of a [`PairSide`].

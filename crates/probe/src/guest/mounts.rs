@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use toll_wire::guest::{TMPFS_DIRECTORY, WORK_DIRECTORY};
+use toll_wire::guest::{SHARED_DIRECTORY, SHARED_TAG, TMPFS_DIRECTORY, WORK_DIRECTORY};
 
 /// Mounts what a guest for trials has: what is the kernel's, a tmpfs for trials and
 /// one for programs.
@@ -37,6 +37,16 @@ pub fn mount_work(device: &Path) -> Result<(), String> {
     // relatime, the kernel's default, as on the machines that are compared.
     mount(device, WORK_DIRECTORY, "ext4", MountFlags::RELATIME, None)
         .map_err(|errno| cannot("ext4", WORK_DIRECTORY, errno))
+}
+
+/// Mounts the directory of the host. As WSL 2 mounts the Windows disk: the guest keeps no page
+/// of a file that is read or written, and asks for up to 64 KiB at once.
+pub fn mount_shared() -> Result<(), String> {
+    make_point(SHARED_DIRECTORY)?;
+    let options = c"trans=virtio,version=9p2000.L,cache=mmap,msize=65536";
+    let flags = MountFlags::empty();
+    mount(SHARED_TAG, SHARED_DIRECTORY, "9p", flags, Some(options))
+        .map_err(|errno| cannot("9p", SHARED_DIRECTORY, errno))
 }
 
 /// Writes back what is not on the disk yet, and unmounts it.

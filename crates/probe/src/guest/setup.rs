@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use toll_wire::guest::{
-    BOOT_MODULES_DIRECTORY, SWAP_DISK, SWAP_VARIABLE, TMPFS_DIRECTORY, TRIAL_MODULES_DIRECTORY,
-    WORK_DIRECTORY, WORK_DISK,
+    BOOT_MODULES_DIRECTORY, SHARED_DIRECTORY, SHARED_VARIABLE, SWAP_DISK, SWAP_VARIABLE,
+    TMPFS_DIRECTORY, TRIAL_MODULES_DIRECTORY, WORK_DIRECTORY, WORK_DISK,
 };
 
 use super::kernel_log::KernelLog;
@@ -112,10 +112,15 @@ pub fn disks() -> Result<BTreeMap<String, PathBuf>, String> {
             )
         })?;
     }
-    Ok(BTreeMap::from([
+    let mut directories = BTreeMap::from([
         ("ext4".to_owned(), WORK_DIRECTORY.into()),
         ("tmpfs".to_owned(), TMPFS_DIRECTORY.into()),
-    ]))
+    ]);
+    if std::env::var_os(SHARED_VARIABLE).is_some() {
+        mounts::mount_shared()?;
+        directories.insert("9p".to_owned(), SHARED_DIRECTORY.into());
+    }
+    Ok(directories)
 }
 
 fn disk(serial: &str) -> Result<PathBuf, String> {

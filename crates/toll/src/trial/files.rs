@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toll_wire::guest::{TMPFS_DIRECTORY, WORK_DIRECTORY};
+use toll_wire::guest::{SHARED_DIRECTORY, TMPFS_DIRECTORY, WORK_DIRECTORY};
 
 use crate::environment::{SourceFile, SourceSpec, Workspace};
 
@@ -26,8 +26,9 @@ impl Files<'_> {
             Self::Guest(_) => match file_system {
                 "work" | "ext4" => Ok(WORK_DIRECTORY.into()),
                 "tmpfs" => Ok(TMPFS_DIRECTORY.into()),
+                "foreign" => Ok(SHARED_DIRECTORY.into()),
                 other => Err(format!(
-                    "a guest has no file system {other}: it has work, ext4 and tmpfs"
+                    "a guest has no file system {other}: it has work, ext4, tmpfs and foreign"
                 )),
             },
         }
@@ -57,7 +58,7 @@ impl Files<'_> {
         let laid = self.workspace().source(self.laid_on(file_system)?, spec);
         let file = laid.ok_or("the source file was not laid out")?;
         Ok(SourceFile {
-            path: self.path(&file.path)?,
+            path: self.path(file_system, &file.path)?,
             ..file.clone()
         })
     }
@@ -67,7 +68,8 @@ impl Files<'_> {
         let laid = self
             .workspace()
             .zeros(self.laid_on(file_system)?, size_bytes);
-        self.path(laid.ok_or("the file to be mapped was not laid out")?)
+        let laid = laid.ok_or("the file to be mapped was not laid out")?;
+        self.path(file_system, laid)
     }
 
     fn workspace(&self) -> &Workspace {
@@ -79,19 +81,21 @@ impl Files<'_> {
     fn laid_on<'a>(&self, file_system: &'a str) -> Result<&'a str, String> {
         match (self, file_system) {
             (Self::Host(_), _) => Ok(file_system),
-            (Self::Guest(_), "work" | "ext4") => Ok(LAID_FOR_GUESTS),
-            (Self::Guest(_), _) => {
-                Err("files are laid on a guest's work disk alone; use fs = \"work\"".into())
-            }
+            (Self::Guest(_), "work" | "ext4" | "foreign") => Ok(LAID_FOR_GUESTS),
+            (Self::Guest(_), _) => Err(
+                "files are laid on a guest's work disk and foreign file system alone; use \
+                 fs = \"work\" or \"foreign\""
+                    .into(),
+            ),
         }
     }
 
-    fn path(&self, laid: &Path) -> Result<PathBuf, String> {
+    fn path(&self, file_system: &str, laid: &Path) -> Result<PathBuf, String> {
         match self {
             Self::Host(_) => Ok(laid.to_owned()),
             Self::Guest(_) => {
                 let name = laid.file_name().ok_or("the laid file has no name")?;
-                Ok(Path::new(WORK_DIRECTORY).join(name))
+                Ok(self.directory(file_system)?.join(name))
             }
         }
     }

@@ -13,7 +13,7 @@ use super::{Interrupt, Probe};
 use crate::environment::Workspace;
 use crate::environment::guest::{GuestDisk, GuestFailure, GuestGroup, GuestSpec, guest_obstacle};
 use crate::environment::kernel::{self, Kernel};
-use crate::plan::{Boot, Plan, Treatment};
+use crate::plan::{Boot, Plan, Treatment, TreatmentParameters};
 use crate::spec::Experiment;
 use crate::spec::guest::GuestParameters;
 use crate::store::BootRecord;
@@ -38,6 +38,8 @@ pub struct Guests<'a> {
     counts_functions: bool,
     /// Room that trials need on the work disk, in bytes.
     disk_bytes: u64,
+    /// Whether they have a directory of the host over 9p.
+    has_shared_directory: bool,
     /// What is laid on the work disk.
     laid: Option<PathBuf>,
     /// Where the disks are.
@@ -54,20 +56,22 @@ struct Current {
 }
 
 impl<'a> Guests<'a> {
-    /// Guests whose trials need `disk_bytes` of room on the work disk.
+    /// Guests of a plan whose trials need `disk_bytes` of room on the work disk.
     pub fn new(
+        (experiment, plan): (&Experiment, &Plan),
         workspace: &Workspace,
         probe: &'a Probe,
         interrupt: &'a Interrupt,
-        counts_functions: bool,
         disk_bytes: u64,
     ) -> Self {
         let laid = workspace.directory(LAID_FOR_GUESTS);
         Self {
             probe,
             interrupt,
-            counts_functions,
+            // They explain what is compared.
+            counts_functions: experiment.reference.is_some(),
             disk_bytes,
+            has_shared_directory: shares_directory(experiment, plan),
             laid: laid.ok().map(Path::to_owned),
             directory: workspace.root().join("guest"),
             current: None,
@@ -156,6 +160,7 @@ impl<'a> Guests<'a> {
     fn booted(&self, boot: &Boot, seed: u64) -> Result<GuestGroup, GuestFailure> {
         let spec = GuestSpec {
             counts_functions: self.counts_functions,
+            has_shared_directory: self.has_shared_directory,
             ..spec_of(boot, seed, self.probe.path()).map_err(GuestFailure::Missing)?
         };
         match std::fs::remove_dir_all(&self.directory) {
@@ -173,6 +178,10 @@ impl<'a> Guests<'a> {
         };
         let interrupted = || self.interrupt.signal().is_some();
         let mut disks = vec![disk(PairSide::Main, self.laid.as_deref())?];
+        if self.has_shared_directory {
+            let shared = disks[0].share(self.laid.as_deref());
+            shared.map_err(GuestFailure::Failed)?;
+        }
         if GuestParameters::read(boot).expect(CHECKED).has_partner() {
             disks.push(disk(PairSide::Partner, None)?);
         }
@@ -195,6 +204,13 @@ impl<'a> Guests<'a> {
     pub(super) fn take_finished(&mut self) -> Vec<BootRecord> {
         std::mem::take(&mut self.finished)
     }
+}
+
+/// Whether trials in guests have their files on a directory of the host.
+fn shares_directory(experiment: &Experiment, plan: &Plan) -> bool {
+    let in_guests = plan.treatments.iter().filter(|one| one.boot().is_some());
+    let mut parameters = in_guests.filter_map(|one| TreatmentParameters::new(experiment, one).ok());
+    parameters.any(|one| one.file_system() == "foreign")
 }
 
 fn kernel_of(boot: &Boot) -> Result<Kernel, String> {

@@ -383,6 +383,13 @@ impl Prepared {
         trials: Vec<TrialRecord>,
         boots: Vec<BootRecord>,
     ) -> Session<'a> {
+        let guests = Guests::new(
+            (&self.experiment, &self.plan),
+            &self.workspace,
+            &self.probe,
+            &self.interrupt,
+            self.disk_bytes,
+        );
         Session {
             store,
             run_id,
@@ -390,14 +397,7 @@ impl Prepared {
             plan: &mut self.plan,
             workspace: &self.workspace,
             probe: &self.probe,
-            guests: Guests::new(
-                &self.workspace,
-                &self.probe,
-                &self.interrupt,
-                // They explain what is compared.
-                self.experiment.reference.is_some(),
-                self.disk_bytes,
-            ),
+            guests,
             interrupt: &self.interrupt,
             time_limit: self.time_limit,
             time: RunTime::after(&trials),

@@ -5,10 +5,10 @@ use std::os::fd::RawFd;
 
 use toll_wire::guest::{
     ERROR_PORT, INIT_COUNT, INIT_ICOUNT, INIT_ORDINARY, INIT_VARIABLE, OUTPUT_PORT, PAIR_VARIABLE,
-    PORT, PairSide, SWAP_DISK, SWAP_VARIABLE, WORK_DISK,
+    PORT, PairSide, SHARED_TAG, SHARED_VARIABLE, SWAP_DISK, SWAP_VARIABLE, WORK_DISK,
 };
 
-use super::disk::{INITRAMFS, SWAP_IMAGE};
+use super::disk::{INITRAMFS, SHARED, SWAP_IMAGE};
 use super::machine::KERNEL;
 use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::{Accelerator, GuestSpec};
@@ -76,6 +76,9 @@ pub(super) fn qemu(
     if spec.swap_bytes > 0 {
         disk(&mut add, board, SWAP_IMAGE, SWAP_DISK);
     }
+    if spec.has_shared_directory {
+        shared_directory(&mut add, board);
+    }
     if let Some(card) = descriptors.card {
         network_card(&mut add, board, card);
     }
@@ -129,6 +132,18 @@ fn disk(add: &mut impl FnMut(&[&str]), board: Board, image: &str, serial: &str) 
     add(&[
         "-device",
         &format!("{device},drive={serial},serial={serial}"),
+    ]);
+}
+
+/// A directory of the host's over 9p. The guest's files become those of QEMU's user, whatever
+/// owner the guest gives them.
+fn shared_directory(add: &mut impl FnMut(&[&str]), board: Board) {
+    let file_system = format!("local,id=shared,path={SHARED},security_model=none");
+    let device = device("virtio-9p", board);
+    add(&["-fsdev", &file_system]);
+    add(&[
+        "-device",
+        &format!("{device},fsdev=shared,mount_tag={SHARED_TAG}"),
     ]);
 }
 
@@ -186,6 +201,9 @@ fn kernel_command_line(
     ];
     if spec.swap_bytes > 0 {
         words.push(format!("{SWAP_VARIABLE}=1"));
+    }
+    if spec.has_shared_directory {
+        words.push(format!("{SHARED_VARIABLE}=1"));
     }
     if let Some(side) = side {
         words.push(format!("{PAIR_VARIABLE}={}", side.word()));
@@ -263,6 +281,21 @@ mod tests {
     fn an_own_kernel_runs_on_the_small_board() {
         let khz = Some(2_100_000);
         insta::assert_snapshot!(shown_for(&spec(Board::Microvm), Accelerator::Tcg, khz));
+    }
+
+    #[test]
+    fn a_directory_of_the_host_is_served_over_9p() {
+        let of = |board| {
+            let spec = GuestSpec {
+                has_shared_directory: true,
+                ..spec(board)
+            };
+            let text = shown_for(&spec, Accelerator::Tcg, None);
+            let is_of_directory = |line: &&str| line.to_lowercase().contains("shared");
+            let lines: Vec<&str> = text.lines().filter(is_of_directory).collect();
+            lines.join("\n")
+        };
+        insta::assert_snapshot!([of(Board::Microvm), of(Board::Pc)].join("\n\n"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use rustix::thread::{
     set_thread_uid,
 };
 
-use super::disk::{INITRAMFS, SWAP_IMAGE, WORK_IMAGE, WORK_SOCKET};
+use super::disk::{INITRAMFS, SHARED, SWAP_IMAGE, WORK_IMAGE, WORK_SOCKET};
 use super::machine::KERNEL;
 use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::Accelerator;
@@ -127,6 +127,15 @@ fn give(user: u32, directory: &Path) -> io::Result<()> {
     let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
     chownat(CWD, directory, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
     fs::set_permissions(directory, Permissions::from_mode(0o710))?;
+    let own = |path: &Path| {
+        chownat(
+            CWD,
+            path,
+            Some(user),
+            Some(group),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+    };
     for name in [
         KERNEL,
         INITRAMFS,
@@ -137,14 +146,7 @@ fn give(user: u32, directory: &Path) -> io::Result<()> {
         COUNTS,
     ] {
         let path = directory.join(name);
-        let given = chownat(
-            CWD,
-            &path,
-            Some(user),
-            Some(group),
-            AtFlags::SYMLINK_NOFOLLOW,
-        );
-        match given {
+        match own(&path) {
             Err(rustix::io::Errno::NOENT) => {}
             given => {
                 given?;
@@ -152,7 +154,16 @@ fn give(user: u32, directory: &Path) -> io::Result<()> {
             }
         }
     }
-    Ok(())
+    let shared = directory.join(SHARED);
+    let entries = match fs::read_dir(&shared) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        own(&entry?.path())?;
+    }
+    own(&shared)?;
+    fs::set_permissions(&shared, Permissions::from_mode(0o700))
 }
 
 /// Describes how QEMU is confined here.

@@ -16,6 +16,9 @@ pub(super) const WORK_SOCKET: &str = "work.nbd";
 /// Name of the swap disk's image there.
 pub(super) const SWAP_IMAGE: &str = "swap.img";
 
+/// Name there of the directory that the guest has over 9p.
+pub(super) const SHARED: &str = "shared";
+
 /// Name of the archive there from which the guest starts.
 pub(super) const INITRAMFS: &str = "initramfs.cpio";
 
@@ -80,6 +83,23 @@ impl GuestDisk {
             work: WORK_IMAGE.into(),
             bytes: size_bytes,
         })
+    }
+
+    /// Makes the directory that the guest has over 9p, with a copy of the content of another.
+    pub fn share(&self, content: Option<&Path>) -> Result<(), String> {
+        let shared = self.directory.join(SHARED);
+        let cannot =
+            |why: &dyn std::fmt::Display| format!("cannot fill {}: {why}", shared.display());
+        std::fs::create_dir(&shared).map_err(|error| cannot(&error))?;
+        let Some(content) = content else {
+            return Ok(());
+        };
+        // All that is in it, and not the directory itself.
+        let source = content.join(".");
+        let arguments = ["-R".as_ref(), source.as_os_str(), shared.as_os_str()];
+        process::run("cp", &arguments)
+            .map(drop)
+            .map_err(|why| cannot(&why))
     }
 
     /// No work disk, for a guest that counts.

@@ -53,6 +53,7 @@ impl GuestGroup {
         let spec = GuestSpec {
             accelerator: AcceleratorChoice::Only(main.accelerator()),
             counts_functions: false,
+            has_shared_directory: false,
             ..spec.clone()
         };
         let partner =

@@ -26,6 +26,8 @@ pub struct GuestSpec {
     pub probe: PathBuf,
     /// Further files: the path on the host, and the path in the guest.
     pub extra_files: Vec<(PathBuf, PathBuf)>,
+    /// Whether it has a directory of the host's over 9p, that of [`super::GuestDisk::share`].
+    pub has_shared_directory: bool,
     /// What it counts the instructions of, in place of serving trials.
     pub counted: Option<CountedCommand>,
     /// Whether the instructions of trials are counted by function, where it is one of
@@ -52,6 +54,7 @@ impl GuestSpec {
             seed: 1,
             probe,
             extra_files: Vec::new(),
+            has_shared_directory: false,
             counted: None,
             counts_functions: false,
         }

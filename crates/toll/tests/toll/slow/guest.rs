@@ -63,8 +63,12 @@ pub fn setting(kernel: Kernel) -> Setting {
 
 impl Setting {
     fn boot(&self) -> Result<Guest, GuestFailure> {
-        let disk = GuestDisk::create(&self.directory.path().join("disk"), 64 << 20, None);
-        Guest::boot(&self.spec, &disk.unwrap(), &|| false)
+        let disk = GuestDisk::create(&self.directory.path().join("disk"), 64 << 20, None).unwrap();
+        if self.spec.has_shared_directory {
+            disk.share(Some(&self.directory.path().join("content")))
+                .unwrap();
+        }
+        Guest::boot(&self.spec, &disk, &|| false)
     }
 
     #[track_caller]
@@ -208,8 +212,40 @@ fn trials_run_in_a_guest_with_their_knobs() {
 }
 
 #[test]
+fn a_guest_has_a_directory_of_the_host_over_9p() {
+    let Some(kernel) = kernel("toll") else {
+        return;
+    };
+    let mut setting = setting(kernel);
+    let content = setting.directory.path().join("content");
+    std::fs::create_dir(&content).unwrap();
+    std::fs::write(content.join("laid"), "from the host").unwrap();
+    setting.spec.has_shared_directory = true;
+    let mut guest = setting.booted();
+    assert_eq!(guest.facts().file_systems["9p"], Path::new("/shared"));
+    let line =
+        "grep /shared /proc/mounts | cut -d ' ' -f 3; cat /shared/laid; echo back >/shared/new";
+    let data = completed(guest.trial(&shell(line), NEVER));
+    let said = data.samples[0].stdout.clone().unwrap_or_default();
+    assert_eq!(said, "9p\nfrom the host");
+    let shared = setting.directory.path().join("disk/shared");
+    assert_eq!(
+        std::fs::read_to_string(shared.join("new")).unwrap(),
+        "back\n"
+    );
+    // What the guest does to its copy does not reach what it was copied from.
+    completed(guest.trial(&shell("echo other >/shared/laid"), NEVER));
+    assert_eq!(
+        std::fs::read_to_string(content.join("laid")).unwrap(),
+        "from the host"
+    );
+    guest.end();
+}
+
+#[test]
 fn a_guest_has_a_network_of_its_own_to_itself() {
-    for name in ["toll", "stock"] {
+    // The oldest and the newest kernel that can be fetched, too.
+    for &name in full_or(&["stock"][..], &["toll", "stock", "bullseye", "sid"]) {
         let Some(kernel) = kernel(name) else {
             return;
         };
