@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const LAB: &str = "format = 1\nname = 'lab'\n[workload]\nkind = 'command'\ncommand = 'sleep {s}'\n\
-    [[factor]]\nname = 's'\nlevels = ['0.001', '0.03']\n[[claim]]\nid = 'lab.longer'\n\
-    text = 'the longer sleep takes longer'\nof = { s = '0.03' }\nto = { s = '0.001' }\n\
+    [[factor]]\nname = 's'\nlevels = ['0.001', '0.2']\n[[claim]]\nid = 'lab.longer'\n\
+    text = 'the longer sleep takes longer'\nof = { s = '0.2' }\nto = { s = '0.001' }\n\
     direction = 'greater'\nthreshold = 1.2\n[run]\niterations = 2\n";
 
 /// The program of the same build.
