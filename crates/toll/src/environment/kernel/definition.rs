@@ -12,7 +12,7 @@ use crate::spec::{KernelName, suggestion};
 /// The kernels that this program brings, in the order in which they are listed: Debian's
 /// source with this project's patches, configured for guests; the same with the kernel's
 /// own checks (KASAN, lockdep), for tests; this system's kernel of Debian's as it is; and
-/// those of [`SUITES`].
+/// those of `SUITES`.
 pub const BUILT_IN: [&str; 7] = [
     "toll",
     "toll-debug",
