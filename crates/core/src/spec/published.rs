@@ -38,6 +38,9 @@ const TRANSCRIPTIONS: &[(&str, &str)] = &[
     transcription!("virtual-device"),
 ];
 
+/// Most parentheses in an expression; they bound the parser's recursion.
+const PARENTHESES_MAX: usize = 64;
+
 static PRINTED: LazyLock<Table> = LazyLock::new(|| {
     let read = |(name, text): &(&str, &str)| {
         let table: Table = text.parse().expect("a test reads every transcription");
@@ -86,10 +89,7 @@ fn numbers(name: &str) -> Result<Vec<f64>, String> {
 /// The number under a name, with its deviation.
 pub(super) fn printed(name: &str) -> Result<Printed, String> {
     match numbers(name)?[..] {
-        [value] => Ok(Printed {
-            value,
-            deviation: None,
-        }),
+        [value] => Ok(value.into()),
         [value, deviation] => Ok(Printed {
             value,
             deviation: Some(deviation),
@@ -124,11 +124,17 @@ pub(super) fn by_column(name: &str, columns: &[&str]) -> Result<Vec<Option<Print
 
 /// Computes an expression of numbers and names.
 pub(super) fn evaluate(text: &str) -> Result<f64, String> {
+    if text.matches('(').count() > PARENTHESES_MAX {
+        return Err(format!(
+            "cannot compute: over {PARENTHESES_MAX} parentheses"
+        ));
+    }
     let spaced = text.replace('(', " ( ").replace(')', " ) ");
     let mut tokens = spaced.split_whitespace().peekable();
     let value = sum(&mut tokens)?;
     match tokens.next() {
-        None => Ok(value),
+        None if value.is_finite() => Ok(value),
+        None => Err(format!("cannot compute {text:?}: it is no number")),
         Some(token) => Err(format!("cannot compute {text:?}: {token:?} is left over")),
     }
 }
@@ -330,6 +336,9 @@ mod tests {
             ("meowlab.time.cat2 /", "is missing"),
             ("meowlab.time.cat2 meowlab.time.cat3", "is left over"),
             ("(meowlab.time.cat2", "not closed"),
+            ("1 / 0", "it is no number"),
+            ("nan", "it is no number"),
+            (&"(".repeat(1_000_000), "over 64 parentheses"),
         ] {
             let error = evaluate(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

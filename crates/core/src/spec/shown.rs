@@ -344,7 +344,7 @@ impl TableQuantity {
                 published::by_column(&name, &columns.collect::<Vec<_>>())
             }
             Several::One(value) => Ok(vec![Some(value.into())]),
-            // Words alone, of what is told without a number.
+            // The rows of a quantity may have texts and no numbers.
             Several::Typed(values) if values.is_empty() && !self.text.is_empty() => {
                 Ok(vec![None; conditions.len()])
             }
