@@ -99,13 +99,17 @@ fn short_trials_are_committed_together() {
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         bench.read("trace").matches("sync(").count()
     };
-    // Each of the long ones is one by itself.
-    let (long, short) = (commits("-r 4 'sleep 0.15'"), commits("-r 40 true"));
-    assert!(
-        short < long + 36,
-        "{short} commits of 80 trials, {long} of 8"
-    );
+    // Each of the long ones is one by itself; the others are the run's own.
+    let (own, short) = (commits("-r 4 'sleep 0.15'") - 8, commits("-r 40 true"));
     let trials = bench.json("export last --json -")["trials"].clone();
+    let run_ns = |trial: &Value| trial["run_ns"].as_u64().unwrap();
+    let run_ns = list(&trials).iter().map(run_ns).max().unwrap();
+    // One in 0.1 s, and a few where the store's journal is brought into its tables.
+    let due = run_ns as usize / 100_000_000;
+    assert!(
+        short <= own + due + 8,
+        "{short} commits of 80 trials in {run_ns} ns, {own} of the run"
+    );
     assert_eq!(trials.as_array().unwrap().len(), 80);
 }
 
