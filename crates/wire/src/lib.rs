@@ -48,7 +48,7 @@ pub use levels::{Amount, count, from_levels, size_within};
 pub use memory::{
     AccessOrder, Addressing, ChaseRequest, ChaseStride, Competitor, CompetitorUses, HugePages,
     Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest,
-    WORKING_SET_LINES,
+    ReachedPages, WORKING_SET_LINES,
 };
 pub use primes::{
     PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,

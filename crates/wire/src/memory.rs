@@ -26,6 +26,7 @@ pub struct MemoryRequest {
     /// Working sets visited.
     #[serde(deserialize_with = "count::<1, { 1 << 32 }, _, _>")]
     pub steps: u64,
+    pub reached_pages: ReachedPages,
     /// A process that uses memory meanwhile.
     #[serde(rename = "@competitor")]
     pub competitor: Option<Competitor>,
@@ -68,6 +69,7 @@ impl Default for MemoryRequest {
             cache: CacheState::Warm,
             buffer_bytes: 256 << 20,
             steps: 1 << 16,
+            reached_pages: ReachedPages::AsLeft,
             competitor: None,
             seed: 0,
         }
@@ -151,6 +153,18 @@ pub enum Initialisation {
     /// kernel writes no pages of zeros to a swap file and reads none back
     /// (swap_writepage in mm/page_io.c). Only without a file.
     Fill,
+}
+
+/// State of the pages that the accesses reach when they begin beside a
+/// competitor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReachedPages {
+    /// As they are once the competitor has its memory: it has taken most of
+    /// them, since nobody used them meanwhile.
+    AsLeft,
+    /// Each is read again, so that it is in memory.
+    Used,
 }
 
 /// A process that competes with the accesses for memory, until they end.

@@ -63,7 +63,14 @@ impl Workload {
 }
 
 /// Parameters of the memory workload that the published set of reclaim has.
-const PUBLISHED_PARAMETERS: &[&str] = &["addressing", "order", "initialisation", "buffer", "steps"];
+const PUBLISHED_PARAMETERS: &[&str] = &[
+    "addressing",
+    "order",
+    "initialisation",
+    "buffer",
+    "steps",
+    "reached_pages",
+];
 
 impl WorkloadKind {
     /// Names of its parameters; `None` for a command, which has any.

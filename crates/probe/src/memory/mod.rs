@@ -24,7 +24,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use rustix::mm::Advice;
 use toll_wire::{
     CacheState, Failure, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping,
-    MemoryAdvice, MemoryRequest, Request, Sample, TrialData, WORKING_SET_LINES,
+    MemoryAdvice, MemoryRequest, ReachedPages, Request, Sample, TrialData, WORKING_SET_LINES,
 };
 
 pub use pattern::Filling;
@@ -33,6 +33,7 @@ pub use residency::{Residency, reset_peak};
 
 use self::competitor::RunningCompetitor;
 use self::pattern::{Pattern, Places, access, predict};
+use crate::buffer::page_bytes;
 use crate::counters::Counters;
 use crate::failure::{self, OrFail};
 use crate::meter::{Meter, put};
@@ -93,10 +94,15 @@ impl<'a> Toucher<'a> {
         let mut has_peak = reset_peak();
         let (region, init) = initialisation.measure(|| self.initialise())?;
         let region = region?;
+        // Before the competitor takes all memory: what this gives back would be
+        // memory that it need not take from anybody.
+        flush_caches()?;
         let competitor = self.compete(&region)?;
+        if competitor.is_some() && self.request.reached_pages == ReachedPages::Used {
+            self.use_reachable(&region);
+        }
         let resident_before = Residency::around(region.address())?;
 
-        flush_caches()?;
         has_peak &= reset_peak();
         let system_before = self.has_competitor().then(VmStat::now);
         let (sum, accessed) = access_meter.measure(|| access(&region, &self.pattern))?;
@@ -213,6 +219,16 @@ impl<'a> Toucher<'a> {
         // Pages that the child had, too, would be copied when they are written.
         region.advise(Advice::LinuxDontFork, "MADV_DONTFORK")?;
         RunningCompetitor::start(competitor, self.request.seed).map(Some)
+    }
+
+    /// Reads each page that the accesses reach. Twice, since while the last are
+    /// brought in, the competitor takes some of the first again.
+    fn use_reachable(&self, region: &Region) {
+        let pages = self.pattern.reachable_pages();
+        let part = region.part(0, region.length());
+        for page in (0..pages).chain(0..pages) {
+            black_box(part.read(page * page_bytes()));
+        }
     }
 
     /// The next trial must not pay for this one's dirty pages.

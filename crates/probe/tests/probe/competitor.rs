@@ -2,12 +2,16 @@
 
 use std::process::{Child, Command};
 
-use toll_wire::{Competitor, CompetitorUses, FailureKind, MemoryRequest, Request, Workload};
+use toll_wire::{
+    Competitor, CompetitorUses, FailureKind, Mapping, MemoryRequest, ReachedPages, Request,
+    Workload,
+};
 
 use crate::common::{
-    PROBE, answer, children, completed, refused, resident_bytes, start, wait_until,
+    PROBE, answer, children, completed, directory, refused, resident_bytes, sample, start,
+    wait_until,
 };
-use crate::memory::memory;
+use crate::memory::{memory, zeros};
 
 const COMPETITOR_BYTES: u64 = 32 << 20;
 
@@ -63,4 +67,27 @@ fn a_competitor_for_more_than_a_process_can_have_is_an_error() {
     let workload = beside(1 << 62, CompetitorUses::Random, 1);
     let message = refused(&workload, FailureKind::Unsupported);
     assert!(message.starts_with("cannot map"), "{message}");
+}
+
+#[test]
+fn pages_that_the_accesses_reach_are_in_memory_only_if_they_were_used() {
+    let directory = directory();
+    let file = zeros(directory.path());
+    let before = |reached_pages| {
+        let sample = sample(&Workload::Memory(MemoryRequest {
+            mapping: Mapping::FilePrivate(file.clone()),
+            reached_pages,
+            competitor: Some(Competitor {
+                bytes: COMPETITOR_BYTES,
+                uses: CompetitorUses::Random,
+            }),
+            ..memory()
+        }));
+        let reached_bytes = sample.metrics["reachable_pages"] * 4096.0;
+        sample.metrics["init_resident_bytes"] / reached_bytes
+    };
+    assert_eq!(before(ReachedPages::AsLeft), 0.0);
+    let used = before(ReachedPages::Used);
+    // A fault may map pages around its own.
+    assert!((1.0..2.0).contains(&used), "{used}");
 }

@@ -24,7 +24,7 @@ pub fn memory() -> MemoryRequest {
     }
 }
 
-fn zeros(directory: &Path) -> PathBuf {
+pub fn zeros(directory: &Path) -> PathBuf {
     let path = directory.join("zeros");
     std::fs::write(&path, vec![0; BUFFER_BYTES as usize]).expect("the directory takes files");
     path

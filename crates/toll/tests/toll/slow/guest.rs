@@ -12,7 +12,7 @@ use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{
     AccessOrder, Addressing, CacheState, ChaseRequest, CommandRequest, CopyMethod, CopyRequest,
     FailureKind, HugePages, Initialisation, Mapping, MemoryAdvice, MemoryRequest, Outcome,
-    OutputPolicy, Request, ShellChoice, Sink, Source, TrialData, Workload,
+    OutputPolicy, ReachedPages, Request, ShellChoice, Sink, Source, TrialData, Workload,
 };
 
 use crate::common::{full_or, has, is_root, probe, skip};
@@ -145,6 +145,7 @@ fn memory_hog() -> GuestTrial {
         cache: CacheState::Warm,
         buffer_bytes: 512 << 20,
         steps: 1,
+        reached_pages: ReachedPages::AsLeft,
         competitor: None,
         seed: 1,
     }));
