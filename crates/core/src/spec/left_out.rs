@@ -1,7 +1,8 @@
-//! Claims whose levels a profile leaves out.
+//! Claims whose levels a profile leaves out, by its factors or its constraints.
 
 use std::collections::BTreeMap;
 
+use super::expression::Expression;
 use super::{Claim, Derived, DerivedKind, Experiment, Level, Selector, Test};
 
 /// By claim, the first of some other profiles that has all of its levels, where this one has
@@ -39,7 +40,9 @@ fn has_levels(experiment: &Experiment, claim: &Claim) -> bool {
     };
     let has_all = |selector: &Selector| selector.iter().all(|(name, level)| has(name, level));
     match claim.test() {
-        Test::Ratio(contrast) => contrast.sides().all(has_all),
+        Test::Ratio(contrast) => contrast
+            .sides()
+            .all(|side| has_all(side) && is_allowed(experiment, side)),
         Test::Derived(id) => {
             let derived = experiment.derived.iter().find(|one| one.id == id);
             derived.is_none_or(|one| {
@@ -51,6 +54,20 @@ fn has_levels(experiment: &Experiment, claim: &Claim) -> bool {
         }
         Test::Never(_) => true,
     }
+}
+
+/// Whether no constraint leaves out a treatment with these levels, as far as they tell.
+fn is_allowed(experiment: &Experiment, levels: &Selector) -> bool {
+    let constraints = experiment.constraints.iter();
+    // One that cannot be read is refused elsewhere.
+    let constraints = constraints.filter_map(|text| Expression::parse(text).ok());
+    let constraints: Vec<Expression> = constraints.collect();
+    let level = |name: &str| levels.get(name).or_else(|| experiment.fixed(name));
+    let is_known = |name: &str| level(name).is_some();
+    constraints.iter().all(|constraint| {
+        let is_open = constraint.comparison_without(&is_known).is_some();
+        is_open || constraint.holds(&level) != Ok(false)
+    })
 }
 
 /// The sides of a derived quantity, and its level of the factor.
@@ -82,21 +99,34 @@ input = '1MiB'
 [[factor]]
 name = 'durability'
 levels = ['none', 'fsync', 'o-sync']
-[profile.quick.factors]
-durability = ['none']
-[profile.standard.factors]
-durability = ['none', 'fsync']
+[[factor]]
+name = 'buffer'
+levels = ['4KiB', '8KiB']
+[profile.quick]
+factors = { durability = ['none'] }
+require = ['buffer != 8KiB']
+[profile.standard]
+factors = { durability = ['none', 'fsync'] }
 [[claim]]
 id = 'fsync'
 text = 'x'
 of = { durability = 'fsync' }
 to = { durability = 'none' }
+at = { buffer = '4KiB' }
 direction = 'greater'
 [[claim]]
 id = 'o-sync'
 text = 'x'
 of = { durability = 'o-sync' }
 to = { durability = 'none' }
+at = { buffer = '4KiB' }
+direction = 'greater'
+[[claim]]
+id = 'constraint'
+text = 'x'
+of = { buffer = '8KiB' }
+to = { buffer = '4KiB' }
+at = { durability = 'none' }
 direction = 'greater'
 ";
 
@@ -107,7 +137,11 @@ direction = 'greater'
         let left = |claim: &str, profile: &str| (claim.to_owned(), profile.to_owned());
         assert_eq!(
             of("quick"),
-            [left("fsync", "standard"), left("o-sync", "full")]
+            [
+                left("constraint", "standard"),
+                left("fsync", "standard"),
+                left("o-sync", "full")
+            ]
         );
         assert_eq!(of("standard"), [left("o-sync", "full")]);
         assert_eq!(of("full"), []);
