@@ -234,10 +234,25 @@ impl<'a> AnalysisContext<'a> {
     /// Natural logarithms of the ratio of two treatments in each block that has
     /// both; `Err` with the reason if there are none.
     pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, String> {
-        if let Some(reason) = self.why_absent(metric, &[of, to]) {
-            return Err(reason);
+        self.logs(metric, of, to, log_ratio)
+    }
+
+    /// As [`Self::log_ratios`], of the ratio in an acceleration.
+    pub fn accelerations(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, String> {
+        self.logs(metric, of, to, acceleration_log)
+    }
+
+    fn logs(
+        &self,
+        metric: &str,
+        of: usize,
+        to: usize,
+        log: impl Fn(f64, f64) -> Result<f64, String>,
+    ) -> Result<Vec<f64>, String> {
+        match self.why_absent(metric, &[of, to]) {
+            Some(reason) => Err(reason),
+            None => column_logs(self.column(metric, of), self.column(metric, to), log),
         }
-        column_log_ratios(self.column(metric, of), self.column(metric, to))
     }
 }
 
@@ -247,10 +262,18 @@ pub(super) fn column_log_ratios(
     of: &BTreeMap<u32, f64>,
     to: &BTreeMap<u32, f64>,
 ) -> Result<Vec<f64>, String> {
+    column_logs(of, to, log_ratio)
+}
+
+fn column_logs(
+    of: &BTreeMap<u32, f64>,
+    to: &BTreeMap<u32, f64>,
+    log: impl Fn(f64, f64) -> Result<f64, String>,
+) -> Result<Vec<f64>, String> {
     let logs: Vec<f64> = of
         .iter()
         .filter_map(|(block, of)| Some((*of, *to.get(block)?)))
-        .map(|(of, to)| log_ratio(of, to))
+        .map(|(of, to)| log(of, to))
         .collect::<Result<_, _>>()?;
     match logs.is_empty() {
         true => Err("no block has a trial of both sides".into()),
@@ -296,6 +319,17 @@ pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, String> {
         true => ratio.ln(),
         false => of.ln() - to.ln(),
     })
+}
+
+/// The logarithm of the ratio in an acceleration, `1 - of/to`. A clock with coarse ticks
+/// reads 0 of a short time. Such a side has the other's billionth: where `of` is 0, all of
+/// the time was saved.
+pub(super) fn acceleration_log(of: f64, to: f64) -> Result<f64, String> {
+    let billionth = |value: f64, other: f64| match value == 0.0 {
+        true => other * 1e-9,
+        false => value,
+    };
+    log_ratio(billionth(of, to), billionth(to, of))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Curves, distributions, boxes and bars.
 
+use super::CONFIDENCE;
 use super::context::AnalysisContext;
 use super::metric::words;
 use super::model::{
@@ -188,9 +189,10 @@ impl Figures<'_> {
 
     /// `1 - of/to` with the interval of the ratio, whose ends change places.
     fn acceleration(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
-        let ratio = self.context.ratio(metric, of, to)?;
+        let logs = self.context.accelerations(metric, of, to).ok()?;
+        let ratio = toll_stats::hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
         Some(Estimate {
-            value: 1.0 - ratio.value,
+            value: 1.0 - ratio.estimate,
             low: 1.0 - ratio.high,
             high: 1.0 - ratio.low,
             confidence: ratio.confidence,

@@ -8,7 +8,7 @@ use super::cost::CostModels;
 use super::grid::Grid;
 use super::staircase::{self, PLATEAU_LEVELS_MIN};
 use super::{CONFIDENCE, Quantity};
-use crate::claim::context::{AnalysisContext, log_ratio};
+use crate::claim::context::{AnalysisContext, acceleration_log};
 use crate::claim::model::Better;
 use crate::spec::{Derived, Level, Selector};
 
@@ -41,7 +41,7 @@ impl Quantity {
             selector.insert(spec.factor.clone(), level.clone());
             context.pick(&selector)
         };
-        let logs = context.log_ratios(&spec.metric, pick(of)?, pick(to)?)?;
+        let logs = context.accelerations(&spec.metric, pick(of)?, pick(to)?)?;
         Ok(Self {
             evidence_values: logs.iter().map(|log| 1.0 - log.exp()).collect(),
             ..Self::of(logs.len(), move |confidence| {
@@ -82,7 +82,7 @@ impl Quantity {
         let above = |(_, of, to): &(f64, usize, usize)| {
             let column = |index: usize| context.column(&spec.metric, index);
             let (of, to) = (column(*of), column(*to));
-            let above = |block: &u32| Ok(ratio - log_ratio(of[block], to[block])?);
+            let above = |block: &u32| Ok(ratio - acceleration_log(of[block], to[block])?);
             blocks.iter().map(above).collect()
         };
         let columns: Vec<Vec<f64>> = both.iter().map(above).collect::<Result<_, String>>()?;

@@ -36,6 +36,33 @@ fn a_quotient_of_nothing_is_below_any_bound() {
 }
 
 #[test]
+fn a_time_that_a_coarse_clock_reads_as_nothing_is_saved_whole() {
+    let of_to = "factor = 'buffer'\nof = { durability = 'none' }\nto = { durability = 'o-sync' }\n";
+    let toml = format!(
+        "[[derived]]\nid = 'acc'\ntext = 'x'\nkind = 'acceleration'\nlevel = '4KiB'\n{of_to}\
+         [[derived]]\nid = 'zero'\ntext = 'x'\nkind = 'crossing'\n{of_to}\
+         [[claim]]\nid = 'c'\ntext = 'x'\nderived = 'acc'\ndirection = 'greater'\nthreshold = 0.9\n\
+         [[figure]]\ntitle = 'x'\nkind = 'curve'\nfactor = 'buffer'\n\
+         acceleration_of = {{ durability = 'none' }}\nacceleration_to = {{ durability = 'o-sync' }}\n"
+    );
+    // Of a clock with ticks of 10 ms.
+    let ticks = |durability: &str, buffer: f64, _| match durability {
+        "o-sync" if buffer < 65_536.0 => Some(6e7),
+        _ => Some(0.0),
+    };
+    let analysis = analyse(&run(&toml, 10, ticks));
+    let verdict = &analysis.verdicts[0];
+    assert_eq!(verdict.outcome, Outcome::Supported, "{}", verdict.reason);
+    let value = |place: usize| analysis.derived[place].estimate.unwrap().value.unwrap();
+    assert!((value(0) - 1.0).abs() < 1e-6);
+    assert_eq!(value(1), 65_536.0, "where both are read as nothing");
+    let [model::Figure::Curve(curve)] = analysis.figures.as_slice() else {
+        panic!("{:?}", analysis.figures);
+    };
+    assert_eq!(curve.series[0].points.len(), 4);
+}
+
+#[test]
 fn a_counter_that_is_missing_makes_a_claim_untestable_with_its_reason() {
     let toml = quotient_of("counter.cycles", "direction = 'less'\nthreshold = 1")
         + &claim(
