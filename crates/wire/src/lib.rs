@@ -78,7 +78,7 @@ pub use transfer_message::{
 };
 pub use words::{from_word, word, words};
 pub use workload::{DiskNeeds, Workload, WorkloadKind};
-pub use write::{Durability, Placement, WriteRequest};
+pub use write::{Durability, Placement, RISING_BYTES_MIN, WriteRequest};
 
 /// Version of the message format. A reader refuses any other.
 pub const WIRE_VERSION: u32 = 1;

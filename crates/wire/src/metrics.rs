@@ -97,7 +97,7 @@ impl WorkloadKind {
     pub fn metrics(self) -> Vec<String> {
         let own: &[&[&str]] = match self {
             Self::Copy => &[RATES, &["bytes_copied", "startup_ns"]],
-            Self::Write => &[RATES, &["bytes_written", "sync_calls"]],
+            Self::Write => &[RATES, &["bytes_written", "sync_calls", "tick_duration_ns"]],
             Self::Command => &[&["exit_status"]],
             Self::Memory => &[MEMORY, SYSTEM],
             Self::Chase => &[&["accesses", "latency_ns", "buffer_bytes", "huge_page_bytes"]],

@@ -67,4 +67,11 @@ pub enum Placement {
     Overwrite,
     /// Into an empty file, so that blocks are allocated on the way.
     Append,
+    /// As published by timewrite: over one descriptor into a file that was empty at
+    /// first, in passes of [`RISING_BYTES_MIN`] bytes a call, doubled up to the
+    /// buffer's size. The last pass is timed, and the first allocates all blocks.
+    Rising,
 }
+
+/// Bytes a call in the first pass of [`Placement::Rising`].
+pub const RISING_BYTES_MIN: u64 = 256;

@@ -3,6 +3,7 @@
 mod direct;
 pub mod pass;
 pub mod pattern;
+mod rising;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,7 +14,9 @@ use toll_wire::{Durability, Failure, Placement, Request, Sample, TrialData, Writ
 
 use self::pass::write_pass;
 use self::pattern::{Pattern, first_difference};
+use self::rising::Rising;
 use crate::buffer::checked_length;
+use crate::clock::times_ns;
 use crate::copy::mover::CallError;
 use crate::failure;
 use crate::meter::{Meter, put};
@@ -47,6 +50,8 @@ struct Calls {
 struct Writer<'a> {
     request: &'a WriteRequest,
     pattern: Pattern,
+    /// What each iteration writes before its timed pass.
+    rising: Option<Rising>,
     /// The file of the last iteration, or the one that all overwrite.
     scratch: ScratchFile,
 }
@@ -61,6 +66,10 @@ impl<'a> Writer<'a> {
         let writer = Self {
             request,
             pattern: Pattern::new(length, request.input_bytes, SEED),
+            rising: match request.placement {
+                Placement::Rising => Some(Rising::new(request)?),
+                Placement::Overwrite | Placement::Append => None,
+            },
             scratch,
         };
         if request.placement == Placement::Overwrite {
@@ -85,11 +94,17 @@ impl<'a> Writer<'a> {
     }
 
     fn sample(&mut self, meter: &mut Meter) -> Result<Sample, Failure> {
-        if self.request.placement == Placement::Append {
+        if self.request.placement != Placement::Overwrite {
             self.scratch.renew()?;
         }
         let fd = self.open()?;
+        if let Some(rising) = &self.rising {
+            let written = rising.write(fd.as_fd());
+            written.map_err(|error| self.pass_failure(error))?;
+        }
+        let started_ns = times_ns();
         let (calls, measured) = meter.measure(|| self.write_all(&fd))?;
+        let tick_duration_ns = times_ns() - started_ns;
         let calls = calls?;
         if matches!(
             self.request.durability,
@@ -102,6 +117,9 @@ impl<'a> Writer<'a> {
         let mut sample = measured.into_sample_of("bytes_written", self.request.input_bytes);
         put(&mut sample, "calls", calls.writes as f64);
         put(&mut sample, "sync_calls", calls.syncs as f64);
+        if self.rising.is_some() {
+            put(&mut sample, "tick_duration_ns", tick_duration_ns as f64);
+        }
         Ok(sample)
     }
 

@@ -1,9 +1,10 @@
 //! The write workload, from request to response.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::{
-    answer_request, ask, completed, directory, failed, refused, scratch_files, skip,
+    PROBE, answer_request, ask, completed, directory, failed, feed, refused, scratch_files, skip,
 };
 use toll_wire::{Durability, FailureKind, Outcome, Placement, Request, Workload, WriteRequest};
 
@@ -51,6 +52,16 @@ fn check(write: &WriteRequest) {
         let calls = write.input_bytes.div_ceil(write.buffer_bytes);
         assert_eq!(sample.metrics["calls"], calls as f64, "{what}");
         assert_eq!(sample.metrics["sync_calls"], syncs, "{what}");
+        let ticks = sample.metrics.get("tick_duration_ns");
+        assert_eq!(
+            ticks.is_some(),
+            write.placement == Placement::Rising,
+            "{what}"
+        );
+        assert!(
+            ticks.is_none_or(|ticks| ticks % 1e7 == 0.0),
+            "{what}: {ticks:?}"
+        );
     }
     assert!(scratch_files(&write.directory).is_empty(), "{what}");
 }
@@ -87,6 +98,89 @@ fn odd_sizes_are_written_to_the_last_byte() {
                 });
             }
         }
+    }
+}
+
+#[test]
+fn rising_passes_end_with_the_buffer_that_is_timed() {
+    let directory = directory();
+    for durability in [Durability::None, Durability::OSync] {
+        for (buffer_bytes, input_bytes) in [(256, 5_000), (1024, 131_072), (8192, 10_001), (512, 0)]
+        {
+            check(&WriteRequest {
+                buffer_bytes,
+                input_bytes,
+                durability,
+                placement: Placement::Rising,
+                ..write_in(directory.path())
+            });
+        }
+    }
+}
+
+/// The `write` calls of a trial of one iteration, by bytes and descriptor.
+fn traced_writes(write: &WriteRequest) -> Vec<(String, String)> {
+    let mut strace = Command::new("strace");
+    strace.args(["-qq", "-f", "-e", "trace=write", PROBE]);
+    let request = toll_wire::encode(&Request::new(Workload::Write(write.clone())));
+    let output = feed(&mut strace, format!("{request}\n").as_bytes());
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let calls = text.lines().filter_map(|line| {
+        let (start, result) = line.rsplit_once(" = ")?;
+        let (_, arguments) = start.split_once("write(")?;
+        let (descriptor, _) = arguments.split_once(',')?;
+        (descriptor != "1").then(|| (result.to_owned(), descriptor.to_owned()))
+    });
+    calls.collect()
+}
+
+#[test]
+fn rising_passes_go_through_one_descriptor() {
+    if Command::new("strace").arg("--version").output().is_err() {
+        return skip("strace is missing; install the package strace");
+    }
+    let directory = directory();
+    let calls = traced_writes(&WriteRequest {
+        buffer_bytes: 1024,
+        input_bytes: 1536,
+        placement: Placement::Rising,
+        ..write_in(directory.path())
+    });
+    let sizes: Vec<&str> = calls.iter().map(|(size, _)| size.as_str()).collect();
+    let expected = [&["256"; 6][..], &["512"; 3], &["1024", "512"]].concat();
+    assert_eq!(sizes, expected);
+    let first = &calls[0].1;
+    assert!(
+        calls.iter().all(|(_, descriptor)| descriptor == first),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn rising_passes_are_as_published_or_refused() {
+    let directory = directory();
+    let rising = WriteRequest {
+        placement: Placement::Rising,
+        ..write_in(directory.path())
+    };
+    for durability in [Durability::ODsync, Durability::ODirect, Durability::Fsync] {
+        let write = WriteRequest {
+            durability,
+            ..rising.clone()
+        };
+        let message = refused(&Workload::Write(write), FailureKind::Unsupported);
+        assert!(message.ends_with("choose o-sync or none"), "{message}");
+    }
+    for buffer_bytes in [128, 1000] {
+        let write = WriteRequest {
+            buffer_bytes,
+            ..rising.clone()
+        };
+        let message = refused(&Workload::Write(write), FailureKind::Unsupported);
+        assert!(
+            message.contains(&format!("never have {buffer_bytes};")),
+            "{message}"
+        );
     }
 }
 
