@@ -13,9 +13,9 @@ usage: timewrite [--] OUTFILE [sync] <INFILE
 Time writing a file, with buffers of 256, 512, ... 131072 bytes.
 
 All of standard input is read into memory. OUTFILE, which must be another file,
-is then created or truncated and opened once, with O_SYNC if `sync` is given. For each size of the buffer
-everything is written to the start of OUTFILE, and a line is printed, with tabs
-in between:
+is then created or truncated and opened once, with O_SYNC if `sync` is given.
+For each size of the buffer everything is written to the start of OUTFILE, and a
+line is printed, with tabs in between:
 
   buffer size in bytes
   user time in seconds
