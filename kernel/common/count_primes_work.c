@@ -31,16 +31,8 @@ static int toll_primes_pause(void)
 	return 0;
 }
 
-/**
- * toll_primes_draw_bulk() - Draw numbers in 2..=@n from the random generator
- * @numbers: Filled with @n numbers.
- * @n: How many, and the largest; at least 2.
- *
- * All random bytes come of one call, up to 1 MiB.
- *
- * Return: 0, or -EINTR where the caller is being killed.
- */
-int toll_primes_draw_bulk(u32 *numbers, u32 n)
+/* All random bytes come of one call, up to 1 MiB. */
+static int toll_primes_draw_bulk(u32 *numbers, u32 n)
 {
 	u32 done, chunk, i;
 	int err;
@@ -86,15 +78,8 @@ static int toll_primes_draw(u32 *numbers, const struct toll_primes *request)
 	}
 }
 
-/**
- * toll_primes_count() - Count the primes, a chunk at a time
- * @numbers: Any values.
- * @n: How many.
- * @primes: Out: how many of @numbers are prime.
- *
- * Return: 0, or -EINTR where the caller is being killed.
- */
-int toll_primes_count(const u32 *numbers, u32 n, u64 *primes)
+/* Counts the primes, a chunk at a time. */
+static int toll_primes_count(const u32 *numbers, u32 n, u64 *primes)
 {
 	u32 done, chunk;
 	int err;
@@ -108,6 +93,33 @@ int toll_primes_count(const u32 *numbers, u32 n, u64 *primes)
 		*primes += toll_count_primes(numbers + done, chunk);
 	}
 	return 0;
+}
+
+/**
+ * toll_primes_published() - Count primes as the published kernel code did
+ * @n: How many numbers, and the largest; 2 to TOLL_PRIMES_N_MAX.
+ * @primes: Out: how many are prime.
+ *
+ * Gets memory by kmalloc(), prints @n, draws all numbers at once and counts.
+ * No clock is read: the published system call left that to its caller.
+ *
+ * Return: 0; -ENOMEM; -EINTR where the caller is being killed.
+ */
+int toll_primes_published(u32 n, u64 *primes)
+{
+	u32 *numbers;
+	int err;
+
+	numbers = kmalloc_array(n, sizeof(*numbers),
+				GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!numbers)
+		return -ENOMEM;
+	pr_info("toll_primes: %u numbers\n", n);
+	err = toll_primes_draw_bulk(numbers, n);
+	if (!err)
+		err = toll_primes_count(numbers, n, primes);
+	kfree(numbers);
+	return err;
 }
 
 static int toll_primes_check(const struct toll_primes *request)

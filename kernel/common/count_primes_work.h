@@ -9,8 +9,7 @@
 #include <linux/toll_primes.h>
 #include <linux/types.h>
 
-int toll_primes_draw_bulk(u32 *numbers, u32 n);
-int toll_primes_count(const u32 *numbers, u32 n, u64 *primes);
+int toll_primes_published(u32 n, u64 *primes);
 int toll_primes_work(struct toll_primes *request);
 
 #endif /* TOLL_COUNT_PRIMES_WORK_H */

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "module.h"
 #include "primes.h"
 #include "tap.h"
@@ -216,6 +217,33 @@ static void test_killed(const struct way *way)
 	result(way, passed, "a caller can be killed half-way");
 }
 
+/* Drawn from 2..=3, all numbers are prime. */
+static void test_published(void)
+{
+	const char *name = "system call 549 prints n and is for who may print";
+	int log = log_open();
+	int status, n = 3;
+	long primes = 0;
+	bool passed;
+	pid_t child;
+	char *text;
+
+	if (log < 0)
+		return tap_skip(name, "there is no /dev/kmsg");
+	passed = TAP_CHECK(!count_primes(&n, &primes) && primes == 3, "%ld primes", primes);
+	child = fork();
+	if (child == 0)
+		_exit(setuid(65534) ? 255 : count_primes(&n, &primes));
+	if (waitpid(child, &status, 0) != child)
+		abort();
+	passed &= TAP_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == EPERM,
+			    "without CAP_SYSLOG: status %#x", status);
+	text = log_close(log);
+	passed &= TAP_CHECK(log_count(text, ";toll_primes: 3 numbers\n") == 1, "%s", text);
+	free(text);
+	tap_result(passed, name);
+}
+
 static void test_way(const struct way *way, uint64_t seed, unsigned long calls)
 {
 	test_counts(way);
@@ -276,10 +304,12 @@ int main(int argc, char **argv)
 		}
 	}
 	tap_begin();
-	if (has_system_calls())
+	if (has_system_calls()) {
+		test_published();
 		test_way(&system_call, seed, calls);
-	else
-		tap_skip("system call 550", "this kernel is without the patches");
+	} else {
+		tap_skip("system calls 549 and 550", "this kernel is without the patches");
+	}
 	if (module) {
 		test_module(module);
 		test_device(module, seed, calls);

@@ -2,17 +2,19 @@
 //! primes among n random numbers, counted in user space or by system call 549.
 //!
 //! They are thin: each count is a trial of the probe's `primes` workload, timed
-//! by `gettimeofday` and checked as there.
+//! by `gettimeofday` as published and checked as there.
 
 mod options;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use os_display::Quotable;
-use toll_probe::program::{self, print};
+use toll_probe::primes::process;
+use toll_probe::program::{self, complain, print};
 use toll_probe::trial;
 use toll_wire::{
-    Failure, FailureKind, PrimesAllocation, PrimesClock, PrimesRequest, Printing, Sample, Workload,
+    Failure, FailureKind, PrimesAllocation, PrimesRequest, Printing, Sample, Workload,
 };
 
 use self::options::Options;
@@ -23,9 +25,26 @@ const NO_SYSTEM_CALL: u8 = 5;
 
 pub fn run(program: Program) -> ExitCode {
     let name = program.name();
-    let request = options::parse(program, std::env::args_os().skip(1));
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    // The process of a count is this program started anew.
+    if let [flag, rest @ ..] = &arguments[..]
+        && flag == process::FLAG
+    {
+        return count_in_process(name, rest);
+    }
+    let request = options::parse(program, arguments);
     let request = request.map_err(|complaint| format!("{complaint}; see {name} --help"));
     program::run(name, request, |options| count(program, &options))
+}
+
+fn count_in_process(name: &str, arguments: &[OsString]) -> ExitCode {
+    match process::main(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(name, &failure.message);
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn count(program: Program, options: &Options) -> Result<(), (u8, String)> {
@@ -55,9 +74,9 @@ fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure
         placement: program.placement(),
         n,
         random: options.random,
-        printing: Printing::None,
+        printing: Printing::Inside,
         allocation: PrimesAllocation::Usual,
-        clock: PrimesClock::Gettimeofday,
+        clock: program.clock(),
         seed: options.seed.into(),
     };
     let mut request = toll_wire::Request::new(Workload::Primes(counting));

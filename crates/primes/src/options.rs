@@ -5,15 +5,18 @@ use std::ffi::OsString;
 use lexopt::{Arg, Parser, ValueExt};
 use toll_probe::primes::KMALLOC_N_MAX;
 use toll_probe::program::Request;
-use toll_wire::{ITERATIONS_MAX, PRIMES_N_MAX, PrimesPlacement, RandomSource, from_word, words};
+use toll_wire::{
+    ITERATIONS_MAX, PRIMES_N_MAX, PrimesClock, PrimesPlacement, RandomSource, from_word, words,
+};
 
 const PUBLISHED_N: [u32; 8] = [10, 100, 500, 1_000, 5_000, 10_000, 50_000, 100_000];
 
 const USER_HELP: &str = "\
 Usage: prime_user [OPTION]... [N]...
 Count the primes among N random numbers from 2 to N in user space, by trial
-division, and print for each N a line: N, the count, and the microseconds that
-drawing and counting took by gettimeofday.
+division, and print for each N a line: N, the count, and the microseconds by
+gettimeofday. As in the report each count has a process, which reads the clock
+before it prints N and after it has printed the count.
 
 N is 2 to 16777216; without any, those of the report are taken: 10, 100, 500,
 1000, 5000, 10000, 50000 and 100000.
@@ -36,7 +39,8 @@ const SYSTEM_CALL_HELP: &str = "\
 Usage: prime_sys_test [OPTION]... [N]...
 Have the kernel count the primes among N random numbers from 2 to N, by system
 call 549, and print for each N a line: N, the count, and the microseconds that
-the call took by gettimeofday.
+the call took by gettimeofday. The kernel prints N to its log, as in the report,
+so the call is for who may fill that log (CAP_SYSLOG).
 
 N is 2 to 1048576; without any, those of the report are taken: 10, 100, 500,
 1000, 5000, 10000, 50000 and 100000.
@@ -66,8 +70,16 @@ impl Program {
 
     pub fn placement(self) -> PrimesPlacement {
         match self {
-            Self::User => PrimesPlacement::User,
+            Self::User => PrimesPlacement::UserProcess,
             Self::SystemCall => PrimesPlacement::SyscallPublished,
+        }
+    }
+
+    /// Where the published clock is read: in the program, or around the call.
+    pub fn clock(self) -> PrimesClock {
+        match self {
+            Self::User => PrimesClock::Inside,
+            Self::SystemCall => PrimesClock::Gettimeofday,
         }
     }
 

@@ -68,6 +68,21 @@ fn several_runs_are_one_line() {
 }
 
 #[test]
+fn each_count_is_a_process_that_prints_n_and_the_count_as_published() {
+    if Command::new("strace").arg("--version").output().is_err() {
+        println!("skipped: strace is missing; install the package strace");
+        return;
+    }
+    let traced = ["-qq", "-f", "-e", "trace=write", USER, "--runs=3", "2"];
+    let output = run("strace", &traced);
+    assert!(output.status.success(), "{output:?}");
+    let trace = String::from_utf8(output.stderr).unwrap();
+    // Both numbers from 2 to 2 are prime.
+    let lines = trace.matches(r#"write(1, "2\n", 2)"#).count();
+    assert_eq!(lines, 2 * 3, "{trace}");
+}
+
+#[test]
 fn a_seed_gives_the_same_numbers_each_time_and_another_one_others() {
     for random in ["each", "seeded"] {
         let of = |seed| counts(&["--random", random, "--seed", seed, "5000", "100000"]);

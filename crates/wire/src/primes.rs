@@ -41,16 +41,19 @@ pub const PRIMES_N_MAX: u32 = 1 << 24;
 #[serde(rename_all = "kebab-case")]
 pub enum PrimesPlacement {
     User,
-    /// In a process started for it, as published: what is timed begins before
-    /// its start and ends after its end.
+    /// In a process started for it, which prints `n` and the count, as published.
+    /// The published clock is [`PrimesClock::Inside`]; the others hold the
+    /// process from its start to its end.
     UserProcess,
-    /// In system call 549, as published: a pointer to `n` in, the count out.
+    /// In system call 549, as published: a pointer to `n` in, which the kernel
+    /// prints, and the count out.
     SyscallPublished,
     /// In system call 550, which takes all parameters.
     Syscall,
     /// In the driver `toll_primes`, by ioctl; guests only.
     Module,
-    /// At the insertion of the module, as published; guests only.
+    /// At the insertion of the module, which prints `n` and the count, as
+    /// published; guests only.
     ModuleLoad,
     /// In a BPF program, over numbers that the probe has drawn into its map.
     Bpf,
@@ -100,7 +103,8 @@ pub enum PrimesClock {
     Monotonic,
     /// `gettimeofday` around the whole operation, in microseconds.
     Gettimeofday,
-    /// The place's own readings: allocating, drawing and counting without the
-    /// way there and back.
+    /// The place's own readings, without the way there and back: around
+    /// allocating, drawing and counting; in the published program and module
+    /// from before `n` is printed until the count is.
     Inside,
 }

@@ -37,6 +37,7 @@ impl Way {
             allocate_ns: Some(asked.allocate_ns),
             draw_ns: Some(asked.draw_ns),
             count_ns: Some(asked.count_ns),
+            whole_ns: None,
         })
     }
 }
@@ -134,7 +135,7 @@ impl AtLoad {
     pub fn settle(&mut self) -> Result<Counted, Failure> {
         let module = self.inserted.take().expect("the module was inserted");
         Ok(Counted {
-            count_ns: Some(module.parameter("count_ns")?),
+            whole_ns: Some(module.parameter("duration_ns")?),
             ..Counted::of(module.parameter("primes")?)
         })
     }

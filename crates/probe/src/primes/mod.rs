@@ -44,6 +44,8 @@ pub struct Counted {
     pub draw_ns: Option<u64>,
     /// Counting, with printing where that is asked for.
     pub count_ns: Option<u64>,
+    /// All of it by the place's own clock, where it tells no parts.
+    pub whole_ns: Option<u64>,
 }
 
 impl Counted {
@@ -53,7 +55,14 @@ impl Counted {
             allocate_ns: None,
             draw_ns: None,
             count_ns: None,
+            whole_ns: None,
         }
+    }
+
+    /// What the place's own readings hold; 0 if it makes none.
+    fn inside_ns(&self) -> u64 {
+        let parts_ns = self.parts().map(|(_, part_ns)| part_ns);
+        parts_ns.chain(self.whole_ns).sum()
     }
 
     /// The parts that are known, by the names of their metrics.
@@ -95,16 +104,16 @@ fn check(primes: &PrimesRequest) -> Result<(), Failure> {
         {
             "only the kernel has other ways to allocate"
         }
-        PrimesPlacement::UserProcess if !prints => "a process has to print its count",
+        PrimesPlacement::UserProcess if !prints => "a process prints n and its count",
         PrimesPlacement::Bpf if prints => "the program prints nothing",
-        PrimesPlacement::SyscallPublished if !is_bulk || prints || !is_usual => {
-            "the published system call draws in bulk, allocates by kmalloc and prints nothing"
+        PrimesPlacement::SyscallPublished if !is_bulk || !prints || !is_usual => {
+            "the published system call draws in bulk, allocates by kmalloc and prints n"
         }
         PrimesPlacement::SyscallPublished if primes.clock == PrimesClock::Inside => {
             "the published system call tells the count alone"
         }
         PrimesPlacement::ModuleLoad if !is_bulk || !prints || !is_usual => {
-            "at load, as published, it draws in bulk, allocates by kmalloc and prints the count"
+            "at load it draws in bulk, allocates by kmalloc and prints n and the count"
         }
         _ => return Ok(()),
     };
@@ -233,7 +242,7 @@ fn sample(
     }
     put(&mut sample, "numbers", f64::from(primes.n));
     put(&mut sample, "primes", counted.primes as f64);
-    let inside_ns: u64 = counted.parts().map(|(_, part)| part).sum();
+    let inside_ns = counted.inside_ns();
     if inside_ns > 0 {
         // The way there and back, by the probe's clock in any case.
         let way_ns = measured_ns.saturating_sub(inside_ns);

@@ -1,6 +1,5 @@
 //! Printing as the published program printed: by the C library.
 
-use std::ffi::CStr;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -37,20 +36,12 @@ impl Printer {
         })
     }
 
-    /// Prints a line with a number (`fprintf`, `fflush`).
-    pub fn print(&mut self, primes: u64) -> Result<(), Failure> {
-        self.print_line(c"%llu\n", &[primes])
-    }
-
-    /// Prints up to four numbers by a format that takes as many.
-    pub fn print_line(&mut self, format: &CStr, numbers: &[u64]) -> Result<(), Failure> {
-        let mut all = [0; 4];
-        all[..numbers.len()].copy_from_slice(numbers);
-        let [first, second, third, fourth] = all;
-        let (stream, format) = (self.stream.as_ptr(), format.as_ptr());
-        // SAFETY: the stream is open; arguments that a format leaves unused are
-        // evaluated and ignored (C11, 7.21.6.1).
-        let printed = unsafe { libc::fprintf(stream, format, first, second, third, fourth) };
+    /// Prints a line with a number (`fprintf`), and at once (`fflush`), as the C
+    /// library does at a terminal.
+    pub fn print(&mut self, number: u64) -> Result<(), Failure> {
+        let stream = self.stream.as_ptr();
+        // SAFETY: the stream is open, and the format takes one such number.
+        let printed = unsafe { libc::fprintf(stream, c"%llu\n".as_ptr(), number) };
         // SAFETY: the stream is open.
         let flushed = unsafe { libc::fflush(stream) };
         match printed > 0 && flushed == 0 {

@@ -1,4 +1,4 @@
-//! Counting in a process started for it, as the published program was.
+//! Counting in a process started for it, which does what the published program did.
 #![expect(
     clippy::disallowed_methods,
     reason = "the start of a process is what is measured"
@@ -13,8 +13,10 @@ use std::process::{Command, Stdio};
 use toll_wire::{Failure, PrimesRequest, RandomSource, from_word, words};
 
 use super::Counted;
+use super::core::count;
 use super::print::Printer;
-use super::user::{count_primes, seed_rand};
+use super::user::{draw_into, seed_rand};
+use crate::clock::gettimeofday_ns;
 use crate::command::child;
 use crate::failure::{self, OrFail};
 use crate::usage::Usage;
@@ -64,7 +66,7 @@ impl Process {
             .take(OUTPUT_BYTES_MAX)
             .read_to_string(&mut text);
         read.failed_to("count primes in a process")?;
-        match (ended.exit_status(), parse(&text)) {
+        match (ended.exit_status(), parse(&text, request.n)) {
             (0, Some(counted)) => Ok(ProcessRun {
                 counted,
                 usage: ended.usage,
@@ -77,23 +79,17 @@ impl Process {
     }
 }
 
-/// What such a process prints: the count, and what allocating, drawing and
-/// counting took.
-fn parse(text: &str) -> Option<Counted> {
-    let numbers: Option<Vec<u64>> = text
-        .split_whitespace()
-        .map(|word| word.parse().ok())
-        .collect();
-    let [primes, allocate_ns, draw_ns, count_ns] = numbers?.try_into().ok()?;
-    Some(Counted {
-        primes,
-        allocate_ns: Some(allocate_ns),
-        draw_ns: Some(draw_ns),
-        count_ns: Some(count_ns),
+/// What such a process prints: `n`, the count, and the microseconds in between.
+fn parse(text: &str, n: u32) -> Option<Counted> {
+    let numbers: Option<Vec<u64>> = text.lines().map(|line| line.parse().ok()).collect();
+    let [printed_n, primes, duration_us] = numbers?.try_into().ok()?;
+    (printed_n == u64::from(n)).then(|| Counted {
+        whole_ns: Some(duration_us * 1000),
+        ..Counted::of(primes)
     })
 }
 
-/// The whole of such a process: `arguments` are those behind [`FLAG`].
+/// The whole of such a process: `arguments` are those after [`FLAG`].
 pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let (n, random, seed) = match words[..] {
@@ -107,19 +103,29 @@ pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
         )));
     };
     seed_rand(seed);
-    let counted = count_primes(n, random, seed, None)?;
     // SAFETY: nothing else in this process uses or closes standard output.
     let stdout = unsafe { OwnedFd::from_raw_fd(libc::STDOUT_FILENO) };
-    let part = |part: Option<u64>| part.unwrap_or(0);
-    Printer::on(stdout)?.print_line(
-        c"%llu %llu %llu %llu\n",
-        &[
-            counted.primes,
-            part(counted.allocate_ns),
-            part(counted.draw_ns),
-            part(counted.count_ns),
-        ],
-    )
+    let mut printer = Printer::on(stdout)?;
+    let duration_ns = count_and_print(n, random, seed, &mut printer)?;
+    printer.print(duration_ns / 1000)
+}
+
+/// The published program: its clock is read before it prints `n` and after it has
+/// printed the count.
+fn count_and_print(
+    n: u32,
+    random: RandomSource,
+    seed: u64,
+    printer: &mut Printer,
+) -> Result<u64, Failure> {
+    let n_numbers = n as usize;
+    let mut numbers = Vec::with_capacity(n_numbers);
+    let started_ns = gettimeofday_ns();
+    printer.print(n.into())?;
+    draw_into(&mut numbers, n_numbers, random, seed)?;
+    printer.print(count(&numbers))?;
+    // NTP may have set the clock back meanwhile.
+    Ok(gettimeofday_ns().saturating_sub(started_ns))
 }
 
 #[cfg(test)]
@@ -127,11 +133,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_numbers_are_an_answer_and_nothing_else_is() {
-        let counted = parse("4 10 20 30\n").unwrap();
-        assert_eq!((counted.primes, counted.count_ns), (4, Some(30)));
-        for text in ["", "4\n", "4 10 20 x", "1 2 3 4 5"] {
-            assert!(parse(text).is_none(), "{text:?}");
+    fn three_lines_about_the_numbers_that_were_asked_for_are_an_answer() {
+        let counted = parse("10\n4\n30\n", 10).unwrap();
+        assert_eq!((counted.primes, counted.whole_ns), (4, Some(30_000)));
+        for text in ["", "10\n4\n", "10\n4\nx\n", "9\n4\n30\n", "10 4 30\n"] {
+            assert!(parse(text, 10).is_none(), "{text:?}");
         }
     }
 }

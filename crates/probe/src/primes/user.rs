@@ -31,9 +31,7 @@ pub fn count_primes(
     // As malloc gives it: no page of a large array is there yet.
     let mut numbers: Vec<u32> = Vec::with_capacity(n);
     let allocated = clock::now_ns();
-    fill(&mut numbers.spare_capacity_mut()[..n], random, seed)?;
-    // SAFETY: `fill` has filled the first `n` places.
-    unsafe { numbers.set_len(n) };
+    draw_into(&mut numbers, n, random, seed)?;
     let drawn = clock::now_ns();
     let primes = count(&numbers);
     if let Some(printer) = printer {
@@ -45,7 +43,22 @@ pub fn count_primes(
         allocate_ns: Some(allocated - started),
         draw_ns: Some(drawn - allocated),
         count_ns: Some(counted - drawn),
+        whole_ns: None,
     })
+}
+
+/// Draws `n` numbers into a vector without any, which has room for them.
+pub fn draw_into(
+    numbers: &mut Vec<u32>,
+    n: usize,
+    random: RandomSource,
+    seed: u64,
+) -> Result<(), Failure> {
+    assert!(numbers.is_empty(), "numbers are drawn once");
+    fill(&mut numbers.spare_capacity_mut()[..n], random, seed)?;
+    // SAFETY: `fill` has filled the first `n` places.
+    unsafe { numbers.set_len(n) };
+    Ok(())
 }
 
 /// Fills all places with numbers from 2 to their count.
@@ -114,9 +127,7 @@ mod tests {
         for random in [RandomSource::Seeded, RandomSource::Bulk, RandomSource::Each] {
             for n in [2, 3, 5000] {
                 let mut numbers = Vec::with_capacity(n);
-                fill(&mut numbers.spare_capacity_mut()[..n], random, 1).unwrap();
-                // SAFETY: `fill` has filled the first `n` places.
-                unsafe { numbers.set_len(n) };
+                draw_into(&mut numbers, n, random, 1).unwrap();
                 let is_in_range = |number: &u32| (2..=n as u32).contains(number);
                 assert!(numbers.iter().all(is_in_range), "{random:?} {n}");
             }
