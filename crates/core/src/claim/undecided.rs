@@ -12,6 +12,8 @@ const OPEN_MAX: f64 = 10.0;
 const POWER_QUANTILE: f64 = 0.84;
 /// Scales the median absolute deviation to the standard deviation of normal values.
 const MAD_SCALE: f64 = 1.48;
+/// Stands for the logarithm of 0 in differences; that of any other number is larger.
+const LOG_OF_NOTHING: f64 = -1e3;
 /// Blocks that a rank test takes for one of the t-test (its efficiency is 3/π for normal values).
 const RANKS: f64 = 1.05;
 
@@ -102,8 +104,13 @@ impl State<'_> {
         if self.logs.is_empty() {
             return self.blocks as f64 * (self.interval.half_width() / distance).powi(2);
         }
-        let centre = median(self.logs);
-        let deviations: Vec<f64> = self.logs.iter().map(|log| (log - centre).abs()).collect();
+        let logs: Vec<f64> = self
+            .logs
+            .iter()
+            .map(|log| log.max(LOG_OF_NOTHING))
+            .collect();
+        let centre = median(&logs);
+        let deviations: Vec<f64> = logs.iter().map(|log| (log - centre).abs()).collect();
         let deviation = MAD_SCALE * median(&deviations);
         let quantile = -normal_quantile(self.level / self.region.sides() as f64);
         ((quantile + POWER_QUANTILE) * deviation / distance).powi(2) * RANKS
@@ -217,6 +224,32 @@ mod tests {
         let found = state(&[-0.5; 8], 13.0);
         assert_eq!(found, NoVerdict::TooFewBlocks { decide: 9, made: 8 });
         assert_eq!(detail(&found), "9 decide, 8 made");
+    }
+
+    #[test]
+    fn a_value_of_nothing_in_every_block_leans_below_any_bound() {
+        let nothing = Interval {
+            estimate: f64::NEG_INFINITY,
+            low: f64::NEG_INFINITY,
+            high: f64::NEG_INFINITY,
+            confidence: 0.99,
+        };
+        let found = State {
+            region: Region::Below(0.0),
+            logs: &[f64::NEG_INFINITY; 7],
+            blocks: 7,
+            interval: nothing,
+            level: 0.01,
+            p: 0.02,
+            least_p: 0.005,
+            fewest: 7,
+            target: 0.0,
+            block_s: 4.0,
+        };
+        let NoVerdict::Leans { to, on_side, .. } = found.describe() else {
+            panic!("{:?}", found.describe());
+        };
+        assert_eq!((to, on_side), (Outcome::Supported, Some(7)));
     }
 
     #[test]
