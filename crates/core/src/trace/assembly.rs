@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::line::{self, Call, Line};
+use super::line::{self, Call, Line, Signal};
 
 /// What came out of a line.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,10 +15,20 @@ pub enum Event {
         begin_ns: u64,
         call: Call,
     },
+    /// A signal arrived at a thread, or stopped it.
+    Signal {
+        thread: u32,
+        /// When it did, on the same clock.
+        at_ns: u64,
+        signal: Signal,
+    },
     Ended {
         thread: u32,
+        at_ns: u64,
         /// The call that it was in, which never returned.
         inside: Option<Begun>,
+        /// The signal that ended it.
+        killed_by: Option<Signal>,
     },
 }
 
@@ -70,10 +80,17 @@ impl Assembly {
                 None
             }
             Line::Resumed { name, rest } => self.resume(thread, name, rest),
-            Line::Event => None,
-            Line::Ended => Some(Event::Ended {
+            Line::Signal(signal) => Some(Event::Signal {
                 thread,
+                at_ns: self.now_ns,
+                signal,
+            }),
+            Line::Superseded => None,
+            Line::Ended(killed_by) => Some(Event::Ended {
+                thread,
+                at_ns: self.now_ns,
                 inside: self.begun.remove(&thread),
+                killed_by,
             }),
         }
     }
@@ -124,7 +141,7 @@ mod tests {
             .filter_map(|line| assembly.feed(line))
             .filter_map(|event| match event {
                 Event::Call { thread, call, .. } => Some((thread, call)),
-                Event::Ended { .. } => None,
+                Event::Signal { .. } | Event::Ended { .. } => None,
             })
             .collect();
         (calls, assembly.not_understood)
@@ -173,10 +190,11 @@ mod tests {
                     begin_ns,
                     call,
                 } => (thread, call.name, begin_ns),
-                Event::Ended { thread, inside } => {
+                Event::Ended { thread, inside, .. } => {
                     let begun = inside.expect("it was in a call");
                     (thread, begun.name, begun.begin_ns)
                 }
+                Event::Signal { .. } => panic!("no signal arrived"),
             })
             .collect();
         let call = |thread, name: &str, begin_ns| (thread, name.to_owned(), begin_ns);
@@ -188,6 +206,33 @@ mod tests {
                 call(8, "pause", 15)
             ]
         );
+    }
+
+    #[test]
+    fn signals_have_the_time_at_which_they_came() {
+        let lines = "7  0.000000000 --- SIGUSR1 {si_signo=SIGUSR1} ---\n\
+                     7  0.000000010 +++ killed by SIGKILL +++\n";
+        let mut assembly = Assembly::default();
+        let events: Vec<_> = lines
+            .lines()
+            .filter_map(|line| assembly.feed(line))
+            .collect();
+        let signal = |name: &str, details: &str| Signal {
+            name: name.into(),
+            details: details.into(),
+        };
+        let arrived = Event::Signal {
+            thread: 7,
+            at_ns: 0,
+            signal: signal("SIGUSR1", "{si_signo=SIGUSR1}"),
+        };
+        let killed = Event::Ended {
+            thread: 7,
+            at_ns: 10,
+            inside: None,
+            killed_by: Some(signal("SIGKILL", "killed")),
+        };
+        assert_eq!(events, [arrived, killed]);
     }
 
     #[test]

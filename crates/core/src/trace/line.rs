@@ -30,10 +30,22 @@ pub enum Line<'a> {
         /// The rest of the arguments, the closing parenthesis, the result.
         rest: &'a str,
     },
-    /// A signal arrived, the thread was stopped by one, or it took the number
-    /// of the first thread as it executed another program.
-    Event,
-    Ended,
+    /// A signal arrived, or stopped the thread.
+    Signal(Signal),
+    /// The thread took the number of the first thread, as it executed another
+    /// program.
+    Superseded,
+    /// The thread ended, by a signal or without.
+    Ended(Option<Signal>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    /// Such as `SIGCHLD`.
+    pub name: String,
+    /// Where it came from, as strace writes it (`{si_signo=SIGCHLD, …}`), or what it
+    /// did: `stopped`, `killed`, `killed (core dumped)`.
+    pub details: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -87,14 +99,23 @@ pub fn stamped(line: &str) -> Option<Stamped<'_>> {
 pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
     let Stamped { thread, rest, .. } = *stamped;
     if let Some(told) = rest.strip_prefix("+++ ") {
+        let told = told.strip_suffix(" +++")?;
         let line = match told.starts_with("superseded by ") {
-            true => Line::Event,
-            false => Line::Ended,
+            true => Line::Superseded,
+            false => Line::Ended(acted(told, "killed")),
         };
-        return told.ends_with(" +++").then_some((thread, line));
+        return Some((thread, line));
     }
-    if rest.starts_with("--- ") {
-        return rest.ends_with(" ---").then_some((thread, Line::Event));
+    if let Some(told) = rest.strip_prefix("--- ") {
+        let told = told.strip_suffix(" ---")?;
+        let signal = acted(told, "stopped").unwrap_or_else(|| {
+            let (name, details) = told.split_once(' ').unwrap_or((told, ""));
+            Signal {
+                name: name.to_owned(),
+                details: details.to_owned(),
+            }
+        });
+        return Some((thread, Line::Signal(signal)));
     }
     if let Some(resumed) = rest.strip_prefix("<... ") {
         let (name, rest) = resumed.split_once(" resumed>")?;
@@ -113,6 +134,16 @@ pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
         return Some((thread, Line::Unfinished { name, arguments }));
     }
     Some((thread, Line::Call(finish(name, arguments)?)))
+}
+
+/// The signal in `killed by SIGSEGV (core dumped)`, if that is what it did.
+fn acted(told: &str, did: &str) -> Option<Signal> {
+    let signal = told.strip_prefix(did)?.strip_prefix(" by ")?;
+    let (name, more) = signal.split_once(' ').unwrap_or((signal, ""));
+    Some(Signal {
+        name: name.to_owned(),
+        details: format!("{did} {more}").trim_end().to_owned(),
+    })
 }
 
 /// A call from its name and all that stands behind its opening parenthesis.
@@ -272,7 +303,7 @@ mod tests {
         assert_eq!(call.name, "access");
         assert_eq!(call.returned, "-1 ENOENT (No such file or directory)");
         let line = "5324       0.100000000 +++ exited with 0 +++";
-        assert_eq!(parse(line), Some((5324, Line::Ended)));
+        assert_eq!(parse(line), Some((5324, Line::Ended(None))));
         assert_eq!(parse("5324       0.1.0 close(3) = 0"), None);
     }
 
@@ -343,18 +374,33 @@ mod tests {
 
     #[test]
     fn ends_and_signals_are_no_calls() {
-        for line in [
-            "7593  +++ exited with 0 +++",
-            "7593  +++ killed by SIGSEGV (core dumped) +++",
+        let signal = |name: &str, details: &str| Signal {
+            name: name.into(),
+            details: details.into(),
+        };
+        let killed = signal("SIGSEGV", "killed (core dumped)");
+        let child = "{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=1, si_uid=0}";
+        let arrived = format!("--- SIGCHLD {child} ---");
+        for (told, line) in [
+            ("+++ exited with 0 +++", Line::Ended(None)),
+            (
+                "+++ killed by SIGSEGV (core dumped) +++",
+                Line::Ended(Some(killed)),
+            ),
+            (&arrived, Line::Signal(signal("SIGCHLD", child))),
+            (
+                "--- stopped by SIGTSTP ---",
+                Line::Signal(signal("SIGTSTP", "stopped")),
+            ),
+            (
+                "+++ superseded by execve in pid 21955 +++",
+                Line::Superseded,
+            ),
         ] {
-            assert_eq!(parse(line).unwrap().1, Line::Ended, "{line}");
+            assert_eq!(parse(&format!("7592  {told}")), Some((7592, line)));
         }
-        for line in [
-            "7592  --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=1, si_uid=0} ---",
-            "7592  --- stopped by SIGTSTP ---",
-            "21946 +++ superseded by execve in pid 21955 +++",
-        ] {
-            assert_eq!(parse(line).unwrap().1, Line::Event, "{line}");
+        for cut in ["7592  +++ exited with 0", "7592  --- SIGCHLD {si_signo"] {
+            assert_eq!(parse(cut), None, "{cut}");
         }
     }
 

@@ -26,7 +26,7 @@ impl LineTally {
         match &event {
             Some(Event::Call { thread, call, .. }) => self.count(*thread, call),
             Some(Event::Ended { thread, .. }) => self.tally.end_thread(*thread),
-            None => {}
+            Some(Event::Signal { .. }) | None => {}
         }
         event
     }

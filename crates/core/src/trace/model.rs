@@ -156,7 +156,8 @@ pub struct ListedCall<'a> {
 }
 
 impl<'a> ListedCall<'a> {
-    /// The call of an event; `None` for a thread's end outside of calls.
+    /// The call of an event; `None` for a signal, and for a thread's end outside of
+    /// calls.
     pub fn of(event: &'a Event) -> Option<Self> {
         Some(match event {
             Event::Call {
@@ -178,6 +179,7 @@ impl<'a> ListedCall<'a> {
             Event::Ended {
                 thread,
                 inside: Some(begun),
+                ..
             } => Self {
                 begin_ns: begun.begin_ns,
                 thread: *thread,
@@ -187,7 +189,46 @@ impl<'a> ListedCall<'a> {
                 error: None,
                 duration_ns: None,
             },
-            Event::Ended { inside: None, .. } => return None,
+            Event::Ended { inside: None, .. } | Event::Signal { .. } => return None,
+        })
+    }
+}
+
+/// One signal, as it is listed among the calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedSignal<'a> {
+    /// When it came, on the clock of [`ListedCall::begin_ns`].
+    pub begin_ns: u64,
+    pub thread: u32,
+    /// Its name, such as `SIGCHLD`.
+    pub signal: &'a str,
+    /// Where it came from as strace writes it, or what it did: `stopped`, `killed`,
+    /// `killed (core dumped)`.
+    pub details: &'a str,
+}
+
+impl<'a> ListedSignal<'a> {
+    /// The signal of an event, if it has one.
+    pub fn of(event: &'a Event) -> Option<Self> {
+        let (thread, at_ns, signal) = match event {
+            Event::Signal {
+                thread,
+                at_ns,
+                signal,
+            } => (thread, at_ns, signal),
+            Event::Ended {
+                thread,
+                at_ns,
+                killed_by: Some(signal),
+                ..
+            } => (thread, at_ns, signal),
+            Event::Call { .. } | Event::Ended { .. } => return None,
+        };
+        Some(Self {
+            begin_ns: *at_ns,
+            thread: *thread,
+            signal: &signal.name,
+            details: &signal.details,
         })
     }
 }

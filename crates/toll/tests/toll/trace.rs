@@ -312,12 +312,14 @@ fn all_calls_are_counted_if_wanted() {
     });
 }
 
-/// Traces a command with a list of its calls, and gives the list.
+/// Traces a command with a list of its calls, and gives the calls of the list.
 #[track_caller]
 fn listed(bench: &Bench, command: &[&str]) -> (Value, Vec<Value>) {
     let (_, report) = traced(bench, &["--calls"], command);
     assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
-    let calls = list(&report["call_list"]).to_vec();
+    let listed = list(&report["call_list"]).iter();
+    let calls = listed.filter(|one| one["signal"].is_null());
+    let calls = calls.cloned().collect();
     (report, calls)
 }
 
@@ -385,6 +387,33 @@ fn listed_errors_threads_and_calls_that_never_return_are_told() {
     let never: Vec<&Value> = calls.iter().filter(waits).collect();
     assert_eq!(never.len(), 1, "{never:#?}");
     assert_eq!(never[0]["name"], "clock_nanosleep");
+}
+
+#[test]
+fn listed_signals_come_where_they_came() {
+    let Some(bench) = bench() else { return };
+    let line = "trap : USR1; kill -USR1 $$; bash -c 'kill -TERM $$'; :";
+    let (_, report) = traced(&bench, &["--calls"], &["bash", "-c", line]);
+    let all = list(&report["call_list"]);
+    let place = |name: &str, details: &str| {
+        let is_it = |one: &Value| {
+            let own = one["details"].as_str().unwrap_or_default();
+            one["signal"] == name && own.starts_with(details)
+        };
+        all.iter().position(is_it)
+    };
+    let handled = place("SIGUSR1", "{si_signo=SIGUSR1").expect("it sends itself one");
+    let sent = all.iter().position(|one| is_call(one, "kill", "SIGUSR1"));
+    assert!(sent.is_some_and(|sent| sent < handled), "{all:#?}");
+    let killed = place("SIGTERM", "killed").expect("the child ends by it");
+    assert_ne!(all[killed]["thread"], all[handled]["thread"]);
+    let child = place("SIGCHLD", "{si_signo=SIGCHLD").expect("bash hears of the child's end");
+    assert!(killed < child, "{all:#?}");
+
+    let options = ["trace", "--no-prices", "--calls", "bash", "-c", line];
+    let ran = bench.ok(&options);
+    let shown = [" s --- SIGUSR1 {si_signo=SIGUSR1", "--- SIGTERM killed ---"];
+    has(&ran.stderr, &shown);
 }
 
 #[test]

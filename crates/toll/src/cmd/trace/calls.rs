@@ -1,5 +1,5 @@
-//! The list of calls, written while the command runs, so that its length does
-//! not matter.
+//! The list of calls and signals, written while the command runs, so that its
+//! length does not matter.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -8,8 +8,9 @@ use super::output;
 use crate::report::sanitize::plain_json;
 use crate::report::terminal::{self, Style};
 use crate::trace::assembly::Event;
-use crate::trace::model::ListedCall;
+use crate::trace::model::{ListedCall, ListedSignal};
 use anyhow::anyhow;
+use serde::Serialize;
 
 /// Where calls go, one after the other, and the summary behind them.
 pub(super) struct CallList {
@@ -21,7 +22,7 @@ pub(super) struct CallList {
     is_empty: bool,
     /// The thread of the first call.
     first_thread: Option<u32>,
-    /// Whether a second thread made a call: from then on, lines have its number.
+    /// Whether there is a second thread: from then on, lines have its number.
     has_threads: bool,
     /// Why nothing can be written any longer.
     broken: Option<io::Error>,
@@ -53,21 +54,35 @@ impl CallList {
         Ok(list)
     }
 
-    /// Adds the call of an event, if it has one.
+    /// Adds the call and the signal of an event, if it has them.
     pub fn add(&mut self, event: &Event) {
-        let Some(call) = ListedCall::of(event) else {
-            return;
-        };
-        let first = *self.first_thread.get_or_insert(call.thread);
-        self.has_threads |= call.thread != first;
+        if let Some(call) = ListedCall::of(event) {
+            self.add_one(call.thread, &call, |has_threads, folds, style| {
+                terminal::listed_call(&call, has_threads, folds, style).show(style)
+            });
+        }
+        if let Some(signal) = ListedSignal::of(event) {
+            self.add_one(signal.thread, &signal, |has_threads, folds, style| {
+                terminal::listed_signal(&signal, has_threads, folds, style).show(style)
+            });
+        }
+    }
+
+    fn add_one(
+        &mut self,
+        thread: u32,
+        one: &impl Serialize,
+        shown: impl FnOnce(bool, bool, Style) -> String,
+    ) {
+        let first = *self.first_thread.get_or_insert(thread);
+        self.has_threads |= thread != first;
         if !self.is_json {
-            let (has_threads, folds) = (self.has_threads, self.folds);
-            let text = terminal::listed_call(&call, has_threads, folds, self.style);
-            return self.write(&text.show(self.style));
+            let text = shown(self.has_threads, self.folds, self.style);
+            return self.write(&text);
         }
         let comma = if self.is_empty { "" } else { "," };
         self.is_empty = false;
-        match serde_json::to_string(&call) {
+        match serde_json::to_string(one) {
             Ok(line) => self.write(&format!("{comma}\n    {}", plain_json(line))),
             Err(error) => self.broken = Some(error.into()),
         }

@@ -45,11 +45,12 @@ end of --for ends the trace and not the process.
 or in one below it, to its last one there, whether it was there, came or was forked. An empty group
 is waited for. PATH is a directory of cgroup v2, or a path below its mount.
 
---calls lists calls as strace does, in the order in which they return, and the summary follows. A
-line says when the call began (since the first one), its arguments, what it returned and how long
-it took under trace; from the second thread on, lines have the thread's number. In a file or a
-pipe each call is one line; on a terminal long ones are folded. Calls are written as they come, so
-that their number does not matter; where the command writes to this terminal too, use -o.
+--calls lists calls and signals as strace does, calls in the order in which they return, and the
+summary follows. A line says when the call began (since the first one), its arguments, what it
+returned and how long it took under trace; or when a signal came, and where from or what it did.
+From the second thread on, lines have the thread's number. In a file or a pipe each is one line;
+on a terminal long ones are folded. They are written as they come, so that their number does not
+matter; where the command writes to this terminal too, use -o.
 
 Exit status: that of the command, 128 + n if signal n ended it, 126 if it is no program that may be
 executed, 127 if it is not there; 0 with --pid and --cgroup; 5 if neither BPF nor strace may trace,
@@ -86,8 +87,9 @@ pub(super) struct TraceArguments {
     /// Write the summary as one JSON document
     #[arg(long)]
     json: bool,
-    /// List every call with its arguments and what it returned, before the
-    /// summary; strings are cut at 32 bytes. Counts all calls, as --all does
+    /// List every call with its arguments and what it returned, and every
+    /// signal, before the summary; strings are cut at 32 bytes. Counts all calls,
+    /// as --all does
     #[arg(long)]
     calls: bool,
     /// Show the sizes of calls on at most so many files

@@ -1,9 +1,9 @@
-//! A list of system calls, a line or a few each.
+//! A list of system calls and signals, a line or a few each.
 
 use super::Style;
 use super::text::{Paint, Text};
 use crate::format;
-use crate::trace::model::ListedCall;
+use crate::trace::model::{ListedCall, ListedSignal};
 
 /// Lines of a call behind its first begin this deep.
 const INDENT: usize = 4;
@@ -11,17 +11,9 @@ const INDENT: usize = 4;
 /// One call: when it began, what it was asked, what it returned, how long it
 /// took under trace. Without `folds` it stays one line.
 pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> Text {
-    let mut line = String::new();
-    if has_thread {
-        line.push_str(&format!("[{}] ", call.thread));
-    }
-    let (seconds, rest_ns) = (call.begin_ns / 1_000_000_000, call.begin_ns % 1_000_000_000);
+    let mut line = begin(has_thread.then_some(call.thread), call.begin_ns);
     let arguments = call.arguments.join(", ");
-    line.push_str(&format!(
-        "+{seconds}.{:06} s {}(",
-        rest_ns / 1_000,
-        call.name
-    ));
+    line.push_str(&format!("{}(", call.name));
     match call.returned {
         Some(returned) => line.push_str(&format!("{arguments}) = {returned}")),
         None => line.push_str(&format!("{} never returned", arguments.trim_end())),
@@ -29,6 +21,26 @@ pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -
     if let Some(duration_ns) = call.duration_ns {
         line.push_str(&format!(" <{}>", format::duration_ns(duration_ns as f64)));
     }
+    shown(line, folds, style)
+}
+
+/// One signal: when it came, and where from or what it did.
+pub fn of_signal(signal: &ListedSignal, has_thread: bool, folds: bool, style: Style) -> Text {
+    let begin = begin(has_thread.then_some(signal.thread), signal.begin_ns);
+    let ListedSignal {
+        signal, details, ..
+    } = signal;
+    shown(format!("{begin}--- {signal} {details} ---"), folds, style)
+}
+
+/// The thread, if it is shown, and the time.
+fn begin(thread: Option<u32>, begin_ns: u64) -> String {
+    let thread = thread.map_or_else(String::new, |thread| format!("[{thread}] "));
+    let (seconds, rest_ns) = (begin_ns / 1_000_000_000, begin_ns % 1_000_000_000);
+    format!("{thread}+{seconds}.{:06} s ", rest_ns / 1_000)
+}
+
+fn shown(line: String, folds: bool, style: Style) -> Text {
     match folds {
         true => fold(&line, style.width),
         false => Text::line(line, Paint::Plain),

@@ -24,7 +24,7 @@ pub(super) mod verdicts;
 mod why;
 
 pub use brief::{legend, of_run as brief};
-pub use calls::of_call as listed_call;
+pub use calls::{of_call as listed_call, of_signal as listed_signal};
 pub use count::of_commands as counted;
 pub use devices::of_report as devices;
 pub use dhcp::of_report as dhcp;
