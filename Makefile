@@ -40,7 +40,7 @@ prerequisites: ## Install, as root on Debian, what measuring can use; enables no
 build: ## Build all programs for use
 	$(CARGO) build --release $(PROGRAMS)
 
-PROGRAMS = -p toll-cli -p toll-probe -p meow -p timewrite -p device -p primes
+PROGRAMS = -p toll-cli -p toll-probe -p meow -p timewrite -p device -p primes -p memory_access
 
 # Those of bench/, and all programs that they measure.
 .PHONY: bench-programs
@@ -216,11 +216,13 @@ install-files:
 	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
 	for number in 1 2 3 4 5 6; do ln -sf meow $(BIN)/mycat$$number; done
 	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(RELEASE)/master $(RELEASE)/slave \
-		$(RELEASE)/prime_user $(RELEASE)/prime_sys_test $(BIN)
+		$(RELEASE)/prime_user $(RELEASE)/prime_sys_test \
+		$(RELEASE)/memory_access $(RELEASE)/compete_for_memory $(BIN)
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(DESTDIR)$(ZSH_COMPLETIONS) $(SHARE)/fish/vendor_completions.d
 	install -m 644 docs/man/meow.1 docs/man/timewrite.1 docs/man/master.1 docs/man/slave.1 \
-		docs/man/prime_user.1 docs/man/prime_sys_test.1 $(SHARE)/man/man1
+		docs/man/prime_user.1 docs/man/prime_sys_test.1 \
+		docs/man/memory_access.1 docs/man/compete_for_memory.1 $(SHARE)/man/man1
 	cd kernel && find . -type f ! -name '*.mod.c' \( -name '*.[chS]' -o -name '*.patch' -o -name '*.config' \
 		-o -name '*.awk' -o -name '*.sh' -o -name packages -o -name Makefile -o -name Kbuild \
 		-o -name FLAGS -o -name README.md \) \
@@ -233,10 +235,12 @@ install-files:
 .PHONY: uninstall
 uninstall: ## Remove what install installed; runs and reports stay
 	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/mycat[1-6] $(BIN)/timewrite $(BIN)/master $(BIN)/slave \
-		$(BIN)/prime_user $(BIN)/prime_sys_test $(LIBEXEC)/toll-probe \
+		$(BIN)/prime_user $(BIN)/prime_sys_test $(BIN)/memory_access $(BIN)/compete_for_memory \
+		$(LIBEXEC)/toll-probe \
 		$(SHARE)/man/man1/toll.1 $(SHARE)/man/man1/meow.1 $(SHARE)/man/man1/timewrite.1 \
 		$(SHARE)/man/man1/master.1 $(SHARE)/man/man1/slave.1 \
 		$(SHARE)/man/man1/prime_user.1 $(SHARE)/man/man1/prime_sys_test.1 \
+		$(SHARE)/man/man1/memory_access.1 $(SHARE)/man/man1/compete_for_memory.1 \
 		$(SHARE)/bash-completion/completions/toll $(DESTDIR)$(ZSH_COMPLETIONS)/_toll \
 		$(SHARE)/fish/vendor_completions.d/toll.fish
 	rm -rf $(SHARE)/toll/kernel
@@ -265,7 +269,7 @@ dist deb rpm wheel:
 	@tools/make-package $@ $(PACKAGES) $(RELEASE:release=packaged)
 
 # Those that users install by cargo, and what these need.
-CRATES = --workspace --exclude toll-bench --exclude toll-checks --exclude device --exclude meow --exclude primes --exclude timewrite
+CRATES = --workspace --exclude toll-bench --exclude toll-checks --exclude device --exclude memory_access --exclude meow --exclude primes --exclude timewrite
 
 .PHONY: crates
 crates: ## Pack the crates as they are published, in target/package

@@ -1,8 +1,8 @@
 //! Processes of the probe's own work, which end with it.
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
-    waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process,
+    set_parent_process_death_signal, waitid, waitpid,
 };
 
 pub struct Child {
@@ -26,6 +26,12 @@ impl Child {
                 unreachable!("the process ends with that value");
             }
         }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        // It is left to be waited for, so that its number is nobody else's.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
     }
 }
 

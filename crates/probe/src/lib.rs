@@ -28,7 +28,7 @@ pub mod guest;
 mod interruption;
 pub mod lifetime;
 mod mapping;
-mod memory;
+pub mod memory;
 mod meter;
 pub mod page_cache;
 pub mod primes;

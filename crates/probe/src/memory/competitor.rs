@@ -1,5 +1,6 @@
 //! A process that competes for memory with the accesses.
 
+use std::convert::Infallible;
 use std::hint::black_box;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,60 +18,92 @@ use crate::random::split_mix;
 const ACCESSES_PER_WRITE: usize = 8;
 
 pub struct RunningCompetitor {
-    _child: Child,
+    child: Child,
+    bytes: u64,
 }
 
 impl RunningCompetitor {
     /// Starts a process that uses anonymous memory, and waits until it has
     /// written to pages as often as it has pages.
     pub fn start(competitor: &Competitor, seed: u64) -> Result<Self, Failure> {
-        let Competitor { bytes, uses } = *competitor;
-        let cannot = |why: &str| {
-            failure::failed(format!(
-                "cannot compete for {bytes} bytes of memory: {why}; choose a smaller limit"
-            ))
-        };
-        let length = usize::try_from(bytes).map_err(|_| cannot("no process can have as many"))?;
-        // Mapped here, so that the child makes no allocation; its pages become
-        // the child's when it writes to them.
-        let region = Region::map(Backing::Anonymous, length, HugePages::None, false)?;
         let (ready, tell) = pipe_with(PipeFlags::CLOEXEC)
-            .map_err(|errno| cannot(&failure::reason(&errno.into())))?;
-        let memory = region.part(0, length);
-        let work = || match uses {
-            CompetitorUses::Random => use_random_pages(memory, seed, &tell),
-            CompetitorUses::Sweep => sweep(memory, &tell),
-        };
-        let child = Child::start(work).map_err(|error| cannot(&failure::reason(&error)))?;
+            .map_err(|errno| cannot(competitor.bytes, &failure::reason(&errno.into())))?;
         // From here on it is ended whatever happens.
-        let running = Self { _child: child };
-        drop(tell);
+        let running = Self::spawn(competitor, seed, move || tell_ready(&tell))?;
         let mut byte = [0];
         match std::fs::File::from(ready).read_exact(&mut byte) {
             Ok(()) => Ok(running),
-            Err(_) => Err(cannot("the competing process was ended")),
+            Err(_) => Err(cannot(competitor.bytes, ENDED)),
+        }
+    }
+
+    /// Starts one without waiting. It calls `on_ready` when it has written to pages
+    /// as often as it has pages.
+    pub fn spawn(
+        competitor: &Competitor,
+        seed: u64,
+        on_ready: impl FnOnce(),
+    ) -> Result<Self, Failure> {
+        let Competitor { bytes, uses } = *competitor;
+        // Mapped here, so that the child makes no allocation; its pages become
+        // the child's when it writes to them.
+        let region = map(bytes)?;
+        let memory = region.part(0, region.length());
+        let work = move || match uses {
+            CompetitorUses::Random => use_random_pages(memory, seed, on_ready),
+            CompetitorUses::Sweep => sweep(memory, on_ready),
+        };
+        let child = Child::start(work).map_err(|error| cannot(bytes, &failure::reason(&error)))?;
+        Ok(Self { child, bytes })
+    }
+
+    /// Fails if something has ended it, such as a kernel without memory.
+    pub fn check(&self) -> Result<(), Failure> {
+        match self.child.has_ended() {
+            true => Err(cannot(self.bytes, ENDED)),
+            false => Ok(()),
         }
     }
 }
 
+const ENDED: &str = "the competing process was ended";
+
+/// Uses memory as the published competitor does, until this process is ended.
+pub fn compete(bytes: u64) -> Result<Infallible, Failure> {
+    let region = map(bytes)?;
+    use_random_pages(region.part(0, region.length()), 0, || ())
+}
+
+fn map(bytes: u64) -> Result<Region, Failure> {
+    let length =
+        usize::try_from(bytes).map_err(|_| cannot(bytes, "no process can have as many"))?;
+    Region::map(Backing::Anonymous, length, HugePages::None, false)
+}
+
+fn cannot(bytes: u64, why: &str) -> Failure {
+    failure::failed(format!(
+        "cannot compete for {bytes} bytes of memory: {why}; choose a smaller limit"
+    ))
+}
+
 /// What the child does, until it is ended.
-fn sweep(memory: Part<'_>, tell: &OwnedFd) -> ! {
-    let mut is_first = true;
+fn sweep(memory: Part<'_>, on_ready: impl FnOnce()) -> ! {
+    let mut on_ready = Some(on_ready);
     loop {
         for offset in (0..memory.length()).step_by(page_bytes()) {
             memory.write(offset, 1);
         }
-        if std::mem::take(&mut is_first) {
-            tell_ready(tell);
+        if let Some(on_ready) = on_ready.take() {
+            on_ready();
         }
     }
 }
 
-fn use_random_pages(memory: Part<'_>, seed: u64, tell: &OwnedFd) -> ! {
+fn use_random_pages(memory: Part<'_>, seed: u64, on_ready: impl FnOnce()) -> ! {
     let page = page_bytes();
     let pages = memory.length() / page;
     let mut state = seed;
-    let mut is_first = true;
+    let mut on_ready = Some(on_ready);
     loop {
         for access in 0..pages * ACCESSES_PER_WRITE {
             let at = (split_mix(&mut state) % pages as u64) as usize * page;
@@ -79,8 +112,8 @@ fn use_random_pages(memory: Part<'_>, seed: u64, tell: &OwnedFd) -> ! {
                 memory.write(at, 1);
             }
         }
-        if std::mem::take(&mut is_first) {
-            tell_ready(tell);
+        if let Some(on_ready) = on_ready.take() {
+            on_ready();
         }
     }
 }

@@ -13,6 +13,7 @@
 
 mod competitor;
 mod pattern;
+pub mod published;
 mod region;
 mod residency;
 
@@ -27,6 +28,7 @@ use toll_wire::{
     MemoryAdvice, MemoryRequest, ReachedPages, Request, Sample, TrialData, WORKING_SET_LINES,
 };
 
+pub use competitor::compete;
 pub use pattern::Filling;
 pub use region::{Backing, HUGE_PAGE_BYTES, Region, restrict_huge_pages};
 pub use residency::{Residency, reset_peak};
@@ -95,8 +97,9 @@ impl<'a> Toucher<'a> {
         let (region, init) = initialisation.measure(|| self.initialise())?;
         let region = region?;
         // Before the competitor takes all memory: what this gives back would be
-        // memory that it need not take from anybody.
-        flush_caches()?;
+        // memory that it need not take from anybody. It is gone before the accesses,
+        // so that it is not in their resident set.
+        drop(flush_caches()?);
         let competitor = self.compete(&region)?;
         if competitor.is_some() && self.request.reached_pages == ReachedPages::Used {
             self.use_reachable(&region);
@@ -310,9 +313,8 @@ fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<()
 
 /// Throws what is in the first-level cache out of it. The buffer is written
 /// first, since pages that never were are all one page of zeros
-/// (do_anonymous_page in mm/memory.c), and it is gone before the accesses, so
-/// that it is not in their resident set.
-fn flush_caches() -> Result<(), Failure> {
+/// (do_anonymous_page in mm/memory.c).
+fn flush_caches() -> Result<Region, Failure> {
     let buffer = Region::map(Backing::Anonymous, FLUSH_BYTES, HugePages::System, false)?;
     let line = LINE_BYTES as usize;
     let part = buffer.part(0, FLUSH_BYTES);
@@ -323,7 +325,7 @@ fn flush_caches() -> Result<(), Failure> {
         .step_by(line)
         .map(|at| u64::from(part.read(at)));
     black_box(read.sum::<u64>());
-    Ok(())
+    Ok(buffer)
 }
 
 fn check(

@@ -222,6 +222,7 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/timewrite/tests/",
                 "crates/device/tests/",
                 "crates/primes/tests/",
+                "crates/memory_access/tests/",
             ],
         );
     }
@@ -243,6 +244,7 @@ fn only_the_commands_print() {
         "crates/timewrite/tests/",
         "crates/device/tests/",
         "crates/primes/tests/",
+        "crates/memory_access/tests/",
         "crates/userfs/tests/",
     ];
     for word in ["println!", "print!(", "dbg!", "clippy::print_std"] {

@@ -177,6 +177,8 @@ fn a_closed_standard_output_is_an_error_of_every_program() {
         "timewrite out <text >&-",
         "prime_user --runs 1 >&-",
         "prime_sys_test --help >&-",
+        "memory_access --buffer 1MiB --steps 1 0 0 0 0 0 >&-",
+        "compete_for_memory 1MiB >&-",
         "meow text >&-",
         "master --help >&-",
         "slave --help >&-",

@@ -162,6 +162,8 @@ fn a_message_is_one_write_which_no_program_beside_it_tears() {
         ("slave", &["f", "nonsense"]),
         ("prime_user", &["nonsense"]),
         ("prime_sys_test", &["nonsense"]),
+        ("memory_access", &["nonsense"]),
+        ("compete_for_memory", &["nonsense"]),
     ] {
         let program = Path::new(TOLL).with_file_name(name);
         assert!(

@@ -306,6 +306,8 @@ fn a_package_of_debian_installs_and_works_in_a_clean_root_and_its_removal_leaves
         "slave",
         "prime_user",
         "prime_sys_test",
+        "memory_access",
+        "compete_for_memory",
     ] {
         let text = inside(&root, &format!("zcat /usr/share/man/man1/{page}.1.gz"));
         assert!(text.contains(".TH "), "{page}: {text}");

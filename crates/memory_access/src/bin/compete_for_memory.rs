@@ -1,0 +1,5 @@
+//! `compete_for_memory [SIZE]`
+
+fn main() -> std::process::ExitCode {
+    memory_access::compete()
+}
