@@ -32,7 +32,7 @@ With no FILE, or when FILE is -, read standard input.
       --version            output version information and exit
 
 METHOD is one that toll measures: byte, page, page-aligned, fs-block, swept,
-advised, fcntl-dupfd, readv, mmap, sendfile, splice, vmsplice, copy-file-range or
+fcntl-dupfd, advised, readv, mmap, sendfile, splice, vmsplice, copy-file-range or
 io-uring. Called as mycat1 to mycat6, meow copies by the first six.
 
 Without --copy, what is sent to a pipe or a socket may be the file's own pages
@@ -265,7 +265,7 @@ mod tests {
         assert!(complaint("--method=fast").contains("there are byte, page, "));
         let of = |program: &str| method_of_program(OsStr::new(program));
         assert_eq!(of("./mycat1"), Some(CopyMethod::Byte));
-        assert_eq!(of("/usr/bin/mycat6"), Some(CopyMethod::Advised));
+        assert_eq!(of("/usr/bin/mycat6"), Some(CopyMethod::FcntlDupfd));
         for other in ["meow", "mycat", "mycat0", "mycat7", "cat2"] {
             assert_eq!(of(other), None, "{other}");
         }

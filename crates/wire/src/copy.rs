@@ -62,11 +62,11 @@ pub enum CopyMethod {
     FsBlock,
     /// Aligned buffer of `buffer_bytes` (cat5).
     Swept,
+    /// As swept after `fcntl(fd, 0, 0, 2)` (cat6): command 0 is `F_DUPFD`, so a
+    /// descriptor is duplicated and nothing is advised.
+    FcntlDupfd,
     /// As swept after `posix_fadvise(POSIX_FADV_SEQUENTIAL)`: what cat6 meant.
     Advised,
-    /// As swept after `fcntl(fd, 0, 0, 2)`, the call cat6 really made: command
-    /// 0 is `F_DUPFD`, so a descriptor is duplicated and nothing is advised.
-    FcntlDupfd,
     /// `readv`/`writev` over four parts of `buffer_bytes` in all.
     Readv,
     /// `mmap` of the source and `write` from the mapping.
