@@ -89,6 +89,7 @@ impl Round {
             size_bytes: self.size_bytes as u64,
             buffer_bytes,
             directory: self.toll.kept.clone(),
+            ..CopyRequest::default()
         });
         let request = Request {
             iterations: ITERATIONS,

@@ -32,8 +32,9 @@ With no FILE, or when FILE is -, read standard input.
       --version            output version information and exit
 
 METHOD is one that toll measures: byte, page, page-aligned, fs-block, swept,
-fcntl-dupfd, advised, readv, mmap, sendfile, splice, vmsplice, copy-file-range or
-io-uring. Called as mycat1 to mycat6, meow copies by the first six.
+fcntl-dupfd, advised, advised-random, readv, mmap, sendfile, splice, vmsplice,
+copy-file-range or io-uring. Called as mycat1 to mycat6, meow copies by the first
+six.
 
 Without --copy, what is sent to a pipe or a socket may be the file's own pages
 in memory: should the file change before the reader takes them, the reader gets

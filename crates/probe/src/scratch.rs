@@ -53,9 +53,14 @@ impl Drop for ScratchFile {
 /// Opens a file that was laid out for a trial. A symbolic link in its place was
 /// put there by somebody else and is not followed.
 pub fn open_laid_out(path: &Path) -> std::io::Result<File> {
+    open_laid_out_with(path, 0)
+}
+
+/// The same with further flags.
+pub fn open_laid_out_with(path: &Path, flags: i32) -> std::io::Result<File> {
     OpenOptions::new()
         .read(true)
-        .custom_flags(libc::O_NOFOLLOW)
+        .custom_flags(libc::O_NOFOLLOW | flags)
         .open(path)
 }
 

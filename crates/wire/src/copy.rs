@@ -16,6 +16,10 @@ pub struct CopyRequest {
     /// State of the source's pages in the page cache before each iteration.
     /// Ignored for [`Source::Zero`], which has none.
     pub cache: CacheState,
+    /// How the source is read.
+    pub io: SourceIo,
+    /// What [`Sink::File`] is before it is written.
+    pub sink_file: SinkFile,
     #[serde(rename = "size", deserialize_with = "size")]
     pub size_bytes: u64,
     /// Buffer (or chunk, for methods without one) in bytes, for the methods
@@ -41,6 +45,8 @@ impl Default for CopyRequest {
             },
             sink: Sink::Null,
             cache: CacheState::Warm,
+            io: SourceIo::Buffered,
+            sink_file: SinkFile::New,
             size_bytes: 16 << 20,
             buffer_bytes: None,
             directory: PathBuf::new(),
@@ -67,6 +73,8 @@ pub enum CopyMethod {
     FcntlDupfd,
     /// As swept after `posix_fadvise(POSIX_FADV_SEQUENTIAL)`: what cat6 meant.
     Advised,
+    /// As swept after `posix_fadvise(POSIX_FADV_RANDOM)`.
+    AdvisedRandom,
     /// `readv`/`writev` over four parts of `buffer_bytes` in all.
     Readv,
     /// `mmap` of the source and `write` from the mapping.
@@ -109,6 +117,26 @@ pub enum Sink {
     File,
     /// A TCP connection over loopback whose reader reads and drops the bytes.
     Socket,
+}
+
+/// Whether a source is read through the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceIo {
+    Buffered,
+    /// Past it (`O_DIRECT`), by the methods that read into one buffer.
+    Direct,
+}
+
+/// What a regular file as the sink is before it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SinkFile {
+    /// Empty, and made for the copy.
+    New,
+    /// As long as the copy, on the device and not in the page cache, so that its
+    /// blocks are overwritten.
+    Cold,
 }
 
 /// State of a file's pages in the page cache.

@@ -37,7 +37,7 @@ pub use command::{
     CommandRequest, Content, ITERATION_VARIABLE, InputFile, Numbering, OutputPolicy,
     PADDING_VARIABLE, ShellChoice, Variable,
 };
-pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, Source};
+pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, SinkFile, Source, SourceIo};
 pub use counters::{COUNTERS, raw_counter};
 pub use crossing::{
     CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CROSSING_FILE_BYTES, CrossingCpus, CrossingOperation,

@@ -6,7 +6,8 @@ use crate::levels::from_levels;
 use crate::{
     BootRequest, CacheState, ChaseRequest, CommandRequest, CopyRequest, CrossingRequest,
     FilesRequest, HotMapping, LINE_BYTES, Mapping, MemoryRequest, PrimesRequest, ReclaimRequest,
-    Source, Surroundings, SystemCallsRequest, TransferRequest, WorkingSet, WriteRequest,
+    Sink, SinkFile, Source, Surroundings, SystemCallsRequest, TransferRequest, WorkingSet,
+    WriteRequest,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -269,7 +270,10 @@ impl Workload {
     /// Whether its iterations begin with files that must not be in memory.
     pub fn begins_cold(&self) -> bool {
         match self {
-            Self::Copy(copy) => copy.source != Source::Zero && copy.cache == CacheState::Cold,
+            Self::Copy(copy) => {
+                let has_cold_source = copy.source != Source::Zero && copy.cache == CacheState::Cold;
+                has_cold_source || (copy.sink == Sink::File && copy.sink_file == SinkFile::Cold)
+            }
             Self::Memory(memory) => {
                 memory.mapping != Mapping::Anonymous && memory.cache == CacheState::Cold
             }

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use toll_stats::{fit_cost_model, median};
-use toll_wire::{CacheState, CopyMethod, CopyRequest, Sink, Source, WorkFileSystem, Workload};
+use toll_wire::{
+    CacheState, CopyMethod, CopyRequest, Sink, SinkFile, Source, SourceIo, WorkFileSystem, Workload,
+};
 
 use super::descriptor::Kind;
 use super::sizes::Sizes;
@@ -300,12 +302,17 @@ impl Measured {
 }
 
 /// What a treatment copies, if it copies warm bytes on the work directory's file
-/// system.
+/// system, as programs mostly do.
 fn warm_copy(stored: &StoredRun, treatment: &Treatment) -> Option<CopyRequest> {
     let parameters = TreatmentParameters::new(&stored.experiment, treatment).ok()?;
     let is_here = parameters.surroundings.fs == WorkFileSystem::Work;
     match parameters.workload {
-        Workload::Copy(copy) if is_here && copy.cache == CacheState::Warm => Some(copy),
+        Workload::Copy(copy) => {
+            let is_usual = copy.cache == CacheState::Warm
+                && copy.io == SourceIo::Buffered
+                && copy.sink_file == SinkFile::New;
+            (is_here && is_usual).then_some(copy)
+        }
         _ => None,
     }
 }

@@ -16,8 +16,10 @@ mod vmsplice;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::io::Errno;
 use toll_wire::{
-    Content, CopyMethod, CopyRequest, Failure, Request, Sample, Sink, Source, TrialData,
+    Content, CopyMethod, CopyRequest, Failure, Request, Sample, Sink, SinkFile, Source, SourceIo,
+    TrialData,
 };
 
 use self::in_kernel::{Call, InKernel};
@@ -35,11 +37,11 @@ pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> 
     if copy.sink == Sink::File {
         scratch::remove_left_overs(&copy.directory);
     }
+    check_ends(copy)?;
     let source = OpenSource::open(copy)?;
     if copy.method == CopyMethod::SystemCat {
         return system_cat::run(request, copy, &source);
     }
-    check_ends(copy)?;
     let file = source.file().as_fd();
     let mut copier = Copier {
         mover: mover(copy.method, copy.buffer_bytes, file, copy.sink)?,
@@ -108,15 +110,38 @@ impl Copier<'_> {
     /// The source in its state and a fresh sink, with the method ready for them.
     fn ends(&mut self, purpose: Purpose) -> Result<(Input, OpenSink), Failure> {
         let input = self.source.ready()?;
-        let sink = OpenSink::open(self.copy.sink, &self.copy.directory, purpose)?;
+        let sink = open_sink(self.copy, purpose)?;
         self.mover.prepare(&job(self.copy, &input, &sink))?;
         Ok((input, sink))
     }
 
     fn checked(&self, moved: Result<Moved, CallError>) -> Result<Moved, Failure> {
         let whole = moved.and_then(|moved| moved.checked(self.copy.size_bytes, "copy"));
-        whole.map_err(|error| error.into_failure(&self.source.name(), &sink_name(self.copy)))
+        whole.map_err(|error| {
+            let is_refused = error.call == "read" && error.errno == Some(Errno::INVAL);
+            match self.copy.io {
+                SourceIo::Direct if is_refused => unaligned(&self.source.name()),
+                _ => error.into_failure(&self.source.name(), &sink_name(self.copy)),
+            }
+        })
     }
+}
+
+/// Why direct I/O into a buffer is refused (open(2)).
+fn unaligned(source: &str) -> Failure {
+    failure::unsupported(format!(
+        "cannot read {source} by direct I/O: invalid argument; the buffer's address and size must \
+         be multiples of the device's block, so align it"
+    ))
+}
+
+/// A fresh sink, in the state that the copy wants.
+fn open_sink(copy: &CopyRequest, purpose: Purpose) -> Result<OpenSink, Failure> {
+    let sink = OpenSink::open(copy.sink, &copy.directory, purpose)?;
+    if copy.sink_file == SinkFile::Cold {
+        sink.lay_cold(copy.size_bytes)?;
+    }
+    Ok(sink)
 }
 
 fn job<'a>(copy: &CopyRequest, input: &'a Input, sink: &'a OpenSink) -> Job<'a> {
@@ -152,6 +177,7 @@ pub fn mover(
         | CopyMethod::FsBlock
         | CopyMethod::Swept
         | CopyMethod::Advised
+        | CopyMethod::AdvisedRandom
         | CopyMethod::FcntlDupfd => {
             Box::new(read_write::ReadWrite::new(method, buffer_bytes, source)?)
         }
@@ -181,9 +207,30 @@ fn check_ends(copy: &CopyRequest) -> Result<(), Failure> {
             "cannot mmap /dev/zero as a source: the mapping is anonymous memory and nothing is \
              read; choose a file"
         }
+        (method, source, _) if copy.io == SourceIo::Direct => {
+            if *source != Source::Zero && reads_into_one_buffer(method) {
+                return Ok(());
+            }
+            "cannot use direct I/O: it takes a file, and a method that reads into one buffer; \
+             choose page-aligned or swept"
+        }
         _ => return Ok(()),
     };
     Err(failure::unsupported(why.to_owned()))
+}
+
+fn reads_into_one_buffer(method: CopyMethod) -> bool {
+    matches!(
+        method,
+        CopyMethod::Byte
+            | CopyMethod::Page
+            | CopyMethod::PageAligned
+            | CopyMethod::FsBlock
+            | CopyMethod::Swept
+            | CopyMethod::Advised
+            | CopyMethod::AdvisedRandom
+            | CopyMethod::FcntlDupfd
+    )
 }
 
 fn sink_name(copy: &CopyRequest) -> String {

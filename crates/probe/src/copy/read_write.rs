@@ -4,7 +4,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::event::PollFlags;
-use rustix::fs::{Advice, fadvise, fstat};
+use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fstat};
 use rustix::io::Errno;
 use toll_wire::{CopyMethod, Failure};
 
@@ -18,7 +18,7 @@ pub const BUFFER_BYTES_DEFAULT: u64 = 512 << 10;
 /// since it is part of the way to copy.
 enum Preparation {
     Nothing,
-    AdviseSequential,
+    Advise(Advice),
     Duplicate,
 }
 
@@ -27,6 +27,8 @@ pub struct ReadWrite {
     buffer: Buffer,
     preparation: Preparation,
     duplicate: Option<OwnedFd>,
+    /// Whether the source is read past the page cache.
+    is_direct: bool,
 }
 
 impl ReadWrite {
@@ -51,7 +53,8 @@ impl ReadWrite {
             )?),
         };
         let preparation = match method {
-            CopyMethod::Advised => Preparation::AdviseSequential,
+            CopyMethod::Advised => Preparation::Advise(Advice::Sequential),
+            CopyMethod::AdvisedRandom => Preparation::Advise(Advice::Random),
             CopyMethod::FcntlDupfd => Preparation::Duplicate,
             _ => Preparation::Nothing,
         };
@@ -59,6 +62,7 @@ impl ReadWrite {
             buffer,
             preparation,
             duplicate: None,
+            is_direct: false,
         })
     }
 
@@ -68,6 +72,7 @@ impl ReadWrite {
             buffer,
             preparation: Preparation::Nothing,
             duplicate: None,
+            is_direct: false,
         }
     }
 
@@ -86,10 +91,15 @@ impl ReadWrite {
         let memory = self.buffer.bytes_mut();
         let mut moved = Moved::default();
         while moved.bytes < job.size_bytes {
-            let wanted = portion(job.size_bytes - moved.bytes, memory.len());
+            let left = job.size_bytes - moved.bytes;
+            // Direct I/O takes whole blocks, also where less is left.
+            let wanted = match self.is_direct {
+                true => memory.len(),
+                false => portion(left, memory.len()),
+            };
             let length = match rustix::io::read(job.source, &mut memory[..wanted]) {
                 Ok(0) => break,
-                Ok(length) => length,
+                Ok(length) => portion(left, length),
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => {
                     wait_for(job.source, PollFlags::IN);
@@ -108,7 +118,7 @@ impl ReadWrite {
     fn tell_kernel(&mut self, source: BorrowedFd<'_>) -> Result<(), CallError> {
         match self.preparation {
             Preparation::Nothing => {}
-            Preparation::AdviseSequential => fadvise(source, 0, None, Advice::Sequential)
+            Preparation::Advise(advice) => fadvise(source, 0, None, advice)
                 .map_err(|errno| CallError::characteristic("posix_fadvise", errno, 0))?,
             Preparation::Duplicate => {
                 self.duplicate =
@@ -120,9 +130,11 @@ impl ReadWrite {
 }
 
 impl Mover for ReadWrite {
-    fn prepare(&mut self, _job: &Job<'_>) -> Result<(), Failure> {
+    fn prepare(&mut self, job: &Job<'_>) -> Result<(), Failure> {
         // The descriptor of the iteration before is closed outside the region.
         self.duplicate = None;
+        let flags = fcntl_getfl(job.source).unwrap_or(OFlags::empty());
+        self.is_direct = flags.contains(OFlags::DIRECT);
         Ok(())
     }
 

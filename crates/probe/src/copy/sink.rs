@@ -3,16 +3,19 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::sockopt;
 use rustix::pipe::{PipeFlags, pipe_with};
-use toll_wire::{Failure, Sink};
+use toll_wire::{CacheState, Failure, Sink};
 
+use super::mover::portion;
 use super::reader::{Purpose, Reader};
 use crate::failure::{self, OrFail};
+use crate::page_cache;
 use crate::scratch::ScratchFile;
 use crate::usage::Usage;
 use crate::verify::{Arrived, hash_file};
@@ -53,6 +56,24 @@ impl OpenSink {
                 Self::with_reader(writer.into(), reader.into(), purpose)
             }
         }
+    }
+
+    /// Gives a file as many bytes, which are on the device and not in the page cache
+    /// then. Other sinks stay as they are.
+    pub fn lay_cold(&self, size_bytes: u64) -> Result<(), Failure> {
+        let End::File(scratch) = &self.end else {
+            return Ok(());
+        };
+        page_cache::check_state(scratch.file(), CacheState::Cold)?;
+        let block = vec![0xa5; 1 << 20];
+        let mut offset = 0;
+        while offset < size_bytes {
+            let length = portion(size_bytes - offset, block.len());
+            let written = scratch.file().write_all_at(&block[..length], offset);
+            written.failed_to("lay out the file that is overwritten")?;
+            offset += length as u64;
+        }
+        page_cache::establish(scratch.file(), size_bytes, CacheState::Cold).map(drop)
     }
 
     fn with_reader(writer: OwnedFd, reader: OwnedFd, purpose: Purpose) -> Result<Self, Failure> {

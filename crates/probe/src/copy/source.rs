@@ -5,12 +5,12 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use toll_wire::{CacheState, CopyRequest, Failure, Source};
+use toll_wire::{CacheState, CopyRequest, Failure, Source, SourceIo};
 
 use crate::buffer::page_bytes;
 use crate::failure::{self, OrFail};
 use crate::page_cache::{self, Residency};
-use crate::scratch::open_laid_out;
+use crate::scratch::{open_laid_out, open_laid_out_with};
 
 const OPEN: &str = "open the source";
 
@@ -21,6 +21,7 @@ pub struct OpenSource {
     pages: Option<(CacheState, u64)>,
     /// That of the last iteration's start.
     residency: Cell<Option<Residency>>,
+    io: SourceIo,
 }
 
 pub struct Input(File);
@@ -38,7 +39,10 @@ impl Input {
 impl OpenSource {
     pub fn open(copy: &CopyRequest) -> Result<Self, Failure> {
         match &copy.source {
-            Source::File { path, .. } => Self::of_file(path, copy.size_bytes, copy.cache),
+            Source::File { path, .. } => Ok(Self {
+                io: copy.io,
+                ..Self::of_file(path, copy.size_bytes, copy.cache)?
+            }),
             Source::Zero => open_zero(),
         }
     }
@@ -66,6 +70,7 @@ impl OpenSource {
             file,
             pages: Some((cache, size_bytes)),
             residency: Cell::new(None),
+            io: SourceIo::Buffered,
         })
     }
 
@@ -76,8 +81,14 @@ impl OpenSource {
             let residency = page_cache::establish(&self.file, size_bytes, state)?;
             self.residency.set(Some(residency));
         }
-        let opened = open_laid_out(&self.path).map(Input);
-        opened.failed_with(OPEN, &self.path)
+        let opened = match self.io {
+            SourceIo::Buffered => open_laid_out(&self.path).failed_with(OPEN, &self.path),
+            SourceIo::Direct => open_laid_out_with(&self.path, libc::O_DIRECT).unsupported_by(
+                format_args!("open {} with O_DIRECT", self.path.display()),
+                "this file system has no direct I/O",
+            ),
+        };
+        opened.map(Input)
     }
 
     /// Whether the content is checked before the timed iterations. A cold source
@@ -119,5 +130,6 @@ fn open_zero() -> Result<OpenSource, Failure> {
         file,
         pages: None,
         residency: Cell::new(None),
+        io: SourceIo::Buffered,
     })
 }

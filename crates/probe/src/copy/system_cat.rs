@@ -141,7 +141,7 @@ fn sample(
     counters: &[String],
 ) -> Result<Sample, Failure> {
     let _page_state = source.ready()?;
-    let mut sink = OpenSink::open(copy.sink, &copy.directory, Purpose::Count)?;
+    let mut sink = super::open_sink(copy, Purpose::Count)?;
     let mut counters = Counters::open(counters, Inherit::OnExec);
     counters.start()?;
     let run = run_cat(source.path(), &mut sink);
@@ -165,7 +165,7 @@ fn sample(
 
 fn verify(copy: &CopyRequest, source: &OpenSource) -> Result<(), Failure> {
     let _page_state = source.ready()?;
-    let mut sink = OpenSink::open(copy.sink, &copy.directory, Purpose::Hash)?;
+    let mut sink = super::open_sink(copy, Purpose::Hash)?;
     run_cat(source.path(), &mut sink)?;
     let (arrived, _) = sink.arrived(copy.size_bytes, Purpose::Hash)?;
     super::check(&arrived, copy)

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use toll_wire::{
-    CacheState, CopyMethod, CopyRequest, FailureKind, Outcome, Request, Sink, Source, Workload,
-    from_word, words,
+    CacheState, CopyMethod, CopyRequest, FailureKind, Outcome, Request, Sink, SinkFile, Source,
+    SourceIo, Workload, from_word, words,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -189,6 +189,75 @@ fn a_cold_copy_reads_from_storage_and_a_warm_one_does_not() {
     copy.cache = CacheState::Warm;
     let metrics = sample(&Workload::Copy(copy)).metrics;
     assert_eq!(*metrics.get("block_input_bytes").unwrap_or(&0.0), 0.0);
+}
+
+/// Bytes read from storage in a copy; `None`, with the reason told, where nobody
+/// can tell.
+fn input_bytes(copy: &CopyRequest, what: &str) -> Option<f64> {
+    let data = completed_or_skip(ask_copy(copy), what)?;
+    let bytes = data.samples[0].metrics.get("block_input_bytes").copied();
+    if bytes.is_none() {
+        skip("this kernel has no I/O accounting");
+    }
+    bytes
+}
+
+#[test]
+fn direct_io_reads_a_warm_file_from_storage_whatever_its_length() {
+    let directory = directory();
+    for length in [1 << 20, 1_000_001] {
+        let mut copy = copy_of(directory.path(), length);
+        (copy.method, copy.sink) = (CopyMethod::PageAligned, Sink::Pipe);
+        assert_eq!(input_bytes(&copy, "buffered").unwrap_or(0.0), 0.0);
+        copy.io = SourceIo::Direct;
+        let Some(bytes) = input_bytes(&copy, "direct") else {
+            return;
+        };
+        assert!(bytes >= length as f64, "{bytes} of {length} bytes");
+    }
+}
+
+#[test]
+fn direct_io_takes_an_unaligned_buffer_or_says_that_it_does_not() {
+    let directory = directory();
+    let mut copy = copy_of(directory.path(), 1 << 20);
+    (copy.method, copy.io) = (CopyMethod::Page, SourceIo::Direct);
+    if let Outcome::Failed(failure) = ask_copy(&copy) {
+        assert_eq!(failure.kind, FailureKind::Unsupported, "{failure:?}");
+        let (refused, missing) = ("by direct I/O: invalid argument", "no direct I/O");
+        let message = failure.message;
+        assert!(
+            message.contains(refused) || message.contains(missing),
+            "{message}"
+        );
+    }
+    for (method, source) in [
+        (CopyMethod::Splice, copy.source.clone()),
+        (CopyMethod::SystemCat, copy.source.clone()),
+        (CopyMethod::PageAligned, Source::Zero),
+    ] {
+        (copy.method, copy.source) = (method, source);
+        let message = refused_copy(&copy, FailureKind::Unsupported);
+        assert!(message.starts_with("cannot use direct I/O"), "{message}");
+    }
+}
+
+#[test]
+fn half_a_block_of_a_cold_file_is_read_before_it_is_overwritten_and_a_whole_one_is_not() {
+    let directory = directory();
+    let length = 64 << 12;
+    let mut copy = copy_of(directory.path(), length);
+    (copy.sink, copy.sink_file) = (Sink::File, SinkFile::Cold);
+    for (buffer_bytes, expected) in [(2048, length as f64), (4096, 0.0)] {
+        copy.buffer_bytes = Some(buffer_bytes);
+        let Some(bytes) = input_bytes(&copy, "over a cold file") else {
+            return;
+        };
+        // The place of a block may be read, too.
+        let reach = expected..=expected + 65_536.0;
+        assert!(reach.contains(&bytes), "{buffer_bytes}: {bytes}");
+    }
+    assert!(scratch_files(directory.path()).is_empty());
 }
 
 /// Packets that wait to be freed would hold pages of the file.

@@ -48,6 +48,7 @@ fn what_small_reads_waste_is_predicted_by_prices_measured_here() {
         size_bytes: SIZE_BYTES as u64,
         buffer_bytes: None,
         directory: bench.path("."),
+        ..CopyRequest::default()
     });
     let request = Request {
         iterations: COPIES,

@@ -130,6 +130,7 @@ fn copy_to_a_socket() -> GuestTrial {
         size_bytes: 1 << 20,
         buffer_bytes: Some(64 << 10),
         directory: "/work".into(),
+        ..CopyRequest::default()
     }))
 }
 
