@@ -39,6 +39,8 @@ pub enum WorkFileSystem {
     Work,
     Ext4,
     Xfs,
+    /// With blocks of 2 KiB in stripes of three, whose `st_blksize` is 6,144.
+    XfsStriped,
     Btrfs,
     Tmpfs,
     Foreign,

@@ -37,7 +37,7 @@ pub fn capabilities() -> Vec<Capability> {
         capability("perf counters", perf),
         capability("io_uring", io_uring),
     ];
-    for kind in ["ext4", "xfs", "btrfs"] {
+    for kind in ["ext4", "xfs", "xfs-striped", "btrfs"] {
         list.push(capability(
             &format!("file system {kind} on a loop device"),
             || filesystem::loop_obstacle(kind).map_or_else(|| Ok("yes".into()), Err),

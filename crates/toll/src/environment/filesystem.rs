@@ -106,8 +106,42 @@ pub(super) fn enter_mount_namespace() -> Result<(), String> {
     mount_change("/", private).map_err(wrong)
 }
 
+/// How a file system is made on a loop device.
+struct LoopKind {
+    kind: &'static str,
+    make_options: &'static [&'static str],
+    mount_options: &'static [&'static str],
+}
+
+impl LoopKind {
+    fn named(name: &str) -> Option<Self> {
+        let (kind, make_options, mount_options): (_, &[_], &[_]) = match name {
+            "ext4" => ("ext4", &["-F"], &[]),
+            "xfs" => ("xfs", &["-f"], &[]),
+            // With this option the stripe is what stat(2) calls the best size
+            // (xfs_stat_blksize in fs/xfs/xfs_iops.c). The log of a stripe needs
+            // 64 MiB in one of the groups.
+            "xfs-striped" => (
+                "xfs",
+                &["-f", "-b", "size=2048", "-d", "su=2048,sw=3,agcount=2"],
+                &["-o", "largeio"],
+            ),
+            "btrfs" => ("btrfs", &["-f"], &[]),
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            make_options,
+            mount_options,
+        })
+    }
+}
+
 /// Why a file system made on a loop device cannot be had, if it cannot.
-pub(super) fn loop_obstacle(kind: &str) -> Option<String> {
+pub(super) fn loop_obstacle(name: &str) -> Option<String> {
+    let Some(LoopKind { kind, .. }) = LoopKind::named(name) else {
+        return Some(format!("there is no file system {name}"));
+    };
     if !rustix::process::geteuid().is_root() {
         return Some(format!("{kind} on a loop device needs root"));
     }
@@ -143,23 +177,28 @@ fn kernel_has(kind: &str) -> bool {
 
 /// Makes a file system on a loop device over an image in `directory`.
 pub(super) fn mount_loop(
-    kind: &str,
+    name: &str,
     directory: &Path,
     bytes_needed: u64,
     journal: &mut Journal,
 ) -> Result<Mounted, String> {
-    if let Some(reason) = loop_obstacle(kind) {
+    if let Some(reason) = loop_obstacle(name) {
         return Err(reason);
     }
-    let image = directory.join(format!("{kind}.img"));
-    let point = directory.join(kind);
+    let LoopKind {
+        kind,
+        make_options,
+        mount_options,
+    } = LoopKind::named(name).expect("it has no obstacle");
+    let image = directory.join(format!("{name}.img"));
+    let point = directory.join(name);
     fs::create_dir(&point).cannot("make", &image)?;
     let file = fs::File::create(&image).cannot("make", &image)?;
     file.set_len(bytes_needed.max(IMAGE_BYTES_MIN))
         .cannot("make", &image)?;
     drop(file);
-    let force = if kind == "ext4" { "-F" } else { "-f" };
-    journal.run(&format!("mkfs.{kind}"), &["-q", force], &image)?;
+    let make_options = [&["-q"][..], make_options].concat();
+    journal.run(&format!("mkfs.{kind}"), &make_options, &image)?;
     journal.note(Change::LoopImage(image.clone()))?;
     // Direct I/O below the loop device: else the image's pages stay in the
     // host's page cache, and a file dropped from the cache above is still warm.
@@ -168,12 +207,13 @@ pub(super) fn mount_loop(
         .or_else(|_| attach(&["--find", "--show"]))?;
     let cold_obstacle = (!has_direct_io(&device)).then(|| {
         format!(
-            "the loop device under {kind} reads its image through the page cache, since {} refuses \
+            "the loop device under {name} reads its image through the page cache, since {} refuses \
              direct I/O; choose another place with --work-dir",
             file_system_of(&image).kind
         )
     });
-    let mounted = journal.run("mount", &["-t", kind, &device], &point);
+    let mount_options = [&["-t", kind][..], mount_options, &[device.as_str()]].concat();
+    let mounted = journal.run("mount", &mount_options, &point);
     // Detaching a device in use marks it to clear itself after the last user.
     let detached = journal.run("losetup", &["-d"], Path::new(&device));
     mounted.and(detached)?;

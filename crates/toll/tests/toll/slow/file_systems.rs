@@ -137,6 +137,7 @@ fn writes_run_on_each_file_system_that_can_be_had() {
     for (file_system, named) in [
         ("ext4", "file system ext4 on a loop device"),
         ("xfs", "file system xfs on a loop device"),
+        ("xfs-striped", "file system xfs-striped on a loop device"),
         ("btrfs", "file system btrfs on a loop device"),
         ("tmpfs", "file system tmpfs"),
         ("foreign", "foreign file system"),
@@ -149,6 +150,30 @@ fn writes_run_on_each_file_system_that_can_be_had() {
             }
         }
     }
+}
+
+#[test]
+fn a_stripe_of_three_blocks_is_what_a_copy_is_told_to_use() {
+    let bench = Bench::new();
+    if let Err(reason) = capability(&bench, "file system xfs-striped on a loop device") {
+        return skip(&format!("xfs-striped: {reason}"));
+    }
+    bench.write(
+        "striped.toml",
+        "format = 1\nname = 'striped'\n[workload]\nkind = 'copy'\nmethod = 'fs-block'\n\
+         fs = 'xfs-striped'\n[[factor]]\nname = 'size'\nlevels = ['48KiB', '1MiB']\n",
+    );
+    let run = bench.measured("striped.toml -r 2");
+    all_completed(&run);
+    let calls = list(&run["trials"])
+        .iter()
+        .map(|trial| trial["samples"]["calls"][0].as_f64().unwrap());
+    // Reads and writes of 12,288 bytes, the multiple of 4,096 and 6,144.
+    assert!(
+        calls.clone().all(|calls| [8.0, 172.0].contains(&calls)),
+        "{run:#}"
+    );
+    is_clean(&bench);
 }
 
 #[test]
