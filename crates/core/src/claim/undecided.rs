@@ -104,13 +104,13 @@ impl State<'_> {
         if self.logs.is_empty() {
             return self.blocks as f64 * (self.interval.half_width() / distance).powi(2);
         }
-        let logs: Vec<f64> = self
-            .logs
-            .iter()
-            .map(|log| log.max(LOG_OF_NOTHING))
-            .collect();
-        let centre = median(&logs);
-        let deviations: Vec<f64> = logs.iter().map(|log| (log - centre).abs()).collect();
+        let centre = median(self.logs);
+        // The logarithm of a block that counted nothing is infinite, and so may the centre be.
+        let deviation = |log: &f64| match *log == centre {
+            true => 0.0,
+            false => (log - centre).abs(),
+        };
+        let deviations: Vec<f64> = self.logs.iter().map(deviation).collect();
         let deviation = MAD_SCALE * median(&deviations);
         let quantile = -normal_quantile(self.level / self.region.sides() as f64);
         ((quantile + POWER_QUANTILE) * deviation / distance).powi(2) * RANKS
@@ -217,6 +217,31 @@ mod tests {
             "{open:?}"
         );
         assert_eq!(state(&logs(-0.0001), 1.0), NoVerdict::AtBorder);
+    }
+
+    #[test]
+    fn counts_of_nothing_in_most_blocks_are_no_obstacle() {
+        let mut logs = vec![f64::NEG_INFINITY; 6];
+        logs.extend([0.5; 4]);
+        let found = State {
+            region: Region::Below(0.0),
+            logs: &logs,
+            blocks: logs.len(),
+            interval: Interval {
+                estimate: f64::NEG_INFINITY,
+                low: f64::NEG_INFINITY,
+                high: 0.5,
+                confidence: 0.9,
+            },
+            level: ALPHA,
+            p: 0.4,
+            least_p: 0.001,
+            fewest: 5,
+            target: 0.0,
+            block_s: 4.0,
+        }
+        .describe();
+        assert!(matches!(found, NoVerdict::Open { .. }), "{found:?}");
     }
 
     #[test]
