@@ -104,13 +104,13 @@ impl State<'_> {
         if self.logs.is_empty() {
             return self.blocks as f64 * (self.interval.half_width() / distance).powi(2);
         }
-        let centre = median(self.logs);
-        // The logarithm of a block that counted nothing is infinite, and so may the centre be.
-        let deviation = |log: &f64| match *log == centre {
-            true => 0.0,
-            false => (log - centre).abs(),
-        };
-        let deviations: Vec<f64> = self.logs.iter().map(deviation).collect();
+        let logs: Vec<f64> = self
+            .logs
+            .iter()
+            .map(|log| log.max(LOG_OF_NOTHING))
+            .collect();
+        let centre = median(&logs);
+        let deviations: Vec<f64> = logs.iter().map(|log| (log - centre).abs()).collect();
         let deviation = MAD_SCALE * median(&deviations);
         let quantile = -normal_quantile(self.level / self.region.sides() as f64);
         ((quantile + POWER_QUANTILE) * deviation / distance).powi(2) * RANKS

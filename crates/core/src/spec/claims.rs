@@ -151,10 +151,11 @@ impl Claim {
             self.report.clone_from(&experiment.report);
         }
         self.report = self.report.filter(|report| !report.is_empty());
-        if let Some(text) = &self.contradicted {
-            let filled = published::filled(text).map_err(|why| self.wrong(&why))?;
-            self.contradicted = Some(filled);
-        }
+        let filled = |text: &Option<String>| text.as_deref().map(published::filled).transpose();
+        let texts = [&self.contradicted, &self.not_testable].map(filled);
+        let [contradicted, not_testable] = texts;
+        self.contradicted = contradicted.map_err(|why| self.wrong(&why))?;
+        self.not_testable = not_testable.map_err(|why| self.wrong(&why))?;
         let at = std::mem::take(&mut self.at);
         self.sides_mut().for_each(|side| join(side, &at));
         let each = std::mem::take(&mut self.each);
