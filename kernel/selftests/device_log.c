@@ -139,6 +139,34 @@ static void test_limit(void)
 	tap_result(passed, "many ioctls leave few lines in the log");
 }
 
+static void test_unlimited(void)
+{
+	const size_t pages = 100;
+	bool passed = true;
+	int log = log_open();
+	struct pair pair;
+	size_t i;
+	char *text;
+
+	passed &= parameter_set("master", "log_published", "Y", true);
+	passed &= parameter_set("slave", "log_published", "Y", true);
+	passed &= join_at(&pair, PORT + 2);
+	for (i = 0; i < pages; i++) {
+		passed &= !ioctl(pair.master, TOLL_DEVICE_PUBLISHED_PAGE, &pair);
+		passed &= !ioctl(pair.slave, TOLL_DEVICE_PUBLISHED_PAGE, &pair);
+	}
+	pair_close(&pair);
+	text = log_close(log);
+	passed &= TAP_CHECK(log_count(text, ";master: 8") == pages &&
+			    log_count(text, ";slave: 8") == pages &&
+			    log_count(text, ";slave device ioctl 0x12345676\n") == pages &&
+			    log_count(text, ";master device ioctl ") == 0, "%s", text);
+	free(text);
+	passed &= parameter_set("master", "log_published", "N", true);
+	passed &= parameter_set("slave", "log_published", "N", true);
+	tap_result(passed, "each page is logged where the published lines are asked for");
+}
+
 static void test_masked(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -175,5 +203,6 @@ void test_log(void)
 	test_lines();
 	test_switch();
 	test_masked();
+	test_unlimited();
 	test_limit();
 }

@@ -188,13 +188,13 @@ struct toll_device_statistics {
  * is off.
  *
  * The second sends (master) or receives (slave) as many bytes as its argument
- * says, and returns how many it did. The first call begins at the buffer's
- * beginning, each other one where the call before it ended. So a program that
- * has transferred X bytes of a file maps the next ones at offset X, as the
- * published programs do. Behind the buffer's last page bytes go on at its
- * beginning. More than the buffer holds are EINVAL, and so are any on a last
- * page that is not whole. In asynchronous mode, too, it waits until the bytes
- * are transferred, and a file opened with O_NONBLOCK gets EOPNOTSUPP.
+ * says, and returns how many it did. After X bytes of a file it begins at the
+ * beginning of the page that a mapping at offset X shows, which is the page
+ * that the published programs map next, or have mapped. Behind the buffer's
+ * last page bytes go on at its beginning. More than the buffer holds are
+ * EINVAL, and so are any on a last page that is not whole. In asynchronous
+ * mode, too, it waits until the bytes are transferred, and a file opened with
+ * O_NONBLOCK gets EOPNOTSUPP.
  */
 #define TOLL_DEVICE_PUBLISHED_PAGE 0x12345676
 #define TOLL_DEVICE_PUBLISHED_TRANSFER 0x12345678

@@ -45,6 +45,9 @@ MODULE_PARM_DESC(no_delay, "Whether files opened from now on set TCP_NODELAY");
 module_param_named(log, master_device.log.enabled, bool, 0644);
 MODULE_PARM_DESC(log, "Whether connections and ioctls go to the kernel log");
 
+module_param_named(log_published, master_device.log.published, bool, 0644);
+MODULE_PARM_DESC(log_published, "Whether each line goes there, as published");
+
 static int __init master_init(void)
 {
 	return misc_register(&master_device.misc);

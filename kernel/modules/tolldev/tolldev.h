@@ -37,11 +37,14 @@ struct tolldev_defaults {
 /**
  * struct tolldev_log - What a device writes to the kernel log
  * @enabled: Whether it writes at all. A parameter, which may change at any time.
+ * @published: Without limits, and of a master no line about an ioctl, as the
+ *	published modules did. A parameter, which may change at any time.
  * @ioctls: Limits lines about ioctls.
  * @events: Limits all other lines, so that ioctls cannot use up their share.
  */
 struct tolldev_log {
 	bool enabled;
+	bool published;
 	struct ratelimit_state ioctls;
 	struct ratelimit_state events;
 };

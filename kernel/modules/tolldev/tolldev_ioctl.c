@@ -236,16 +236,18 @@ tolldev_ioctl_transfer(struct file *file, bool sends,
 }
 
 /*
- * The published programs map the device at the offset that their file has. So
- * bytes lie where a mapping at that offset shows them, and go on at the
- * beginning of the buffer behind its last page.
+ * The published programs map the device page by page at the offset that their
+ * file has. The published driver has a buffer of one page, and each call begins
+ * at its beginning. So bytes lie at the beginning of the page that a mapping at
+ * that offset shows, and go on at the beginning of the buffer behind its last
+ * page.
  */
 static long tolldev_ioctl_published_transfer(struct file *file,
 					     unsigned long length)
 {
 	struct tolldev_file *state = file->private_data;
 	u32 buffer_bytes = READ_ONCE(state->buffer.bytes);
-	u64 position = atomic64_read(&state->published_bytes);
+	u64 position = atomic64_read(&state->published_bytes) & PAGE_MASK;
 	struct toll_device_transfer transfer;
 	unsigned long done = 0;
 	int err = -EINVAL;

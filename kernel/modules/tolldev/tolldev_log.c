@@ -17,7 +17,15 @@
  */
 void tolldev_log_ioctl(struct tolldev_device *device, unsigned int command)
 {
-	if (READ_ONCE(device->log.enabled) && __ratelimit(&device->log.ioctls))
+	bool logs;
+
+	if (!READ_ONCE(device->log.enabled))
+		return;
+	if (READ_ONCE(device->log.published))
+		logs = !device->listens;
+	else
+		logs = __ratelimit(&device->log.ioctls);
+	if (logs)
 		pr_info("%s device ioctl %#x\n", device->name, command);
 }
 
@@ -31,7 +39,9 @@ void tolldev_log_event(struct tolldev_device *device, const char *format, ...)
 	struct va_format text;
 	va_list arguments;
 
-	if (!READ_ONCE(device->log.enabled) || !__ratelimit(&device->log.events))
+	if (!READ_ONCE(device->log.enabled))
+		return;
+	if (!READ_ONCE(device->log.published) && !__ratelimit(&device->log.events))
 		return;
 	va_start(arguments, format);
 	text.fmt = format;
