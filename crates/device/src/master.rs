@@ -78,8 +78,8 @@ fn send(options: &Options, source: &Source, files_left: u32) -> Result<(), Strin
     device
         .accept(options.timeout)
         .map_err(|errno| of_connection("wait for a slave", errno))?;
-    let mut sender = Connection::new(device, &options.setup, options.way, Access::Read)
-        .map_err(|error| cannot(&error))?;
+    let mut sender =
+        Connection::new(device, &options.setup, Access::Read).map_err(|error| cannot(&error))?;
 
     let alarm = Alarm::every(options.timeout);
     Message::Offer(offer)

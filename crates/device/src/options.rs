@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,11 +26,15 @@ and print for each what it took. For each a slave's connection is waited for.
 
 METHOD is how a file gets to the device:
   fcntl  read from the file and write to the device, through a buffer
-  mmap   copy from the mapped file to the device's mapped buffer, and have the
-         driver send from there
+  mmap   map a page of the file and a page of the device, copy from the one to
+         the other, and have the driver send from there; and so on
+  mmap-device
+         copy from larger parts of the mapped file to the device's buffer, which
+         is mapped once, and have the driver send from there
 
-      --buffer SIZE      bytes of one call, and of what is mapped of the file at
-                         a time, 512 to 16MiB [default: 64KiB, with mmap 1MiB]
+      --buffer SIZE      bytes of one call, 512 to 16MiB; with mmap at most a
+                         page; with mmap-device also what is mapped of the file
+                         at a time [default: 64KiB, with mmap-device 1MiB]
       --mode MODE        how the kernel's socket is used: sync; fasync, which is
                          sync with a flag that nothing reads; or async, a queue
                          and a worker [default: sync]
@@ -58,14 +63,20 @@ when it is complete; there must be as many as the master sends.
 
 METHOD is how a file gets from the device:
   fcntl  read from the device and write to the file, through a buffer
-  mmap   have the driver receive into the device's mapped buffer, and copy from
+  mmap   read from the device into a buffer, and copy from there to the mapped
+         file, which grows by a window whenever one is full
+  mmap-device
+         have the driver receive into its buffer, which is mapped, and copy from
          there to the mapped file
 
 ADDRESS is IPv4 or IPv6, with or without a port: 10.0.77.1, fd77::1,
 [fd77::1]:2325, fe80::1%eth0.
 
-      --buffer SIZE      bytes of one call, and of what is mapped of the file at
-                         a time, 512 to 16MiB [default: 64KiB, with mmap 1MiB]
+      --buffer SIZE      bytes of one call, 512 to 16MiB; with mmap-device also
+                         what is mapped of the file at a time [default: 64KiB,
+                         with mmap-device 1MiB]
+      --window SIZE      what mmap maps of the file at a time, in whole pages,
+                         4KiB to 1GiB [default: 1MiB]
       --mode MODE        how the kernel's socket is used: sync; fasync, which is
                          sync with a flag that nothing reads; or async, a queue
                          and a worker [default: sync]
@@ -86,16 +97,17 @@ Example:
   slave copy.mkv mmap 10.0.77.1 --verify
 ";
 
-/// Buffer of the method mmap that is told no other, in bytes: taking a window
+/// What is mapped of a file at a time where no size is given, in bytes: taking a window
 /// down costs about the same whatever its size.
-const MAPPED_BUFFER_BYTES: u32 = 1 << 20;
+const WINDOW_BYTES: u32 = 1 << 20;
+const WINDOW_BYTES_MIN: u32 = 4 << 10;
+const WINDOW_BYTES_MAX: u32 = 1 << 30;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The files in their order; never empty.
     pub files: Vec<PathBuf>,
     pub setup: Setup,
-    pub way: Way,
     pub verifies: bool,
     pub shows_page: bool,
     /// Longest wait without anything happening.
@@ -109,6 +121,7 @@ pub struct Options {
 struct Line {
     operands: Vec<OsString>,
     buffer: Option<String>,
+    window: Option<String>,
     mode: Option<String>,
     listen: Option<String>,
     port: Option<u16>,
@@ -151,13 +164,18 @@ pub fn parse(
     };
     let buffer_bytes = match &line.buffer {
         Some(text) => buffer(text)?,
-        None if way == Way::Mmap => MAPPED_BUFFER_BYTES,
+        None if way == Way::Mmap => WINDOW_BYTES,
         None => BUFFER_BYTES_DEFAULT,
     };
+    let window_bytes = line.window.as_deref().map_or(Ok(WINDOW_BYTES), window)?;
     Ok(Request::Run(Options {
         files: line.operands.into_iter().map(PathBuf::from).collect(),
-        setup: Setup { mode, buffer_bytes },
-        way,
+        setup: Setup {
+            mode,
+            way,
+            buffer_bytes,
+            window_bytes: window_bytes as usize,
+        },
         verifies: line.verifies,
         shows_page: line.shows_page,
         timeout: line.timeout.as_deref().map(timeout).transpose()?,
@@ -172,6 +190,7 @@ fn read(end: End, arguments: impl IntoIterator<Item = OsString>) -> Result<Reque
         match argument {
             Arg::Value(operand) => line.operands.push(operand),
             Arg::Long("buffer") => line.buffer = Some(text(&mut parser)?),
+            Arg::Long("window") if end == End::Slave => line.window = Some(text(&mut parser)?),
             Arg::Long("mode") => line.mode = Some(text(&mut parser)?),
             Arg::Long("listen") if end == End::Master => line.listen = Some(text(&mut parser)?),
             Arg::Long("port") => {
@@ -207,19 +226,23 @@ fn told(error: lexopt::Error) -> String {
 fn way(method: Option<OsString>, line: &Line) -> Result<Way, String> {
     let method = method.unwrap_or_default();
     let way = match method.to_str() {
-        Some("mmap") => Way::Mmap,
+        Some("mmap") => Way::MendedMmap,
+        Some("mmap-device") => Way::Mmap,
         Some("fcntl") => Way::ReadWrite,
         _ => {
             return Err(format!(
-                "cannot use {method:?} as a METHOD: it is fcntl or mmap"
+                "cannot use {method:?} as a METHOD: it is fcntl, mmap or mmap-device"
             ));
         }
     };
     if line.operands.is_empty() {
         return Err("cannot begin: no FILE is named".to_owned());
     }
-    if line.shows_page && way != Way::Mmap {
-        return Err("cannot show a page: --page takes the method mmap".to_owned());
+    if line.shows_page && !way.maps_file() {
+        return Err("cannot show a page: --page takes the method mmap or mmap-device".to_owned());
+    }
+    if line.window.is_some() && way != Way::MendedMmap {
+        return Err("cannot set a window: --window takes the method mmap".to_owned());
     }
     Ok(way)
 }
@@ -233,15 +256,22 @@ fn one_port(option: Option<u16>, of_address: Option<u16>) -> Result<u16, String>
     }
 }
 
-/// A size such as `512`, `64KiB`, `64k`, `1MiB` or `1m`.
 fn buffer(text: &str) -> Result<u32, String> {
-    let bytes = parse_size(text).ok();
-    bytes
-        .and_then(|bytes| bytes.try_into().ok())
-        .filter(|bytes| (BUFFER_BYTES_MIN..=BUFFER_BYTES_MAX).contains(bytes))
-        .ok_or_else(|| {
-            format!("cannot use {text:?} as a buffer: it has 512 to 16MiB, such as 4096 or 64KiB")
-        })
+    size_within(text, BUFFER_BYTES_MIN..=BUFFER_BYTES_MAX).ok_or_else(|| {
+        format!("cannot use {text:?} as a buffer: it has 512 to 16MiB, such as 4096 or 64KiB")
+    })
+}
+
+fn window(text: &str) -> Result<u32, String> {
+    size_within(text, WINDOW_BYTES_MIN..=WINDOW_BYTES_MAX).ok_or_else(|| {
+        format!("cannot use {text:?} as a window: it has 4KiB to 1GiB, such as 4096 or 1MiB")
+    })
+}
+
+/// A size such as `512`, `64KiB`, `64k`, `1MiB` or `1m`.
+fn size_within(text: &str, bounds: RangeInclusive<u32>) -> Option<u32> {
+    let bytes = parse_size(text).ok()?.try_into().ok()?;
+    bounds.contains(&bytes).then_some(bytes)
 }
 
 /// Seconds, with or without a fraction.
@@ -273,18 +303,24 @@ mod tests {
     fn files_stand_before_method_and_address() {
         let options = parsed(End::Master, "a b mmap").unwrap();
         assert_eq!(options.files, ["a", "b"].map(PathBuf::from));
-        assert_eq!(options.way, Way::Mmap);
+        assert_eq!(options.setup.way, Way::MendedMmap);
         assert_eq!(options.address, "[::]:2325".parse().unwrap());
-        assert_eq!(options.setup.buffer_bytes, 1 << 20);
+        assert_eq!(options.setup.buffer_bytes, 64 << 10);
         assert_eq!(options.setup.mode, SocketMode::Sync);
 
         let options = parsed(End::Slave, "x fcntl [fd77::1]:9 --timeout 0.5 --verify").unwrap();
         assert_eq!(options.files, [PathBuf::from("x")]);
-        assert_eq!(options.way, Way::ReadWrite);
+        assert_eq!(options.setup.way, Way::ReadWrite);
         assert_eq!(options.setup.buffer_bytes, 65536);
         assert_eq!(options.address, "[fd77::1]:9".parse().unwrap());
         assert_eq!(options.timeout, Some(Duration::from_millis(500)));
         assert!(options.verifies);
+
+        let options = parsed(End::Slave, "x mmap-device ::1").unwrap();
+        assert_eq!(options.setup.way, Way::Mmap);
+        assert_eq!(options.setup.buffer_bytes, 1 << 20);
+        let options = parsed(End::Slave, "x mmap ::1 --window 4KiB").unwrap();
+        assert_eq!(options.setup.window_bytes, 4096);
 
         // A file may be called like a method, or like an option.
         let options = parsed(End::Master, "--mode async -- fcntl --page mmap").unwrap();
@@ -333,6 +369,7 @@ mod tests {
             "f mmap --listen localhost",
             "f mmap --listen 10.0.0.1:5 --port 6",
             "f fcntl --page",
+            "f mmap --window 4KiB",
         ] {
             let told = parsed(End::Master, line).unwrap_err();
             assert!(told.starts_with("cannot "), "{line}: {told}");
@@ -346,6 +383,9 @@ mod tests {
             "f mmap ::1 --listen ::1",
             "f mmap 10.0.0.1:5 --port 6",
             "f mmap 10.0.0.1:0",
+            "f mmap ::1 --window 4095",
+            "f fcntl ::1 --window 4KiB",
+            "f mmap-device ::1 --window 4KiB",
         ] {
             let told = parsed(End::Slave, line).unwrap_err();
             assert!(told.starts_with("cannot "), "{line}: {told}");

@@ -88,8 +88,8 @@ fn try_to_meet(options: &Options, path: &Path, is_first: bool) -> Result<Met, Mi
         }
     }
     let alarm = Alarm::every(options.timeout);
-    let mut receiver = Connection::new(device, &options.setup, options.way, Access::Write)
-        .map_err(|error| cannot(&error))?;
+    let mut receiver =
+        Connection::new(device, &options.setup, Access::Write).map_err(|error| cannot(&error))?;
     match Message::hear(|bytes| receiver.receive_first(bytes)).map_err(|error| cannot(&error))? {
         Some(Message::Offer(offer)) => Ok(Met {
             receiver,

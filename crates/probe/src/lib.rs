@@ -35,6 +35,7 @@ pub mod primes;
 mod proc_file;
 mod profile;
 pub mod program;
+mod published_loops;
 mod random;
 mod reclaim;
 mod scratch;

@@ -7,7 +7,7 @@
 
 use std::ffi::c_void;
 use std::os::fd::AsFd;
-use std::ptr::null_mut;
+use std::ptr::{copy_nonoverlapping, null_mut};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -66,6 +66,11 @@ impl Mapping {
         self.start
     }
 
+    /// Where it begins, as the kernel is told.
+    pub fn address(&self) -> u64 {
+        self.start.expose_provenance() as u64
+    }
+
     pub fn length(&self) -> usize {
         self.length
     }
@@ -107,5 +112,50 @@ impl Drop for Mapping {
         // not split them (max_map_count). Then it stays until the program ends.
         // SAFETY: what was made of its addresses borrows this value.
         let _ = unsafe { munmap(self.start, self.length) };
+    }
+}
+
+/// Copies bytes out of a mapping.
+pub fn take(from: &Mapping, offset: usize, bytes: &mut [u8]) {
+    let source = from.at(offset, bytes.len());
+    // SAFETY: the range lies in a readable mapping, of which there are no
+    // references that `bytes` could overlap with.
+    unsafe { copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
+}
+
+/// Copies bytes into a mapping. A page that is not to be had means SIGBUS: the file
+/// system is full.
+pub fn put(bytes: &[u8], to: &mut Mapping, offset: usize) {
+    let target = to.at(offset, bytes.len());
+    // SAFETY: the range lies in a writable mapping, of which there are no
+    // references that `bytes` could overlap with.
+    unsafe { copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+}
+
+/// Copies bytes from one mapping to another.
+///
+/// A page that is not to be had means SIGBUS: the file is being shortened, or
+/// its file system is full.
+pub fn copy(from: (&Mapping, usize), to: (&mut Mapping, usize), length: usize) {
+    let source = from.0.at(from.1, length);
+    let target = to.0.at(to.1, length);
+    // SAFETY: both ranges lie in mappings of their own, which do not overlap and
+    // are readable and writable. What others write there meanwhile may arrive
+    // torn, as with any read(2).
+    unsafe { copy_nonoverlapping(source, target, length) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "do not lie in")]
+    fn nothing_is_copied_beyond_a_mapping() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(100).unwrap();
+        let from = Mapping::of_file(&file, 0, 100, READ_WRITE, MapFlags::SHARED).unwrap();
+        let mut to = Mapping::of_file(&file, 0, 50, READ_WRITE, MapFlags::SHARED).unwrap();
+        copy((&from, 0), (&mut to, 40), 20);
     }
 }

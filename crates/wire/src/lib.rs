@@ -69,7 +69,7 @@ pub use system_calls::{
     Waits,
 };
 pub use transfer::{
-    Channel, ReceiveMethod, SendMethod, SocketMode, TRANSFER_BUFFER_BYTES_MAX,
+    Channel, PageLog, ReceiveMethod, SendMethod, SocketMode, TRANSFER_BUFFER_BYTES_MAX,
     TRANSFER_BUFFER_BYTES_MIN, TransferPart, TransferRequest,
 };
 pub use transfer_message::{

@@ -113,6 +113,18 @@ fn a_transfer_that_no_machine_can_do_is_known_from_its_request() {
         let mut request = both(channel, SendMethod::Mmap);
         request.mode = SocketMode::Async;
         assert_eq!(fits(&request), can_choose);
+        let mut request = both(channel, SendMethod::Mmap);
+        request.page_log = PageLog::On;
+        assert_eq!(fits(&request), can_choose);
+    }
+    // Only these buffers end where a page ends.
+    for (buffer_bytes, is_part_of_page) in [(512, true), (4096, true), (5000, false), (8192, false)]
+    {
+        let mut request = both(Channel::Tcp, SendMethod::PublishedMmap);
+        request.buffer_bytes = buffer_bytes;
+        assert_eq!(fits(&request), is_part_of_page, "{buffer_bytes}");
+        request.sender = SendMethod::MendedMmap;
+        assert!(fits(&request), "{buffer_bytes}");
     }
 }
 

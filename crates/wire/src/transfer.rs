@@ -11,6 +11,11 @@ use crate::levels::{size, sizes};
 pub const TRANSFER_BUFFER_BYTES_MIN: u64 = 512;
 pub const TRANSFER_BUFFER_BYTES_MAX: u64 = 16 << 20;
 
+/// What the published master maps at a time, of the file and of the device.
+const PAGE_BYTES: u64 = 4096;
+/// Largest window of the published slave.
+const WINDOW_BYTES_MAX: u64 = 1 << 30;
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TransferRequest {
@@ -25,6 +30,12 @@ pub struct TransferRequest {
     /// Bytes of one call, in the receiver's buffer.
     #[serde(rename = "receiver_buffer", deserialize_with = "buffer_size")]
     pub receiver_buffer_bytes: u64,
+    /// Bytes of its file that the receiver maps at a time, in whole pages; of
+    /// [`ReceiveMethod::PublishedMmap`] alone.
+    #[serde(rename = "window", deserialize_with = "window_size")]
+    pub window_bytes: u64,
+    /// Whether the device logs the page-table entries that the published ends look up.
+    pub page_log: PageLog,
     /// The file to be sent, all of whose pages are warm.
     #[serde(rename = "@source")]
     pub source: PathBuf,
@@ -44,6 +55,7 @@ pub struct TransferRequest {
 sizes! {
     buffer_size: TRANSFER_BUFFER_BYTES_MIN..=TRANSFER_BUFFER_BYTES_MAX,
         "512 bytes to 16 MiB, as much as the driver has";
+    window_size: PAGE_BYTES..=WINDOW_BYTES_MAX, "4 KiB to 1 GiB";
 }
 
 impl Default for TransferRequest {
@@ -55,6 +67,8 @@ impl Default for TransferRequest {
             mode: SocketMode::Sync,
             buffer_bytes: 64 << 10,
             receiver_buffer_bytes: 0,
+            window_bytes: PAGE_BYTES,
+            page_log: PageLog::Off,
             source: PathBuf::new(),
             // The report's largest file but one.
             size_bytes: 1_502_860,
@@ -79,6 +93,20 @@ impl TransferRequest {
             return Some(
                 "cannot choose the mode of this channel: only the device's sockets are the \
                  kernel's; use channel = device",
+            );
+        }
+        if self.page_log == PageLog::On && !is_device {
+            return Some(
+                "cannot log page-table entries over this channel: the device logs them; use \
+                 channel = device",
+            );
+        }
+        // Otherwise its loop copies past the end of what it has mapped.
+        if self.sender == SendMethod::PublishedMmap && !PAGE_BYTES.is_multiple_of(self.buffer_bytes)
+        {
+            return Some(
+                "cannot send by the published loop with this buffer: it ends pages only where \
+                 buffers end; use a buffer that divides 4 KiB, or sender = mended-mmap",
             );
         }
         let is_local = matches!(self.channel, Channel::Unix | Channel::Pipe);
@@ -115,6 +143,15 @@ pub enum SendMethod {
     /// written from there; for the device it is copied into the driver's mapped
     /// buffer and sent by ioctl.
     Mmap,
+    /// The published master, as it was printed. It maps a page of the file and one of
+    /// the device, and for each buffer copies from the beginning of the one to the
+    /// beginning of the other and sends from there. It never unmaps the device. So it
+    /// sends the right bytes only if a buffer is a page, and its mappings run out.
+    /// Elsewhere than through the device, memory stands in for the device's page.
+    PublishedMmap,
+    /// The same without its defects: it copies what follows, unmaps the device's page,
+    /// and looks up the entry of the file's page while that is mapped.
+    MendedMmap,
     Sendfile,
     /// `splice`, through a pipe where the channel is none.
     Splice,
@@ -132,8 +169,22 @@ pub enum ReceiveMethod {
     /// The file is grown and mapped, and filled from the channel: by `read` into
     /// the mapping, or for the device from the driver's mapped buffer.
     Mmap,
+    /// The published slave: `read` into a buffer, from which it copies into a mapping
+    /// of the file. Whenever the mapped window is full it unmaps it, grows the file by
+    /// another and maps that; in the end it cuts the file to its length.
+    PublishedMmap,
     /// `splice`, through a pipe where the channel is none.
     Splice,
+}
+
+/// Whether the device writes the page-table entries that it is asked for to the kernel
+/// log, as the published one did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageLog {
+    Off,
+    /// A line for each page that is sent, and two for each window that is received.
+    On,
 }
 
 /// How the kernel's sockets of the device are used.

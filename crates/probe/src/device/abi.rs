@@ -88,6 +88,10 @@ pub const FINISH: Opcode = opcode::none(MAGIC, 8);
 pub const PAGE: Opcode = opcode::read_write::<Page>(MAGIC, 9);
 pub const STATISTICS: Opcode = opcode::read::<Statistics>(MAGIC, 10);
 
+/// The published numbers, whose argument is a number.
+pub const PUBLISHED_PAGE: Opcode = 0x1234_5676;
+pub const PUBLISHED_TRANSFER: Opcode = 0x1234_5678;
+
 /// Bytes of the argument that a request's number carries (`_IOC_SIZE`).
 pub const fn argument_bytes(request: Opcode) -> usize {
     ((request >> 16) & 0x3fff) as usize
@@ -180,6 +184,13 @@ mod tests {
             "#define TOLL_DEVICE_ASYNC 2 ",
         ] {
             assert!(HEADER.contains(line), "{line}");
+        }
+        for (name, number) in [
+            ("PAGE", super::PUBLISHED_PAGE),
+            ("TRANSFER", super::PUBLISHED_TRANSFER),
+        ] {
+            let line = format!("#define TOLL_DEVICE_PUBLISHED_{name} {number:#x}\n");
+            assert!(HEADER.contains(&line), "{line}");
         }
     }
 }

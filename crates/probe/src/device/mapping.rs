@@ -1,7 +1,6 @@
-//! Copying between mappings, and a window that moves through a file.
+//! A window that moves through a file.
 
 use std::os::fd::BorrowedFd;
-use std::ptr::copy_nonoverlapping;
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -15,26 +14,6 @@ use crate::mapping::{Mapping, READ_WRITE};
 pub enum Access {
     Read,
     Write,
-}
-
-pub fn take(from: &Mapping, offset: usize, bytes: &mut [u8]) {
-    let source = from.at(offset, bytes.len());
-    // SAFETY: the range lies in a readable mapping, of which there are no
-    // references that `bytes` could overlap with.
-    unsafe { copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
-}
-
-/// Copies bytes from one mapping to another.
-///
-/// A page that is not to be had means SIGBUS: the file is being shortened, or
-/// its file system is full.
-pub fn copy(from: (&Mapping, usize), to: (&mut Mapping, usize), length: usize) {
-    let source = from.0.at(from.1, length);
-    let target = to.0.at(to.1, length);
-    // SAFETY: both ranges lie in mappings of their own, which do not overlap and
-    // are readable and writable. What others write there meanwhile may arrive
-    // torn, as with any read(2).
-    unsafe { copy_nonoverlapping(source, target, length) };
 }
 
 /// A part of a file that is mapped, and moves on through the file.
@@ -106,8 +85,7 @@ impl Window {
 
     /// Address of the part that is mapped, if one is.
     pub fn address(&self) -> Option<u64> {
-        self.seat
-            .map(|_| self.place.start().expose_provenance() as u64)
+        self.seat.map(|_| self.place.address())
     }
 
     /// Lets go of the file.
@@ -138,6 +116,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
+    use crate::mapping::{copy, take};
 
     #[test]
     fn a_window_moves_through_a_file_of_any_length() {
@@ -177,15 +156,5 @@ mod tests {
         let mut bytes = [0; 3];
         take(place, inside, &mut bytes);
         assert_eq!((inside as u64, &bytes), (page - 2, b"end"));
-    }
-
-    #[test]
-    #[should_panic(expected = "do not lie in")]
-    fn nothing_is_copied_beyond_a_mapping() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(100).unwrap();
-        let from = Mapping::of_file(&file, 0, 100, READ_WRITE, MapFlags::SHARED).unwrap();
-        let mut to = Mapping::of_file(&file, 0, 50, READ_WRITE, MapFlags::SHARED).unwrap();
-        copy((&from, 0), (&mut to, 40), 20);
     }
 }

@@ -5,11 +5,13 @@ use rustix::io::Errno;
 use toll_wire::SocketMode;
 
 use super::mapping::{Access, Window};
+use super::published::{Pages, Windows};
 use super::slots::Slots;
 use super::{Device, Page, Setup};
 use crate::buffer::Buffer;
 use crate::copy::mover::CallError;
 use crate::mapping::Mapping;
+use crate::published_loops::Form;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
@@ -18,7 +20,19 @@ pub enum Way {
     /// The file is mapped, and copied from or into the driver's mapped buffer,
     /// which is sent or filled by ioctl. A file that is received is grown before.
     Mmap,
+    /// The report's "mmap": `toll_wire::SendMethod::PublishedMmap` and
+    /// `toll_wire::ReceiveMethod::PublishedMmap`.
+    PublishedMmap,
+    /// The same; what is sent is sent by `toll_wire::SendMethod::MendedMmap`.
+    MendedMmap,
     Foreign,
+}
+
+impl Way {
+    /// Whether the file is mapped.
+    pub fn maps_file(self) -> bool {
+        matches!(self, Self::Mmap | Self::PublishedMmap | Self::MendedMmap)
+    }
 }
 
 pub(super) enum Memory {
@@ -29,6 +43,8 @@ pub(super) enum Memory {
         slots: Slots,
         window: Window,
     },
+    Pages(Pages),
+    Windows(Windows),
 }
 
 /// A device that is connected, with all its memory. How it sends is in `send.rs`,
@@ -42,13 +58,22 @@ pub struct Connection {
 impl Connection {
     /// A connection that does `access` to its mapped file: reads what it sends, or
     /// writes what it receives.
-    pub fn new(device: Device, setup: &Setup, way: Way, access: Access) -> Result<Self, CallError> {
+    pub fn new(device: Device, setup: &Setup, access: Access) -> Result<Self, CallError> {
         let buffer_bytes = setup.buffer_bytes as usize;
         let refused = |errno| CallError::of("mmap", errno);
-        let memory = match way {
-            Way::Foreign => Memory::None,
-            Way::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
-            Way::Mmap => Memory::Mapped {
+        let memory = match (setup.way, access) {
+            (Way::Foreign, _) => Memory::None,
+            (Way::ReadWrite, _) => Memory::User(Buffer::aligned(buffer_bytes)),
+            (Way::PublishedMmap, Access::Read) => {
+                Memory::Pages(Pages::new(Form::Printed, buffer_bytes))
+            }
+            (Way::MendedMmap, Access::Read) => {
+                Memory::Pages(Pages::new(Form::Mended, buffer_bytes))
+            }
+            (Way::PublishedMmap | Way::MendedMmap, Access::Write) => {
+                Memory::Windows(Windows::new(buffer_bytes, setup.window_bytes))
+            }
+            (Way::Mmap, _) => Memory::Mapped {
                 driver: device.buffer(setup).map_err(refused)?,
                 slots: Slots::new(setup.slot_bytes() as usize, setup.slots() as usize),
                 window: Window::new(buffer_bytes, access).map_err(refused)?,
@@ -65,14 +90,18 @@ impl Connection {
         &self.device
     }
 
-    /// What the page table says of the file's page that was last mapped; `None`
-    /// if none is.
+    /// What the page table says, or said when it was there, of the file's page that was
+    /// last mapped; `None` without one.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
-        let Memory::Mapped { window, .. } = &self.memory else {
-            return Ok(None);
-        };
-        let address = window.address();
-        address.map(|address| self.device.page(address)).transpose()
+        match &self.memory {
+            Memory::None | Memory::User(_) => Ok(None),
+            Memory::Mapped { window, .. } => {
+                let address = window.address();
+                address.map(|address| self.device.page(address)).transpose()
+            }
+            Memory::Pages(pages) => Ok(pages.entry),
+            Memory::Windows(windows) => Ok(windows.entry),
+        }
     }
 
     pub fn release(&mut self) -> Result<(), Errno> {

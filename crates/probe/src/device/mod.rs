@@ -4,11 +4,12 @@
 //!
 //! `abi.rs` has the layouts of `kernel/uapi/toll_device.h`, this file the
 //! requests, `mapping.rs` mapped memory, `send.rs` and `receive.rs` the ways to
-//! move a file.
+//! move a file, `published.rs` those of the report that map memory.
 
 mod abi;
 mod mapping;
 mod memory;
+mod published;
 mod receive;
 mod send;
 mod slots;
@@ -66,7 +67,10 @@ impl End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
     pub mode: SocketMode,
+    pub way: Way,
     pub buffer_bytes: u32,
+    /// What is mapped at a time of a file that is received by [`Way::PublishedMmap`].
+    pub window_bytes: usize,
 }
 
 impl Setup {
@@ -97,8 +101,12 @@ impl Setup {
         }
     }
 
+    /// Bytes of the driver's buffer; that of the published driver was a page.
     fn driver_bytes(&self) -> u32 {
-        self.slots() * self.slot_bytes()
+        match self.way {
+            Way::PublishedMmap | Way::MendedMmap => page_bytes() as u32,
+            Way::ReadWrite | Way::Mmap | Way::Foreign => self.slots() * self.slot_bytes(),
+        }
     }
 }
 
@@ -166,6 +174,27 @@ impl Device {
     #[inline]
     pub fn receive(&self, offset: usize, length: usize) -> Result<u64, Errno> {
         self.transfer(abi::RECEIVE, offset, length)
+    }
+
+    /// Sends bytes by the published number, from the beginning of the page of the driver's
+    /// buffer that what was sent so far ends in; yields how many.
+    #[inline]
+    pub fn send_published(&self, length: usize) -> Result<usize, Errno> {
+        self.ask_published(abi::PUBLISHED_TRANSFER, length as u64)
+    }
+
+    /// Has the driver look up the page-table entry of an address by the published number,
+    /// and log it where it logs.
+    #[inline]
+    pub fn log_page(&self, address: u64) -> Result<(), Errno> {
+        self.ask_published(abi::PUBLISHED_PAGE, address).map(drop)
+    }
+
+    fn ask_published(&self, request: Opcode, argument: u64) -> Result<usize, Errno> {
+        // SAFETY: the driver takes the argument for a number, and reads and writes nothing
+        // but its own buffer.
+        let status = unsafe { libc::ioctl(self.file.as_raw_fd(), request.into(), argument) };
+        usize::try_from(status).map_err(|_| last_errno())
     }
 
     fn transfer(&self, request: Opcode, offset: usize, length: usize) -> Result<u64, Errno> {
@@ -300,7 +329,12 @@ mod tests {
 
     #[test]
     fn a_driver_s_buffer_holds_a_call_or_in_asynchronous_mode_several() {
-        let setup = |mode, buffer_bytes| Setup { mode, buffer_bytes };
+        let setup = |mode, buffer_bytes| Setup {
+            mode,
+            way: Way::Mmap,
+            buffer_bytes,
+            window_bytes: 0,
+        };
         let sync = setup(SocketMode::Sync, BUFFER_BYTES_MAX);
         assert_eq!((sync.slots(), sync.driver_bytes()), (1, BUFFER_BYTES_MAX));
         for buffer_bytes in [512, 5000, 65536, BUFFER_BYTES_MAX - 1, BUFFER_BYTES_MAX] {

@@ -6,12 +6,12 @@ use rustix::fs::ftruncate;
 use toll_wire::SocketMode;
 
 use super::Device;
-use super::mapping::{Window, copy, take};
+use super::mapping::Window;
 use super::memory::{Connection, Memory};
 use super::send::piece;
 use super::slots::{Slots, until_done};
 use crate::copy::mover::{self, CallError, Moved, portion};
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, copy, take};
 
 impl Connection {
     /// Receives `bytes`, which come before a file's.
@@ -54,6 +54,8 @@ impl Connection {
         };
         match memory {
             Memory::None => unreachable!("somebody else moves the bytes"),
+            Memory::Pages(_) => unreachable!("it sends"),
+            Memory::Windows(windows) => windows.receive(device, &mut target)?,
             Memory::User(buffer) => receive_by_read(device, &mut target, buffer.bytes_mut())?,
             Memory::Mapped {
                 driver,
@@ -76,15 +78,15 @@ impl Connection {
     }
 }
 
-struct Target<'a> {
-    file: BorrowedFd<'a>,
-    size_bytes: u64,
+pub(super) struct Target<'a> {
+    pub(super) file: BorrowedFd<'a>,
+    pub(super) size_bytes: u64,
     on_arrival: &'a mut dyn FnMut(),
     calls: u64,
 }
 
 impl Target<'_> {
-    fn arrived(&mut self) {
+    pub(super) fn arrived(&mut self) {
         if self.calls == 0 {
             (self.on_arrival)();
         }

@@ -6,11 +6,11 @@ use rustix::io::Errno;
 use toll_wire::SocketMode;
 
 use super::Device;
-use super::mapping::{Window, copy};
+use super::mapping::Window;
 use super::memory::{Connection, Memory};
 use super::slots::{Slots, until_done};
 use crate::copy::mover::{CallError, Moved, portion};
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, copy};
 
 impl Connection {
     /// Sends the file's first bytes, for which its position stands at its
@@ -46,6 +46,8 @@ impl Connection {
         } = self;
         match memory {
             Memory::None => unreachable!("somebody else moves the bytes"),
+            Memory::Windows(_) => unreachable!("it receives"),
+            Memory::Pages(pages) => pages.send(device, (file, size_bytes), calls),
             Memory::User(buffer) => {
                 send_by_write(device, file, size_bytes, buffer.bytes_mut(), calls)
             }

@@ -2,16 +2,17 @@
 //! and opens its device anew for each iteration, as a connection belongs to an
 //! open device.
 //!
-//! The report's two ways are the device's own. What works with any descriptor
+//! The report's ways are the device's own. What works with any descriptor
 //! (sendfile, splice, io_uring) works with the device's, too.
 
 use std::ffi::CStr;
 use std::net::SocketAddr;
 
-use toll_wire::{Failure, ReceiveMethod, SendMethod, TransferRequest};
+use toll_wire::{Failure, PageLog, ReceiveMethod, SendMethod, TransferRequest};
 
 use super::control::PARTNER_DEADLINE;
 use super::link::{Metrics, waiting_address};
+use crate::buffer::checked_length;
 use crate::device::{Access, Connection, Device, End, Setup, Way};
 use crate::driver::Module;
 use crate::failure::OrFail;
@@ -20,8 +21,14 @@ use crate::failure::OrFail;
 /// Intel SDM volume 3, 4.5): what of an entry is compared with the report's.
 const PAGE_STATE: u64 = 0x67;
 
-/// No ioctl that is timed pays for a line in the kernel log.
-const SILENT: &CStr = c"log=0";
+/// What the module is inserted with. Unless it is asked for, no ioctl that is timed pays
+/// for a line in the kernel log.
+fn log_parameter(page_log: PageLog) -> &'static CStr {
+    match page_log {
+        PageLog::Off => c"log=0",
+        PageLog::On => c"log_published=1",
+    }
+}
 
 const SEE_LOG: &str = "see the kernel log";
 
@@ -29,6 +36,8 @@ fn way_to_send(method: SendMethod) -> Way {
     match method {
         SendMethod::ReadWrite => Way::ReadWrite,
         SendMethod::Mmap => Way::Mmap,
+        SendMethod::PublishedMmap => Way::PublishedMmap,
+        SendMethod::MendedMmap => Way::MendedMmap,
         _ => Way::Foreign,
     }
 }
@@ -37,6 +46,7 @@ fn way_to_receive(method: ReceiveMethod) -> Way {
     match method {
         ReceiveMethod::ReadWrite => Way::ReadWrite,
         ReceiveMethod::Mmap => Way::Mmap,
+        ReceiveMethod::PublishedMmap => Way::PublishedMmap,
         ReceiveMethod::Splice => Way::Foreign,
     }
 }
@@ -59,7 +69,6 @@ pub struct DeviceLink {
     // Closed before the module goes.
     state: State,
     end: End,
-    way: Way,
     setup: Setup,
     /// Where a master waits.
     address: SocketAddr,
@@ -78,25 +87,41 @@ impl DeviceLink {
         Ok(Self {
             state: State::Closed,
             end,
-            way,
             setup: Setup {
                 mode: transfer.mode,
+                way,
                 buffer_bytes: u32::try_from(buffer_bytes).expect("its limits were checked"),
+                window_bytes: checked_length(transfer.window_bytes)?,
             },
             address: waiting_address(transfer),
-            _module: Module::insert(end.module(), SILENT)?,
+            _module: Module::insert(end.module(), log_parameter(transfer.page_log))?,
         })
     }
 
     pub fn has_own_way(&self) -> bool {
-        self.way != Way::Foreign
+        self.setup.way != Way::Foreign
     }
 
     /// How the device's own ways move a file.
     pub fn describe(&self) -> String {
-        match self.way {
-            Way::Mmap => self.setup.describe_mapped(),
-            _ => format!("buffer of {} bytes", self.setup.buffer_bytes),
+        let Setup {
+            way,
+            buffer_bytes,
+            window_bytes,
+            ..
+        } = self.setup;
+        match (way, self.end) {
+            (Way::Mmap, _) => self.setup.describe_mapped(),
+            (Way::PublishedMmap | Way::MendedMmap, End::Master) => format!(
+                "copies of at most {buffer_bytes} bytes from pages of the file to pages of the \
+                 device, and an ioctl for each"
+            ),
+            (Way::PublishedMmap | Way::MendedMmap, End::Slave) => {
+                format!(
+                    "reads of at most {buffer_bytes} bytes, copied into windows of {window_bytes}"
+                )
+            }
+            (Way::ReadWrite | Way::Foreign, _) => format!("buffer of {buffer_bytes} bytes"),
         }
     }
 
@@ -133,7 +158,7 @@ impl DeviceLink {
             End::Master => Access::Read,
             End::Slave => Access::Write,
         };
-        let connection = Connection::new(device, &self.setup, self.way, access)
+        let connection = Connection::new(device, &self.setup, access)
             .map_err(|error| error.into_failure("the driver's buffer", "memory"))?;
         self.state = State::Connected(connection);
         Ok(())
@@ -173,7 +198,7 @@ impl DeviceLink {
             ),
         };
         let mut metrics = vec![calls];
-        if self.way == Way::Mmap {
+        if self.setup.way.maps_file() {
             match connection.page().instrument_by(asking, advice)? {
                 None => metrics.push((pages, 0)),
                 Some(page) => {

@@ -90,7 +90,7 @@ pub enum Link {
         listener: Option<TcpListener>,
         stream: Option<TcpStream>,
     },
-    Device(DeviceLink),
+    Device(Box<DeviceLink>),
 }
 
 impl Link {
@@ -100,7 +100,8 @@ impl Link {
             return Ok(Self::Pair(pair));
         }
         if transfer.channel == Channel::Device {
-            return Ok(Self::Device(DeviceLink::new(End::Master, transfer)?));
+            let device = DeviceLink::new(End::Master, transfer)?;
+            return Ok(Self::Device(Box::new(device)));
         }
         let address = waiting_address(transfer);
         let listener = TcpListener::bind(address).and_then(|listener| {
@@ -117,7 +118,7 @@ impl Link {
     /// The receiver's end likewise.
     pub fn of_receiver(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         Ok(match (transfer.channel, pair) {
-            (Channel::Device, _) => Self::Device(DeviceLink::new(End::Slave, transfer)?),
+            (Channel::Device, _) => Self::Device(Box::new(DeviceLink::new(End::Slave, transfer)?)),
             (_, None) => Self::Tcp {
                 listener: None,
                 stream: None,
@@ -212,7 +213,7 @@ impl Link {
     /// The device, if it moves the file in a way of its own.
     pub fn own_way(&mut self) -> Option<&mut DeviceLink> {
         match self {
-            Self::Device(device) if device.has_own_way() => Some(device),
+            Self::Device(device) if device.has_own_way() => Some(device.as_mut()),
             _ => None,
         }
     }

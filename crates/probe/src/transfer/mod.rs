@@ -8,6 +8,7 @@
 //! goes over a control channel beside the measured one.
 
 mod control;
+mod defects;
 mod device;
 mod disk;
 mod link;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::PollFlags;
 use rustix::fs::ftruncate;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::MapFlags;
 use toll_wire::{Failure, ReceiveMethod, Sink, TransferRequest};
 
@@ -17,6 +17,7 @@ use crate::copy::mover::{CallError, Job, Moved, portion, wait_for};
 use crate::copy::read_write::ReadWrite;
 use crate::copy::splice::Splice;
 use crate::mapping::{Mapping, READ_WRITE};
+use crate::published_loops::OutputWindows;
 
 /// When the first bytes of a transfer arrived.
 #[derive(Debug, Default)]
@@ -41,7 +42,13 @@ impl Arrival {
 /// A way to take bytes from a descriptor.
 pub enum Taker {
     ReadWrite(ReadWrite),
-    Mapped { buffer_bytes: usize },
+    Mapped {
+        buffer_bytes: usize,
+    },
+    Windows {
+        buffer: Buffer,
+        output: OutputWindows,
+    },
     Splice(Splice),
 }
 
@@ -54,6 +61,10 @@ impl Taker {
                 Self::ReadWrite(ReadWrite::with_buffer(Buffer::aligned(buffer_bytes)))
             }
             ReceiveMethod::Mmap => Self::Mapped { buffer_bytes },
+            ReceiveMethod::PublishedMmap => Self::Windows {
+                buffer: Buffer::aligned(buffer_bytes),
+                output: OutputWindows::new(checked_length(transfer.window_bytes)?),
+            },
             ReceiveMethod::Splice => {
                 Self::Splice(Splice::new(Some(bytes), kind_of(transfer.channel))?)
             }
@@ -80,6 +91,9 @@ impl Taker {
             Self::ReadWrite(mover) => mover.run_telling(&job, || arrival.note()),
             Self::Splice(splice) => splice.run_telling(&job, || arrival.note()),
             Self::Mapped { buffer_bytes } => take_mapped(&job, *buffer_bytes, arrival),
+            Self::Windows { buffer, output } => {
+                take_by_windows(&job, buffer.bytes_mut(), output, arrival)
+            }
         }
     }
 
@@ -90,6 +104,11 @@ impl Taker {
             Self::Mapped { buffer_bytes } => format!(
                 "reads of at most {buffer_bytes} bytes into windows of {} bytes",
                 window_bytes(*buffer_bytes)
+            ),
+            Self::Windows { buffer, output } => format!(
+                "reads of at most {} bytes, copied into windows of {}",
+                buffer.bytes().len(),
+                output.window_bytes()
             ),
             Self::Splice(splice) => match splice.sizes() {
                 (chunk, None) => format!("splices of at most {chunk} bytes out of the pipe"),
@@ -132,6 +151,30 @@ fn take_mapped(
             break;
         }
     }
+    Ok(moved)
+}
+
+/// Reads into a buffer, and copies from there into a mapping of the file.
+fn take_by_windows(
+    job: &Job<'_>,
+    buffer: &mut [u8],
+    output: &mut OutputWindows,
+    arrival: &mut Arrival,
+) -> Result<Moved, CallError> {
+    let mut moved = Moved::default();
+    while moved.bytes < job.size_bytes {
+        let wanted = portion(job.size_bytes - moved.bytes, buffer.len());
+        let length = retry_on_intr(|| rustix::io::read(job.source, &mut buffer[..wanted]))
+            .map_err(|errno| CallError::of("read", errno))?;
+        if length == 0 {
+            break;
+        }
+        arrival.note();
+        moved.calls += 1;
+        output.append(job.sink, &buffer[..length], &mut |_| Ok(()))?;
+        moved.bytes += length as u64;
+    }
+    output.finish(job.sink, &mut |_| Ok(()))?;
     Ok(moved)
 }
 

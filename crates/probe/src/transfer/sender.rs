@@ -8,6 +8,7 @@ use toll_wire::{
 };
 
 use super::control::Control;
+use super::defects;
 use super::link::{Link, channel_name, kind_of};
 use super::zerocopy::Zerocopy;
 use crate::buffer::{Buffer, checked_length};
@@ -18,8 +19,9 @@ use crate::copy::mover::{CallError, Job, Moved, Mover};
 use crate::copy::read_write::ReadWrite;
 use crate::copy::source::{Input, OpenSource};
 use crate::copy::splice::Splice;
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::meter::{Measured, Meter, put};
+use crate::published_loops::{Form, PageByPage};
 use crate::trial::Trial;
 use crate::usage::Scope;
 use crate::verify::{Arrived, check};
@@ -193,6 +195,9 @@ impl<'a> Sender<'a> {
         let is_broken = error.is_of_stream();
         let reason = is_broken.then(|| self.control.reason_to_break()).flatten();
         reason.unwrap_or_else(|| {
+            if let Some(defect) = defects::of_mappings(self.transfer, &error) {
+                return defect;
+            }
             let source = self.transfer.source.display().to_string();
             let failure = error.into_failure(&source, channel_name(self.transfer.channel));
             named(failure, "send")
@@ -209,6 +214,7 @@ impl<'a> Sender<'a> {
             xxh3: self.transfer.xxh3,
         };
         check(&arrived, &expected)
+            .map_err(|failure| defects::of_content(self.transfer).unwrap_or(failure))
     }
 
     fn sample_of(
@@ -256,11 +262,18 @@ fn mover(transfer: &TransferRequest) -> Result<Box<dyn Mover>, Failure> {
     Ok(match transfer.sender {
         SendMethod::ReadWrite => Box::new(ReadWrite::with_buffer(Buffer::aligned(length))),
         SendMethod::Mmap => Box::new(Mapped::by_windows(length)),
+        SendMethod::PublishedMmap => page_by_page(Form::Printed, length)?,
+        SendMethod::MendedMmap => page_by_page(Form::Mended, length)?,
         SendMethod::Sendfile => Box::new(InKernel::new(Call::Sendfile, Some(bytes))?),
         SendMethod::Splice => Box::new(Splice::new(Some(bytes), kind)?),
         SendMethod::Zerocopy => Box::new(Zerocopy::new(length)),
         SendMethod::IoUring => Box::new(Uring::new(Some(bytes), kind)?),
     })
+}
+
+fn page_by_page(form: Form, buffer_bytes: usize) -> Result<Box<dyn Mover>, Failure> {
+    let mover = PageByPage::new(form, buffer_bytes);
+    Ok(Box::new(mover.failed_to("map a page of memory")?))
 }
 
 /// The failure of a call as that of an end.

@@ -18,17 +18,20 @@ use crate::common::{
 };
 
 const CHANNELS: [Channel; 3] = [Channel::Tcp, Channel::Unix, Channel::Pipe];
-const SENDERS: [SendMethod; 6] = [
+/// Those that send the right bytes whatever the buffer.
+const SENDERS: [SendMethod; 7] = [
     SendMethod::ReadWrite,
     SendMethod::Mmap,
+    SendMethod::MendedMmap,
     SendMethod::Sendfile,
     SendMethod::Splice,
     SendMethod::Zerocopy,
     SendMethod::IoUring,
 ];
-const RECEIVERS: [ReceiveMethod; 3] = [
+const RECEIVERS: [ReceiveMethod; 4] = [
     ReceiveMethod::ReadWrite,
     ReceiveMethod::Mmap,
+    ReceiveMethod::PublishedMmap,
     ReceiveMethod::Splice,
 ];
 
@@ -133,6 +136,72 @@ fn every_pair_of_methods_serves_small_odd_and_large_buffers() {
 }
 
 #[test]
+fn the_published_receiver_serves_files_and_windows_of_every_size() {
+    let directory = directory();
+    for window_bytes in [4096, 8192, 1 << 20] {
+        let window = usize::try_from(window_bytes).unwrap();
+        for length in [0, 1, window - 1, window, window + 1, 5 * window + 7] {
+            for receiver_buffer_bytes in [512, 5_003] {
+                check(&TransferRequest {
+                    receiver: ReceiveMethod::PublishedMmap,
+                    receiver_buffer_bytes,
+                    window_bytes,
+                    ..transfer_of(directory.path(), length)
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn the_published_sender_sends_right_bytes_only_if_a_buffer_is_a_page() {
+    let directory = directory();
+    for (length, buffer_bytes, is_right) in [
+        (0, 512, true),
+        (512, 512, true),
+        (513, 512, false),
+        (9_695, 512, false),
+        (9_695, 2_048, false),
+        (9_695, 4_096, true),
+    ] {
+        let transfer = TransferRequest {
+            sender: SendMethod::PublishedMmap,
+            buffer_bytes,
+            ..transfer_of(directory.path(), length)
+        };
+        match is_right {
+            true => check(&transfer),
+            false => {
+                let workload = Workload::Transfer(transfer);
+                let message = refused(&workload, FailureKind::Unsupported);
+                let words = "another content arrived, since it copies from the page's beginning";
+                assert!(message.contains(words), "{message}");
+            }
+        }
+    }
+    assert!(scratch_files(directory.path()).is_empty());
+}
+
+#[test]
+fn the_published_sender_makes_a_call_for_each_buffer() {
+    let directory = directory();
+    for (sender, buffer_bytes, calls) in [
+        (SendMethod::PublishedMmap, 4_096, 3.0),
+        (SendMethod::MendedMmap, 4_096, 3.0),
+        (SendMethod::MendedMmap, 512, 19.0),
+    ] {
+        let workload = Workload::Transfer(TransferRequest {
+            sender,
+            buffer_bytes,
+            ..transfer_of(directory.path(), 9_695)
+        });
+        let what = format!("{sender:?} {buffer_bytes}");
+        let data = completed(ask(&workload), &what);
+        assert_eq!(data.samples[0].metrics["calls"], calls, "{what}");
+    }
+}
+
+#[test]
 fn only_the_asked_part_of_a_longer_file_is_transferred() {
     let directory = directory();
     let mut transfer = transfer_of(directory.path(), 100_000);
@@ -227,8 +296,16 @@ fn a_full_file_system_is_the_receivers_failure_and_leaves_no_file() {
             }
             let what = format!("{channel:?} {receiver:?}");
             let message = failed(outcome, FailureKind::Failed, &what);
-            let is_named = message.starts_with("cannot receive by ")
-                && message.contains("no space left on device");
+            let is_named = match receiver {
+                // It copies into its file, so a page that is missing ends it (SIGBUS).
+                ReceiveMethod::PublishedMmap => {
+                    message.contains("the receiver's process was ended")
+                }
+                _ => {
+                    message.starts_with("cannot receive by ")
+                        && message.contains("no space left on device")
+                }
+            };
             assert!(is_named, "{what}: {message}");
         }
     }

@@ -99,6 +99,60 @@ name = 'cluster'
 levels = [0]
 ";
 
+/// The published loops through the device. A file of 1,502,860 bytes has 367 pages.
+const PUBLISHED: &str = "
+format = 1
+name = 'published'
+metric = 'bytes_transferred'
+require = ['mappings == 65530 or (sender == published-mmap and buffer == 4KiB and size == 1502860 and page_log == off)']
+[workload]
+kind = 'transfer'
+channel = 'device'
+content = 'lines'
+receiver = 'published-mmap'
+[run]
+iterations = 2
+[guest]
+memory = '128MiB'
+accelerator = 'tcg'
+[guest.knobs.mappings]
+path = '/proc/sys/vm/max_map_count'
+[[factor]]
+name = 'mappings'
+levels = [65530, 300]
+[[factor]]
+name = 'sender'
+levels = ['published-mmap', 'mended-mmap']
+[[factor]]
+name = 'buffer'
+levels = ['512', '4KiB']
+[[factor]]
+name = 'page_log'
+levels = ['off', 'on']
+[[factor]]
+name = 'size'
+levels = [0, 1, 4096, 4097, 1502860]
+";
+
+/// What the lines of the kernel log cost.
+const LOGGED: &str = "
+format = 1
+name = 'logged'
+metric = 'path_length_instructions'
+[workload]
+kind = 'transfer'
+channel = 'device'
+sender = 'published-mmap'
+receiver = 'published-mmap'
+buffer = '4KiB'
+[guest]
+memory = '128MiB'
+accelerator = 'icount'
+[[factor]]
+name = 'page_log'
+levels = ['off', 'on']
+";
+
 /// A file received on a disk and in memory, larger than the share of memory that
 /// may be dirty: the kernel has writers wait for the disk at 20 % of it.
 const ONTO_DISK: &str = "
@@ -308,6 +362,63 @@ fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
 
 fn text_of_fact(guest: &Value) -> &str {
     text(&guest["facts"]["kernel command line"])
+}
+
+#[test]
+fn the_published_loops_send_files_through_the_device_and_show_their_defects() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let shown = measured(&bench, PUBLISHED, 1);
+    let treatments = list(&shown["analysis"]["treatments"]);
+    // All levels of the unlimited mappings, one of the few, and a twin.
+    assert_eq!(treatments.len(), 2 * 2 * 2 * 5 + 2);
+    for treatment in treatments {
+        let level = |name: &str| text(&treatment["levels"][name]);
+        let size: u64 = level("size").parse().unwrap();
+        let is_printed = level("sender") == "published-mmap";
+        let skipped = text(&treatment["skipped"]);
+        let expected = match (level("mappings"), level("buffer")) {
+            ("300", _) => "it never unmaps the device, and the mappings of 367 pages",
+            (_, "512") if is_printed && size > 512 => "another content arrived",
+            _ => "",
+        };
+        let is_as_expected = match expected {
+            "" => skipped.is_empty(),
+            expected => skipped.contains(expected),
+        };
+        assert!(is_as_expected, "{treatment:#}");
+        if !expected.is_empty() {
+            continue;
+        }
+        let median = |metric: &str| treatment["estimates"][metric]["median"]["value"].as_f64();
+        assert_eq!(median("bytes_transferred"), Some(size as f64));
+        let has_page = f64::from(u8::from(size > 0));
+        assert_eq!(median("receiver_pages"), Some(has_page), "{treatment:#}");
+        // Present, of user mode, accessed; and of the slave writable and dirty.
+        if size > 0 {
+            assert_eq!(median("receiver_page_state"), Some(103.0));
+            let of_sender = (!is_printed).then_some(37.0);
+            assert_eq!(median("sender_page_state"), of_sender, "{treatment:#}");
+        }
+    }
+}
+
+#[test]
+fn each_page_costs_lines_in_the_kernel_log_where_they_are_asked_for() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let shown = measured(&bench, LOGGED, 1);
+    let paths = list(&shown["analysis"]["treatments"])
+        .iter()
+        .map(|treatment| {
+            let path = &treatment["estimates"]["path_length_instructions"];
+            path["median"]["value"].as_f64().unwrap()
+        });
+    let paths: Vec<f64> = paths.collect();
+    // At least a line for each of 367 pages at both ends, and each a formatted number.
+    assert!(paths[1] > paths[0] + 2.0 * 367.0 * 500.0, "{paths:?}");
 }
 
 /// A run of a pair that lasts, started with a mark on all its processes.
