@@ -18,21 +18,27 @@ pub const VARIABLE: &str = "TOLL_BOOTED";
 /// What the init read.
 #[derive(Debug, Clone, Copy)]
 pub struct Booted {
-    /// Time until the init started; instructions where the clock counts them.
-    pub start_ns: u64,
+    /// Time until the init started; instructions where the clock counts them, unless it is not
+    /// known how many were none.
+    pub start_ns: Option<u64>,
     /// Slab memory when the guest was ready.
     pub slab_bytes: u64,
 }
 
 impl Booted {
     pub fn to_text(self) -> String {
-        format!("{} {}", self.start_ns, self.slab_bytes)
+        let start = self.start_ns.map_or("-".into(), |ns| ns.to_string());
+        format!("{start} {}", self.slab_bytes)
     }
 
     fn read(text: &str) -> Option<Self> {
         let (start, slab) = text.split_once(' ')?;
+        let start_ns = match start {
+            "-" => None,
+            ns => Some(ns.parse().ok()?),
+        };
         Some(Self {
-            start_ns: start.parse().ok()?,
+            start_ns,
             slab_bytes: slab.parse().ok()?,
         })
     }
@@ -45,10 +51,16 @@ pub fn run(request: &Request, boot: &BootRequest) -> Result<TrialData, Failure> 
             "cannot measure a boot: only guests are booted for a trial; add --guest",
         ));
     };
+    let start_ns = booted.start_ns.ok_or_else(|| {
+        failure::unsupported(
+            "cannot count the instructions of a boot: the CPU was idle meanwhile, and the kernel \
+             does not say for how long; use an older kernel with CONFIG_NO_HZ_IDLE",
+        )
+    })?;
     let map = read_to_string("/proc/iomem").instrument_to("read /proc/iomem")?;
     repeat(request.warmup_iterations, request.iterations, || {
         let mut sample = Sample::default();
-        put(&mut sample, "boot_duration_ns", booted.start_ns as f64);
+        put(&mut sample, "boot_duration_ns", start_ns as f64);
         put(&mut sample, "kernel_image_bytes", boot.image_bytes as f64);
         put(&mut sample, "slab_bytes", booted.slab_bytes as f64);
         for (metric, parts) in PARTS {
@@ -101,11 +113,16 @@ mod tests {
     #[test]
     fn what_the_init_says_is_read_as_it_was() {
         let booted = Booted {
-            start_ns: 7,
+            start_ns: Some(7),
             slab_bytes: 9,
         };
-        let read = Booted::read(&booted.to_text()).unwrap();
-        assert_eq!((read.start_ns, read.slab_bytes), (7, 9));
+        let read = |booted: Booted| Booted::read(&booted.to_text()).unwrap();
+        assert_eq!(
+            (read(booted).start_ns, read(booted).slab_bytes),
+            (Some(7), 9)
+        );
+        let start_ns = None;
+        assert_eq!(read(Booted { start_ns, ..booted }).start_ns, None);
         assert!(Booted::read("7").is_none());
         assert!(slab_bytes().unwrap() > 0);
     }

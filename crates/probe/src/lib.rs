@@ -25,6 +25,7 @@ pub mod failure;
 mod files;
 mod fork;
 pub mod guest;
+mod idle;
 mod interruption;
 pub mod lifetime;
 mod mapping;

@@ -1,6 +1,6 @@
 //! Readings around a timed region of the probe's own work.
 //!
-//! From the outside in: storage traffic, counters, resource usage, the mark for whoever
+//! From the outside in: idle time, storage traffic, counters, resource usage, the mark for whoever
 //! counts instructions from outside, the clock. So
 //! the time holds no other reading; usage holds that of the clock, and of usage
 //! itself the way out of one call and into another; and counters, which are
@@ -14,6 +14,7 @@ use toll_wire::{CounterReading, Failure, Recording, Sample};
 use crate::clock;
 use crate::count_mark;
 use crate::counters::Counters;
+use crate::idle::IdleTime;
 use crate::profile::Profiler;
 use crate::usage::{Scope, StorageBytes, StorageMeter, Usage, peak_rss_bytes};
 
@@ -56,17 +57,22 @@ impl<P> Recorder<P> {
 }
 
 struct Started {
+    idle: IdleTime,
     storage: Option<StorageBytes>,
     usage: Usage,
     start_ns: u64,
 }
 
 pub struct Measured {
+    /// From the beginning to the end, without [`Self::idle_ns`].
     pub duration_ns: u64,
     /// When the region began and ended, in nanoseconds of the clock.
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Idle time since the beginning that the clock counts and the region does not.
+    pub idle_ns: u64,
     pub usage: Usage,
+    idle_before: IdleTime,
     storage: Option<StorageBytes>,
     counters: BTreeMap<String, CounterReading>,
 }
@@ -101,6 +107,7 @@ impl Meter {
 
     /// Reads everything, the clock last.
     fn start(&mut self) -> Result<Started, Failure> {
+        let idle = IdleTime::now()?;
         let storage = self.storage.read();
         self.counters.start()?;
         if let Recorder::Profile(profiler) = &self.recorder {
@@ -112,6 +119,7 @@ impl Meter {
         }
         count_mark::begin();
         Ok(Started {
+            idle,
             storage,
             usage,
             start_ns: clock::now_ns(),
@@ -135,10 +143,13 @@ impl Meter {
         if let Some(bytes) = peak_rss_bytes() {
             usage.max_rss_bytes = bytes;
         }
+        let idle_ns = IdleTime::now()?.since(started.idle)?;
         Ok(Measured {
-            duration_ns: end_ns - started.start_ns,
+            duration_ns: (end_ns - started.start_ns).saturating_sub(idle_ns),
             start_ns: started.start_ns,
             end_ns,
+            idle_ns,
+            idle_before: started.idle,
             usage,
             storage: storage.map(|(after, before)| after.since(&before)),
             counters: counters?,
@@ -164,10 +175,18 @@ fn fault_in_program() {
 }
 
 impl Measured {
-    /// Has the region end at a time that another thread read on the clock.
+    /// Has the region end at a time that another thread read on the clock, since when nothing
+    /// was waited for.
     pub fn end_at(&mut self, end_ns: u64) {
         self.end_ns = end_ns;
-        self.duration_ns = end_ns - self.start_ns;
+        let passed_ns = end_ns.saturating_sub(self.start_ns);
+        self.duration_ns = passed_ns.saturating_sub(self.idle_ns);
+    }
+
+    /// Takes in the idle time until now, for a region that is to end later.
+    pub fn go_on_waiting(&mut self) -> Result<(), Failure> {
+        self.idle_ns = IdleTime::now()?.since(self.idle_before)?;
+        Ok(())
     }
 
     pub fn into_sample(self) -> Sample {

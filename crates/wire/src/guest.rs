@@ -172,8 +172,8 @@ pub struct GuestTrial {
     pub request: Request,
     /// Bytes by which the probe's environment is padded.
     pub padding_bytes: u32,
-    /// Most time that the probe may take, in milliseconds of the guest's
-    /// clock.
+    /// Most time that the probe may take, in milliseconds. The init keeps the limit, unless
+    /// its clock counts instructions: then the host does.
     pub timeout_ms: u64,
     /// What is set before the probe is started, untimed, in this order.
     pub knobs: Vec<Knob>,

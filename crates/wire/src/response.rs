@@ -1,6 +1,7 @@
 //! What a probe answers.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,19 @@ pub struct Failure {
     pub kind: FailureKind,
     /// A lower-case sentence in the form `cannot X: why; what to do`.
     pub message: String,
+}
+
+impl Failure {
+    /// Of a trial that was ended since it took longer than it may.
+    pub fn of_time_limit(limit: Duration) -> Self {
+        let message = format!(
+            "cannot finish the trial: it was stopped after {} s; give a longer --trial-timeout or \
+             make its work smaller",
+            limit.as_secs_f64()
+        );
+        let kind = FailureKind::TimedOut;
+        Self { kind, message }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -28,6 +28,7 @@ use self::output::{Outputs, Receiver};
 use crate::copy::sink::OpenSink;
 use crate::counters::{Counters, Inherit};
 use crate::failure::{self, OrFail};
+use crate::idle::IdleTime;
 use crate::meter::{Recorder, put};
 use crate::profile::{CommandProfiler, CommandRecording};
 use crate::{children, clock, count_mark, trial};
@@ -101,6 +102,8 @@ struct Run {
     process: u32,
     start_ns: u64,
     end_ns: u64,
+    idle_before: IdleTime,
+    idle_ns: u64,
     ended: Ended,
     outputs: Outputs,
 }
@@ -238,6 +241,7 @@ impl<'a> Runner<'a> {
         let mut run = run?;
         if let Some(received_ns) = sink.as_mut().map(ends::finish).transpose()?.flatten() {
             run.end_ns = run.end_ns.max(received_ns);
+            run.idle_ns = IdleTime::now()?.since(run.idle_before)?;
         }
         if let (Recorder::Profile(profiler), Some(recording)) = (recorder, recording) {
             profiler.add(recording, run.process, run.start_ns, run.end_ns);
@@ -247,7 +251,7 @@ impl<'a> Runner<'a> {
             ends::check(sink, expected, is_check)?;
         }
         let mut sample = run.ended.sample(counters);
-        let duration_ns = run.end_ns - run.start_ns;
+        let duration_ns = (run.end_ns - run.start_ns).saturating_sub(run.idle_ns);
         put(&mut sample, "duration_ns", duration_ns as f64);
         put(&mut sample, "exit_status", run.ended.exit_status().into());
         if capture > 0 {
@@ -276,6 +280,7 @@ impl<'a> Runner<'a> {
         if let Some(stdout) = pipes.stdout.take() {
             command.stdout(stdout);
         }
+        let idle_before = IdleTime::now()?;
         count_mark::begin();
         let start_ns = clock::now_ns();
         let waited = command
@@ -283,6 +288,7 @@ impl<'a> Runner<'a> {
             .map(|mut child| (child.id(), pipes.wait(&mut child)));
         let end_ns = clock::now_ns();
         count_mark::end();
+        let idle_ns = IdleTime::now()?.since(idle_before)?;
         // It holds the writing end of a sink, for whose close a reader waits.
         drop(command);
         let outputs = pipes.finish()?;
@@ -295,6 +301,8 @@ impl<'a> Runner<'a> {
             process,
             start_ns,
             end_ns,
+            idle_before,
+            idle_ns,
             ended,
             outputs,
         })

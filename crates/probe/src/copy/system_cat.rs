@@ -15,6 +15,7 @@ use super::sink::OpenSink;
 use super::source::OpenSource;
 use crate::command::child::{self, Ended};
 use crate::counters::{Counters, Inherit};
+use crate::idle::IdleTime;
 use crate::meter::{add_rates, put};
 use crate::verify::check_length;
 use crate::{clock, failure, trial};
@@ -92,13 +93,15 @@ fn run_cat(argument: &std::path::Path, sink: &mut OpenSink) -> Result<CatRun, Fa
         .arg(argument)
         .stdin(Stdio::from(null))
         .stdout(stdout);
+    let idle_before = IdleTime::now()?;
     let start_ns = clock::now_ns();
     let child = command.spawn().map_err(|error| cannot_run(&error))?;
     // The command holds the sink's writer, too, and a reader would wait for it.
     drop(command);
     let ended = child::wait(&child).map_err(|error| cannot_run(&error))?;
     let waited_ns = clock::now_ns();
-    let duration_ns = sink.finish().unwrap_or(waited_ns) - start_ns;
+    let passed_ns = sink.finish().unwrap_or(waited_ns) - start_ns;
+    let duration_ns = passed_ns.saturating_sub(IdleTime::now()?.since(idle_before)?);
     if ended.exit_status() == 0 {
         return Ok(CatRun { duration_ns, ended });
     }

@@ -25,6 +25,7 @@ use toll_wire::guest::{
 
 use crate::boot::{Booted, slab_bytes};
 use crate::clock::now_ns;
+use crate::idle::{self, IdleTime};
 use port::Port;
 
 /// Whether this process is a guest's init. Process 1 of a container is not.
@@ -42,11 +43,14 @@ pub fn run() -> ! {
         count_once();
     }
     let is_icount = std::env::var_os(INIT_VARIABLE).is_some_and(|value| value == INIT_ICOUNT);
-    let start_ns = match is_icount {
+    let passed_ns = match is_icount {
         true => instructions_since_reset(),
         false => now_ns(),
     };
     setup::file_systems().expect("a guest has its own file systems");
+    // Of `/proc`, which is mounted now. Nothing has waited since.
+    let idle_ns = IdleTime::now().and_then(IdleTime::since_start);
+    let start_ns = idle_ns.ok().map(|idle| passed_ns.saturating_sub(idle));
     let modules = setup::boot_modules();
     let mut port = Port::open(PORT).expect("a guest has a port to its host");
     match modules
@@ -58,6 +62,9 @@ pub fn run() -> ! {
             // Pages of the init that are swapped out would come back in between
             // the trials' own. Without the right to lock them they may.
             let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
+            if is_icount {
+                idle::wait_for_rest();
+            }
             let facts = facts::facts(file_systems);
             say(&mut port, GuestEvent::Ready(Box::new(facts)));
             let booted = Booted {

@@ -21,6 +21,7 @@ use super::setup::TrialModules;
 use super::symbols;
 use crate::boot::{self, Booted};
 use crate::failure::reason;
+use crate::idle;
 
 pub const PROGRAM: &str = "/proc/1/exe";
 
@@ -103,18 +104,14 @@ fn measure(trial: &GuestTrial, booted: Booted) -> Outcome {
     let _ = stdin.write_all(line.as_bytes());
     drop(stdin);
     let timeout = Duration::from_millis(trial.timeout_ms);
-    let deadline = Instant::now() + timeout;
+    // On a clock of instructions it would be a limit of those.
+    let deadline = (!idle::is_clock_of_instructions()).then(|| Instant::now() + timeout);
     let mut answer = Answer::default();
     match answer.collect(&mut child, deadline) {
         End::Closed => {}
         End::Deadline => {
             end_tree(&mut child);
-            let message = format!(
-                "cannot finish the trial: it was stopped after {} s; give a longer \
-                 --trial-timeout or make its work smaller",
-                timeout.as_secs_f64()
-            );
-            return failed(FailureKind::TimedOut, message);
+            return Outcome::Failed(Failure::of_time_limit(timeout));
         }
         End::TooLong => {
             end_tree(&mut child);
@@ -125,7 +122,7 @@ fn measure(trial: &GuestTrial, booted: Booted) -> Outcome {
     // One that answered but does not end is ended.
     let status = loop {
         match child.try_wait() {
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+            Ok(None) if !is_over(deadline) => std::thread::sleep(END_POLL),
             Ok(None) => end_tree(&mut child),
             other => break other.ok().flatten(),
         }
@@ -154,6 +151,10 @@ fn start(trial: &GuestTrial, booted: Booted) -> std::io::Result<Child> {
         // As on the host, where it can so be ended with all that it started.
         .process_group(0)
         .spawn()
+}
+
+fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
 /// Ends a probe and all that it started: in a guest that is everything.
@@ -193,24 +194,21 @@ struct Answer {
 
 impl Answer {
     /// Reads both outputs until standard output ends.
-    fn collect(&mut self, child: &mut Child, deadline: Instant) -> End {
+    fn collect(&mut self, child: &mut Child, deadline: Option<Instant>) -> End {
         let mut stdout = child.stdout.take().expect("stdout is piped");
         let mut stderr = child.stderr.take();
         let mut chunk = vec![0_u8; 64 << 10];
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if is_over(deadline) {
                 return End::Deadline;
             }
             let mut watched = vec![PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
             if let Some(stderr) = &stderr {
                 watched.push(PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN));
             }
-            let nap = Timespec::try_from(left).unwrap_or(Timespec {
-                tv_sec: i64::from(u32::MAX),
-                tv_nsec: 0,
-            });
-            if poll(&mut watched, Some(&nap)).is_err() {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let nap = left.and_then(|left| Timespec::try_from(left).ok());
+            if poll(&mut watched, nap.as_ref()).is_err() {
                 continue;
             }
             let ready = |i: usize| watched.get(i).is_some_and(|fd| !fd.revents().is_empty());

@@ -234,7 +234,7 @@ fn sample(
     })?;
     let (counted, usage) = result?;
     let counted = place.settle(counted)?;
-    let measured_ns = measured.duration_ns;
+    let (measured_ns, idle_ns) = (measured.duration_ns, measured.idle_ns);
     let mut sample = measured.into_sample();
     let used = usage.iter().flat_map(Usage::metrics);
     for (name, value) in used.chain(counted.parts()) {
@@ -251,7 +251,7 @@ fn sample(
     let duration_ns = match (primes.clock, before, after) {
         (PrimesClock::Inside, ..) => inside_ns,
         // NTP may have set the clock back meanwhile.
-        (_, Some(before), Some(after)) => after.saturating_sub(before),
+        (_, Some(before), Some(after)) => after.saturating_sub(before + idle_ns),
         _ => measured_ns,
     };
     put(&mut sample, "duration_ns", duration_ns as f64);

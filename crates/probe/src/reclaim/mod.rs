@@ -29,6 +29,7 @@ use self::member::{Gate, Job, Member, Report};
 use self::stream::{Stream, Wrong, make_cold};
 use crate::buffer::page_bytes;
 use crate::counters::{Counters, Inherit};
+use crate::idle::IdleTime;
 use crate::memory::restrict_huge_pages;
 use crate::meter::put;
 use crate::random::split_mix;
@@ -119,12 +120,15 @@ impl<'a> Set<'a> {
             member.wait_prepared()?;
         }
         let system_before = VmStat::now();
+        let idle_before = IdleTime::now()?;
         counters.start()?;
         let start_ns = clock::now_ns();
         gate.open(members.len())?;
         let reports = members.iter_mut().map(Member::report).collect();
-        let duration_ns = clock::now_ns() - start_ns;
+        let passed_ns = clock::now_ns() - start_ns;
         let counted = counters.stop()?;
+        let idle_ns = IdleTime::now()?.since(idle_before)?;
+        let duration_ns = passed_ns.saturating_sub(idle_ns);
         let system = VmStat::now();
         let reports: Vec<Report> = reports_checked(reports, &expected)?;
 

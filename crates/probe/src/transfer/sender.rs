@@ -152,11 +152,13 @@ impl<'a> Sender<'a> {
         if let Some(mover) = &mut self.mover {
             mover.prepare(&job(self.transfer, &self.link, &input))?;
         }
-        let (sent, measured) = meter.measure(|| self.send_all(&input))?;
+        let (sent, mut measured) = meter.measure(|| self.send_all(&input))?;
         let moved = sent
             .and_then(|moved| moved.checked(self.transfer.size_bytes, "read"))
             .map_err(|error| self.why_broken(error))?;
         let heard_ns = self.control.hear_signal()?;
+        let sender_duration_ns = measured.duration_ns;
+        measured.go_on_waiting()?;
         let report = match self.control.hear()? {
             TransferMessage::Received(report) => report,
             other => return Err(self.control.unexpected(&other)),
@@ -170,7 +172,8 @@ impl<'a> Sender<'a> {
             Clock::Shared => report.end_ns,
             Clock::Foreign => heard_ns,
         };
-        let mut sample = self.sample_of(measured, end_ns, moved, &report);
+        measured.end_at(end_ns);
+        let mut sample = self.sample_of(measured, sender_duration_ns, moved, &report);
         for (name, value) in metrics {
             put(&mut sample, name, value as f64);
         }
@@ -219,13 +222,12 @@ impl<'a> Sender<'a> {
 
     fn sample_of(
         &self,
-        mut measured: Measured,
-        end_ns: u64,
+        measured: Measured,
+        sender_duration_ns: u64,
         moved: Moved,
         report: &ReceiverReport,
     ) -> Sample {
-        let sender_duration_ns = measured.duration_ns;
-        measured.duration_ns = end_ns.saturating_sub(measured.start_ns);
+        let has_waited = measured.idle_ns > 0;
         let mut sample = measured.into_sample_of("bytes_transferred", self.transfer.size_bytes);
         for (name, value) in [
             ("sender_duration_ns", sender_duration_ns),
@@ -237,6 +239,10 @@ impl<'a> Sender<'a> {
             ("calls", moved.calls),
         ] {
             put(&mut sample, name, value as f64);
+        }
+        if has_waited {
+            // Which of it lies between the receiver's two readings of the clock is not known.
+            sample.metrics.remove("receiver_duration_ns");
         }
         for (name, value) in &report.metrics {
             put(&mut sample, name, *value as f64);

@@ -106,6 +106,8 @@ impl<'a> Writer<'a> {
         let (calls, measured) = meter.measure(|| self.write_all(&fd))?;
         let tick_duration_ns = times_ns() - started_ns;
         let calls = calls?;
+        // Waiting would be a part of it, and fills whole ticks.
+        let has_ticks = self.rising.is_some() && measured.idle_ns == 0;
         if matches!(
             self.request.durability,
             Durability::None | Durability::ODirect
@@ -117,7 +119,7 @@ impl<'a> Writer<'a> {
         let mut sample = measured.into_sample_of("bytes_written", self.request.input_bytes);
         put(&mut sample, "calls", calls.writes as f64);
         put(&mut sample, "sync_calls", calls.syncs as f64);
-        if self.rising.is_some() {
+        if has_ticks {
             put(&mut sample, "tick_duration_ns", tick_duration_ns as f64);
         }
         Ok(sample)

@@ -215,12 +215,8 @@ impl Probe {
             End::Answered => *prestarted = self.start_next(options),
             End::Deadline => {
                 end_tree(child);
-                let message = format!(
-                    "cannot finish the trial: it was stopped after {} s; give a longer \
-                     --trial-timeout or make its work smaller",
-                    options.timeout.as_secs_f64()
-                );
-                return failed(FailureKind::TimedOut, message);
+                let failure = Failure::of_time_limit(options.timeout);
+                return Some(Outcome::Failed(failure));
             }
             End::Stopped(pid, name) => {
                 end_tree(child);

@@ -108,7 +108,17 @@ fn accelerate(add: &mut impl FnMut(&[&str]), spec: &GuestSpec, accelerator: Acce
         // flag the guest's kernel clears memory 4 to 8 times faster.
         Accelerator::Tcg => add(&["-accel", "tcg,thread=multi", "-cpu", "max,-erms"]),
         Accelerator::Icount => {
-            add(&["-accel", "tcg", "-icount", "shift=0,sleep=off"]);
+            // While the guest waits, its clock goes on as the host's does. With `sleep=off` it
+            // would leap to the guest's next timer again and again, so that during one write of
+            // a disk minutes pass on it: journals commit and requests time out. Only where all
+            // waiting is for timers does that repeat.
+            let sleep = if spec.counted.is_some() { "off" } else { "on" };
+            add(&[
+                "-accel",
+                "tcg",
+                "-icount",
+                &format!("shift=0,sleep={sleep}"),
+            ]);
             // What makes it repeat: no random numbers but QEMU's, which follow
             // from the seed, and a calendar that starts with the guest.
             add(&["-cpu", "max,-erms,-rdrand,-rdseed"]);

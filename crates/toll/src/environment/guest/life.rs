@@ -23,10 +23,6 @@ use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
 /// that limit; only a guest that hangs needs this one.
 pub(super) const ANSWER_GRACE: Duration = Duration::from_secs(30);
 
-/// How much longer than on its own clock a guest with a clock of instructions
-/// takes, at most: it runs 10^8 instructions a second and more.
-const ICOUNT_FACTOR: u32 = 10;
-
 /// Longest wait for a guest to switch itself off.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -249,12 +245,18 @@ impl Guest {
     /// A guest that dies or no longer answers makes a failed trial of it, with
     /// the last lines of the guest's log; it is not alive then.
     pub fn trial(&mut self, trial: &GuestTrial, interrupted: &dyn Fn() -> bool) -> Option<Outcome> {
+        let limit = self.answer_limit(trial);
         let wait = Wait {
-            deadline: Instant::now() + self.answer_limit(trial),
+            deadline: Instant::now() + limit,
             interrupted,
         };
         let answer = self.ask(trial, &wait).and_then(|()| self.event(&wait));
-        self.outcome(answer)
+        match answer {
+            Err(Gone::Silent(_)) if self.accelerator == Accelerator::Icount => {
+                Some(Outcome::Failed(Failure::of_time_limit(limit)))
+            }
+            answer => self.outcome(answer),
+        }
     }
 
     /// Asks for a trial, and for the kernel's functions if they are needed and not known.
@@ -264,14 +266,14 @@ impl Guest {
         self.send(GuestAction::Trial(Box::new(trial)), wait)
     }
 
-    /// Longest time until a trial is answered.
+    /// Longest time until a trial is answered. A guest whose clock counts instructions keeps
+    /// no limit of its own, so that this one is the trial's, and ends the guest.
     pub(super) fn answer_limit(&self, trial: &GuestTrial) -> Duration {
         let limit = Duration::from_millis(trial.timeout_ms);
-        let limit = match self.accelerator {
-            Accelerator::Icount => limit.saturating_mul(ICOUNT_FACTOR),
-            Accelerator::Kvm | Accelerator::Tcg => limit,
-        };
-        limit.saturating_add(ANSWER_GRACE)
+        match self.accelerator {
+            Accelerator::Icount => limit,
+            Accelerator::Kvm | Accelerator::Tcg => limit.saturating_add(ANSWER_GRACE),
+        }
     }
 
     /// What an answer to a trial, or its absence, comes to. `None` if the caller

@@ -511,6 +511,38 @@ fn a_guest_that_will_not_boot_says_why() {
 }
 
 #[test]
+fn a_guest_that_counts_instructions_is_limited_by_the_hosts_clock() {
+    let Some(kernel) = kernel("toll") else {
+        return;
+    };
+    let mut setting = setting(kernel);
+    setting.spec.accelerator = AcceleratorChoice::Only(Accelerator::Icount);
+    let mut guest = setting.booted();
+    let mut endless = shell("while :; do :; done");
+    endless.timeout_ms = 1500;
+    let message = failed(guest.trial(&endless, NEVER), FailureKind::TimedOut);
+    assert!(message.contains("stopped after 1.5 s"), "{message}");
+    // Its init keeps no limit, so it was ended with the trial.
+    assert!(!guest.is_alive());
+}
+
+#[test]
+fn instructions_are_not_counted_where_the_kernel_does_not_account_idle_time() {
+    let Some(kernel) = kernel("toll") else {
+        return;
+    };
+    let mut setting = setting(kernel);
+    setting.spec.accelerator = AcceleratorChoice::Only(Accelerator::Icount);
+    setting.spec.command_line = "nohz=off".into();
+    let mut guest = setting.booted();
+    let message = failed(guest.trial(&chase(), NEVER), FailureKind::Unsupported);
+    has(
+        &message,
+        &["does not account idle time", "CONFIG_NO_HZ_IDLE"],
+    );
+}
+
+#[test]
 fn instructions_are_counted_in_place_of_time() {
     let Some(kernel) = kernel("toll") else {
         return;

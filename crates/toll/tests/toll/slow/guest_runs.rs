@@ -153,6 +153,41 @@ name = 'page_log'
 levels = ['off', 'on']
 ";
 
+/// Writes that wait for a disk, and for QEMU's reply over 9p.
+const WAITING: &str = "
+format = 1
+name = 'waiting'
+metric = 'path_length_instructions'
+[workload]
+kind = 'write'
+durability = 'fdatasync'
+input = '64KiB'
+buffer = '4KiB'
+[run]
+iterations = 3
+[guest]
+memory = '128MiB'
+accelerator = 'icount'
+[[factor]]
+name = 'fs'
+levels = ['ext4', 'foreign']
+";
+
+/// A program that sleeps for 200 million nanoseconds.
+const SLEEPING: &str = "
+format = 1
+name = 'sleeping'
+metric = 'path_length_instructions'
+[workload]
+kind = 'command'
+command = 'sleep 0.2'
+[run]
+iterations = 3
+[guest]
+memory = '128MiB'
+accelerator = 'icount'
+";
+
 /// A file received on a disk and in memory, larger than the share of memory that
 /// may be dirty: the kernel has writers wait for the disk at 20 % of it.
 const ONTO_DISK: &str = "
@@ -419,6 +454,26 @@ fn each_page_costs_lines_in_the_kernel_log_where_they_are_asked_for() {
     let paths: Vec<f64> = paths.collect();
     // At least a line for each of 367 pages at both ends, and each a formatted number.
     assert!(paths[1] > paths[0] + 2.0 * 367.0 * 500.0, "{paths:?}");
+}
+
+#[test]
+fn a_path_length_has_no_instructions_for_waiting() {
+    let Some(bench) = place() else {
+        return;
+    };
+    for (experiment, least, most) in [(WAITING, 5e4, 5e5), (SLEEPING, 1e5, 2e7)] {
+        let shown = measured(&bench, experiment, 2);
+        let trials = list(&shown["trials"]);
+        assert!(trials.len() >= 2, "{trials:#?}");
+        for trial in trials {
+            assert_eq!(trial["state"], "completed", "{trial}");
+            let lengths = list(&trial["samples"]["path_length_instructions"]);
+            assert_eq!(lengths.len(), 3, "{trial}");
+            // A tick is 4 million.
+            let is_work = |length: &Value| (least..most).contains(&length.as_f64().unwrap());
+            assert!(lengths.iter().all(is_work), "{trial}");
+        }
+    }
 }
 
 /// A run of a pair that lasts, started with a mark on all its processes.
