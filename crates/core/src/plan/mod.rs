@@ -12,12 +12,11 @@ mod parameters;
 mod selections;
 mod treatment;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use toll_stats::Rng;
 
-use crate::spec::expression::Expression;
+use crate::spec::constraints::Constraints;
 use crate::spec::guest::GuestParameters;
 use crate::spec::{Experiment, Factor, Level, ROW, Selector, WorkloadKind};
 
@@ -46,18 +45,10 @@ pub struct Plan {
 impl Plan {
     /// Makes the plan of an experiment.
     pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, String> {
-        let constraints: Vec<Expression> = experiment
-            .constraints
-            .iter()
-            .map(|text| Expression::parse(text))
-            .collect::<Result<_, _>>()?;
+        let constraints = Constraints::new(experiment, &experiment.constraints)?;
         let mut treatments = Vec::new();
         for levels in combinations(experiment) {
-            let mut fits = true;
-            for constraint in &constraints {
-                fits &= holds(constraint, &levels, experiment)?;
-            }
-            if !fits {
+            if constraints.against(&levels)?.is_some() {
                 continue;
             }
             if treatments.len() == TREATMENTS_MAX {
@@ -232,30 +223,6 @@ pub fn describe(selector: &Selector) -> String {
         .map(|(name, level)| format!("{name}={}", level.text))
         .collect();
     parts.join(" ")
-}
-
-/// Whether a treatment meets a constraint. One on a factor that the treatment's
-/// row does not vary says nothing about it.
-fn holds(
-    constraint: &Expression,
-    levels: &BTreeMap<String, Level>,
-    experiment: &Experiment,
-) -> Result<bool, String> {
-    let is_of_others = Cell::new(false);
-    let guest = experiment.guest.as_ref();
-    let lookup = |name: &str| {
-        let own = levels.get(name);
-        let found = own.or_else(|| guest?.parameters.get(name));
-        if found.is_none() && experiment.factor(name).is_some() {
-            is_of_others.set(true);
-        }
-        found
-    };
-    let holds = constraint.holds(&lookup);
-    match is_of_others.get() {
-        true => Ok(true),
-        false => holds,
-    }
 }
 
 /// Levels of all treatments before constraints, with the fixed parameters of each.

@@ -1,12 +1,17 @@
 //! Claims: what is to be judged.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::expression::Expression;
+use super::constraints::Constraints;
 use super::level::share;
 use super::platform::{KERNEL, is_fact, no_fact};
-use super::{Experiment, Selector, join, published};
+use super::{Experiment, Level, Selector, join, published};
+
+/// Most combinations of levels of which a statement makes claims, before constraints.
+const EACH_MAX: usize = 10_000;
 
 /// Something to be judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -140,9 +145,15 @@ impl Claim {
         self.between.map(|(_, high)| high)
     }
 
-    /// The claims that a statement of a file makes: one, or one for each combination
-    /// of the levels of `each`.
-    pub(super) fn finished(mut self, experiment: &Experiment) -> Result<Vec<Self>, String> {
+    /// The claims that a statement of a file makes: one, or one for each combination of the
+    /// levels of `each` in any profile. What the file's own constraints leave out is in none;
+    /// those of a profile only leave it to other profiles.
+    pub(super) fn finished(
+        mut self,
+        experiment: &Experiment,
+        levels: &BTreeMap<String, Vec<Level>>,
+        constraints: &Constraints<'_>,
+    ) -> Result<Vec<Self>, String> {
         self.check()?;
         if self.metric.is_empty() {
             self.metric.clone_from(&experiment.metric);
@@ -159,43 +170,75 @@ impl Claim {
         let at = std::mem::take(&mut self.at);
         self.sides_mut().for_each(|side| join(side, &at));
         let each = std::mem::take(&mut self.each);
-        if each.is_empty() {
-            return Ok(vec![self]);
+        let claims = match each.is_empty() {
+            true => vec![self.clone()],
+            false => self.for_each(&each, experiment, levels)?,
+        };
+        let mut kept = Vec::new();
+        let mut why_left_out = "it compares each treatment with itself".to_owned();
+        for claim in claims {
+            match claim.why_untestable(constraints)? {
+                None => kept.push(claim),
+                Some(why) => why_left_out = why,
+            }
         }
+        match kept.is_empty() {
+            true => Err(self.wrong(&format!(
+                "no treatment has its levels: {why_left_out}; name other levels"
+            ))),
+            false => Ok(kept),
+        }
+    }
+
+    /// The claim at each combination of the levels of some factors.
+    fn for_each(
+        &self,
+        each: &[String],
+        experiment: &Experiment,
+        levels: &BTreeMap<String, Vec<Level>>,
+    ) -> Result<Vec<Self>, String> {
         if !matches!(self.test(), Test::Ratio(_)) {
             return Err(self.wrong("each needs of and to"));
         }
         if let Some(name) = each.iter().find(|name| experiment.factor(name).is_none()) {
             return Err(self.wrong(&format!("each names {name}, which is no factor")));
         }
-        let constraints = experiment.constraints.iter();
-        let constraints = constraints.map(|text| Expression::parse(text));
-        let constraints = constraints.collect::<Result<Vec<_>, _>>()?;
-        let mut claims = Vec::new();
-        for at in experiment.combinations(&each, &Selector::new()) {
-            let claim = self.at_combination(&at);
-            if claim.of != claim.to && claim.meets(&constraints, experiment)? {
-                claims.push(claim);
-            }
-        }
-        Ok(claims)
-    }
-
-    /// Whether all treatments that a ratio compares can be there, as far as the levels
-    /// that they name tell.
-    fn meets(&self, constraints: &[Expression], experiment: &Experiment) -> Result<bool, String> {
-        let Test::Ratio(contrast) = self.test() else {
-            return Ok(true);
-        };
-        for side in contrast.sides() {
-            let level = |name: &str| side.get(name).or_else(|| experiment.fixed(name));
-            for constraint in constraints {
-                if !constraint.holds(&level)? {
-                    return Ok(false);
+        let mut all = vec![Selector::new()];
+        for name in each {
+            let with = |at: &Selector, level: &Level| {
+                let mut at = at.clone();
+                at.insert(name.clone(), level.clone());
+                at
+            };
+            let mut distinct: Vec<&Level> = Vec::new();
+            for level in levels.get(name).into_iter().flatten() {
+                let is_known = distinct.iter().any(|other| other.same(level));
+                if !is_known && distinct.len() <= EACH_MAX {
+                    distinct.push(level);
                 }
             }
+            if all.len() * distinct.len() > EACH_MAX {
+                let why = format!("each has over {EACH_MAX} combinations; name fewer factors");
+                return Err(self.wrong(&why));
+            }
+            let along = |at| distinct.iter().map(move |level| with(at, level));
+            all = all.iter().flat_map(along).collect();
         }
-        Ok(true)
+        let claims = all.iter().map(|at| self.at_combination(at));
+        Ok(claims.filter(|claim| claim.of != claim.to).collect())
+    }
+
+    /// Why a treatment that a ratio compares cannot be there in any profile.
+    fn why_untestable(&self, constraints: &Constraints<'_>) -> Result<Option<String>, String> {
+        let Test::Ratio(contrast) = self.test() else {
+            return Ok(None);
+        };
+        for side in contrast.sides() {
+            if let Some(why) = constraints.why_none(side)? {
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
     }
 
     /// Checks what needs no other part of the experiment.

@@ -10,6 +10,17 @@ use super::level::Level;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression(Node);
 
+/// What a word of a constraint stands for.
+#[derive(Debug, Clone, Copy)]
+pub enum Word<'a> {
+    /// It is a name, and this is its level.
+    Level(&'a Level),
+    /// It is a name whose level is not known.
+    Open,
+    /// It is a value.
+    Value,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
     // Lists, so that a long chain is no deep nesting.
@@ -61,10 +72,10 @@ impl Expression {
         parse().map_err(|why: String| format!("cannot read constraint {text:?}: {why}"))
     }
 
-    /// Evaluates the constraint; `lookup` gives the level of a factor or the
-    /// value of a fixed parameter by name. It fails if two words without numbers
-    /// are compared by order.
-    pub fn holds<'a>(&'a self, lookup: &dyn Fn(&str) -> Option<&'a Level>) -> Result<bool, String> {
+    /// Evaluates the constraint; `lookup` says what a word stands for. The result is
+    /// `None` where it depends on a level that is not known. It fails if two words
+    /// without numbers are compared by order.
+    pub fn holds<'a>(&'a self, lookup: &dyn Fn(&str) -> Word<'a>) -> Result<Option<bool>, String> {
         evaluate(&self.0, lookup)
     }
 
@@ -88,29 +99,41 @@ fn unknown_comparison(node: &Node, is_known: &dyn Fn(&str) -> bool) -> Option<St
     }
 }
 
-fn evaluate<'a>(
-    node: &'a Node,
-    lookup: &dyn Fn(&str) -> Option<&'a Level>,
-) -> Result<bool, String> {
-    let level = |term: &'a Term| {
-        let named = (!term.is_quoted).then(|| lookup(&term.value.text));
-        named.flatten().unwrap_or(&term.value)
+fn evaluate<'a>(node: &'a Node, lookup: &dyn Fn(&str) -> Word<'a>) -> Result<Option<bool>, String> {
+    let level = |term: &'a Term| match term.is_quoted {
+        true => Some(&term.value),
+        false => match lookup(&term.value.text) {
+            Word::Level(level) => Some(level),
+            Word::Open => None,
+            Word::Value => Some(&term.value),
+        },
     };
     // The first part that decides, as far as it can be evaluated.
     let any = |parts: &'a [Node], decisive: bool| {
+        let mut result = Some(!decisive);
         for part in parts {
-            if evaluate(part, lookup)? == decisive {
-                return Ok(decisive);
+            match evaluate(part, lookup)? {
+                Some(holds) if holds == decisive => return Ok(Some(decisive)),
+                Some(_) => {}
+                None => result = None,
             }
         }
-        Ok(!decisive)
+        Ok(result)
     };
     match node {
         Node::Or(parts) => any(parts, true),
         Node::And(parts) => any(parts, false),
-        Node::Not(inner) => Ok(!evaluate(inner, lookup)?),
-        Node::In(term, list) => Ok(list.iter().any(|item| level(item).same(level(term)))),
-        Node::Compare(left, sign, right) => compare(level(left), sign, level(right)),
+        Node::Not(inner) => Ok(evaluate(inner, lookup)?.map(|holds| !holds)),
+        Node::In(term, list) => {
+            let is_same = |item| Some(level(item)?.same(level(term)?));
+            let found: Vec<Option<bool>> = list.iter().map(is_same).collect();
+            let is_open = found.contains(&None) && !found.contains(&Some(true));
+            Ok((!is_open).then(|| found.contains(&Some(true))))
+        }
+        Node::Compare(left, sign, right) => match (level(left), level(right)) {
+            (Some(left), Some(right)) => compare(left, sign, right).map(Some),
+            _ => Ok(None),
+        },
     }
 }
 
@@ -278,25 +301,30 @@ impl Parser {
 mod tests {
     use super::*;
 
-    fn holds(text: &str, levels: &[(&str, &str)]) -> Result<bool, String> {
+    fn holds(text: &str, levels: &[(&str, &str)]) -> Result<Option<bool>, String> {
         let expression = Expression::parse(text)?;
         let known: Vec<(&str, Level)> = levels
             .iter()
             .map(|(factor, level)| (*factor, Level::new(level)))
             .collect();
         let find = |name: &str| known.iter().find(|(factor, _)| *factor == name);
-        expression.holds(&|name| find(name).map(|(_, level)| level))
+        let word = |name: &str| match find(name) {
+            Some((_, level)) if level.text == "?" => Word::Open,
+            Some((_, level)) => Word::Level(level),
+            None => Word::Value,
+        };
+        expression.holds(&word)
     }
 
     #[test]
     fn and_binds_tighter_than_or() {
         assert_eq!(
             holds("a == 1 or a == 2 and b == 9", &[("a", "1"), ("b", "0")]),
-            Ok(true)
+            Ok(Some(true))
         );
         assert_eq!(
             holds("(a == 1 or a == 2) and b == 9", &[("a", "1"), ("b", "0")]),
-            Ok(false)
+            Ok(Some(false))
         );
     }
 
@@ -305,7 +333,7 @@ mod tests {
         for (word, expected) in [("or", true), ("and", false)] {
             let text = vec!["a == 1"; 100_000].join(&format!(" {word} "));
             let text = format!("{text} {word} a == 2");
-            assert_eq!(holds(&text, &[("a", "2")]), Ok(expected));
+            assert_eq!(holds(&text, &[("a", "2")]), Ok(Some(expected)));
             let parsed = Expression::parse(&text).unwrap();
             assert_eq!(parsed.comparison_without(&|_| true), None);
         }
@@ -314,23 +342,45 @@ mod tests {
     #[test]
     fn sizes_compare_by_bytes_whatever_their_unit() {
         let levels = [("buffer", "64KiB"), ("size", "1M")];
-        assert_eq!(holds("buffer <= size", &levels), Ok(true));
-        assert_eq!(holds("buffer == 65536", &levels), Ok(true));
-        assert_eq!(holds("size < 1000k", &levels), Ok(false));
+        assert_eq!(holds("buffer <= size", &levels), Ok(Some(true)));
+        assert_eq!(holds("buffer == 65536", &levels), Ok(Some(true)));
+        assert_eq!(holds("size < 1000k", &levels), Ok(Some(false)));
     }
 
     #[test]
     fn words_compare_by_equality_and_membership() {
         let levels = [("method", "page-aligned")];
-        assert_eq!(holds("method in [page, page-aligned]", &levels), Ok(true));
-        assert_eq!(holds("not method == 'page'", &levels), Ok(true));
+        assert_eq!(
+            holds("method in [page, page-aligned]", &levels),
+            Ok(Some(true))
+        );
+        assert_eq!(holds("not method == 'page'", &levels), Ok(Some(true)));
         assert!(holds("method < page", &levels).is_err());
     }
 
     #[test]
+    fn what_depends_on_an_unknown_level_is_open_wherever_it_stands() {
+        for (text, expected) in [
+            ("a < 2", None),
+            ("not a == 2", None),
+            ("2 in [3, a]", None),
+            ("2 in [2, a]", Some(true)),
+            ("a in [2, 3]", None),
+            ("a == 2 and b == 1", None),
+            ("a == 2 and b == 2", Some(false)),
+            ("b == 2 and a == 2", Some(false)),
+            ("a == 2 or b == 1", Some(true)),
+            ("a == 2 or b == 2", None),
+        ] {
+            let levels = [("a", "?"), ("b", "1")];
+            assert_eq!(holds(text, &levels), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
     fn a_quoted_word_is_never_a_factor() {
-        assert_eq!(holds("a == 'b'", &[("a", "b"), ("b", "c")]), Ok(true));
-        assert_eq!(holds("a == b", &[("a", "b"), ("b", "c")]), Ok(false));
+        assert_eq!(holds("a == 'b'", &[("a", "b"), ("b", "c")]), Ok(Some(true)));
+        assert_eq!(holds("a == b", &[("a", "b"), ("b", "c")]), Ok(Some(false)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use toml::Spanned;
 
+use super::constraints::Constraints;
 use super::error::SourceText;
 use super::level::{Levels, share};
 use super::quantity::parse_duration;
@@ -185,28 +186,35 @@ pub fn located(text: &str, origin: &str, problem: Problem) -> SpecError {
     SourceText { origin, text }.problem(None, problem)
 }
 
-/// Levels of factors and fixed parameters, of the file and of all its profiles.
+/// Levels of factors and fixed parameters in any profile.
 fn levels_of_all_profiles(file: &ExperimentFile) -> BTreeMap<String, Vec<Level>> {
-    let profiles = || file.profile.values().map(Spanned::get_ref);
-    let factors = file.factor.iter().map(|factor| {
-        let factor = factor.get_ref();
-        (&factor.name, &factor.levels)
-    });
-    let factors = factors.chain(profiles().flat_map(|profile| &profile.factors));
-    let fixed = file.workload.get_ref().parameters.iter();
-    let guest = file
-        .guest
-        .iter()
-        .flat_map(|guest| &guest.get_ref().parameters);
-    let changed = profiles().flat_map(|profile| profile.workload.iter().chain(&profile.guest));
+    let rows = file.rows.iter().flat_map(|table| &table.list);
+    let rows = Levels::List(rows.map(|row| Level::new(&row.get_ref().name)).collect());
+    let factors = file.factor.iter().map(Spanned::get_ref);
+    // A factor of the file itself comes last, so it takes the place of the rows.
+    let factors = factors.map(|factor| (factor.name.as_str(), &factor.levels));
+    let factors: BTreeMap<&str, &Levels> = [(ROW, &rows)].into_iter().chain(factors).collect();
     let mut levels: BTreeMap<String, Vec<Level>> = BTreeMap::new();
-    for (name, of_factor) in factors {
-        // An impossible range is reported where it is used.
-        let (of_factor, _) = of_factor.read().unwrap_or_default();
-        levels.entry(name.clone()).or_default().extend(of_factor);
+    let mut add = |name: &str, more: Vec<Level>| {
+        levels.entry(name.to_owned()).or_default().extend(more);
+    };
+    // From the most thorough on, whose levels are mostly in the file's order.
+    for profile in PROFILES.iter().rev() {
+        let profile = file.profile.get(*profile).map(Spanned::get_ref);
+        for (name, of_file) in &factors {
+            let own = profile.and_then(|profile| profile.factors.get(*name));
+            // An impossible range is reported where it is used.
+            let (of_factor, _) = own.unwrap_or(of_file).read().unwrap_or_default();
+            add(name, of_factor);
+        }
     }
-    for (name, level) in fixed.chain(guest).chain(changed) {
-        levels.entry(name.clone()).or_default().push(level.clone());
+    let profiles = file.profile.values().map(Spanned::get_ref);
+    let changed = profiles.flat_map(|profile| profile.workload.iter().chain(&profile.guest));
+    let guest = file.guest.iter();
+    let guest = guest.flat_map(|guest| &guest.get_ref().parameters);
+    let fixed = file.workload.get_ref().parameters.iter().chain(guest);
+    for (name, level) in fixed.chain(changed) {
+        add(name, vec![level.clone()]);
     }
     levels
 }
@@ -251,6 +259,7 @@ impl Reader<'_> {
         let (tables, figures) = (take(&mut file.table), take(&mut file.figure));
         let (advice, platforms) = (take(&mut file.advice), take(&mut file.platform));
         let parts = take(&mut file.part);
+        let constraints = file.require.clone();
         let mut levels = levels_of_all_profiles(&file);
         let mut experiment = self.frame(file, profile)?;
         validate::check_frame(&experiment).map_err(anywhere)?;
@@ -265,8 +274,11 @@ impl Reader<'_> {
             let derived = derived.finished(&metric);
             references::check_derived(&derived, Scope::new(&experiment, &levels)).map(|()| derived)
         })?;
+        let constraints = Constraints::new(&experiment, &constraints);
+        let constraints = constraints.map_err(|why| anywhere(why.into()))?;
+        constraints.check_rows().map_err(anywhere)?;
         let claims = self.each(claims, |claim| {
-            let claims = claim.finished(&experiment)?;
+            let claims = claim.finished(&experiment, &levels, &constraints)?;
             let mut each = claims.iter();
             each.try_for_each(|claim| {
                 references::check_claim(claim, Scope::new(&experiment, &levels))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::expression::Expression;
+use super::constraints::Constraints;
 use super::{Claim, Derived, DerivedKind, Experiment, Level, Selector, Test};
 
 /// By claim, the first of some other profiles that has all of its levels, where this one has
@@ -40,9 +40,16 @@ fn has_levels(experiment: &Experiment, claim: &Claim) -> bool {
     };
     let has_all = |selector: &Selector| selector.iter().all(|(name, level)| has(name, level));
     match claim.test() {
-        Test::Ratio(contrast) => contrast
-            .sides()
-            .all(|side| has_all(side) && is_allowed(experiment, side)),
+        Test::Ratio(contrast) => {
+            // What cannot be read or evaluated is refused elsewhere.
+            let constraints = Constraints::new(experiment, &experiment.constraints).ok();
+            let is_left_out = |side: &Selector| {
+                let against = constraints.as_ref().map(|all| all.against(side));
+                matches!(against, Some(Ok(Some(_))))
+            };
+            let mut sides = contrast.sides();
+            sides.all(|side| has_all(side) && !is_left_out(side))
+        }
         Test::Derived(id) => {
             let derived = experiment.derived.iter().find(|one| one.id == id);
             derived.is_none_or(|one| {
@@ -54,20 +61,6 @@ fn has_levels(experiment: &Experiment, claim: &Claim) -> bool {
         }
         Test::Never(_) => true,
     }
-}
-
-/// Whether no constraint leaves out a treatment with these levels, as far as they tell.
-fn is_allowed(experiment: &Experiment, levels: &Selector) -> bool {
-    let constraints = experiment.constraints.iter();
-    // One that cannot be read is refused elsewhere.
-    let constraints = constraints.filter_map(|text| Expression::parse(text).ok());
-    let constraints: Vec<Expression> = constraints.collect();
-    let level = |name: &str| levels.get(name).or_else(|| experiment.fixed(name));
-    let is_known = |name: &str| level(name).is_some();
-    constraints.iter().all(|constraint| {
-        let is_open = constraint.comparison_without(&is_known).is_some();
-        is_open || constraint.holds(&level) != Ok(false)
-    })
 }
 
 /// The sides of a derived quantity, and its level of the factor.

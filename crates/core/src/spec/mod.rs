@@ -7,6 +7,7 @@
 pub mod adhoc;
 pub mod builtin;
 mod claims;
+pub(crate) mod constraints;
 mod derived;
 mod error;
 pub mod expression;

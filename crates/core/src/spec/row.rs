@@ -48,7 +48,7 @@ pub(super) struct RowsTable {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct RowTable {
-    name: String,
+    pub name: String,
     #[serde(default)]
     vary: Vec<String>,
     #[serde(flatten)]

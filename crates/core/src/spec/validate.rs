@@ -2,7 +2,8 @@
 
 use toll_wire::ITERATIONS_MAX;
 
-use super::expression::Expression;
+use super::constraints::Constraints;
+use super::expression::{Expression, Word};
 use super::{Experiment, Factor, guest, references, workload};
 
 /// What is wrong, and a word of the file that shows where.
@@ -170,17 +171,20 @@ fn check_run(experiment: &Experiment) -> Result<(), Problem> {
 }
 
 fn check_constraints(experiment: &Experiment) -> Result<(), Problem> {
+    let names = Constraints::new(experiment, &[])?;
     for text in &experiment.constraints {
         let expression = Expression::parse(text).map_err(|message| problem(text, message))?;
         // Evaluated once on the first levels, so that an order between words
         // is refused here and not in the middle of planning.
         let first = |name: &str| {
             let factor = experiment.factor(name).and_then(|f| f.levels.first());
-            factor.or_else(|| experiment.fixed(name))
+            match factor.or_else(|| experiment.fixed(name)) {
+                Some(level) => Word::Level(level),
+                None if names.is_name(name) => Word::Open,
+                None => Word::Value,
+            }
         };
-        let is_known =
-            |word: &str| experiment.factor(word).is_some() || experiment.fixed(word).is_some();
-        if let Some(words) = expression.comparison_without(&is_known) {
+        if let Some(words) = expression.comparison_without(&|word| names.is_name(word)) {
             return Err(problem(
                 text,
                 format!("cannot use constraint {text:?}: neither side of {words} is a factor"),
