@@ -47,6 +47,10 @@ macro_rules! builtins {
 /// that `toll run` takes by itself.
 pub const KERNEL: Builtin = builtin!("kernel");
 
+/// The reports' calls on the kernels of Debian's suites. These are downloaded, so it runs
+/// by its name alone.
+pub const VERSIONS: Builtin = builtin!("versions");
+
 builtins![
     // Prices, then those first that decide most a minute (bench/results/replay.md).
     "prices", "transfer", "mem", "write", "crossing", "cat", "userfs", "sweep", "chase",
@@ -54,9 +58,14 @@ builtins![
     "primes", "device", "reclaim",
 ];
 
+/// Those that `toll run NAME` knows.
+pub fn with_names() -> impl Iterator<Item = &'static Builtin> {
+    BUILTINS.iter().chain([&VERSIONS])
+}
+
 /// The built-in experiment of a name.
 pub fn find(name: &str) -> Option<&'static Builtin> {
-    let mut all = BUILTINS.iter().chain([&KERNEL]);
+    let mut all = with_names().chain([&KERNEL]);
     all.find(|builtin| builtin.name == name)
 }
 
@@ -66,7 +75,7 @@ mod tests {
 
     #[test]
     fn name_and_title_are_those_of_the_whole_experiment() {
-        for builtin in BUILTINS.iter().chain([&KERNEL]) {
+        for builtin in with_names().chain([&KERNEL]) {
             let whole = crate::spec::parse(builtin.toml, builtin.name, "standard").unwrap();
             assert_eq!(builtin.name, whole.name);
             assert_eq!(builtin.title(), Some(whole.title), "{}", builtin.name);
@@ -86,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_of_an_experiment_is_read_as_it_was() {
-        for builtin in BUILTINS.iter().chain([&KERNEL]) {
+        for builtin in with_names().chain([&KERNEL]) {
             let whole = crate::spec::parse(builtin.toml, builtin.name, "full").unwrap();
             let stored = serde_json::to_string(&whole).unwrap();
             let read: crate::spec::Experiment = serde_json::from_str(&stored).unwrap();

@@ -347,7 +347,8 @@ impl Claim {
     fn at_combination(&self, at: &Selector) -> Self {
         let mut claim = self.clone();
         for (name, level) in at {
-            for text in [&mut claim.id, &mut claim.text] {
+            let corrects = claim.corrects.iter_mut();
+            for text in [&mut claim.id, &mut claim.text].into_iter().chain(corrects) {
                 *text = text.replace(&format!("{{{name}}}"), &level.text);
             }
         }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{baseline, output};
-use crate::spec::builtin::BUILTINS;
+use crate::spec::builtin;
 use crate::store::{Baseline, RunRecord, RunStatus};
 
 #[derive(Debug, Args)]
@@ -38,8 +38,7 @@ struct ListedRun {
 }
 
 pub(super) fn run(arguments: &ListArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    let experiments = BUILTINS
-        .iter()
+    let experiments = builtin::with_names()
         .map(|builtin| ListedExperiment {
             name: builtin.name.to_owned(),
             title: builtin.title().unwrap_or_default(),

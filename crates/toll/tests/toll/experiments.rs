@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toll::claim::analyse;
 use toll::claim::model::{Analysis, Outcome};
 use toll::plan::Plan;
-use toll::spec::builtin::BUILTINS;
+use toll::spec::builtin;
 use toll::spec::{DerivedKind, Experiment, Test, parse};
 use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord};
 
@@ -41,13 +41,14 @@ const CLAIMS: &[&str] = &[
     "primes.copy",
     "mem.pressure",
     "mem.no-lru",
+    "versions.write",
 ];
 
 fn experiments(profile: &str) -> Vec<Experiment> {
-    let read = |builtin: &toll::spec::builtin::Builtin| {
+    let read = |builtin: &builtin::Builtin| {
         parse(builtin.toml, builtin.name, profile).unwrap_or_else(|error| panic!("{error}"))
     };
-    BUILTINS.iter().map(read).collect()
+    builtin::with_names().map(read).collect()
 }
 
 #[test]
@@ -374,4 +375,16 @@ fn experiments_run_on_what_is_here() {
     ] {
         tiny(name, levels);
     }
+}
+
+#[test]
+fn kernels_of_other_suites_are_booted_only_if_they_are_asked_for() {
+    let bench = Bench::new();
+    let listed = bench.ok("list").stdout;
+    assert!(listed.contains("  versions "), "{listed}");
+    let named = bench.ok("run versions --profile quick --dry-run").stdout;
+    assert!(named.contains("kernel=bullseye"), "{named}");
+    let all = bench.ok("run --profile quick --dry-run").stdout;
+    assert!(all.contains("reclaim"), "{all}");
+    assert!(!all.contains("bullseye"), "{all}");
 }

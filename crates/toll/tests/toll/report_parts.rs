@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use toll::spec::builtin::BUILTINS;
+use toll::spec::builtin;
 use toll::spec::{Experiment, parse};
 use toml::Value;
 
@@ -31,9 +31,11 @@ fn with_published_values(experiment: &Experiment) -> BTreeSet<&str> {
 fn every_part_of_a_report_has_a_place_in_its_experiment() {
     let makefile = std::fs::read_to_string(source_tree().join("Makefile")).unwrap();
     let mut reports = 0;
-    for builtin in BUILTINS {
+    for builtin in builtin::with_names() {
         let experiment = parse(builtin.toml, builtin.name, "full").unwrap();
-        if experiment.report.is_none() {
+        // Claims of one without a report of its own may be of several.
+        let has_report = experiment.claims.iter().any(|one| one.report.is_some());
+        if experiment.report.is_none() && !has_report {
             continue;
         }
         reports += 1;
@@ -92,7 +94,7 @@ fn typed_numbers(place: &str, value: &Value, typed: &mut Vec<String>) {
 #[test]
 fn every_published_number_comes_from_a_transcription() {
     let mut typed = Vec::new();
-    for builtin in BUILTINS {
+    for builtin in builtin::with_names() {
         let file: toml::Table = builtin.toml.parse().unwrap();
         typed_numbers(builtin.name, &Value::Table(file), &mut typed);
     }

@@ -83,7 +83,7 @@ pub(in crate::cmd) fn named(item: &str, profile: &str) -> anyhow::Result<Option<
 fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
     let is_word = !item.contains(['/', ' ', '{']) && !adhoc::needs_shell(item);
     let may_be_made = arguments.setup.is_some() || !arguments.prepare.is_empty();
-    let names = BUILTINS.iter().map(|builtin| builtin.name);
+    let names = builtin::with_names().map(|builtin| builtin.name);
     if is_word
         && !may_be_made
         && startable(OsStr::new(item)).is_err()
