@@ -180,6 +180,23 @@ fn a_kept_file_leaves_the_retry_queue_only_when_its_device_has_it() {
 }
 
 #[test]
+fn a_kept_file_has_a_record_of_all_that_the_source_lacks_while_another_thread_sends_it() {
+    check_file((2, 0), |file| {
+        let fail_and_record = |file: &File| {
+            file.write_back(false).unwrap_err();
+            let mut copy = file.copy.lock().unwrap();
+            copy.1.keep();
+            assert!(copy.1.unsent().overlaps(&(0..1)));
+        };
+        let retry = beside(&file, fail_and_record);
+        fail_and_record(&file);
+        retry.join().unwrap();
+        file.write_back(true).unwrap();
+        assert_eq!(file.device(), 1);
+    });
+}
+
+#[test]
 fn what_is_written_during_a_write_back_is_still_dirty_after_it() {
     check_file((0, 0), |file| {
         let writer = beside(&file, |file| file.write(2));

@@ -125,6 +125,10 @@ impl Copy {
         }
     }
 
+    pub fn is_named(&self) -> bool {
+        self.name.is_some()
+    }
+
     /// Gives it a name, so that it outlives the program, unless it has one.
     /// Returns its name.
     pub fn keep(&mut self, name: &Path) -> Result<PathBuf> {

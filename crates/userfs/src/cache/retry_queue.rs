@@ -108,7 +108,7 @@ impl RetryQueue {
                 }
                 Ok(Outcome::Removed) => drop(self.release(&file)),
                 Ok(Outcome::Done) => {}
-                Err(_) => drop(file.mark_kept()),
+                Err(error) => file.keep_again(error),
             }
         }
         let mut state = self.state.lock();
@@ -153,6 +153,18 @@ impl CachedFile {
         state.progress.is_kept()
     }
 
+    /// After one more attempt that failed. What had no name, as there was no room for it,
+    /// may get one by now, and outlives the mount then.
+    fn keep_again(&self, error: Error) {
+        let is_unnamed = self.mark_kept() && !self.state.lock().copy.is_named();
+        if is_unnamed && let Some(Ok(place)) = self.name_copy(error) {
+            let shown = self.shared.full_name(self.ino);
+            let place = place.display();
+            self.shared
+                .note(&format!("the content of {shown} is kept in {place} now"));
+        }
+    }
+
     /// Gives the copy a name in the directory of copies that says which file
     /// it is of. None if another write-back has brought all changes meanwhile.
     fn name_copy(&self, error: Error) -> Option<Result<PathBuf>> {
@@ -177,8 +189,14 @@ impl CachedFile {
         // at the source, where it is not touched.
         let made = private_directory::make(&directory).map_err(Error::from);
         Some(made.and_then(|()| {
+            let is_new = !state.copy.is_named();
             let place = state.copy.keep(&directory.join(name))?;
-            self.record(&state, path, error).write(&place)?;
+            let recorded = self.record(&state, path, error).write(&place);
+            if recorded.is_err() && is_new {
+                // Nobody would find a content without a record.
+                self.release_kept(&mut state);
+            }
+            recorded?;
             Ok(place)
         }))
     }
@@ -193,7 +211,8 @@ impl CachedFile {
             kept_at_s: Record::now_s(),
             why: error.to_string(),
             base: state.version.as_ref().map(Base::of),
-            dirty: state.progress.dirty().iter().collect(),
+            // The retry queue's thread may be sending just now, and may be killed.
+            dirty: state.progress.unsent().iter().collect(),
             present: state.present.iter().collect(),
             valid_bytes: state.valid_bytes,
             mtime: mtime.map(numbers),

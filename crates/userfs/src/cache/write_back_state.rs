@@ -80,6 +80,8 @@ pub(crate) struct WriteBackState {
     size_bytes: u64,
     /// What no write-back has taken yet.
     dirty: Ranges,
+    /// What a write-back is sending.
+    in_transit: Ranges,
     /// What was sent since the last successful `fsync`.
     unsynced: Ranges,
     /// Times that the source does not know yet.
@@ -113,6 +115,13 @@ impl WriteBackState {
 
     pub fn dirty(&self) -> &Ranges {
         &self.dirty
+    }
+
+    /// What the source may lack, also while a write-back is sending it.
+    pub fn unsent(&self) -> Ranges {
+        let mut unsent = self.dirty.clone();
+        unsent.extend(&self.in_transit);
+        unsent
     }
 
     /// Times of the last access and change that the source does not know yet.
@@ -201,8 +210,9 @@ impl WriteBackState {
             Stage::Clean | Stage::Sent | Stage::Durable | Stage::Removed => None,
             Stage::Emptied | Stage::Dirty | Stage::Kept | Stage::Sending | Stage::SendingOld => {
                 self.stage = Stage::Sending;
+                self.in_transit = std::mem::take(&mut self.dirty);
                 Some(Changes {
-                    dirty: std::mem::take(&mut self.dirty),
+                    dirty: self.in_transit.clone(),
                     size_bytes: self.size_bytes,
                     mtime: self.mtime,
                     atime: self.atime,
@@ -212,6 +222,7 @@ impl WriteBackState {
     }
 
     fn sent(&mut self, changes: &Changes, reached: Reached) {
+        self.in_transit = Ranges::default();
         if self.mtime == changes.mtime {
             self.mtime = None;
         }
@@ -232,10 +243,14 @@ impl WriteBackState {
 
     /// The source may have any part of the changes.
     fn failed(&mut self, changes: &Changes) {
-        if matches!(self.stage, Stage::Sending | Stage::SendingOld) {
-            self.stage = Stage::Dirty;
-            self.dirty.extend(&changes.dirty);
-        }
+        self.in_transit = Ranges::default();
+        self.stage = match self.stage {
+            Stage::Sending | Stage::SendingOld => Stage::Dirty,
+            // Another thread, whose write-back failed before, has kept it meanwhile.
+            Stage::Kept => Stage::Kept,
+            _ => return,
+        };
+        self.dirty.extend(&changes.dirty);
     }
 
     fn synced(&mut self) {
