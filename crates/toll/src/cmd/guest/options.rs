@@ -10,10 +10,10 @@ use clap::Args;
 use signal_hook::consts::SIGINT;
 use toll_wire::guest::{GuestEnd, HOST_FILES_DIRECTORY};
 
-use super::Failure;
+use super::{Failure, output};
 use crate::cmd::run::exit_code_of;
 use crate::environment::guest::{
-    AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPlace, GuestSpec,
+    AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPlace, GuestSpec, names_lack_of_memory,
 };
 use crate::environment::kernel;
 use crate::spec::guest::GuestAccelerator;
@@ -92,7 +92,12 @@ impl GuestOptions {
         let booted = Guest::boot_logged(&spec, &disk, self.log.as_deref(), &interrupted);
         let end = booted.and_then(|mut guest| {
             let end = work(&mut guest, &interrupted)?;
-            guest.end();
+            if names_lack_of_memory(&guest.end()) {
+                output::note(
+                    "the guest ran out of memory, and its kernel killed a process; give it more \
+                     with --memory or --swap",
+                );
+            }
             Ok(end)
         });
         match end {

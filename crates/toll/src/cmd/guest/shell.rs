@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use toll_wire::guest::{GuestCommand, TerminalSize};
+use toll_wire::guest::{GuestCommand, GuestEnd, TerminalSize};
 
 use super::options::GuestOptions;
 use super::terminal::{self, RawMode};
 use super::{Failure, output};
-use crate::environment::guest::{Input, kvm_state, shell_obstacle};
+use crate::environment::guest::{GuestFailure, Input, kvm_state, shell_obstacle};
 use crate::trial::Interrupt;
 
 /// Most bytes of an input that is no terminal.
@@ -29,12 +29,13 @@ Examples:
   toll guest shell --kernel stock --swap 1GiB
   toll guest shell --kernel toll-debug --add selftest
 
-The shell is busybox's. It ends with `exit` or ^D, and the guest with it. If the input is no
-terminal, all of it is what the shell is to do. This project's modules
+The shell is busybox's. It ends with `exit` or ^D, and the guest with it; so it does with
+`poweroff -f`. If the input is no terminal, all of it is what the shell is to do. This project's modules
 are in /modules, what --add gave in /host, an empty disk at /work.
 
-Exit status: that of the shell; 5 if a kernel, QEMU or another prerequisite is missing, 1 if the
-guest does not boot or dies, 2 for wrong usage.";
+Exit status: that of the shell; 0 if a person at a terminal powers the guest off, halts or reboots
+it; 5 if a kernel, QEMU or another prerequisite is missing, 1 if the guest does not boot, dies or
+is stopped by an input that is no terminal, 2 for wrong usage.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -81,10 +82,22 @@ pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         command.words.push("-l".into());
         command.terminal = Some(terminal::size(&stdin).unwrap_or(SIZE_DEFAULT));
         // From here on every key is the guest's, until this value goes.
-        let _raw = RawMode::enter(&stdin);
+        let raw = RawMode::enter(&stdin);
         let input = Input::From(stdin.as_fd());
         let timeout = arguments.options.timeout(true);
-        guest.run(&command, input, timeout, &mut output::pass_on, interrupted)
+        let end = guest.run(&command, input, timeout, &mut output::pass_on, interrupted);
+        drop(raw);
+        match (end, guest.stop()) {
+            // A person at a terminal may end the guest so, as with `exit`.
+            (Err(GuestFailure::Failed(_)), Some(stop)) => {
+                output::note(&stop.to_string());
+                Ok(GuestEnd {
+                    status: Some(0),
+                    ..GuestEnd::default()
+                })
+            }
+            (end, _) => end,
+        }
     })
 }
 

@@ -43,7 +43,8 @@ impl From<Gone> for GuestFailure {
     fn from(gone: Gone) -> Self {
         match gone {
             Gone::Interrupted => Self::Interrupted,
-            Gone::Dead(why) | Gone::Silent(why) => Self::Failed(format!("the guest died: {why}")),
+            Gone::Dead(why) => Self::Failed(why),
+            Gone::Silent(why) => Self::Failed(format!("the guest does not answer any more: {why}")),
         }
     }
 }
@@ -78,10 +79,8 @@ impl Guest {
                      with --timeout"
                 )));
             }
-            if self.machine.console.is_halted() {
-                self.give_up();
-                let why = "the guest stopped before the command ended: its kernel was halted";
-                return Err(GuestFailure::Failed(why.into()));
+            if self.stop().is_some() {
+                return Err(self.gone(PortEnd::Interrupted).into());
             }
             self.wait_for_something(&input);
             self.type_in(&mut input);

@@ -1,6 +1,7 @@
 //! The life of a guest.
 
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::arguments;
 use super::counting::Counting;
 use super::disk::{GuestDisk, INITRAMFS};
 use super::initramfs;
-use super::log::last_words;
+use super::log::{Stop, last_words, names_panic};
 use super::machine::{self, Card, Machine, Ports};
 use super::port::{LinePort, PortEnd, Wait};
 use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
@@ -292,7 +293,7 @@ impl Guest {
                 failed(FailureKind::Crashed, message)
             }
             Err(Gone::Interrupted) => None,
-            Err(Gone::Dead(why)) => failed(FailureKind::Crashed, format!("the guest died: {why}")),
+            Err(Gone::Dead(why)) => failed(FailureKind::Crashed, why),
             Err(Gone::Silent(why)) => failed(
                 FailureKind::TimedOut,
                 format!("the guest does not answer any more: {why}"),
@@ -302,7 +303,7 @@ impl Guest {
 
     pub(super) fn send(&mut self, action: GuestAction, wait: &Wait<'_>) -> Result<(), Gone> {
         if !self.is_alive {
-            return Err(Gone::Dead("it has ended before".into()));
+            return Err(Gone::Dead("the guest has ended before".into()));
         }
         let line = toll_wire::encode(&GuestRequest::new(action));
         let sent = self.requests.send(&line, wait);
@@ -311,7 +312,12 @@ impl Guest {
 
     /// Waits for what the init says next.
     pub(super) fn event(&mut self, wait: &Wait<'_>) -> Result<GuestEvent, Gone> {
-        let line = self.requests.line(wait).map_err(|end| self.gone(end))?;
+        let console = self.machine.console.clone();
+        let wait = Wait {
+            interrupted: &|| (wait.interrupted)() || console.stop().is_some(),
+            ..*wait
+        };
+        let line = self.requests.line(&wait).map_err(|end| self.gone(end))?;
         self.decode(&line)
     }
 
@@ -321,7 +327,7 @@ impl Guest {
             .map(|answer| answer.event)
             .map_err(|error| {
                 self.give_up();
-                Gone::Dead(error.to_string())
+                Gone::Dead(format!("the guest died: {error}"))
             })
     }
 
@@ -333,15 +339,28 @@ impl Guest {
         };
         self.give_up();
         let words = self.last_words();
+        if let Some(stop) = self.stop() {
+            return Gone::Dead(format!("{stop} before its command ended"));
+        }
+        let died = |how: &str| Gone::Dead(format!("the guest died: {how}; {words}"));
         match (end, status) {
             (PortEnd::Interrupted, _) => Gone::Interrupted,
             (PortEnd::Deadline, _) => Gone::Silent(words),
-            (PortEnd::TooLong, _) => Gone::Dead(format!("it said too much; {words}")),
+            (PortEnd::TooLong, _) => died("it said too much"),
+            (PortEnd::Closed, Some(status)) if status.signal() == Some(libc::SIGKILL) => died(
+                "QEMU was killed (SIGKILL), as by a person or by this machine when it lacks memory",
+            ),
             (PortEnd::Closed, Some(status)) if !status.success() => {
-                Gone::Dead(format!("QEMU ended with {status}; {words}"))
+                died(&format!("QEMU ended with {status}"))
             }
-            (PortEnd::Closed, _) => Gone::Dead(words),
+            (PortEnd::Closed, _) if names_panic(&self.log()) => died("its kernel panicked"),
+            (PortEnd::Closed, _) => died("QEMU ended"),
         }
+    }
+
+    /// How its kernel was stopped from within, if it was.
+    pub fn stop(&self) -> Option<Stop> {
+        self.machine.console.stop()
     }
 
     fn last_words(&self) -> String {
@@ -363,8 +382,8 @@ impl Guest {
     }
 
     /// Has it bring its disks to rest and switch itself off; one that does not
-    /// is ended.
-    pub fn end(mut self) {
+    /// is ended. Returns the kernel's log.
+    pub fn end(mut self) -> String {
         let deadline = Instant::now() + END_PATIENCE;
         let wait = Wait {
             deadline,
@@ -373,6 +392,8 @@ impl Guest {
         if self.send(GuestAction::End, &wait).is_ok() {
             self.machine.ended_by(deadline);
         }
+        self.give_up();
+        self.machine.console.complete_text()
     }
 }
 
@@ -381,7 +402,7 @@ impl Guest {
 pub(super) enum Gone {
     /// The caller is to stop.
     Interrupted,
-    /// It ended, or speaks nonsense.
+    /// It ended, or speaks nonsense: a sentence that says so.
     Dead(String),
     /// It said nothing for too long.
     Silent(String),

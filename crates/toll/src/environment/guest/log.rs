@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most bytes of a log that are kept: its end.
@@ -28,16 +28,38 @@ const CAUSES: [&str; 5] = [
     "Out of memory",
 ];
 
-/// Last lines of a kernel that has stopped (kernel/reboot.c). microvm has no ACPI to switch it
+/// How a guest's kernel was stopped from within.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    PoweredOff,
+    Halted,
+    Rebooted,
+}
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::PoweredOff => "the guest was powered off",
+            Self::Halted => "the guest's kernel was halted",
+            Self::Rebooted => "the guest was rebooted",
+        })
+    }
+}
+
+/// Last lines of a kernel that is stopped (kernel/reboot.c). microvm has no ACPI to switch it
 /// off, so QEMU goes on with a CPU that waits for ever.
-const HALTED: [&[u8]; 3] = [
-    b"reboot: System halted",
-    b"reboot: Power off not available",
-    b"reboot: Power down",
+const STOPS: [(&[u8], Stop); 4] = [
+    (b"reboot: Power off not available", Stop::PoweredOff),
+    (b"reboot: Power down", Stop::PoweredOff),
+    (b"reboot: System halted", Stop::Halted),
+    (b"reboot: Restarting system", Stop::Rebooted),
 ];
 
 /// Length of the longest of these.
-const HALTED_BYTES_MAX: usize = 31;
+const STOP_BYTES_MAX: usize = 31;
+
+/// What the kernel says when it has ended a process for its memory (mm/oom_kill.c).
+const OUT_OF_MEMORY: &str = "ut of memory: Killed process";
 
 /// Longest wait for the last of a log whose speaker has ended.
 const REST_PATIENCE: Duration = Duration::from_secs(10);
@@ -47,7 +69,7 @@ const REST_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Log {
     kept: Arc<Mutex<VecDeque<u8>>>,
     is_complete: Arc<AtomicBool>,
-    is_halted: Arc<AtomicBool>,
+    stop: Arc<OnceLock<Stop>>,
 }
 
 impl Log {
@@ -82,20 +104,20 @@ impl Log {
         self.text()
     }
 
-    /// Whether the kernel reported that it has stopped.
-    pub fn is_halted(&self) -> bool {
-        self.is_halted.load(Ordering::Acquire)
+    /// How the kernel was stopped, if it reported that.
+    pub fn stop(&self) -> Option<Stop> {
+        self.stop.get().copied()
     }
 
     fn push(&self, bytes: &[u8]) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(bytes);
         // The line may have begun in the bytes before.
-        let begin = kept.len().saturating_sub(bytes.len() + HALTED_BYTES_MAX);
+        let begin = kept.len().saturating_sub(bytes.len() + STOP_BYTES_MAX);
         let recent: Vec<u8> = kept.range(begin..).copied().collect();
-        let has = |words: &&[u8]| recent.windows(words.len()).any(|here| here == *words);
-        if HALTED.iter().any(has) {
-            self.is_halted.store(true, Ordering::Release);
+        let has = |words: &[u8]| recent.windows(words.len()).any(|here| here == words);
+        if let Some((_, stop)) = STOPS.iter().find(|(words, _)| has(words)) {
+            self.stop.get_or_init(|| *stop);
         }
         let excess = kept.len().saturating_sub(LOG_BYTES_MAX);
         kept.drain(..excess);
@@ -110,6 +132,16 @@ impl Log {
             .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
             .collect()
     }
+}
+
+/// Whether the kernel ended a process, as there was no memory left.
+pub fn names_lack_of_memory(log: &str) -> bool {
+    log.contains(OUT_OF_MEMORY)
+}
+
+/// Whether a log ends with a panic.
+pub(super) fn names_panic(log: &str) -> bool {
+    log.contains(CAUSES[0])
 }
 
 /// The last lines of a log in one, with the line before them that names the
@@ -160,12 +192,24 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_has_stopped_is_noticed_however_its_line_comes() {
+    fn how_a_kernel_was_stopped_is_noticed_however_its_line_comes() {
         let log = Log::default();
         log.push(b"[    3.2] reboot: Sys");
-        assert!(!log.is_halted());
+        assert_eq!(log.stop(), None);
         log.push(b"tem halted\r\n");
-        assert!(log.is_halted());
+        assert_eq!(log.stop(), Some(Stop::Halted));
+        for (line, stop) in [
+            ("reboot: Power down", Stop::PoweredOff),
+            (
+                "reboot: Power off not available: System halted instead",
+                Stop::PoweredOff,
+            ),
+            ("reboot: Restarting system", Stop::Rebooted),
+        ] {
+            let log = Log::default();
+            log.push(line.as_bytes());
+            assert_eq!(log.stop(), Some(stop), "{line}");
+        }
     }
 
     #[test]

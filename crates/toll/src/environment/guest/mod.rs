@@ -29,6 +29,7 @@ pub use count::{Counted, count};
 pub use disk::GuestDisk;
 pub use initramfs::shell_obstacle;
 pub use life::{Guest, GuestFailure};
+pub use log::names_lack_of_memory;
 pub use pair::GuestGroup;
 pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};

@@ -153,7 +153,7 @@ impl GuestGroup {
 
     /// Has all bring their disks to rest and switch themselves off.
     pub fn end(self) {
-        self.guests.into_iter().for_each(Guest::end);
+        self.guests.into_iter().for_each(|guest| drop(guest.end()));
     }
 }
 

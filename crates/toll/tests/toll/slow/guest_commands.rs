@@ -1,8 +1,11 @@
 //! `toll guest run` and `toll guest shell`, as their users meet them.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use toll::environment::paths;
 
 use super::guest::{any_kernel, kernel};
@@ -84,19 +87,69 @@ fn a_command_in_a_guest_has_its_output_and_its_status() {
 }
 
 #[test]
-fn a_command_that_stops_its_guest_or_takes_too_long_is_an_error() {
+fn what_ended_a_guest_before_its_command_is_said() {
+    let hog = "tail /dev/zero";
+    let panic = format!("echo 1 >/proc/sys/vm/panic_on_oom; {hog}");
+    // A distribution's kernel can switch its board off, and microvm cannot.
+    for name in ["stock", "toll"] {
+        if kernel(name).is_none() {
+            continue;
+        }
+        let bench = bench();
+        for (command, code, expected) in [
+            ("poweroff -f", 1, "the guest was powered off before its"),
+            ("halt -f", 1, "the guest's kernel was halted before its"),
+            ("reboot -f", 1, "the guest was rebooted before its"),
+            (&panic, 1, "the guest died: its kernel panicked"),
+            (
+                &format!("exec {hog}"),
+                128 + 9,
+                "the guest ran out of memory",
+            ),
+        ] {
+            let ran = in_guest(&bench, &["--kernel", name], &["sh", "-c", command]);
+            assert_eq!(ran.code, Some(code), "{name}: {command}: {ran:#?}");
+            has(&ran.stderr, &[expected]);
+        }
+        assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn a_killed_qemu_is_said_to_have_been_killed() {
+    if kernel(any_kernel()).is_none() {
+        return;
+    }
+    let bench = bench();
+    let line = format!(
+        "guest run --accelerator tcg --kernel {} -- sh -c 'echo up; sleep 1000'",
+        any_kernel()
+    );
+    let mut toll = bench.spawnable(&line);
+    let mut child = toll.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.as_mut().unwrap();
+    let mut up = [0; 3];
+    child.stdout.as_mut().unwrap().read_exact(&mut up).unwrap();
+    let marker = bench.path("state").display().to_string();
+    let emulator = processes_marked(&marker).into_iter().find(|pid| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.starts_with("qemu"))
+    });
+    let emulator = Pid::from_raw(emulator.unwrap()).unwrap();
+    kill_process(emulator, Signal::KILL).unwrap();
+    let mut said = String::new();
+    let stderr = child.stderr.as_mut().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    has(&said, &["the guest died: QEMU was killed (SIGKILL)"]);
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_an_error() {
     if kernel("toll").is_none() {
         return;
     }
     let bench = bench();
-    for halt in ["poweroff", "halt"] {
-        let ran = in_guest(&bench, &[], &[halt, "-f"]);
-        assert_eq!(ran.code, Some(1), "{ran:#?}");
-        has(&ran.stderr, &["the guest stopped before the command ended"]);
-    }
-    let ran = in_guest(&bench, &[], &["reboot", "-f"]);
-    assert_eq!(ran.code, Some(1), "{ran:#?}");
-    has(&ran.stderr, &["the guest died"]);
     let ran = in_guest(&bench, &["--timeout", "1s"], &["sleep", "1000"]);
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     has(&ran.stderr, &["it took over 1 s", "--timeout"]);
@@ -209,6 +262,29 @@ fn a_terminal_is_put_back_after_a_shell() {
     let settings = settings(&ran.stdout);
     assert_eq!(settings.len(), 2, "{ran:#?}");
     assert_eq!(settings[0], settings[1]);
+}
+
+#[test]
+fn a_person_may_end_a_guest_by_powering_it_off() {
+    if kernel(any_kernel()).is_none() {
+        return;
+    }
+    if !has_program("script") {
+        return skip("script is missing; install the package bsdutils");
+    }
+    let bench = bench();
+    let kernel = any_kernel();
+    let line = format!("toll guest shell --accelerator tcg --kernel {kernel}; echo ended $?");
+    let ran = bench.shell(&format!(
+        "printf 'poweroff -f\\n' | script -qec '{line}' /dev/null"
+    ));
+    has(&ran.stdout, &["the guest was powered off", "ended 0"]);
+    // A script that ends so has not come to its end.
+    let ran = bench.shell(&format!(
+        "echo 'poweroff -f' | toll guest shell --accelerator tcg --kernel {kernel}"
+    ));
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    has(&ran.stderr, &["the guest was powered off before its"]);
 }
 
 #[test]
