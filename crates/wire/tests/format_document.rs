@@ -84,7 +84,7 @@ fn a_level_that_does_not_fit_is_told_what_does() {
             Copy,
             "directory",
             "/tmp",
-            "no such parameter; it has buffer, cache, method,",
+            "no such parameter; it has buffer, cache, io, method,",
         ),
         (Copy, "@directory", "/tmp", "no such parameter"),
         (
