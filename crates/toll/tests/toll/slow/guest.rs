@@ -230,6 +230,22 @@ fn a_guest_has_a_directory_of_the_host_over_9p() {
     let data = completed(guest.trial(&shell(line), NEVER));
     let said = data.samples[0].stdout.clone().unwrap_or_default();
     assert_eq!(said, "9p\nfrom the host");
+    // It keeps no page of what it has read.
+    let warm = trial(Workload::Copy(CopyRequest {
+        method: CopyMethod::Swept,
+        source: Source::File {
+            path: "/shared/laid".into(),
+            xxh3: 0,
+        },
+        sink: Sink::Null,
+        cache: CacheState::Warm,
+        size_bytes: said.len() as u64 - 3,
+        buffer_bytes: Some(64 << 10),
+        directory: "/work".into(),
+        ..CopyRequest::default()
+    }));
+    let message = failed(guest.trial(&warm, NEVER), FailureKind::Instrument);
+    has(&message, &["0 of 1 pages are resident"]);
     let shared = setting.directory.path().join("disk/shared");
     assert_eq!(
         std::fs::read_to_string(shared.join("new")).unwrap(),
