@@ -57,17 +57,32 @@ pub(super) fn confidence(comparisons: usize) -> f64 {
     1.0 - ALPHA / comparisons.max(1) as f64
 }
 
-/// Compared wherever commands are, since it decides beside other work where the time on the
-/// wall does not.
+/// Time on a CPU, which decides beside other work where the time on the wall does not.
 pub const CPU_TIME: &str = "cpu_ns";
 
-/// Comparisons by CPU time have a fifth of the error rate of the requested ones. Together, both
-/// are wrong in at most 6 % of runs.
-const CPU_TIME_FACTOR: usize = 5;
+/// Time on the wall, which also grows if commands wait longer.
+pub const WALL_TIME: &str = "duration_ns";
 
-/// The confidence level of each comparison by CPU time, given the number of requested comparisons.
-fn confidence_of_cpu_time(comparisons: usize) -> f64 {
-    confidence(comparisons * CPU_TIME_FACTOR)
+/// Comparisons by the time that nobody named have a fifth of the error rate of the requested
+/// ones. Together, both are wrong in at most 6 % of runs.
+const OTHER_TIME_FACTOR: usize = 5;
+
+/// The confidence level of each comparison by the time that nobody named, given the number of
+/// requested comparisons.
+fn confidence_of_other_time(comparisons: usize) -> f64 {
+    confidence(comparisons * OTHER_TIME_FACTOR)
+}
+
+/// Which time of commands is compared though nobody named it: that on the wall if the one on a
+/// CPU is named alone, else that on a CPU.
+pub(super) fn other_time(experiment: &Experiment) -> Option<&'static str> {
+    let is_named = |name: &str| experiment.compared_metrics().any(|one| one == name);
+    match (is_named(CPU_TIME), is_named(WALL_TIME)) {
+        _ if experiment.workload.kind != WorkloadKind::Command => None,
+        (false, _) => Some(CPU_TIME),
+        (true, false) => Some(WALL_TIME),
+        (true, true) => None,
+    }
 }
 
 /// Fewest blocks from which the comparisons within a run of this experiment can be
@@ -87,6 +102,7 @@ pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
     let all = named.iter().copied().chain(resources(context.experiment));
     let family = count(context.experiment, context.treatments, &pairs);
     let is_list = overall::is_list(context);
+    let other_time = other_time(context.experiment);
     let mut comparisons = Vec::new();
     for metric in all {
         let is_judged = named.contains(&metric);
@@ -94,10 +110,11 @@ pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
             metric,
             confidence: match metric {
                 _ if is_judged => confidence(family),
-                CPU_TIME => confidence_of_cpu_time(family),
+                _ if other_time == Some(metric) => confidence_of_other_time(family),
                 _ => CONFIDENCE,
             },
             is_judged,
+            may_stop: is_judged || other_time == Some(metric),
             is_list,
             context,
         };
@@ -130,12 +147,13 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
 /// What the system says that commands used, but for metrics that are compared
 /// anyway.
 pub(super) fn resources(experiment: &Experiment) -> Vec<&'static str> {
-    const RESOURCES: [&str; 4] = [CPU_TIME, "user_ns", "system_ns", "max_rss_bytes"];
+    const RESOURCES: [&str; 3] = ["user_ns", "system_ns", "max_rss_bytes"];
     let is_shown = |name: &&str| {
         let mut compared = experiment.compared_metrics();
         experiment.workload.kind == WorkloadKind::Command && compared.all(|one| one != *name)
     };
-    RESOURCES.into_iter().filter(is_shown).collect()
+    let others = RESOURCES.into_iter().filter(is_shown);
+    other_time(experiment).into_iter().chain(others).collect()
 }
 
 /// What is the same for all comparisons in one metric.
@@ -143,6 +161,8 @@ struct Comparing<'a> {
     metric: &'a str,
     confidence: f64,
     is_judged: bool,
+    /// Whether its interval holds wherever the run stopped.
+    may_stop: bool,
     /// Whether it is one of a list.
     is_list: bool,
     context: &'a AnalysisContext<'a>,
@@ -152,7 +172,7 @@ impl Comparing<'_> {
     fn compare(&self, (treatment, reference): (usize, usize)) -> Option<Comparison> {
         let (metric, context) = (self.metric, self.context);
         let logs = context.log_ratios(metric, treatment, reference).ok()?;
-        let interval = match self.is_judged || metric == CPU_TIME {
+        let interval = match self.may_stop {
             true => stopped_interval(
                 &logs,
                 self.confidence,

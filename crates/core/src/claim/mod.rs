@@ -41,7 +41,7 @@ use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::{ComparisonGoal, Experiment};
 
 pub(crate) use comparison::relation;
-pub use comparison::{CPU_TIME, too_few_blocks};
+pub use comparison::{CPU_TIME, WALL_TIME, too_few_blocks};
 pub use metric::{SYSTEM_CALLS, words as metric_words};
 pub use over_runs::Multiplied;
 pub use sessions::SESSIONS_MIN;

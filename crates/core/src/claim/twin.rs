@@ -1,15 +1,21 @@
 //! A/A twins: how far two runs of the same thing lie apart here.
 
 use super::CONFIDENCE;
+use super::comparison::other_time;
 use super::context::AnalysisContext;
 use super::model::TwinSummary;
 use super::summary::estimate;
 use crate::plan::Treatment;
 
-/// The twins of a run, in the metrics that are compared.
+/// The twins of a run, in the metrics that are compared, and in the other time where that is
+/// held against a limit, too.
 pub(super) fn summarise(context: &AnalysisContext) -> Vec<TwinSummary> {
-    let metrics = context.experiment.compared_metrics();
-    metrics
+    let experiment = context.experiment;
+    let has_limit = experiment.run.regression_limit.is_some();
+    let other_time = other_time(experiment).filter(|_| has_limit);
+    experiment
+        .compared_metrics()
+        .chain(other_time)
         .flat_map(|metric| summarise_metric(metric, context))
         .collect()
 }

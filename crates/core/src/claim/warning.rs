@@ -31,7 +31,12 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
             first.message.as_deref().unwrap_or_default()
         ));
     }
-    for twin in twins.iter().filter(|twin| twin.reach() > NOISY_REACH) {
+    let is_compared = |twin: &&TwinSummary| {
+        let mut compared = stored.experiment.compared_metrics();
+        compared.any(|metric| metric == twin.metric)
+    };
+    let noisy = |twin: &&TwinSummary| twin.reach() > NOISY_REACH;
+    for twin in twins.iter().filter(is_compared).filter(noisy) {
         warnings.push(format!(
             "two runs of the same treatment ({}) may lie {:.0} % apart: the machine is noisy, and \
              hardly a smaller difference can be told in so many blocks",

@@ -3,11 +3,11 @@
 
 use super::comparison::{ComparisonRow, ComparisonTable};
 use super::words;
-use crate::claim::metric_words;
 use crate::claim::model::{
     Analysis, Comparison, Estimate, FunctionDifference, FunctionDifferences, Overall, Relation,
 };
 use crate::claim::regression::Regression;
+use crate::claim::{CPU_TIME, WALL_TIME, metric_words};
 use crate::format;
 
 /// Functions shown of each difference.
@@ -156,7 +156,77 @@ pub(super) fn against_limit(analysis: &Analysis, limit: f64) -> Vec<String> {
         count(Regression::No)
     )];
     lines.extend(undecided(of(Regression::Undecided), analysis));
+    lines.extend(cpu_time_would_decide(&judged, analysis, limit));
+    lines.extend(waiting_got_longer(&judged, analysis, limit));
     lines
+}
+
+/// The comparison of the same sides by a time that nobody named.
+fn by_other_time<'a>(
+    judged: &Comparison,
+    metric: &str,
+    analysis: &'a Analysis,
+) -> Option<&'a Comparison> {
+    let mut all = analysis.comparisons.iter().filter(|one| !one.is_judged);
+    let sides = (judged.treatment, judged.reference);
+    all.find(|one| one.metric == metric && (one.treatment, one.reference) == sides)
+}
+
+/// That CPU time lies on one side of the limit where the time on the wall scatters too much.
+fn cpu_time_would_decide(
+    judged: &[&Comparison],
+    analysis: &Analysis,
+    limit: f64,
+) -> Option<String> {
+    let side = |one: &Comparison| one.regression(analysis, limit);
+    let open = judged
+        .iter()
+        .filter(|one| one.metric == WALL_TIME && side(one) == Regression::Undecided);
+    let sides: Vec<Option<Regression>> = open
+        .map(|one| by_other_time(one, CPU_TIME, analysis).map(side))
+        .collect();
+    let count = |which| sides.iter().filter(|one| **one == Some(which)).count();
+    let [past, below] = [Regression::Yes, Regression::No].map(count);
+    (past + below > 0).then(|| {
+        format!(
+            "CPU time would decide {} of {} undecided: {past} past the limit, {below} below it; \
+             gate on it (--metric cpu_ns) if these programs compute, not if they wait",
+            past + below,
+            sides.len()
+        )
+    })
+}
+
+/// That commands take longer though not on a CPU, where only CPU time is held against the limit.
+fn waiting_got_longer(judged: &[&Comparison], analysis: &Analysis, limit: f64) -> Option<String> {
+    let side = |one: &Comparison| one.regression(analysis, limit);
+    let longer: Vec<String> = judged
+        .iter()
+        .filter(|one| one.metric == CPU_TIME && side(one) == Regression::No)
+        .filter_map(|one| by_other_time(one, WALL_TIME, analysis))
+        .filter(|one| side(one) == Regression::Yes)
+        .map(|one| named(one, analysis))
+        .collect();
+    (!longer.is_empty()).then(|| {
+        format!(
+            "waiting got longer, which CPU time leaves out: {} past the limit; --metric \
+             duration_ns,cpu_ns gates on both",
+            longer.join("; ")
+        )
+    })
+}
+
+/// A comparison by its metric and sides, with its ratio.
+fn named(one: &Comparison, analysis: &Analysis) -> String {
+    let (metric, ratio) = (
+        metric_words(&one.metric),
+        format::ratio_interval(&one.ratio),
+    );
+    let what = match one.common.as_str() {
+        "" => &analysis.treatments[one.treatment].label,
+        common => common,
+    };
+    format!("{metric} of {what}, {ratio}")
 }
 
 /// Names comparisons that nothing is known of, the widest first.
@@ -168,18 +238,11 @@ fn undecided(mut open: Vec<&Comparison>, analysis: &Analysis) -> Vec<String> {
     if let Some(reason) = few.iter().find_map(|one| one.reason.as_ref()) {
         lines.push(format!("{} undecided: {reason}", few.len()));
     }
-    let part = |one: &&Comparison| {
-        let (metric, ratio) = (
-            metric_words(&one.metric),
-            format::ratio_interval(&one.ratio),
-        );
-        let what = match one.common.as_str() {
-            "" => &analysis.treatments[one.treatment].label,
-            common => common,
-        };
-        format!("{metric} of {what}, {ratio}")
-    };
-    let told: Vec<String> = open.iter().take(LISTED).map(part).collect();
+    let told: Vec<String> = open
+        .iter()
+        .take(LISTED)
+        .map(|one| named(one, analysis))
+        .collect();
     let more = match open.len().saturating_sub(LISTED) {
         0 => String::new(),
         more => format!("; and {more} more"),

@@ -132,6 +132,62 @@ fn a_regression_fails_and_is_told_in_every_format() {
     nothing_is_left(&bench);
 }
 
+/// Computes, and then waits for as long as a command prints.
+fn computes_and_waits(seconds: &str) -> String {
+    format!(
+        "cd {{tree}}; dd if=/dev/zero of=/dev/null count=100 bs=1M status=none; sleep $({seconds})"
+    )
+}
+
+/// Compares by one time, and exports Markdown; gives what the terminal and the file say.
+fn compared_by(bench: &Bench, metric: &str, command: &str) -> [String; 2] {
+    let tree = bench.path("tree").display().to_string();
+    let ran = bench.ok(&[
+        "ci",
+        "-q",
+        "--no-html",
+        "--runs=14",
+        "--fail-on=regression=50%",
+        "--export-markdown=markdown",
+        &format!("--metric={metric}"),
+        &format!("--tree={tree}"),
+        command,
+    ]);
+    [ran.stdout, bench.read("markdown")].map(|text| text.replace(['\n', '\u{a0}'], " "))
+}
+
+#[test]
+fn where_time_on_the_wall_decides_nothing_cpu_time_is_said_to() {
+    let Some(bench) = repository(&sized(20_000), "true") else {
+        return;
+    };
+    // From 20 ms to 0.5 s, by chance.
+    let seconds = "od -An -N2 -tu2 /dev/urandom | awk '{print 0.02 * exp($1 / 65536 * 3.2)}'";
+    for told in compared_by(&bench, "duration_ns", &computes_and_waits(seconds)) {
+        has(
+            &told,
+            &[
+                "CPU time would decide 1 of 1 undecided: 0 past the limit, 1 below it",
+                "gate on it (--metric cpu",
+            ],
+        );
+    }
+}
+
+#[test]
+fn where_cpu_time_gates_longer_waiting_is_said() {
+    let Some(bench) = repository("echo 0 >nap", "echo 0.5 >nap") else {
+        return;
+    };
+    let seconds = "cat {tree}/nap";
+    for told in compared_by(&bench, "cpu_ns", &computes_and_waits(seconds)) {
+        has(
+            &told,
+            &["waiting got longer, which CPU time leaves out: time of "],
+        );
+    }
+}
+
 #[test]
 fn a_change_without_effect_passes_and_an_improvement_too() {
     for head in [20_000, 15_000] {
