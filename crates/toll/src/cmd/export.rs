@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
+use super::over_runs::over_runs;
 use super::{Failure, kept_files, output};
 use crate::claim::Run;
 use crate::fleet;
@@ -189,7 +190,8 @@ fn write_tables(store: &Store, names: &[String], directory: &Path) -> anyhow::Re
     let mut bytes_written = 0;
     for name in names {
         let run = output::load_run(store, name)?;
-        bytes_written += fleet::write(directory, &run, output::write_file)?;
+        let over = over_runs(store, &run.stored)?;
+        bytes_written += fleet::write(directory, &run, Some(&over), output::write_file)?;
     }
     output::note(&format!(
         "wrote {} as Parquet below {} ({})",

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output;
+use super::over_runs::over_runs;
 use super::prices::stored;
 use crate::claim::Run;
 use crate::environment::paths;
@@ -43,9 +44,11 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
         let path = arguments.html.clone().map_or_else(default, Ok)?;
         let mut page = html::Page::default();
         if let Some(prices) = stored::newest_list(&store, &runs[0].stored.run.machine)? {
-            page.add(&prices);
+            page.add(&prices, None);
         }
-        runs.iter().for_each(|run| page.add(run));
+        for run in &runs {
+            page.add(run, Some(&over_runs(&store, &run.stored)?));
+        }
         output::write_file(&path, page.render()?.as_bytes())?;
         if path.as_os_str() != "-" {
             output::line(&path.display().to_string())?;

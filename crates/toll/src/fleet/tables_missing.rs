@@ -5,12 +5,14 @@ use std::path::Path;
 use toll_core::fleet::model::FleetMachine;
 
 use crate::claim::Run;
+use crate::claim::model::OverRuns;
 
 const MISSING: &str = "this toll was built without parquet; build it with --features parquet";
 
 pub fn write(
     directory: &Path,
     _run: &Run,
+    _over: Option<&OverRuns>,
     _put: impl FnMut(&Path, &[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
     anyhow::bail!("cannot write tables to {}: {MISSING}", directory.display())

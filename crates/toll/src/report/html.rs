@@ -8,10 +8,10 @@ use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 use super::plots::palette::dark_rules;
 use super::plots::{self, NamedPlot, flame};
 use super::sanitize::sanitize;
-use super::{comparison, explained, parts, words};
+use super::{comparison, explained, parts, terminal, words};
 use crate::claim::model::{
-    DerivedValue, Estimate, Explanation, ExplanatoryMetrics, Metric, NearestCache, Outcome, Price,
-    PublishedGroup, PublishedRow, TreatmentSummary, Verdict,
+    DerivedValue, Estimate, Explanation, ExplanatoryMetrics, Metric, NearestCache, Outcome,
+    OverRuns, Price, PublishedGroup, PublishedRow, TreatmentSummary, Verdict,
 };
 use crate::claim::{Run, metric_words};
 use crate::format;
@@ -25,7 +25,7 @@ const STYLE: &str = include_str!("assets/page.css");
 /// Builds the page of some runs.
 pub fn page(runs: &[Run]) -> anyhow::Result<String> {
     let mut page = Page::default();
-    runs.iter().for_each(|run| page.add(run));
+    runs.iter().for_each(|run| page.add(run, None));
     page.render()
 }
 
@@ -41,14 +41,15 @@ pub struct Page {
 }
 
 impl Page {
-    /// Adds a run; of several price lists the last one counts.
-    pub fn add(&mut self, run: &Run) {
+    /// Adds a run, with what comparable runs show together; of several price lists the last
+    /// one counts.
+    pub fn add(&mut self, run: &Run, over: Option<&OverRuns>) {
         if !run.analysis.prices.is_empty() {
             self.prices = Some(price_list(run));
             return;
         }
         self.titles.push(run.stored.run.title.clone());
-        self.runs.push(view(run));
+        self.runs.push(view(run, over));
         self.judged += usize::from(run.is_judged());
     }
 
@@ -129,7 +130,7 @@ fn price_list(run: &Run) -> Value {
 }
 
 /// A run as it is, with what only a report has.
-fn view(run: &Run) -> Value {
+fn view(run: &Run, over: Option<&OverRuns>) -> Value {
     let (record, analysis) = (&run.stored.run, &run.analysis);
     let mut checks = analysis.checks.iter();
     let has_failed = checks.any(|one| one.outcome == Outcome::Refuted);
@@ -141,6 +142,8 @@ fn view(run: &Run) -> Value {
         counts_text => words::counts(&analysis.verdicts),
         checks_text => words::check_counts(&analysis.checks),
         has_failed_check => has_failed,
+        over_runs => over_runs(run, over),
+        promise_over_runs => terminal::promise_over_runs(),
         compared => Serde(comparison::table(run)),
         machine_line => words::machine_line(&record.machine),
         guest_lines => analysis.guests.iter().map(words::guest_line).collect::<Vec<_>>(),
@@ -150,6 +153,15 @@ fn view(run: &Run) -> Value {
         twin_plots => svgs(plots::twins(run)),
         explanations => explanations(run),
     }
+}
+
+/// The claims on which several runs have evidence, by their names.
+fn over_runs(run: &Run, over: Option<&OverRuns>) -> BTreeMap<String, String> {
+    let claims = over.iter().flat_map(|over| &over.claims);
+    let pairs = run.analysis.verdicts.iter().zip(claims);
+    let shared = pairs.filter(|(_, claim)| claim.runs > 1);
+    let line = |(verdict, claim)| terminal::over_runs_in_words(verdict, claim);
+    shared.map(|pair| (pair.1.id.clone(), line(pair))).collect()
 }
 
 /// Why treatments differ, with the flame graphs.

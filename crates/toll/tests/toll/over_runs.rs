@@ -3,7 +3,8 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::common::{Bench, has, lacks, list};
+use crate::common::{Bench, has, has_program, lacks, list, skip};
+use crate::fleet::python_with_packages;
 
 /// Four blocks decide none of these claims, and twice four decide three.
 const CLAIMS: &str = r#"
@@ -116,6 +117,32 @@ fn a_second_run_decides_what_each_alone_leaves_open() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     assert_eq!(bench.json("show --all-runs --json"), over_runs(&bench));
+}
+
+#[test]
+fn the_page_and_the_tables_have_the_evidence_of_all_runs() {
+    let bench = bench("echo told={n}");
+    let decided = "✔✔ over 2 runs (evidence 135, at least 20 decides)";
+    bench.ok(RUN);
+    bench.ok("report last --html page.html");
+    lacks(&bench.read("page.html"), &["over 2 runs", "over runs"]);
+    bench.ok("run -q -r 4 --html page.html pair.toml");
+    has(&bench.read("page.html"), &[decided, "verdicts over runs"]);
+    bench.ok("report 1 --html page.html");
+    has(&bench.read("page.html"), &[decided, "verdicts over runs"]);
+    if !has_program("python3") {
+        return skip("DuckDB needs python3");
+    }
+    bench.ok("export --parquet tables last");
+    let query = "SELECT claim, runs_multiplied, outcome_over_runs, needed_over_runs, \
+                 round(log10_support_over_runs - 2 * log10_support, 6) \
+                 FROM 'tables/verdicts/**/*.parquet' WHERE claim = 'pair.more'";
+    bench.write(
+        "query.py",
+        &format!("import duckdb\nprint(duckdb.sql(\"\"\"{query}\"\"\").fetchall())"),
+    );
+    let told = bench.shell(&format!("{} query.py", python_with_packages()));
+    has(&told.stdout, &["('pair.more', 2, 'supported', 20.0, 0.0)"]);
 }
 
 #[test]

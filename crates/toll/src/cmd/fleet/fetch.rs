@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
             }
             match read(&path) {
                 Ok(run) => {
-                    bytes += fleet::write(&tables, &run, output::write_file)?;
+                    bytes += fleet::write(&tables, &run, None, output::write_file)?;
                     runs += 1;
                     unfinished += usize::from(run.stored.run.status == RunStatus::Unfinished);
                 }

@@ -101,7 +101,7 @@ impl<'a> Conclusion<'a> {
         if !self.arguments.no_html && self.runs.is_empty() {
             self.begin_page(&run);
         }
-        self.page.add(&run);
+        self.page.add(&run, over.as_ref());
         self.runs.push(run);
         self.over_runs.push(over);
         let written = self.write_page();
@@ -116,7 +116,7 @@ impl<'a> Conclusion<'a> {
             .ok()
             .and_then(|store| stored::newest_list(&store, machine).ok()?);
         if let Some(prices) = prices {
-            self.page.add(&prices);
+            self.page.add(&prices, None);
         }
     }
 

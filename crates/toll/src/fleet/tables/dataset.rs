@@ -7,18 +7,20 @@ use std::path::{Path, PathBuf};
 use super::run_tables::tables;
 use super::table::encode;
 use crate::claim::Run;
+use crate::claim::model::OverRuns;
 use crate::fleet::machine_id;
 
-/// Writes all tables of a run by `put`, which puts a file in place whole; gives how many
+/// Writes all tables of a run, with what comparable runs show together, by `put`, which puts a file in place whole; gives how many
 /// bytes they take.
 pub fn write(
     directory: &Path,
     run: &Run,
+    over: Option<&OverRuns>,
     mut put: impl FnMut(&Path, &[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
     let record = &run.stored.run;
     let mut bytes_written = 0;
-    for (name, columns) in tables(run) {
+    for (name, columns) in tables(run, over) {
         let folder = folder(
             directory,
             name,

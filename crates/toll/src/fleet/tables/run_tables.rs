@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::table::{Column, Values};
 use crate::claim::Run;
-use crate::claim::model::Verdict;
+use crate::claim::model::{ClaimOverRuns, EValues, OverRuns, Verdict};
 use crate::run::TrialRecord;
 
 /// A table's name and columns.
 pub type Table = (&'static str, Vec<Column>);
 
 /// All tables of a run, that of runs last: a run counts once it is there.
-pub fn tables(run: &Run) -> [Table; 5] {
+pub fn tables(run: &Run, over: Option<&OverRuns>) -> [Table; 5] {
     [
         ("samples", samples(run)),
         ("treatments", treatments(run)),
-        ("verdicts", verdicts(run)),
+        ("verdicts", verdicts(run, over)),
         ("machines", machines(run)),
         ("runs", runs(run)),
     ]
@@ -136,7 +136,7 @@ fn samples(run: &Run) -> Vec<Column> {
     ]
 }
 
-fn verdicts(run: &Run) -> Vec<Column> {
+fn verdicts(run: &Run, over: Option<&OverRuns>) -> Vec<Column> {
     let all = || run.analysis.verdicts.iter();
     let measured = |part: fn(&crate::claim::model::Estimate) -> f64| {
         move |one: &Verdict| one.measured.as_ref().map(part)
@@ -145,7 +145,7 @@ fn verdicts(run: &Run) -> Vec<Column> {
         let mut claims = run.stored.experiment.claims.iter();
         claims.find(|claim| claim.id == one.id)?.differ_by.as_ref()
     };
-    vec![
+    let mut columns = vec![
         text("run", all().map(|_| &run.stored.run.uid)),
         text("claim", all().map(|one| &one.id)),
         text("text", all().map(|one| &one.text)),
@@ -169,6 +169,29 @@ fn verdicts(run: &Run) -> Vec<Column> {
         number("p_adjusted_fdr", all().map(|one| one.p_adjusted_fdr)),
         text("outcome", all().map(|one| name_of(&one.outcome))),
         text("reason", all().map(|one| &one.reason)),
+    ];
+    columns.extend(evidence(run, over));
+    columns
+}
+
+/// The evidence on each claim: of the run alone, and multiplied with that of comparable runs.
+fn evidence(run: &Run, over: Option<&OverRuns>) -> Vec<Column> {
+    let alone = || run.analysis.verdicts.iter().map(|one| one.e_values);
+    let claim = |index| over.and_then(|over| over.claims.get(index));
+    let claims = || (0..run.analysis.verdicts.len()).map(claim);
+    let multiplied = || claims().map(|claim| claim?.e_values);
+    let support = |found: Option<EValues>| found.map(|found| found.log10_support);
+    let refutation = |found: Option<EValues>| found.map(|found| found.log10_refutation);
+    let runs = |claim: Option<&ClaimOverRuns>| claim.map_or(0, |claim| claim.runs as u64);
+    let outcome = |claim: Option<&ClaimOverRuns>| claim.map(|claim| name_of(&claim.outcome));
+    vec![
+        number("log10_support", alone().map(support)),
+        number("log10_refutation", alone().map(refutation)),
+        integer("runs_multiplied", claims().map(runs)),
+        number("log10_support_over_runs", multiplied().map(support)),
+        number("log10_refutation_over_runs", multiplied().map(refutation)),
+        number("needed_over_runs", claims().map(|claim| claim?.needed)),
+        optional_text("outcome_over_runs", claims().map(outcome)),
     ]
 }
 

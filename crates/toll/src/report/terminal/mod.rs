@@ -33,6 +33,7 @@ pub use grade::of_report as grades;
 pub use guest::kernel_logs;
 pub use interfaces::of_report as interfaces;
 pub use over_runs::{added as added_by_runs, beside_a_run, of_all as over_runs};
+pub(super) use over_runs::{in_words as over_runs_in_words, promise as promise_over_runs};
 pub use overview::{NotRun, of_runs as overview};
 pub use prices::{compared as prices_compared, is_listed, of_run as prices};
 pub use selftest::of_report as selftest;

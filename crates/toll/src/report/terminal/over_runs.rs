@@ -98,9 +98,13 @@ fn over_runs(verdict: &Verdict, claim: &ClaimOverRuns) -> Verdict {
 
 /// `mmap.faster: ✔ over 3 runs (evidence 485, at least 20 decides)`
 fn decided_line(verdict: &Verdict, claim: &ClaimOverRuns) -> String {
+    format!("{}: {}", claim.id, in_words(verdict, claim))
+}
+
+/// `✔ over 3 runs (evidence 485, at least 20 decides)`
+pub fn in_words(verdict: &Verdict, claim: &ClaimOverRuns) -> String {
     format!(
-        "{}: {} over {} (evidence {}, at least {} decides)",
-        claim.id,
+        "{} over {} (evidence {}, at least {} decides)",
         words::sign(&over_runs(verdict, claim)),
         words::plural(claim.runs, "run"),
         claim
@@ -181,7 +185,7 @@ fn not_multiplied(over: &OverRuns, style: Style) -> Text {
 }
 
 /// What the signs promise over runs.
-fn promise() -> String {
+pub fn promise() -> String {
     let share = format::percent(ALPHA);
     format!(
         "✔ ✘: on average at most {share} of the verdicts over runs are wrong, however often one \

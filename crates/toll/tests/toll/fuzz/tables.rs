@@ -17,7 +17,7 @@ fn files() -> (TempDir, Vec<PathBuf>) {
     let directory = tempfile::tempdir().expect("there is a place for temporary files");
     let stored = RunDocument::parse(&corpus::documents()[0]).expect("it is one of ours");
     let mut paths = Vec::new();
-    fleet::write(directory.path(), &Run::from(stored), |path, bytes| {
+    fleet::write(directory.path(), &Run::from(stored), None, |path, bytes| {
         paths.push(path.to_owned());
         Ok(fs::write(path, bytes)?)
     })
