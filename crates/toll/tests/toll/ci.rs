@@ -176,7 +176,7 @@ fn where_time_on_the_wall_decides_nothing_cpu_time_is_said_to() {
 
 #[test]
 fn where_cpu_time_gates_longer_waiting_is_said() {
-    let Some(bench) = repository("echo 0 >nap", "echo 0.5 >nap") else {
+    let Some(bench) = repository("echo 0.2 >nap", "echo 1.2 >nap") else {
         return;
     };
     let seconds = "cat {tree}/nap";
