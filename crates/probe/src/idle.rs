@@ -69,7 +69,7 @@ impl IdleTime {
         let iowait: Option<u64> = ns(".iowait_sleeptime");
         match idle.zip(iowait) {
             Some((idle, iowait)) => Some(Self::Total(idle + iowait)),
-            // Since Linux 7.1 or so there is no total of this grain.
+            // Linux 7.2 has no total of this grain.
             None => Some(Self::LastBegin(ns(".idle_entrytime")?)),
         }
     }

@@ -102,8 +102,8 @@ struct Run {
     process: u32,
     start_ns: u64,
     end_ns: u64,
-    idle_before: IdleTime,
-    idle_ns: u64,
+    /// As it was read right after the end.
+    idle_after: Result<IdleTime, Failure>,
     ended: Ended,
     outputs: Outputs,
 }
@@ -222,6 +222,8 @@ impl<'a> Runner<'a> {
         let name = self.words[0].display().to_string();
         // Opened anew, so that nothing counts what `prepare` has left running.
         let mut counters = Counters::open(counters, Inherit::OnExec);
+        // Before all that is recorded, since it may read a file.
+        let idle_before = IdleTime::now()?;
         counters.start()?;
         let recording = match recorder {
             Recorder::Profile(_) => Some(CommandRecording::begin()?),
@@ -241,7 +243,7 @@ impl<'a> Runner<'a> {
         let mut run = run?;
         if let Some(received_ns) = sink.as_mut().map(ends::finish).transpose()?.flatten() {
             run.end_ns = run.end_ns.max(received_ns);
-            run.idle_ns = IdleTime::now()?.since(run.idle_before)?;
+            run.idle_after = IdleTime::now();
         }
         if let (Recorder::Profile(profiler), Some(recording)) = (recorder, recording) {
             profiler.add(recording, run.process, run.start_ns, run.end_ns);
@@ -251,7 +253,8 @@ impl<'a> Runner<'a> {
             ends::check(sink, expected, is_check)?;
         }
         let mut sample = run.ended.sample(counters);
-        let duration_ns = (run.end_ns - run.start_ns).saturating_sub(run.idle_ns);
+        let idle_ns = run.idle_after.clone()?.since(idle_before)?;
+        let duration_ns = (run.end_ns - run.start_ns).saturating_sub(idle_ns);
         put(&mut sample, "duration_ns", duration_ns as f64);
         put(&mut sample, "exit_status", run.ended.exit_status().into());
         if capture > 0 {
@@ -280,7 +283,6 @@ impl<'a> Runner<'a> {
         if let Some(stdout) = pipes.stdout.take() {
             command.stdout(stdout);
         }
-        let idle_before = IdleTime::now()?;
         count_mark::begin();
         let start_ns = clock::now_ns();
         let waited = command
@@ -288,7 +290,7 @@ impl<'a> Runner<'a> {
             .map(|mut child| (child.id(), pipes.wait(&mut child)));
         let end_ns = clock::now_ns();
         count_mark::end();
-        let idle_ns = IdleTime::now()?.since(idle_before)?;
+        let idle_after = IdleTime::now();
         // It holds the writing end of a sink, for whose close a reader waits.
         drop(command);
         let outputs = pipes.finish()?;
@@ -301,8 +303,7 @@ impl<'a> Runner<'a> {
             process,
             start_ns,
             end_ns,
-            idle_before,
-            idle_ns,
+            idle_after,
             ended,
             outputs,
         })

@@ -461,7 +461,7 @@ fn a_path_length_has_no_instructions_for_waiting() {
     let Some(bench) = place() else {
         return;
     };
-    for (experiment, least, most) in [(WAITING, 5e4, 5e5), (SLEEPING, 1e5, 2e7)] {
+    for (experiment, least, most) in [(WAITING, 5e4, 2e6), (SLEEPING, 1e5, 2e7)] {
         let shown = measured(&bench, experiment, 2);
         let trials = list(&shown["trials"]);
         assert!(trials.len() >= 2, "{trials:#?}");
