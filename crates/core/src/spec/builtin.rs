@@ -55,7 +55,7 @@ builtins![
     // Prices, then those first that decide most a minute (bench/results/replay.md).
     "prices", "transfer", "mem", "write", "crossing", "cat", "userfs", "sweep", "chase",
     "pressure", // Those that need guests, which may first need a kernel.
-    "primes", "device", "reclaim",
+    "foreign", "primes", "device", "reclaim",
 ];
 
 /// Those that `toll run NAME` knows.
