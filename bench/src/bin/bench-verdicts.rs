@@ -86,10 +86,14 @@ fn name(outcome: Outcome) -> &'static str {
 fn row(file: &Path) -> Result<Row, String> {
     let cannot = |why: String| format!("cannot read {}: {why}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| cannot(error.to_string()))?;
-    let stored = RunDocument::parse(&text).map_err(|error| cannot(error.to_string()))?;
-    let document: Value = serde_json::from_str(&text).map_err(|error| cannot(error.to_string()))?;
-    let earlier = document["analysis"]["verdicts"].as_array();
+    let mut document: Value =
+        serde_json::from_str(&text).map_err(|error| cannot(error.to_string()))?;
+    // Its words for what it concluded may be other ones than today's.
+    let concluded = document["analysis"].take();
+    let earlier = concluded["verdicts"].as_array();
     let earlier = earlier.ok_or_else(|| cannot("it has no verdicts".into()))?;
+    let stored = RunDocument::parse(&document.to_string());
+    let stored = stored.map_err(|error| cannot(error.to_string()))?;
     let text_of = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
     let old: BTreeMap<String, String> = earlier
         .iter()
