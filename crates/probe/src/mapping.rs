@@ -66,7 +66,7 @@ impl Mapping {
         self.start
     }
 
-    /// Where it begins, as the kernel is told.
+    /// The start address, as a number that an ioctl can take.
     pub fn address(&self) -> u64 {
         self.start.expose_provenance() as u64
     }

@@ -177,8 +177,8 @@ pub enum ReceiveMethod {
     Splice,
 }
 
-/// Whether the device writes the page-table entries that it is asked for to the kernel
-/// log, as the published one did.
+/// Whether the device logs page-table entries: the published driver wrote each entry that
+/// a program looked up to the kernel log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageLog {

@@ -12,9 +12,9 @@ use crate::mapping::{Mapping, READ_WRITE, copy};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// It copies from the beginning of the file's page, whatever it has sent of it. It
-    /// never unmaps the device. It looks up the entry of the file's page when that is
-    /// unmapped, so that there is none.
+    /// Each copy starts at the beginning of the file's page, even after part of the page
+    /// was sent. The device is never unmapped. The page-table entry is looked up after the
+    /// file's page was unmapped, so the lookup finds none.
     Printed,
     Mended,
 }

@@ -24,7 +24,7 @@ pub struct OutputWindows {
 }
 
 impl OutputWindows {
-    /// Windows of so many bytes, in whole pages.
+    /// Maps `window_bytes` of the output at a time, rounded up to whole pages.
     pub fn new(window_bytes: usize) -> Self {
         Self {
             window_bytes: window_bytes.next_multiple_of(page_bytes()),

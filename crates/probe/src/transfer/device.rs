@@ -21,8 +21,8 @@ use crate::failure::OrFail;
 /// Intel SDM volume 3, 4.5): what of an entry is compared with the report's.
 const PAGE_STATE: u64 = 0x67;
 
-/// What the module is inserted with. Unless it is asked for, no ioctl that is timed pays
-/// for a line in the kernel log.
+/// The parameter for inserting the module. By default the module logs nothing, since a
+/// line in the kernel log would add to the time of each ioctl.
 fn log_parameter(page_log: PageLog) -> &'static CStr {
     match page_log {
         PageLog::Off => c"log=0",
