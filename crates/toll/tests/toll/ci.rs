@@ -158,12 +158,18 @@ fn compared_by(bench: &Bench, metric: &str, command: &str) -> [String; 2] {
 
 #[test]
 fn where_time_on_the_wall_decides_nothing_cpu_time_is_said_to() {
-    let Some(bench) = repository(&sized(20_000), "true") else {
+    let Some(bench) = repository("echo 0.1 0.1 >naps", "echo 0.03 0.6 >naps") else {
         return;
     };
-    // From 20 ms to 0.5 s, by chance.
-    let seconds = "od -An -N2 -tu2 /dev/urandom | awk '{print 0.02 * exp($1 / 65536 * 3.2)}'";
-    for told in compared_by(&bench, "duration_ns", &computes_and_waits(seconds)) {
+    // The change waits now less than the limit, now more, so that half of the blocks say each.
+    let turn = bench.path("turn").display().to_string();
+    shell(&bench, &format!("echo 1 >{turn}"));
+    let seconds = format!(
+        "read less more <{{tree}}/naps; read turn <{turn}; \
+         if test $turn = 1; then echo $less; else echo $more; fi; \
+         test $less = $more || echo $((3 - turn)) >{turn}"
+    );
+    for told in compared_by(&bench, "duration_ns", &computes_and_waits(&seconds)) {
         has(
             &told,
             &[
