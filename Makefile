@@ -202,6 +202,7 @@ check: ## Check formatting, lints, documentation and shell scripts
 .PHONY: bless
 bless: ## Write snapshots and schema anew after an intended change
 	$(CARGO) build --workspace
+	TOLL_BLESS=1 $(CARGO) test -p toll-wire --test format_document
 	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll-cli --lib
 	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll-cli --test toll -- cli:: exchange::published_schemas
 

@@ -50,6 +50,10 @@ pub use memory::{
     Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest,
     ReachedPages, WORKING_SET_LINES,
 };
+pub use metrics::{
+    Better, COUNTER, MAKING, METRICS, MetricDefinition, Precision, Role, SYSTEM_CALLS,
+    metric_words, metrics_with, unit_and_better,
+};
 pub use primes::{
     PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,
     RandomSource,

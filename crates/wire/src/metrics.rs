@@ -1,141 +1,579 @@
-//! Names of the metrics in the samples of each workload.
+//! The one catalogue of metrics: what samples may hold, and how each metric is shown.
+
+use serde::{Deserialize, Serialize};
+
+use Role::{BetweenKernels, Cause, Counter, Main, Resource, Shown};
+use WorkloadKind::{
+    Boot, Chase, Command, Copy, Crossing, Files, Memory, Primes, Reclaim, SystemCalls, Transfer,
+    Write,
+};
 
 use crate::WorkloadKind;
 use crate::guest::PATH_LENGTH;
 
-const EVERYWHERE: &[&str] = &[
-    "duration_ns",
-    "cpu_ns",
-    "user_ns",
-    "system_ns",
-    "minor_faults",
-    "major_faults",
-    "voluntary_switches",
-    "involuntary_switches",
-    "max_rss_bytes",
-    "block_input_bytes",
-    "block_output_bytes",
+/// Which direction of a metric is better.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Less is better (durations, faults).
+    Lower,
+    /// More is better (throughput).
+    Higher,
+    /// Neither: the metric describes.
+    #[default]
+    Neither,
+}
+
+/// What a metric is used for, besides being there for experiments to name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The time that a trial's work took, in one form or another.
+    Main,
+    /// What the system says that a command used; compared for all commands.
+    Resource,
+    /// Shown beside the time of commands.
+    Shown,
+    /// May explain a difference in time.
+    Cause,
+    /// Counted beside a profile.
+    Counter,
+    /// Compared between two kernels.
+    BetweenKernels,
+}
+
+/// How finely a metric is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    Exact,
+    Steps {
+        ns: u64,
+    },
+    /// The kernel may estimate it: it looks at each tick which task runs, and scales.
+    Estimated,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct MetricDefinition {
+    pub name: &'static str,
+    /// What people call it, without its unit.
+    pub words: &'static str,
+    pub unit: &'static str,
+    pub better: Better,
+    /// Whose samples have it. None of them: it is recorded beside samples.
+    pub workloads: &'static [WorkloadKind],
+    pub roles: &'static [Role],
+    pub precision: Precision,
+    /// One line of Markdown for docs/FORMAT.md.
+    pub meaning: &'static str,
+    /// Its name in hyperfine's JSON.
+    pub hyperfine: Option<&'static str>,
+    /// Its unit in benchstat's text, and how many base units that is.
+    pub benchstat: Option<(&'static str, f64)>,
+}
+
+impl MetricDefinition {
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    const fn of(self, workloads: &'static [WorkloadKind]) -> Self {
+        Self { workloads, ..self }
+    }
+
+    const fn roles(self, roles: &'static [Role]) -> Self {
+        Self { roles, ..self }
+    }
+
+    const fn precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
+    const fn meaning(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
+
+    const fn hyperfine(self, name: &'static str) -> Self {
+        Self {
+            hyperfine: Some(name),
+            ..self
+        }
+    }
+
+    const fn benchstat(self, unit: &'static str, base_units: f64) -> Self {
+        Self {
+            benchstat: Some((unit, base_units)),
+            ..self
+        }
+    }
+}
+
+const fn metric(
+    name: &'static str,
+    words: &'static str,
+    unit: &'static str,
+    better: Better,
+) -> MetricDefinition {
+    MetricDefinition {
+        name,
+        words,
+        unit,
+        better,
+        workloads: &[],
+        roles: &[],
+        precision: Precision::Exact,
+        meaning: "",
+        hyperfine: None,
+        benchstat: None,
+    }
+}
+
+/// A boot is over before its trial begins.
+const ALL_BUT_BOOT: &[WorkloadKind] = &[
+    Copy,
+    Write,
+    Command,
+    Memory,
+    Chase,
+    Reclaim,
+    Primes,
+    Crossing,
+    Transfer,
+    Files,
+    SystemCalls,
 ];
 
-const RATES: &[&str] = &["duration_per_byte_ns", "throughput_bytes_per_s", "calls"];
-
-/// What the whole system did meanwhile.
-const SYSTEM: &[&str] = &[
-    "swapped_in_bytes",
-    "swapped_out_bytes",
-    "system_major_faults",
-    "refaults_anonymous",
-    "refaults_file",
-    "pages_scanned",
-    "pages_reclaimed",
-    "pages_activated",
-    "pages_deactivated",
-    "reclaim_decision_reclaim",
-    "reclaim_decision_reclaim_clean",
-    "reclaim_decision_keep",
-    "reclaim_decision_activate",
-    "reclaim_activate_overruled",
+/// All metrics, in the order of being shown. Others follow from them: [`MAKING`] and
+/// path lengths in the place of durations. Counters have the names of perf(1).
+pub const METRICS: &[MetricDefinition] = &[
+    metric("duration_ns", "time", "ns", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Main])
+        .hyperfine("time_wall_clock")
+        .benchstat("ns/op", 1.0)
+        .meaning("of `memory` the accesses alone"),
+    metric("path_length_instructions", "path length", "count", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[BetweenKernels])
+        .meaning("instructions of the region, in a guest with `accelerator = \"icount\"`, where no metric is a time"),
+    metric("duration_per_byte_ns", "time per byte", "ns/byte", Better::Lower)
+        .of(&[Copy, Write, Crossing, Transfer, Files])
+        .roles(&[Main])
+        .meaning("absent where there are no bytes"),
+    metric("duration_per_access_ns", "time per access", "ns", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .roles(&[Main]),
+    metric("latency_ns", "latency", "ns", Better::Lower)
+        .of(&[Chase])
+        .roles(&[Main])
+        .meaning("of a load"),
+    metric("throughput_bytes_per_s", "throughput", "bytes/s", Better::Higher)
+        .of(&[Copy, Write, Transfer, Files])
+        .roles(&[Main])
+        .benchstat("B/s", 1.0)
+        .meaning("absent where there are no bytes"),
+    metric("duration_per_call_ns", "time per call", "ns/call", Better::Lower)
+        .of(&[Crossing]),
+    metric("duration_per_operation_ns", "time per operation", "ns", Better::Lower)
+        .of(&[Files]),
+    metric("cpu_ns", "CPU time", "ns", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Resource, Shown, Cause])
+        .precision(Precision::Steps { ns: 1_000 })
+        .hyperfine("time_cpu")
+        .meaning("time on a CPU: the sum of `user_ns` and `system_ns`"),
+    metric("user_ns", "user time", "ns", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Resource, Cause])
+        .precision(Precision::Estimated)
+        .hyperfine("time_user")
+        .benchstat("user-sec/op", 1e9)
+        .meaning("in user mode; of `transfer` the sender"),
+    metric("system_ns", "system time", "ns", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Resource, Cause])
+        .precision(Precision::Estimated)
+        .hyperfine("time_system")
+        .benchstat("sys-sec/op", 1e9)
+        .meaning("in the kernel; of `transfer` the sender"),
+    metric("minor_faults", "minor faults", "count", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Cause, Counter, BetweenKernels])
+        .meaning("page faults that need no storage"),
+    metric("major_faults", "major faults", "count", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Cause, Counter, BetweenKernels])
+        .meaning("page faults that wait for storage"),
+    metric("voluntary_switches", "voluntary switches", "count", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Cause, Counter, BetweenKernels])
+        .meaning("times a task gave up its CPU to wait"),
+    metric("involuntary_switches", "involuntary switches", "count", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Cause])
+        .meaning("times a task was taken off its CPU"),
+    metric("block_input_bytes", "bytes from storage", "bytes", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Cause, Counter, BetweenKernels])
+        .meaning("absent, but for commands, where the kernel does not count them"),
+    metric("block_output_bytes", "bytes to storage", "bytes", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Cause, Counter, BetweenKernels])
+        .meaning("as before"),
+    metric("calls", "calls", "count", Better::Lower)
+        .of(&[Copy, Write, Crossing, Transfer, Files, SystemCalls])
+        .roles(&[Cause, Counter])
+        .meaning("calls that move data (`io_uring_enter` for `io-uring`); of `crossing` its crossings, of `transfer` the sender's, of `system-calls` those of the timed part; absent for `system-cat`, and for `files` where none moves data"),
+    metric("sync_calls", "sync calls", "count", Better::Lower)
+        .of(&[Write])
+        .roles(&[Cause])
+        .meaning("timed `fsync` or `fdatasync` calls"),
+    metric("max_rss_bytes", "peak memory", "bytes", Better::Lower)
+        .of(ALL_BUT_BOOT)
+        .roles(&[Resource, Shown, Cause])
+        .hyperfine("memory_peak_resident")
+        .benchstat("peak-RSS-bytes", 1.0)
+        .meaning("largest resident set so far; of `memory` during the accesses; of `reclaim` the sum over processes, shared pages counted in each"),
+    metric("resident_bytes", "resident bytes", "bytes", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .roles(&[Cause])
+        .meaning("of the buffer, in memory after the accesses"),
+    metric("huge_page_bytes", "huge page bytes", "bytes", Better::Neither)
+        .of(&[Memory, Chase, Reclaim])
+        .roles(&[Cause])
+        .meaning("of the buffer, in huge pages afterwards"),
+    metric("bytes_copied", "bytes copied", "bytes", Better::Neither)
+        .of(&[Copy, Crossing])
+        .meaning("of `crossing` where it copies"),
+    metric("bytes_read", "bytes read", "bytes", Better::Neither)
+        .of(&[Files]),
+    metric("bytes_written", "bytes written", "bytes", Better::Neither)
+        .of(&[Write, Files]),
+    metric("bytes_transferred", "bytes transferred", "bytes", Better::Neither)
+        .of(&[Transfer]),
+    metric("operations", "operations", "count", Better::Neither)
+        .of(&[Files])
+        .meaning("calls that moved data of the one file, or small files"),
+    metric("startup_ns", "startup", "ns", Better::Lower)
+        .of(&[Copy])
+        .meaning("with `system-cat`: the start of the program, which is deducted"),
+    metric("tick_duration_ns", "tick time", "ns", Better::Lower)
+        .of(&[Write])
+        .precision(Precision::Steps { ns: 10_000_000 })
+        .meaning("with `placement = \"rising\"`: the time by `times()`, as published; often 0"),
+    metric("exit_status", "exit status", "count", Better::Neither)
+        .of(&[Command])
+        .meaning("128 + n for signal n"),
+    metric("slab_per_object_bytes", "slab memory each", "bytes", Better::Lower)
+        .of(&[SystemCalls])
+        .roles(&[BetweenKernels])
+        .meaning("with `leaves = \"object\"`: growth of the kernel's slab memory (proc_meminfo(5)) over the timed part, by round"),
+    metric("boot_duration_ns", "boot time", "ns", Better::Lower)
+        .of(&[Boot])
+        .meaning("on the guest's clock until its init"),
+    metric("boot_path_length_instructions", "boot path length", "count", Better::Lower)
+        .of(&[Boot])
+        .roles(&[BetweenKernels])
+        .meaning("instructions from the machine's reset on, without idle time"),
+    metric("kernel_image_bytes", "image", "bytes", Better::Lower)
+        .of(&[Boot])
+        .roles(&[BetweenKernels])
+        .meaning("the file that was booted"),
+    metric("kernel_code_bytes", "code", "bytes", Better::Lower)
+        .of(&[Boot])
+        .roles(&[BetweenKernels])
+        .meaning("in memory"),
+    metric("kernel_data_bytes", "data", "bytes", Better::Lower)
+        .of(&[Boot])
+        .roles(&[BetweenKernels])
+        .meaning("in memory: read-only, initialised and zero data"),
+    metric("slab_bytes", "slab memory", "bytes", Better::Lower)
+        .of(&[Boot])
+        .roles(&[BetweenKernels])
+        .meaning("slab memory when the guest is ready"),
+    metric("sender_duration_ns", "sender time", "ns", Better::Lower)
+        .of(&[Transfer])
+        .meaning("from before the sender's first call to the return of its last"),
+    metric("receiver_duration_ns", "receiver time", "ns", Better::Lower)
+        .of(&[Transfer])
+        .meaning("from the return of the first call that brought bytes to the receiver's end; 0 without bytes"),
+    metric("receiver_user_ns", "receiver user time", "ns", Better::Lower)
+        .of(&[Transfer])
+        .meaning("from before the receiver waits for bytes"),
+    metric("receiver_system_ns", "receiver system time", "ns", Better::Lower)
+        .of(&[Transfer])
+        .meaning("from before the receiver waits for bytes"),
+    metric("receiver_minor_faults", "receiver minor faults", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("from before the receiver waits for bytes"),
+    metric("receiver_calls", "receiver calls", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("from before the receiver waits for bytes"),
+    metric("receiver_disk_writes", "receiver disk writes", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("write requests, by any program, that the disk of the receiver's file completed meanwhile; absent on tmpfs and btrfs"),
+    metric("receiver_disk_write_bytes", "receiver disk write bytes", "bytes", Better::Lower)
+        .of(&[Transfer])
+        .meaning("write requests, by any program, that the disk of the receiver's file completed meanwhile; absent on tmpfs and btrfs"),
+    metric("sender_kernel_calls", "sender kernel calls", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("through `device`: the kernel's calls on the socket of the connection"),
+    metric("receiver_kernel_calls", "receiver kernel calls", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("through `device`: the kernel's calls on the socket of the connection"),
+    metric("sender_pages", "sender pages", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("through `device` by a method that maps the file: pages of this end's file whose page-table entry is reported: the page mapped last, none of an empty file or of `published-mmap`, which looks for a page that is unmapped"),
+    metric("receiver_pages", "receiver pages", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("through `device` by a method that maps the file: pages of this end's file whose page-table entry is reported: the page mapped last, none of an empty file or of `published-mmap`, which looks for a page that is unmapped"),
+    metric("sender_page_state", "sender page state", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("sum of that entry's bits present (1), writable (2), user (4), accessed (32) and dirty (64)"),
+    metric("receiver_page_state", "receiver page state", "count", Better::Lower)
+        .of(&[Transfer])
+        .meaning("sum of that entry's bits present (1), writable (2), user (4), accessed (32) and dirty (64)"),
+    metric("accesses", "accesses", "count", Better::Neither)
+        .of(&[Memory, Chase, Reclaim])
+        .meaning("single reads and writes"),
+    metric("buffer_bytes", "buffer bytes", "bytes", Better::Neither)
+        .of(&[Memory, Chase, Reclaim])
+        .meaning("the buffer, or the cycle"),
+    metric("reachable_pages", "reachable pages", "count", Better::Neither)
+        .of(&[Memory, Reclaim])
+        .meaning("pages on which an access may fall"),
+    metric("competitor_bytes", "competitor bytes", "bytes", Better::Neither)
+        .of(&[Memory, Reclaim])
+        .meaning("what the process under `pressure` uses"),
+    metric("init_resident_bytes", "init resident bytes", "bytes", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the buffer, in memory before the accesses"),
+    metric("hot_pages", "hot pages", "count", Better::Neither)
+        .of(&[Reclaim])
+        .meaning("pages that are hot"),
+    metric("stream_pages", "stream pages", "count", Better::Neither)
+        .of(&[Reclaim])
+        .meaning("pages that a pass reads once"),
+    metric("touches", "touches", "count", Better::Neither)
+        .of(&[Reclaim])
+        .meaning("uses of single pages by all processes"),
+    metric("hot_major_faults", "hot major faults", "count", Better::Lower)
+        .of(&[Reclaim])
+        .meaning("major faults on hot pages"),
+    metric("hot_minor_faults", "hot minor faults", "count", Better::Lower)
+        .of(&[Reclaim])
+        .meaning("minor faults on hot pages"),
+    metric("swapped_in_bytes", "swapped in bytes", "bytes", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system"),
+    metric("swapped_out_bytes", "swapped out bytes", "bytes", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system"),
+    metric("system_major_faults", "system major faults", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system"),
+    metric("refaults_anonymous", "refaults anonymous", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: anonymous pages that came back soon after they had been reclaimed"),
+    metric("refaults_file", "refaults file", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages of files that came back soon after they had been reclaimed"),
+    metric("pages_scanned", "pages scanned", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages that reclaim looked at, but for the limit of a control group"),
+    metric("pages_reclaimed", "pages reclaimed", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages that reclaim took, but for the limit of a control group"),
+    metric("pages_activated", "pages activated", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages moved to the active lists"),
+    metric("pages_deactivated", "pages deactivated", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages moved from the active lists"),
+    metric("reclaim_decision_reclaim", "reclaim decision reclaim", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages that reclaim decided to take: with toll's kernel"),
+    metric("reclaim_decision_reclaim_clean", "reclaim decision reclaim clean", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages that reclaim decided to take if clean: with toll's kernel"),
+    metric("reclaim_decision_keep", "reclaim decision keep", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages that reclaim decided to keep: with toll's kernel"),
+    metric("reclaim_decision_activate", "reclaim decision activate", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: pages that reclaim decided to activate: with toll's kernel"),
+    metric("reclaim_activate_overruled", "reclaim activate overruled", "count", Better::Lower)
+        .of(&[Memory, Reclaim])
+        .meaning("of the whole system: of these, the pages reclaimed all the same, since `vm.reclaim_second_chance` is 0"),
+    metric("allocate_duration_ns", "allocate time", "ns", Better::Lower)
+        .of(&[Primes])
+        .meaning("allocating, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`, and for `bpf`"),
+    metric("draw_duration_ns", "draw time", "ns", Better::Lower)
+        .of(&[Primes])
+        .meaning("drawing the numbers, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`"),
+    metric("count_duration_ns", "count time", "ns", Better::Lower)
+        .of(&[Primes])
+        .meaning("counting and printing, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`"),
+    metric("way_duration_ns", "way time", "ns", Better::Lower)
+        .of(&[Primes])
+        .meaning("the way there and back: what is in none of these parts, nor in the place's own time, by `CLOCK_MONOTONIC_RAW`"),
+    metric("numbers", "numbers", "count", Better::Neither)
+        .of(&[Primes]),
+    metric("primes", "primes", "count", Better::Neither)
+        .of(&[Primes]),
+    metric("page_cache_bytes", "bytes from page cache", "bytes", Better::Lower)
+        .meaning("what calls read without storage; of profiles, which count system calls"),
+    metric("steal_ns", "stolen time", "ns", Better::Lower)
+        .meaning("time that the hypervisor gave to others; a disturbance of the trial"),
 ];
 
-const TRANSFER: &[&str] = &[
-    "bytes_transferred",
-    "sender_duration_ns",
-    "receiver_duration_ns",
-    "receiver_user_ns",
-    "receiver_system_ns",
-    "receiver_minor_faults",
-    "receiver_calls",
-    "receiver_disk_writes",
-    "receiver_disk_write_bytes",
-    "sender_kernel_calls",
-    "receiver_kernel_calls",
-    "sender_pages",
-    "receiver_pages",
-    "sender_page_state",
-    "receiver_page_state",
-];
+/// Before the metrics of making the buffer of `memory` and `reclaim`, which is timed apart.
+pub const MAKING: &str = "init_";
 
-const MEMORY: &[&str] = &[
-    "accesses",
-    "duration_per_access_ns",
-    "buffer_bytes",
-    "huge_page_bytes",
-    "reachable_pages",
-    "competitor_bytes",
-    "init_resident_bytes",
-    "resident_bytes",
-];
+/// Before the name of a counter.
+pub const COUNTER: &str = "counter.";
 
-const RECLAIM: &[&str] = &[
-    "hot_pages",
-    "stream_pages",
-    "touches",
-    "hot_major_faults",
-    "hot_minor_faults",
-];
+/// Before the name of a system call whose calls are counted.
+pub const SYSTEM_CALLS: &str = "calls.";
 
-const PRIMES: &[&str] = &[
-    "allocate_duration_ns",
-    "draw_duration_ns",
-    "count_duration_ns",
-    "way_duration_ns",
-    "numbers",
-    "primes",
-];
+/// The metrics with a role.
+pub fn metrics_with(role: Role) -> impl Iterator<Item = &'static MetricDefinition> {
+    METRICS.iter().filter(move |metric| metric.has(role))
+}
 
-const BOOT: &[&str] = &[
-    "boot_duration_ns",
-    "kernel_image_bytes",
-    "kernel_code_bytes",
-    "kernel_data_bytes",
-    "slab_bytes",
-];
+/// The catalogue's entry for a metric, or for the one that it is derived from.
+fn entry(name: &str) -> Option<&'static MetricDefinition> {
+    let named = |name: &str| METRICS.iter().find(|metric| metric.name == name);
+    named(name).or_else(|| named(name.strip_prefix(MAKING)?))
+}
+
+/// The unit of a metric of the catalogue, a counter or what is derived, and its better side.
+pub fn unit_and_better(name: &str) -> (&'static str, Better) {
+    if let Some(counter) = name.strip_prefix(COUNTER) {
+        // `task-clock-ns`, and `cycles.enabled_ns`.
+        let is_time = counter.ends_with("_ns") || counter.ends_with("-ns");
+        return (if is_time { "ns" } else { "count" }, Better::Neither);
+    }
+    entry(name).map_or(("count", Better::Lower), |metric| {
+        (metric.unit, metric.better)
+    })
+}
+
+/// A metric in words, without its unit: `time per byte` for `duration_per_byte_ns`.
+/// Counters keep the names that perf(1) gives them.
+pub fn metric_words(name: &str) -> String {
+    if let Some(counter) = name.strip_prefix(COUNTER) {
+        return counter.to_owned();
+    }
+    if let Some(call) = name.strip_prefix(SYSTEM_CALLS) {
+        return format!("calls of {call}");
+    }
+    if let Some(metric) = METRICS.iter().find(|metric| metric.name == name) {
+        return metric.words.to_owned();
+    }
+    if let Some(made) = name.strip_prefix(MAKING) {
+        return format!("init {}", metric_words(made));
+    }
+    // Path lengths of parts, disturbances, and what commands print.
+    let bare = ["_ns", "_khz", "_instructions"]
+        .iter()
+        .find_map(|unit| name.strip_suffix(unit));
+    bare.unwrap_or(name).replace('_', " ")
+}
 
 impl WorkloadKind {
     /// Names of the metrics that its samples may have, counters aside. A guest that
     /// counts instructions has [`PATH_LENGTH`] in the place of each duration.
     pub fn metrics(self) -> Vec<String> {
-        let own: &[&[&str]] = match self {
-            Self::Copy => &[RATES, &["bytes_copied", "startup_ns"]],
-            Self::Write => &[RATES, &["bytes_written", "sync_calls", "tick_duration_ns"]],
-            Self::Command => &[&["exit_status"]],
-            Self::Memory => &[MEMORY, SYSTEM],
-            Self::Chase => &[&["accesses", "latency_ns", "buffer_bytes", "huge_page_bytes"]],
-            // Its published set is the work of memory.
-            Self::Reclaim => &[RECLAIM, MEMORY, SYSTEM],
-            Self::Primes => &[PRIMES],
-            Self::Crossing => &[&[
-                "bytes_copied",
-                "calls",
-                "duration_per_byte_ns",
-                "duration_per_call_ns",
-            ]],
-            Self::SystemCalls => &[&["calls", "slab_per_object_bytes"]],
-            Self::Boot => &[BOOT],
-            Self::Transfer => &[RATES, TRANSFER],
-            Self::Files => &[
-                RATES,
-                &[
-                    "bytes_read",
-                    "bytes_written",
-                    "operations",
-                    "duration_per_operation_ns",
-                ],
-            ],
-        };
-        // A boot is over before its trial begins.
-        let everywhere = if self == Self::Boot { &[] } else { EVERYWHERE };
-        let named = everywhere.iter().chain(own.iter().copied().flatten());
-        let mut names: Vec<String> = named.map(|name| (*name).to_owned()).collect();
-        if matches!(self, Self::Memory | Self::Reclaim) {
-            names.extend(EVERYWHERE.iter().map(|name| format!("init_{name}")));
+        let own = METRICS
+            .iter()
+            .filter(|metric| metric.workloads.contains(&self));
+        let mut names: Vec<String> = own.map(|metric| metric.name.to_owned()).collect();
+        if matches!(self, Memory | Reclaim) {
+            let everywhere = METRICS
+                .iter()
+                .filter(|metric| metric.workloads == ALL_BUT_BOOT);
+            names.extend(everywhere.map(|metric| format!("{MAKING}{}", metric.name)));
         }
-        let path_lengths = names.iter().filter_map(|name| {
-            let part = name.strip_suffix("duration_ns")?;
-            Some(format!("{part}{PATH_LENGTH}"))
-        });
-        let path_lengths: Vec<String> = path_lengths.collect();
+        let parts = names
+            .iter()
+            .filter_map(|name| name.strip_suffix("duration_ns"));
+        let path_lengths: Vec<String> = parts
+            .map(|part| format!("{part}{PATH_LENGTH}"))
+            .filter(|name| !names.contains(name))
+            .collect();
         names.extend(path_lengths);
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_called_what_people_call_them() {
+        for (name, words) in [
+            ("duration_ns", "time"),
+            ("duration_per_byte_ns", "time per byte"),
+            ("init_duration_ns", "init time"),
+            ("init_path_length_instructions", "init path length"),
+            ("sender_path_length_instructions", "sender path length"),
+            ("latency_ns", "latency"),
+            ("max_rss_bytes", "peak memory"),
+            ("counter.dtlb-read-misses", "dtlb-read-misses"),
+            ("calls.read", "calls of read"),
+            ("minor_faults", "minor faults"),
+            ("frequency_khz", "frequency"),
+        ] {
+            assert_eq!(metric_words(name), words);
+        }
+    }
+
+    #[test]
+    fn a_name_tells_the_unit() {
+        for metric in METRICS {
+            let end = match metric.unit {
+                "ns/byte" => "_per_byte_ns",
+                "ns/call" => "_per_call_ns",
+                "bytes/s" => "_bytes_per_s",
+                "ns" => "_ns",
+                "bytes" => "",
+                "count" => "",
+                other => panic!("{}: {other}", metric.name),
+            };
+            assert!(metric.name.ends_with(end), "{}", metric.name);
+            let is_count = !metric.name.ends_with("_ns") && !metric.name.contains("bytes");
+            assert_eq!(metric.unit == "count", is_count, "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn each_metric_is_there_once() {
+        let mut names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), METRICS.len());
+    }
+
+    #[test]
+    fn what_is_derived_has_the_unit_of_what_it_is_derived_from() {
+        assert_eq!(unit_and_better("init_cpu_ns"), ("ns", Better::Lower));
+        assert_eq!(
+            unit_and_better("init_path_length_instructions"),
+            ("count", Better::Lower)
+        );
+        assert_eq!(
+            unit_and_better("counter.task-clock-ns"),
+            ("ns", Better::Neither)
+        );
+        assert_eq!(
+            unit_and_better("counter.cycles"),
+            ("count", Better::Neither)
+        );
+        let made = WorkloadKind::Memory.metrics();
+        assert!(made.contains(&"init_path_length_instructions".to_owned()));
+        let boot = WorkloadKind::Boot.metrics();
+        assert_eq!(boot.len(), 6, "{boot:?}");
     }
 }

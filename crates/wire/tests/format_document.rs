@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toll_wire::WorkloadKind;
+use toll_wire::{Better, METRICS, Precision, WorkloadKind};
 
 const DOCUMENT: &str = include_str!("../../../docs/FORMAT.md");
 
@@ -59,20 +59,83 @@ fn the_tables_of_parameters_agree_with_the_program() {
     }
 }
 
+/// The document's table of metrics, by workloads in the order of the catalogue.
+fn table_of_metrics() -> String {
+    let mut groups: Vec<&[WorkloadKind]> = Vec::new();
+    for metric in METRICS {
+        if !metric.workloads.is_empty() && !groups.contains(&metric.workloads) {
+            groups.push(metric.workloads);
+        }
+    }
+    let rows = groups.iter().flat_map(|group| {
+        let of_group = METRICS
+            .iter()
+            .filter(move |metric| metric.workloads == *group);
+        of_group.map(|metric| {
+            let better = match metric.better {
+                Better::Lower => "lower",
+                Better::Higher => "higher",
+                Better::Neither => "neither",
+            };
+            let meaning = [metric.meaning.to_owned(), precision(metric.precision)];
+            let meaning = meaning.into_iter().filter(|part| !part.is_empty());
+            let meaning: Vec<String> = meaning.collect();
+            format!(
+                "| `{}` | {} | {better} | {} |\n",
+                metric.name,
+                workloads(group),
+                meaning.join("; ")
+            )
+        })
+    });
+    rows.collect()
+}
+
+fn workloads(group: &[WorkloadKind]) -> String {
+    let words = toll_wire::words::<WorkloadKind>();
+    if group.len() + 1 == words.len() {
+        return "all but `boot`".into();
+    }
+    let words: Vec<String> = group
+        .iter()
+        .map(|kind| format!("`{}`", toll_wire::word(kind)))
+        .collect();
+    words.join(", ")
+}
+
+fn precision(precision: Precision) -> String {
+    match precision {
+        Precision::Exact => String::new(),
+        Precision::Steps { ns } if ns >= 1_000_000 => format!("in steps of {} ms", ns / 1_000_000),
+        Precision::Steps { ns } => format!("in steps of {} µs", ns / 1_000),
+        Precision::Estimated => "the kernel may estimate it".into(),
+    }
+}
+
 #[test]
-fn the_list_of_metrics_has_those_of_all_workloads() {
-    let (_, section) = DOCUMENT.split_once("\n## Metrics\n").unwrap();
-    let section = section.split("\n## ").next().unwrap();
+fn the_table_of_metrics_is_the_catalogue() {
+    const HEAD: &str = "| metric | workloads | better | meaning |\n|---|---|---|---|\n";
+    let (before, rest) = DOCUMENT.split_once(HEAD).unwrap();
+    let (table, after) = rest.split_once("\n## `counters`").unwrap();
+    let expected = table_of_metrics();
+    if std::env::var_os("TOLL_BLESS").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md");
+        let blessed = format!("{before}{HEAD}{expected}\n## `counters`{after}");
+        std::fs::write(path, blessed).unwrap();
+    } else {
+        assert_eq!(table.trim(), expected.trim());
+    }
+}
+
+#[test]
+fn the_catalogue_has_the_metrics_of_each_workload() {
     for word in toll_wire::words::<WorkloadKind>() {
         let kind: WorkloadKind = toll_wire::from_word(word).unwrap();
-        let is_derived = |name: &String| {
-            let rest = name.strip_prefix("init_").unwrap_or(name);
-            let is_of_making = rest != name && kind.metrics().iter().any(|other| other == rest);
-            is_of_making || name.ends_with(toll_wire::guest::PATH_LENGTH)
-        };
-        for name in kind.metrics().iter().filter(|name| !is_derived(name)) {
-            assert!(section.contains(&format!("`{name}`")), "{word}: {name}");
-        }
+        let names = kind.metrics();
+        let mut single = names.clone();
+        single.sort_unstable();
+        single.dedup();
+        assert_eq!(single.len(), names.len(), "{word}: {names:?}");
     }
 }
 

@@ -4,6 +4,7 @@ use toll_stats::{
     Decision, Interval, Region, decide, hodges_lehmann, stopped_interval, values_needed,
 };
 use toll_wire::guest::PATH_LENGTH;
+use toll_wire::{Role, metrics_with};
 
 use super::context::AnalysisContext;
 use super::model::{Better, Comparison, Relation};
@@ -147,12 +148,12 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
 /// What the system says that commands used, but for metrics that are compared
 /// anyway.
 pub(super) fn resources(experiment: &Experiment) -> Vec<&'static str> {
-    const RESOURCES: [&str; 3] = ["user_ns", "system_ns", "max_rss_bytes"];
     let is_shown = |name: &&str| {
         let mut compared = experiment.compared_metrics();
         experiment.workload.kind == WorkloadKind::Command && compared.all(|one| one != *name)
     };
-    let others = RESOURCES.into_iter().filter(is_shown);
+    let others = metrics_with(Role::Resource).map(|resource| resource.name);
+    let others = others.filter(|name| *name != CPU_TIME && is_shown(name));
     other_time(experiment).into_iter().chain(others).collect()
 }
 

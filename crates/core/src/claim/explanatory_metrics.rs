@@ -6,6 +6,7 @@
 //! number, as verdicts are.
 
 use toll_stats::{Interval, hodges_lehmann};
+use toll_wire::{COUNTER, MAKING, Role, metrics_with};
 
 use super::comparison::relation;
 use super::context::AnalysisContext;
@@ -14,38 +15,8 @@ use super::summary::estimate;
 use super::{CONFIDENCE, MARGIN_MIN};
 use crate::spec::{Claim, Experiment, Test};
 
-/// Metrics that are the time that a trial's work took, in one form or another.
-const TIMES: [&str; 5] = [
-    "duration_ns",
-    "duration_per_byte_ns",
-    "duration_per_access_ns",
-    "latency_ns",
-    "throughput_bytes_per_s",
-];
-
-/// What may explain a time, besides counters, in the order of being shown.
-const CAUSES: [&str; 14] = [
-    "cpu_ns",
-    "user_ns",
-    "system_ns",
-    "minor_faults",
-    "major_faults",
-    "block_input_bytes",
-    "block_output_bytes",
-    "calls",
-    "sync_calls",
-    "voluntary_switches",
-    "involuntary_switches",
-    "max_rss_bytes",
-    "resident_bytes",
-    "huge_page_bytes",
-];
-
 /// Counters of what `getrusage(2)` says too.
 const REPEATED: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"];
-
-/// Before the metrics of making a buffer, which is timed apart.
-const INITIALISATION: &str = "init_";
 
 /// Compares the two sides of a claim on time in all that may explain it. `None`
 /// for other claims, and where nothing is known to differ or to be the same.
@@ -74,11 +45,11 @@ pub(super) fn of(claim: &Claim, context: &AnalysisContext) -> Option<Explanatory
 
 /// The metrics that may explain a time; `None` if `metric` is no time.
 fn causes(metric: &str, experiment: &Experiment) -> Option<Vec<String>> {
-    let (phase, name) = match metric.strip_prefix(INITIALISATION) {
-        Some(name) => (INITIALISATION, name),
+    let (phase, name) = match metric.strip_prefix(MAKING) {
+        Some(name) => (MAKING, name),
         None => ("", metric),
     };
-    if !TIMES.contains(&name) {
+    if !metrics_with(Role::Main).any(|main| main.name == name) {
         return None;
     }
     // Counters are not read around initialisation.
@@ -86,8 +57,8 @@ fn causes(metric: &str, experiment: &Experiment) -> Option<Vec<String>> {
         .counters
         .iter()
         .filter(|name| phase.is_empty() && !REPEATED.contains(&name.as_str()));
-    let counters = counters.map(|name| format!("counter.{name}"));
-    let others = CAUSES.iter().map(|name| format!("{phase}{name}"));
+    let counters = counters.map(|name| format!("{COUNTER}{name}"));
+    let others = metrics_with(Role::Cause).map(|cause| format!("{phase}{}", cause.name));
     Some(counters.chain(others).collect())
 }
 

@@ -1,8 +1,9 @@
 //! Curves, distributions, boxes and bars.
 
+use toll_wire::metric_words as words;
+
 use super::CONFIDENCE;
 use super::context::AnalysisContext;
-use super::metric::words;
 use super::model::{
     Bar, BarChart, BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate,
     Distribution, DistributionGroup, Estimate, Figure, FiveNumbers, MeasuredBox, Staircase,

@@ -42,9 +42,9 @@ use crate::spec::{ComparisonGoal, Experiment};
 
 pub(crate) use comparison::relation;
 pub use comparison::{CPU_TIME, WALL_TIME, too_few_blocks};
-pub use metric::{SYSTEM_CALLS, words as metric_words};
 pub use over_runs::Multiplied;
 pub use sessions::SESSIONS_MIN;
+pub use toll_wire::{SYSTEM_CALLS, metric_words};
 pub use untestable::cause as untestable_cause;
 
 use context::AnalysisContext;

@@ -1,25 +1,10 @@
 //! Making of an experiment a comparison of two kernels.
 
+use toll_wire::{Role, metrics_with};
+
 use super::guest::PLACE;
 use super::overrides::{LevelOverride, apply_levels};
 use super::{Experiment, Level, Selector, SpecError, WorkloadKind};
-
-/// What is compared where trials have it, the path length first. Times are compared
-/// where they mean something.
-const METRICS: [&str; 12] = [
-    "path_length_instructions",
-    "minor_faults",
-    "major_faults",
-    "voluntary_switches",
-    "block_input_bytes",
-    "block_output_bytes",
-    "boot_path_length_instructions",
-    "kernel_image_bytes",
-    "kernel_code_bytes",
-    "kernel_data_bytes",
-    "slab_bytes",
-    "slab_per_object_bytes",
-];
 
 const TIME: &str = "duration_ns";
 
@@ -62,8 +47,9 @@ impl Experiment {
         apply_levels(self, &chosen)?;
         self.reference = Some(Selector::from([(side.to_owned(), Level::new(&levels[0]))]));
         let has_time = accelerators.iter().any(|word| *word != "icount");
-        let metrics: Vec<String> = METRICS
-            .into_iter()
+        // The path length first. Times are compared where they mean something.
+        let metrics: Vec<String> = metrics_with(Role::BetweenKernels)
+            .map(|metric| metric.name)
             .chain(has_time.then_some(TIME))
             .filter(|metric| self.can_have(metric))
             .map(str::to_owned)

@@ -33,10 +33,9 @@ mod workload;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toll_stats::Looks;
-pub use toll_wire::{WorkloadKind, quantity};
+pub use toll_wire::{Better, WorkloadKind, quantity};
 
 pub use claims::{Claim, ClaimDirection, Contrast, Test};
 pub use derived::{Derived, DerivedKind};
@@ -159,19 +158,6 @@ pub enum OutputStream {
     #[default]
     Stdout,
     Stderr,
-}
-
-/// Which direction of a metric is better.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Better {
-    /// Less is better (durations, faults).
-    Lower,
-    /// More is better (throughput).
-    Higher,
-    /// Neither: the metric describes.
-    #[default]
-    Neither,
 }
 
 /// What a comparison goes on for, besides what the limits of the run allow.

@@ -1,21 +1,21 @@
 //! The text format of Go's benchmarks, for benchstat.
 
+use toll_wire::METRICS;
+
 use super::sanitize::sanitize;
 use super::series;
 use crate::claim::Run;
 use crate::claim::model::{Analysis, Better};
 
-/// Metrics of every program, the units that Go's programs give them, and how
-/// many base units each is. benchstat makes seconds of nanoseconds, but not of
-/// 0 ns, which would then stand in a table of its own; so what may be 0 is in
-/// seconds at once.
-const UNITS: [(&str, &str, f64); 5] = [
-    ("duration_ns", "ns/op", 1.0),
-    ("throughput_bytes_per_s", "B/s", 1.0),
-    ("user_ns", "user-sec/op", 1e9),
-    ("system_ns", "sys-sec/op", 1e9),
-    ("max_rss_bytes", "peak-RSS-bytes", 1.0),
-];
+/// Metrics of every program, the units that Go's programs give them, and how many base
+/// units each is. benchstat makes seconds of nanoseconds, but not of 0 ns, which would
+/// then get a table of its own; so what may be 0 is in seconds in the catalogue.
+fn units<'a>() -> impl Iterator<Item = (&'a str, &'a str, f64)> {
+    METRICS.iter().filter_map(|metric| {
+        let (unit, base_units) = metric.benchstat?;
+        Some((metric.name, unit, base_units))
+    })
+}
 
 /// Writes the trials of a run as benchmark results, a line each ("Go benchmark
 /// data format", proposal 14313): a trial's value is the median of its
@@ -53,7 +53,7 @@ pub fn benchstat(run: &Run) -> Result<String, String> {
     let cpus = run.machine.cpus_online.max(1);
     let primary = own.as_deref();
     let primary = primary.map(|unit| (analysis.primary_metric.as_str(), unit, 1.0));
-    let columns: Vec<(&str, &str, f64)> = UNITS.into_iter().chain(primary).collect();
+    let columns: Vec<(&str, &str, f64)> = units().chain(primary).collect();
     for series in &all {
         let label = word(&series.treatment.label);
         for (trial, iterations) in series.iterations.iter().enumerate() {
@@ -82,7 +82,7 @@ const GO_ARCHITECTURE: &str = if cfg!(target_arch = "x86_64") {
 /// The experiment's metric as a unit, where the common ones lack it.
 fn own_unit(analysis: &Analysis) -> Option<String> {
     let metric = &analysis.primary_metric;
-    let is_common = UNITS.iter().any(|(name, ..)| name == metric);
+    let is_common = units().any(|(name, ..)| name == metric);
     (!is_common).then(|| word(metric))
 }
 

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::comparison::RESOURCES;
+use toll_wire::{Role, metrics_with};
+
 use super::terminal::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use super::terminal::{Style, paint};
 use super::words;
@@ -90,7 +91,8 @@ pub fn over_baseline(
 fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     let is_shown = |one: &&RunComparison| {
         let is_known = one.ratios.iter().any(|ratio| ratio.ratio.is_some());
-        one.is_judged || RESOURCES.contains(&one.metric.as_str()) && is_known
+        let mut beside = metrics_with(Role::Shown);
+        one.is_judged || beside.any(|metric| metric.name == one.metric) && is_known
     };
     let shown: Vec<&RunComparison> = comparisons.iter().filter(is_shown).collect();
     let main = shown[0];

@@ -2,6 +2,7 @@
 //! table for the terminal, the page and Markdown.
 
 use serde::Serialize;
+use toll_wire::{Role, metrics_with};
 
 use super::footnotes::Footnotes;
 use super::{differences, words};
@@ -9,9 +10,6 @@ use crate::claim::model::{Analysis, Better, Comparison, Metric, Relation, Treatm
 use crate::claim::{CPU_TIME, MARGIN_MIN, Run, metric_words};
 use crate::format;
 use crate::spec::WorkloadKind;
-
-/// Metrics shown beside the time of commands.
-pub(super) const RESOURCES: [&str; 2] = [CPU_TIME, "max_rss_bytes"];
 
 #[derive(Debug, Serialize)]
 pub struct ComparisonTable {
@@ -50,10 +48,11 @@ pub fn metrics(run: &Run) -> Vec<&str> {
     let mut metrics: Vec<&str> = run.stored.experiment.compared_metrics().collect();
     metrics[0] = &analysis.primary_metric;
     if run.stored.experiment.workload.kind == WorkloadKind::Command {
-        let recorded = RESOURCES.map(|name| analysis.metrics.contains_key(name).then_some(name));
         let named = metrics.clone();
-        let unnamed = recorded.into_iter().flatten();
-        metrics.extend(unnamed.filter(|name| !named.contains(name)));
+        let unnamed = metrics_with(Role::Shown)
+            .map(|metric| metric.name)
+            .filter(|name| analysis.metrics.contains_key(*name) && !named.contains(name));
+        metrics.extend(unnamed);
     }
     metrics
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use toll_wire::METRICS;
 
 use super::sanitize::plain_json;
 use super::series::{self, Series};
@@ -115,19 +116,21 @@ const ARCHITECTURE: &str = if cfg!(target_arch = "x86_64") {
     "aarch64"
 };
 
-/// Metrics of hyperfine in its order, and their names here.
-const METRICS: [(&str, &str); 10] = [
-    ("time_wall_clock", "duration_ns"),
-    ("time_cpu", "cpu_ns"),
-    ("time_user", "user_ns"),
-    ("time_system", "system_ns"),
-    ("memory_peak_resident", "max_rss_bytes"),
+/// Counters of hyperfine, and their names here.
+const COUNTERS: [(&str, &str); 5] = [
     ("cpu_cycles", "counter.cycles"),
     ("instructions", "counter.instructions"),
     ("cache_references", "counter.cache-references"),
     ("cache_misses", "counter.cache-misses"),
     ("branch_misses", "counter.branch-misses"),
 ];
+
+/// Metrics of hyperfine in its order, and their names here.
+fn metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own = METRICS.iter();
+    let own = own.filter_map(|metric| Some((metric.hyperfine?, metric.name)));
+    own.chain(COUNTERS)
+}
 
 /// The unit that hyperfine gives a metric; counts have none.
 fn unit(name: &str) -> Option<&'static str> {
@@ -185,7 +188,7 @@ pub fn schema_2(run: &Run) -> Result<String, String> {
     let all = series::with_durations(run, "hyperfine's JSON")?;
     let record = &run.stored.run;
     let main = run.stored.experiment.metric.as_str();
-    let known = METRICS.iter().find(|(_, metric)| *metric == main);
+    let known = metrics().find(|(_, metric)| *metric == main);
     let start = record.created_at.get(..19);
     written(&SecondDocument {
         schema_version: 2,
@@ -197,7 +200,7 @@ pub fn schema_2(run: &Run) -> Result<String, String> {
                 architecture: ARCHITECTURE,
             },
         },
-        primary_metric: known.map_or("time_wall_clock", |(name, _)| *name),
+        primary_metric: known.map_or("time_wall_clock", |(name, _)| name),
         results: all
             .iter()
             .map(|series| second_result(series, &run.stored.experiment))
@@ -206,8 +209,7 @@ pub fn schema_2(run: &Run) -> Result<String, String> {
 }
 
 fn second_result(series: &Series<'_>, experiment: &Experiment) -> SecondResult {
-    let all: Vec<(&str, Vec<f64>)> = METRICS
-        .into_iter()
+    let all: Vec<(&str, Vec<f64>)> = metrics()
         .map(|(name, metric)| (name, values(series, name, metric)))
         .collect();
     let exit_codes = exit_codes(series);

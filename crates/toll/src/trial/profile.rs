@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use toll_stats::{Rng, median};
 use toll_wire::{
-    Activity, Failure, FailureKind, Outcome, Profile, Recording, Request, Sample, TrialData,
-    Workload,
+    Activity, Failure, FailureKind, Outcome, Profile, Recording, Request, Role, Sample, TrialData,
+    Workload, metrics_with,
 };
 
 use super::probe::ProbeOptions;
@@ -310,18 +310,10 @@ fn keep(
 
 /// What was counted of an iteration: all metrics but times and what follows from them.
 fn counts(values: impl Fn(&str) -> Option<Vec<f64>>) -> BTreeMap<String, f64> {
-    const COUNTED: [&str; 6] = [
-        "minor_faults",
-        "major_faults",
-        "voluntary_switches",
-        "block_input_bytes",
-        "block_output_bytes",
-        "calls",
-    ];
-    let counted = COUNTED.iter().filter_map(|name| {
-        let values = values(name).filter(|values| !values.is_empty())?;
+    let counted = metrics_with(Role::Counter).filter_map(|metric| {
+        let values = values(metric.name).filter(|values| !values.is_empty())?;
         Some((
-            (*name).to_owned(),
+            metric.name.to_owned(),
             values.iter().sum::<f64>() / values.len() as f64,
         ))
     });
