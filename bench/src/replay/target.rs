@@ -132,7 +132,8 @@ impl Targets<'_> {
     }
 
     fn at(&mut self, metric: &str, selector: &Selector) -> Result<usize, String> {
-        let treatment = find(self.treatments, selector, &self.experiment.factors)?;
+        let treatment = find(self.treatments, selector, &self.experiment.factors)
+            .map_err(|reason| reason.to_string())?;
         Ok(self.nodes.at(treatment, metric, self.donors))
     }
 

@@ -132,6 +132,12 @@ pub fn ratio_interval(estimate: &Estimate) -> String {
 /// A ratio as people say it: `1.3× slower [1.2, 1.4]`, `2.1× less [2.0, 2.2]`, and below
 /// a tenth `2.2 % slower [0.8, 3.7]`.
 pub fn change(ratio: &Estimate, metric: &Metric) -> String {
+    let (change, interval) = change_parts(ratio, metric);
+    format!("{change} {interval}")
+}
+
+/// [`change`], and apart from it the interval in brackets.
+pub fn change_parts(ratio: &Estimate, metric: &Metric) -> (String, String) {
     let is_less = ratio.value < 1.0;
     let times = match is_less {
         true => inverse(ratio),
@@ -159,10 +165,10 @@ pub fn change(ratio: &Estimate, metric: &Metric) -> String {
         };
         let (value, ends) = interval_parts(&change, "%");
         let word = word.replace("as much", "more");
-        return format!("{value} {word} {ends}");
+        return (format!("{value} {word}"), ends);
     }
     let (value, ends) = interval_parts(&times, "");
-    format!("{value}× {word} {ends}")
+    (format!("{value}× {word}"), ends)
 }
 
 /// The ratio with both sides exchanged.
@@ -181,9 +187,11 @@ pub fn interval(estimate: &Estimate, unit: &str) -> String {
     format!("{value} {ends}")
 }
 
+/// A value in one unit, and apart from it its interval in brackets.
+///
 /// The interval's width decides the digits: more would claim a precision that
 /// the interval denies, fewer would hide on which side of a margin it lies.
-fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
+pub fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
     let ends = |low: String, high: String| format!("[{low}, {high}]");
     let scales = match unit {
         // Levels of a size factor lie powers of two apart, so that each end

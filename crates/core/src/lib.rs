@@ -12,6 +12,7 @@ pub mod format;
 pub mod grade;
 pub mod history;
 pub mod plan;
+pub mod reason;
 pub mod run;
 pub mod spec;
 pub mod trace;

@@ -15,5 +15,5 @@ pub mod store;
 pub mod trial;
 
 pub use toll_core::{
-    bisect, claim, count, explain, format, grade, history, plan, run, spec, trace,
+    bisect, claim, count, explain, format, grade, history, plan, reason, run, spec, trace,
 };

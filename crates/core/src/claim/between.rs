@@ -15,6 +15,8 @@ use super::model::{
 use super::summary::estimate;
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Run, SESSIONS_MIN, emulation, metric, sessions};
 
+use crate::reason::EMULATED;
+
 pub use super::sessions::{Side, mean_of_medians};
 
 impl Run {
@@ -258,7 +260,7 @@ impl<'a> Pairing<'a> {
             Replicates::Sessions => Welch::of_few(old, new).interval(confidence),
         };
         let (relation, reason) = match interval.reaches(confidence) {
-            _ if row.is_emulated => (Relation::Undecided, Some(emulation::NOTE.to_owned())),
+            _ if row.is_emulated => (Relation::Undecided, Some(EMULATED.to_owned())),
             true => (judged(&interval, margin, better), None),
             false => {
                 let reason = "too few trials for an interval of this confidence";

@@ -12,6 +12,7 @@ use super::regression::{self, Regression};
 use super::summary::estimate;
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall, twin};
 use crate::plan::{self, Treatment};
+use crate::reason::EMULATED;
 use crate::spec::{Experiment, WorkloadKind};
 
 /// The pairs whose reference runs here.
@@ -195,7 +196,7 @@ impl Comparing<'_> {
             (relation, _) => (relation, Some(true)),
         };
         let reason = match relation {
-            Relation::Undecided if !may_judge => Some(emulation::NOTE.to_owned()),
+            Relation::Undecided if !may_judge => Some(EMULATED.to_owned()),
             Relation::Undecided if !has_enough => {
                 let needed = values_needed(self.confidence, context.looks());
                 Some(too_few_blocks(logs.len(), needed))

@@ -9,6 +9,7 @@ use super::model::{Estimate, Metric, NoVerdict};
 use super::summary::estimate;
 use super::{CONFIDENCE, emulation, metric};
 use crate::plan::Treatment;
+use crate::reason::Reason;
 use crate::run::{BootRecord, RunStatus, TrialRecord, TrialState};
 use crate::spec::{Claim, Derived, Experiment, Selector};
 
@@ -81,7 +82,7 @@ impl<'a> AnalysisContext<'a> {
 
     /// The one treatment that a selector picks among those that ran here, or why there is
     /// none: not in this profile, or skipped.
-    pub fn pick(&self, selector: &Selector) -> Result<usize, String> {
+    pub fn pick(&self, selector: &Selector) -> Result<usize, Reason> {
         let index = crate::plan::find(self.treatments, selector, &self.experiment.factors)?;
         match &self.treatments[index].skipped {
             Some(reason) => Err(reason.clone()),
@@ -135,17 +136,17 @@ impl<'a> AnalysisContext<'a> {
 
     /// Why a claim that cannot be tested was not measured, if that is no fault of the machine:
     /// another profile has its levels, or the run was interrupted.
-    pub fn why_unmeasured(&self, claim: &Claim, reason: &str) -> Option<NoVerdict> {
-        let profile = self.experiment.left_to.get(&claim.id);
-        let is_left = reason.starts_with("this run has no ");
-        if let Some(profile) = profile.filter(|_| is_left) {
-            return Some(NoVerdict::LeftTo {
-                profile: profile.clone(),
-            });
+    pub fn why_unmeasured(&self, claim: &Claim, reason: &Reason) -> Option<NoVerdict> {
+        match reason {
+            Reason::LeftOut { .. } => {
+                let profile = self.experiment.left_to.get(&claim.id)?.clone();
+                Some(NoVerdict::LeftTo { profile })
+            }
+            Reason::NoCommonBlock { .. } | Reason::NotRecorded { .. } => {
+                self.is_interrupted.then_some(NoVerdict::NotMeasured)
+            }
+            _ => None,
         }
-        let is_missing = ["no block has ", "no trial recorded "];
-        let is_missing = is_missing.iter().any(|start| reason.starts_with(start));
-        (self.is_interrupted && is_missing).then_some(NoVerdict::NotMeasured)
     }
 
     /// The same run, of which it is known how it ended. Who interrupts it may have seen its
@@ -218,27 +219,31 @@ impl<'a> AnalysisContext<'a> {
 
     /// Why one of some treatments has no value of a metric: its trials failed, or
     /// no trial of the run has it.
-    pub fn why_absent(&self, metric: &str, treatments: &[usize]) -> Option<String> {
+    pub fn why_absent(&self, metric: &str, treatments: &[usize]) -> Option<Reason> {
         let mut failures = treatments.iter().filter_map(|one| self.failures.get(one));
         if let Some(failure) = failures.next() {
-            return Some(failure.clone());
+            return Some(failure.clone().into());
         }
         if self.by_metric.contains_key(metric) {
             return None;
         }
         let counter = metric.strip_prefix("counter.").unwrap_or_default();
-        let reason = self.counters_missing.get(counter).cloned();
-        Some(reason.unwrap_or_else(|| format!("no trial recorded {metric}")))
+        Some(match self.counters_missing.get(counter).cloned() {
+            Some(message) => Reason::NoCounter { message },
+            None => Reason::NotRecorded {
+                metric: metric.to_owned(),
+            },
+        })
     }
 
     /// Natural logarithms of the ratio of two treatments in each block that has
     /// both; `Err` with the reason if there are none.
-    pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, String> {
+    pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, Reason> {
         self.logs(metric, of, to, log_ratio)
     }
 
     /// As [`Self::log_ratios`], of the ratio in an acceleration.
-    pub fn accelerations(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, String> {
+    pub fn accelerations(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, Reason> {
         self.logs(metric, of, to, acceleration_log)
     }
 
@@ -247,8 +252,8 @@ impl<'a> AnalysisContext<'a> {
         metric: &str,
         of: usize,
         to: usize,
-        log: impl Fn(f64, f64) -> Result<f64, String>,
-    ) -> Result<Vec<f64>, String> {
+        log: impl Fn(f64, f64) -> Result<f64, Reason>,
+    ) -> Result<Vec<f64>, Reason> {
         match self.why_absent(metric, &[of, to]) {
             Some(reason) => Err(reason),
             None => column_logs(self.column(metric, of), self.column(metric, to), log),
@@ -261,22 +266,24 @@ impl<'a> AnalysisContext<'a> {
 pub(super) fn column_log_ratios(
     of: &BTreeMap<u32, f64>,
     to: &BTreeMap<u32, f64>,
-) -> Result<Vec<f64>, String> {
+) -> Result<Vec<f64>, Reason> {
     column_logs(of, to, log_ratio)
 }
 
 fn column_logs(
     of: &BTreeMap<u32, f64>,
     to: &BTreeMap<u32, f64>,
-    log: impl Fn(f64, f64) -> Result<f64, String>,
-) -> Result<Vec<f64>, String> {
+    log: impl Fn(f64, f64) -> Result<f64, Reason>,
+) -> Result<Vec<f64>, Reason> {
     let logs: Vec<f64> = of
         .iter()
         .filter_map(|(block, of)| Some((*of, *to.get(block)?)))
         .map(|(of, to)| log(of, to))
         .collect::<Result<_, _>>()?;
     match logs.is_empty() {
-        true => Err("no block has a trial of both sides".into()),
+        true => Err(Reason::NoCommonBlock {
+            sides: "both sides".into(),
+        }),
         false => Ok(logs),
     }
 }
@@ -303,15 +310,13 @@ fn failures(trials: &[TrialRecord]) -> BTreeMap<usize, String> {
 
 /// The logarithm of a ratio. Two zeros are the same, as counts often are; one
 /// zero has no ratio.
-pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, String> {
+pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, Reason> {
     if of == 0.0 && to == 0.0 {
         return Ok(0.0);
     }
     if of <= 0.0 || to <= 0.0 {
-        return Err(format!(
-            "a value of {} has no ratio",
-            if of <= 0.0 { of } else { to }
-        ));
+        let value = if of <= 0.0 { of } else { to };
+        return Err(format!("a value of {value} has no ratio").into());
     }
     let ratio = of / to;
     // Of two numbers of opposite ends of the range, beyond it.
@@ -324,7 +329,7 @@ pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, String> {
 /// The logarithm of the ratio in an acceleration, `1 - of/to`. A clock with coarse ticks
 /// reads 0 of a short time. Such a side has the other's billionth: where `of` is 0, all of
 /// the time was saved.
-pub(super) fn acceleration_log(of: f64, to: f64) -> Result<f64, String> {
+pub(super) fn acceleration_log(of: f64, to: f64) -> Result<f64, Reason> {
     let billionth = |value: f64, other: f64| match value == 0.0 {
         true => other * 1e-9,
         false => value,

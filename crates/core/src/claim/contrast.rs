@@ -1,13 +1,14 @@
 //! Ratios between treatments, block by block.
 
 use super::context::{AnalysisContext, log_ratio};
+use crate::reason::Reason;
 use crate::spec::{Contrast, Experiment, Selector};
 
 /// Logarithms of a contrast's ratio, one a block.
 pub(super) fn block_logs(
     contrast: Contrast<'_>,
     context: &AnalysisContext,
-) -> Result<Vec<f64>, String> {
+) -> Result<Vec<f64>, Reason> {
     let (of, to) = (context.pick(contrast.of)?, context.pick(contrast.to)?);
     let Some((per_of, per_to)) = contrast.per else {
         return context.log_ratios(contrast.metric, of, to);
@@ -17,7 +18,9 @@ pub(super) fn block_logs(
     if blocks.is_empty() {
         return Err(context
             .why_absent(contrast.metric, &all)
-            .unwrap_or_else(|| "no block has a trial of all sides".into()));
+            .unwrap_or_else(|| Reason::NoCommonBlock {
+                sides: "all sides".into(),
+            }));
     }
     blocks
         .iter()

@@ -11,12 +11,9 @@ use super::context::AnalysisContext;
 use super::metric::describe;
 use super::model::TreatmentSummary;
 use crate::plan::{self, Treatment};
+use crate::reason::{EMULATED, Reason};
 use crate::run::BootRecord;
 use crate::spec::{Claim, Derived, DerivedKind, Experiment, Selector, Test};
-
-/// What a reader is told of emulated times.
-pub const NOTE: &str =
-    "emulated, not judged: times under TCG are those of QEMU's translator, not of a CPU";
 
 /// Treatments that ran in a guest under TCG.
 pub(super) fn emulated(treatments: &[Treatment], boots: &[BootRecord]) -> BTreeSet<usize> {
@@ -35,14 +32,14 @@ pub(super) fn emulated(treatments: &[Treatment], boots: &[BootRecord]) -> BTreeS
 pub(super) fn note(summaries: &mut [TreatmentSummary], context: &AnalysisContext) {
     for summary in summaries {
         if context.is_emulated(summary.index) && summary.trials_completed > 0 {
-            summary.notes.push(NOTE.to_owned());
+            summary.notes.push(EMULATED.to_owned());
         }
     }
 }
 
 /// Why a claim is not judged on this run although there are values for it, if
 /// it is on times and one of its sides was emulated.
-pub(super) fn obstacle(test: Test<'_>, context: &AnalysisContext) -> Option<String> {
+pub(super) fn obstacle(test: Test<'_>, context: &AnalysisContext) -> Option<Reason> {
     let is_touched = match test {
         Test::Never(_) => false,
         Test::Ratio(contrast) => {
@@ -53,7 +50,7 @@ pub(super) fn obstacle(test: Test<'_>, context: &AnalysisContext) -> Option<Stri
             is_of_times(context.experiment, derived) && any_emulated(&derived.at, context)
         }),
     };
-    is_touched.then(|| NOTE.to_owned())
+    is_touched.then_some(Reason::Emulated)
 }
 
 /// Treatments that ran in a guest under TCG and of which no claim judges a count.

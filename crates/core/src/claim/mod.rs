@@ -28,7 +28,6 @@ mod summary;
 mod table;
 mod twin;
 mod undecided;
-mod untestable;
 mod verdict;
 mod warning;
 pub mod work;
@@ -45,7 +44,6 @@ pub use comparison::{CPU_TIME, WALL_TIME, too_few_blocks};
 pub use over_runs::Multiplied;
 pub use sessions::SESSIONS_MIN;
 pub use toll_wire::{SYSTEM_CALLS, metric_words};
-pub use untestable::cause as untestable_cause;
 
 use context::AnalysisContext;
 use model::{Analysis, Better, FactorSummary, Outcome};

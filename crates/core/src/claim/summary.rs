@@ -8,6 +8,7 @@ use super::CONFIDENCE;
 use super::context::AnalysisContext;
 use super::model::{Estimate, TreatmentEstimate, TreatmentSummary};
 use crate::plan::Treatment;
+use crate::reason::Reason;
 use crate::run::{TrialRecord, TrialState};
 
 /// An interval as the model has it.
@@ -65,6 +66,11 @@ fn summary(
         })
         .collect();
     let levels = treatment.levels.iter();
+    // The reason for skipping may repeat it.
+    let is_news = |failure: &str| {
+        let reason = treatment.skipped.as_ref();
+        reason.and_then(Reason::message) != Some(failure)
+    };
     TreatmentSummary {
         index: treatment.index,
         label: treatment.label.clone(),
@@ -72,7 +78,7 @@ fn summary(
             .map(|(name, level)| (name.clone(), level.text.clone()))
             .collect(),
         twin_of: treatment.twin_of,
-        skipped: treatment.skipped.clone(),
+        skipped: treatment.skipped.as_ref().map(Reason::to_string),
         trials_completed: count(|state| state == TrialState::Completed),
         trials_failed: count(|state| {
             matches!(
@@ -81,7 +87,10 @@ fn summary(
             )
         }),
         trials_excluded: count(|state| state == TrialState::Excluded),
-        first_failure: trials.iter().find_map(|trial| trial.message.clone()),
+        first_failure: trials
+            .iter()
+            .find_map(|trial| trial.message.clone())
+            .filter(|failure| is_news(failure)),
         estimates,
         notes,
     }

@@ -9,6 +9,7 @@ use super::CONFIDENCE;
 use super::context::{AnalysisContext, column_log_ratios};
 use super::model::{Estimate, MeasuredMean, PublishedGroup, PublishedRow, PublishedTable};
 use super::summary::{estimate, without_extremes};
+use crate::reason::Reason;
 use crate::spec::{Table, TableMean, TableQuantity, TableRow};
 
 /// Fills all published tables of an experiment.
@@ -93,13 +94,13 @@ impl Group<'_> {
             measured_ratio: reference.and_then(ratio),
             missing: match &column {
                 Ok(_) if is_measured => None,
-                Ok(_) => Some(self.why_absent(row)),
-                Err(reason) => Some(reason.clone()),
+                Ok(_) => Some(self.why_absent(row).to_string()),
+                Err(reason) => Some(reason.to_string()),
             },
         }
     }
 
-    fn why_absent(&self, row: &TableRow) -> String {
+    fn why_absent(&self, row: &TableRow) -> Reason {
         let treatment = self.context.pick(&row.at).ok();
         let mut metrics = once(&self.group.metric).chain(&self.group.per);
         metrics
@@ -108,9 +109,9 @@ impl Group<'_> {
     }
 
     /// Values of a row by block, or why no treatment stands for it.
-    fn column(&self, row: &TableRow) -> Result<BTreeMap<u32, f64>, String> {
+    fn column(&self, row: &TableRow) -> Result<BTreeMap<u32, f64>, Reason> {
         if row.at.is_empty() {
-            return Err("nothing here stands for it".to_owned());
+            return Err("nothing here measures it".into());
         }
         let treatment = self.context.pick(&row.at)?;
         let column = self.context.column(&self.group.metric, treatment);

@@ -12,6 +12,7 @@ use super::{ALPHA, CHECK_ALPHA, CONFIDENCE, DecidingBlocks, MARGIN_MIN, Question
 use super::{contrast, derived, e_values, emulation, explanatory_metrics};
 use crate::format;
 use crate::plan::of_claim;
+use crate::reason::Reason;
 use crate::spec::{Claim, Experiment, Test};
 
 /// Share of the way from threshold to published value that half an interval
@@ -163,7 +164,7 @@ impl Steps {
 }
 
 /// What a claim is judged on and how it fares, or why it cannot be judged.
-type CaseAtStep = Result<(Case, Steps), String>;
+type CaseAtStep = Result<(Case, Steps), Reason>;
 
 /// Every claim with what it is judged on and its steps of the procedures, which go
 /// over the claims that can be tested; the others make no error.
@@ -173,7 +174,7 @@ fn cases<'a>(
     context: &AnalysisContext<'a>,
 ) -> Vec<(&'a Claim, CaseAtStep)> {
     let claims = claims.into_iter();
-    let cases: Vec<(&Claim, Result<Case, String>)> =
+    let cases: Vec<(&Claim, Result<Case, Reason>)> =
         claims.map(|claim| (claim, case(claim, context))).collect();
     let testable = cases.iter().filter_map(|(_, case)| case.as_ref().ok());
     let testable: Vec<&Case> = testable.collect();
@@ -219,36 +220,26 @@ fn sequence(cases: &[&Case]) -> Vec<usize> {
     order
 }
 
-/// Collects what a claim is judged on.
-fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String> {
-    let unjudged = emulation::obstacle(claim.test(), context);
+/// Collects what a claim is judged on, or shown by.
+fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, Reason> {
     match claim.test() {
-        Test::Never(reason) => Err(reason.to_owned()),
-        Test::Ratio(contrast) => {
-            let logs = Evidence::Logs(contrast::block_logs(contrast, context)?);
-            match unjudged {
-                None => Ok(logs),
-                Some(why) => {
-                    let shown = format::ratio_interval(&estimate(&logs.interval()));
-                    Err(format!("{why}; the ratio was {shown}"))
-                }
-            }
-        }
-        Test::Derived(_) if unjudged.is_some() => Err(unjudged.unwrap_or_default()),
+        Test::Never(reason) => Err(reason.into()),
+        Test::Ratio(contrast) => contrast::block_logs(contrast, context).map(Evidence::Logs),
         Test::Derived(id) => {
             let spec = context.derived(id);
-            let spec = spec.ok_or("the derived quantity is not there")?;
+            let spec = spec.ok_or("the derived quantity is missing")?;
             derived::Quantity::new(spec, context).map(Evidence::Derived)
         }
     }
 }
 
-fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
+fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, Reason> {
     let evidence = evidence(claim, context)?;
-    if let Some(fact) = &claim.differ_by {
-        return Err(format!(
-            "one machine cannot show whether machines differ by {fact}; toll fleet report judges it"
-        ));
+    if let Some(reason) = emulation::obstacle(claim.test(), context) {
+        return Err(reason);
+    }
+    if let Some(fact) = claim.differ_by.clone() {
+        return Err(Reason::OneMachine { fact });
     }
     let blocks = evidence.blocks();
     Ok(Case {
@@ -516,20 +507,31 @@ fn show(verdict: &mut Verdict, interval: &Interval) {
     }
 }
 
-fn untestable(claim: &Claim, context: &AnalysisContext, reason: String) -> Verdict {
-    let no_verdict = context.why_unmeasured(claim, &reason);
-    let mut verdict = Verdict {
-        reason: no_verdict.as_ref().map_or(reason, undecided::detail),
-        no_verdict,
-        ..blank(claim, context)
+fn untestable(claim: &Claim, context: &AnalysisContext, reason: Reason) -> Verdict {
+    let mut verdict = blank(claim, context);
+    verdict.no_verdict = context.why_unmeasured(claim, &reason);
+    verdict.reason = match &verdict.no_verdict {
+        Some(state) => undecided::detail(state),
+        None => reason.to_string(),
     };
-    // What one run measures is judged beside the values of other machines.
-    if claim.differ_by.is_some()
-        && let Ok(evidence) = evidence(claim, context)
-    {
-        verdict.blocks = evidence.blocks();
-        show(&mut verdict, &evidence.interval());
+    if let Ok(evidence) = evidence(claim, context) {
+        match reason {
+            // Shown, and never judged.
+            Reason::Emulated if matches!(evidence, Evidence::Logs(_)) => {
+                let ratio = estimate(&evidence.interval());
+                let words = format::ratio_interval(&ratio);
+                verdict.reason = format!("{reason}; the ratio was {words}");
+                verdict.unjudged_ratio = Some(ratio);
+            }
+            // What one run measures is judged beside the values of other machines.
+            Reason::OneMachine { .. } => {
+                verdict.blocks = evidence.blocks();
+                show(&mut verdict, &evidence.interval());
+            }
+            _ => {}
+        }
     }
+    verdict.cause = Some(reason).filter(|_| verdict.no_verdict.is_none());
     verdict
 }
 
@@ -572,6 +574,8 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
         error_rate: None,
         no_verdict: None,
         outcome: Outcome::NotTestable,
+        cause: None,
+        unjudged_ratio: None,
         reason: String::new(),
         explanatory_metrics: None,
     }

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use toll_stats::Rng;
 
+use crate::reason::Reason;
 use crate::spec::constraints::Constraints;
 use crate::spec::guest::GuestParameters;
 use crate::spec::{Experiment, Factor, Level, ROW, Selector, WorkloadKind};
@@ -174,13 +175,13 @@ pub fn find(
     treatments: &[Treatment],
     selector: &Selector,
     factors: &[Factor],
-) -> Result<usize, String> {
+) -> Result<usize, Reason> {
     let mut found = picked(treatments, selector);
     match found.next() {
         None => Err(why_none(selector, factors)),
         Some(only) => match left_open(treatments, selector) {
             None => Ok(only.index),
-            Some(open) => Err(format!("{} leaves {open} open", describe(selector))),
+            Some(open) => Err(format!("{} leaves {open} open", describe(selector)).into()),
         },
     }
 }
@@ -201,16 +202,18 @@ fn left_open<'a>(treatments: &'a [Treatment], selector: &'a Selector) -> Option<
     first.first_difference(second)
 }
 
-fn why_none(selector: &Selector, factors: &[Factor]) -> String {
+fn why_none(selector: &Selector, factors: &[Factor]) -> Reason {
     for (name, level) in selector {
         let factor = factors.iter().find(|factor| factor.name == *name);
         if let Some(factor) = factor
             && factor.find(level).is_none()
         {
-            return format!("this run has no {name}={}", factor.label(level));
+            let what = format!("{name}={}", factor.label(level));
+            return Reason::LeftOut { what };
         }
     }
-    format!("this run has no treatment {}", describe(selector))
+    let what = format!("treatment {}", describe(selector));
+    Reason::LeftOut { what }
 }
 
 /// A selector in words, `a=1 b=2`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::reason::Reason;
 use crate::spec::guest::{GuestParameters, IN_GUEST, PLACE};
 use crate::spec::{Factor, Level, Selector};
 
@@ -21,7 +22,7 @@ pub struct Treatment {
     /// The treatment of which this is the A/A twin.
     pub twin_of: Option<usize>,
     /// Why it cannot run here.
-    pub skipped: Option<String>,
+    pub skipped: Option<Reason>,
 }
 
 impl Treatment {

@@ -262,10 +262,19 @@ pub(super) fn work_differences(sides: &[Side]) -> Vec<Difference> {
     different_work(&experiments.collect::<Vec<_>>())
 }
 
-/// In what else some sides differ, likely confounders first.
+/// What else differs between some sides, likely confounders first.
 pub(super) fn confounders(sides: &[Side]) -> Vec<Difference> {
-    let facts: Vec<BTreeMap<String, String>> = sides.iter().map(facts_of_side).collect();
-    let mut differences = differing(&facts);
+    differences(sides, facts)
+}
+
+/// How the machines of some sides differ, and the variables of their runs.
+pub(super) fn machine_differences(sides: &[Side]) -> Vec<Difference> {
+    differences(sides, machine_facts)
+}
+
+fn differences(sides: &[Side], facts: fn(&Run) -> BTreeMap<String, String>) -> Vec<Difference> {
+    let facts = sides.iter().map(|side| facts_of_side(side, facts));
+    let mut differences = differing(&facts.collect::<Vec<_>>());
     differences.sort_by_key(|difference| {
         let start = |known: &&str| difference.what.starts_with(*known);
         CONFOUNDERS_FIRST
@@ -280,7 +289,10 @@ pub(super) fn confounders(sides: &[Side]) -> Vec<Difference> {
 const VALUES_SHOWN: usize = 2;
 
 /// The facts of all runs of a side; where they differ, the first of their values.
-fn facts_of_side(side: &Side) -> BTreeMap<String, String> {
+fn facts_of_side(
+    side: &Side,
+    facts: fn(&Run) -> BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in side.runs().iter().flat_map(|run| facts(run)) {
         let values = all.entry(name).or_default();
@@ -303,7 +315,8 @@ fn facts_of_side(side: &Side) -> BTreeMap<String, String> {
 /// All that may differ between two runs, flat.
 fn facts(run: &Run) -> BTreeMap<String, String> {
     let record = &run.stored.run;
-    let mut facts = BTreeMap::from([
+    let mut facts = machine_facts(run);
+    facts.extend([
         ("experiment".to_owned(), record.experiment.clone()),
         ("profile".to_owned(), record.profile.clone()),
         ("toll version".to_owned(), record.toll_version.clone()),
@@ -323,6 +336,12 @@ fn facts(run: &Run) -> BTreeMap<String, String> {
             factor.levels.join(", "),
         );
     }
+    facts
+}
+
+fn machine_facts(run: &Run) -> BTreeMap<String, String> {
+    let record = &run.stored.run;
+    let mut facts = BTreeMap::new();
     for (name, value) in &record.variables {
         facts.insert(format!("variable {name}"), value.clone());
     }

@@ -127,11 +127,8 @@ fn changes_of(index: usize, shown: &[&RunComparison]) -> Row {
     row.below.extend(main.reason.clone());
     for one in shown {
         let ratio = &one.ratios[index];
-        let change = words::change_between_runs(ratio, &one.described);
-        row.cells.push(match one.is_judged {
-            true => change,
-            false => words::without_interval(change),
-        });
+        let change = words::change_between_runs(ratio, &one.described, one.is_judged);
+        row.cells.push(change);
         if let Some(reason) = ratio
             .reason
             .as_ref()
@@ -358,7 +355,7 @@ fn median(side: &Side, wanted: &str) -> String {
         [] => format::NOTHING.to_owned(),
         all if all.iter().all(is_skipped) => "skipped".to_owned(),
         [(run, treatment)] if side.runs().len() == 1 => {
-            words::median(treatment, &run.analysis.primary_metric, &run.analysis)
+            words::median(treatment, &run.analysis.primary_metric, &run.analysis, true)
         }
         all => {
             let (run, _) = all[0];
@@ -369,9 +366,8 @@ fn median(side: &Side, wanted: &str) -> String {
                 || format::NOTHING.to_owned(),
                 // Brackets would say that it is an interval.
                 |mean| {
-                    format::interval(&mean, unit)
-                        .replace('[', "(")
-                        .replace(']', ")")
+                    let (value, ends) = format::interval_parts(&mean, unit);
+                    format!("{value} ({})", ends.trim_matches(['[', ']']))
                 },
             )
         }

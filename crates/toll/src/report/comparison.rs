@@ -144,11 +144,7 @@ fn cells(
     is_first: bool,
     analysis: &Analysis,
 ) -> Vec<String> {
-    let median = words::median(treatment, metric, analysis);
-    let mut cells = vec![match is_first {
-        true => median,
-        false => words::without_interval(median),
-    }];
+    let mut cells = vec![words::median(treatment, metric, analysis, is_first)];
     if !is_compared(analysis, metric) {
         return cells;
     }
@@ -163,18 +159,15 @@ fn cells(
 
 fn notes(treatment: &TreatmentSummary, analysis: &Analysis) -> Vec<String> {
     let mut notes = Vec::new();
-    let skipped = treatment.skipped.as_deref().unwrap_or_default();
-    if !skipped.is_empty() {
-        notes.push(format!("skipped: {skipped}"));
+    if let Some(reason) = &treatment.skipped {
+        notes.push(format!("skipped: {reason}"));
     }
     let is_odd = treatment.trials_failed + treatment.trials_excluded > 0
         || treatment.trials_completed != analysis.blocks && treatment.skipped.is_none();
     if is_odd {
         notes.push(format!("trials: {}", words::trials(treatment)));
     }
-    if let Some(failure) = &treatment.first_failure
-        && !skipped.contains(failure)
-    {
+    if let Some(failure) = &treatment.first_failure {
         notes.push(format!("first failure: {failure}"));
     }
     notes.extend(treatment.notes.iter().cloned());

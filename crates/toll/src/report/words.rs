@@ -95,24 +95,39 @@ pub fn check_outcome(outcome: Outcome) -> &'static str {
 /// A ratio and what it says: `1.3× slower [1.2, 1.4]`, `same, 1.00 [0.99,
 /// 1.01]`.
 pub fn change(relation: Relation, ratio: &Estimate, metric: &Metric) -> String {
-    match relation {
-        Relation::Same => format!("same, {}", format::ratio_interval(ratio)),
-        Relation::Undecided => format!("undecided, {}", format::ratio_interval(ratio)),
-        Relation::Better | Relation::Worse | Relation::Different => format::change(ratio, metric),
-    }
+    let (change, interval) = change_parts(relation, ratio, metric);
+    format!("{change} {interval}")
 }
 
-/// The same of a treatment over that of earlier runs, where it has a ratio.
-pub fn change_between_runs(one: &RunRatio, metric: &Metric) -> String {
-    let change = one.ratio.map(|ratio| change(one.relation, &ratio, metric));
-    change.unwrap_or_else(|| format::NOTHING.to_owned())
+/// [`change`], and apart from it the interval in brackets.
+pub fn change_parts(relation: Relation, ratio: &Estimate, metric: &Metric) -> (String, String) {
+    let word = match relation {
+        Relation::Same => "same",
+        Relation::Undecided => "undecided",
+        Relation::Better | Relation::Worse | Relation::Different => {
+            return format::change_parts(ratio, metric);
+        }
+    };
+    let (value, interval) = format::interval_parts(ratio, "");
+    (format!("{word}, {value}"), interval)
 }
 
-/// A value, or a change, without the interval behind it.
-pub fn without_interval(text: String) -> String {
-    match text.split_once(" [") {
-        Some((value, _)) => value.to_owned(),
-        None => text,
+/// The change of a treatment from earlier runs, with its interval if asked for.
+pub fn change_between_runs(one: &RunRatio, metric: &Metric, has_interval: bool) -> String {
+    let parts = one
+        .ratio
+        .map(|ratio| change_parts(one.relation, &ratio, metric));
+    parts.map_or_else(
+        || format::NOTHING.to_owned(),
+        |parts| joined(parts, has_interval),
+    )
+}
+
+fn joined((value, interval): (String, String), has_interval: bool) -> String {
+    if has_interval {
+        format!("{value} {interval}")
+    } else {
+        value
     }
 }
 
@@ -403,12 +418,18 @@ pub fn trials(treatment: &TreatmentSummary) -> String {
     text
 }
 
-/// The median of a treatment's trials in a metric, with its interval.
-pub fn median(treatment: &TreatmentSummary, metric: &str, analysis: &Analysis) -> String {
-    treatment.estimates.get(metric).map_or_else(
-        || format::NOTHING.to_owned(),
-        |estimate| format::interval(&estimate.median, unit(&analysis.metrics, metric)),
-    )
+/// The median of a treatment's trials in a metric, with its interval if asked for.
+pub fn median(
+    treatment: &TreatmentSummary,
+    metric: &str,
+    analysis: &Analysis,
+    has_interval: bool,
+) -> String {
+    let Some(estimate) = treatment.estimates.get(metric) else {
+        return format::NOTHING.to_owned();
+    };
+    let parts = format::interval_parts(&estimate.median, unit(&analysis.metrics, metric));
+    joined(parts, has_interval)
 }
 
 /// The label of the treatment with an index of the plan.

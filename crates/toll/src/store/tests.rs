@@ -56,7 +56,13 @@ fn filled(directory: &tempfile::TempDir) -> (Store, i64) {
 fn what_was_added_is_read_back_whole() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, id) = filled(&directory);
-    store.skip_treatment(id, 1, "no such thing").unwrap();
+    store
+        .skip_treatment(
+            id,
+            1,
+            &toll_core::reason::Reason::from("no such thing".to_owned()),
+        )
+        .unwrap();
     store
         .set_status(id, RunStatus::Complete, Some("narrow enough"))
         .unwrap();
@@ -71,7 +77,11 @@ fn what_was_added_is_read_back_whole() {
     assert_eq!(stored.run.status, RunStatus::Complete);
     assert_eq!(stored.experiment, experiment());
     assert_eq!(
-        stored.treatments[1].skipped.as_deref(),
+        stored.treatments[1]
+            .skipped
+            .as_ref()
+            .map(ToString::to_string)
+            .as_deref(),
         Some("no such thing")
     );
     assert_eq!(stored.trials, [trial(0, 0), trial(0, 1)]);

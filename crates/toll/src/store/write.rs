@@ -8,6 +8,7 @@ use toll_core::run::{BootRecord, ProfileRecord, RunRecord, RunStatus, StoredRun,
 use super::signature::sign;
 use super::{Store, StoreError, read};
 use crate::plan::Treatment;
+use crate::reason::Reason;
 use crate::spec::Experiment;
 
 impl Store {
@@ -62,12 +63,14 @@ impl Store {
         &mut self,
         run_id: i64,
         treatment: usize,
-        reason: &str,
+        reason: &Reason,
     ) -> Result<(), StoreError> {
+        let reason = serde_json::to_string(reason)?;
         let place = format!("$[{treatment}].skipped");
         self.change(|connection| {
             drop_hash(connection, run_id)?;
-            let sql = "UPDATE runs SET treatments = json_set(treatments, ?2, ?3) WHERE id = ?1";
+            let sql =
+                "UPDATE runs SET treatments = json_set(treatments, ?2, json(?3)) WHERE id = ?1";
             connection.execute(sql, params![run_id, place, reason])?;
             Ok(())
         })

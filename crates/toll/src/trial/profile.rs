@@ -50,7 +50,7 @@ impl Session<'_> {
         // The set-up is for these two alone.
         for treatment in &mut self.plan.treatments {
             if !pair.contains(&treatment.index) {
-                treatment.skipped = Some("it is not profiled".to_owned());
+                treatment.skipped = Some("it is not profiled".into());
             }
         }
         let mut set_up = BTreeSet::new();

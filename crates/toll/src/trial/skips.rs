@@ -4,6 +4,7 @@ use super::{Event, Guests, Observer, Session, SessionError};
 use crate::claim::emulation;
 use crate::environment::Fault;
 use crate::plan::TreatmentParameters;
+use crate::reason::Reason;
 use crate::store::{TrialRecord, TrialState};
 
 /// After this many failures in a row a treatment is given up: its errors are
@@ -26,7 +27,7 @@ impl Session<'_> {
             if treatment.skipped.is_none()
                 && let Err(reason) = reason
             {
-                self.skip(index, reason, observer)?;
+                self.skip(index, reason.into(), observer)?;
             }
         }
         Ok(())
@@ -54,7 +55,7 @@ impl Session<'_> {
             Some(Fault::FileSystem { name, why }) => {
                 let reason = format!("its file system was lost during the run: {why}");
                 for index in self.those_on(&name) {
-                    self.skip(index, reason.clone(), observer)?;
+                    self.skip(index, reason.clone().into(), observer)?;
                 }
                 Ok(self.plan.treatments[trial.treatment].skipped.is_some())
             }
@@ -81,16 +82,16 @@ impl Session<'_> {
     fn skip(
         &mut self,
         index: usize,
-        reason: String,
+        reason: Reason,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
         self.store.skip_treatment(self.run_id, index, &reason)?;
         let treatment = &mut self.plan.treatments[index];
-        treatment.skipped = Some(reason);
         observer.notice(&Event::Skipped {
             label: &treatment.label,
-            reason: treatment.skipped.as_deref().unwrap_or_default(),
+            reason: &reason.to_string(),
         });
+        treatment.skipped = Some(reason);
         Ok(())
     }
 
@@ -105,7 +106,7 @@ impl Session<'_> {
         let treatments = &self.plan.treatments;
         for index in emulation::unjudged(self.experiment, treatments, &self.boots) {
             if self.plan.treatments[index].skipped.is_none() {
-                self.skip(index, emulation::NOTE.into(), observer)?;
+                self.skip(index, Reason::Emulated, observer)?;
             }
         }
         Ok(())
@@ -127,13 +128,16 @@ impl Session<'_> {
         };
         let message = last.message.clone().unwrap_or_default();
         if last.state == TrialState::Unsupported {
-            return self.skip(treatment, message, observer);
+            return self.skip(treatment, message.into(), observer);
         }
         let all_failed = recent
             .iter()
             .all(|trial| trial.state != TrialState::Completed);
         if recent.len() == FAILURES_IN_A_ROW_MAX && all_failed {
-            let reason = format!("given up after {FAILURES_IN_A_ROW_MAX} failures: {message}");
+            let reason = Reason::GivenUp {
+                failures: FAILURES_IN_A_ROW_MAX,
+                message,
+            };
             return self.skip(treatment, reason, observer);
         }
         Ok(())
@@ -148,7 +152,7 @@ impl Session<'_> {
             }
         }
         let was_possible = |trial: &TrialRecord| trial.state != TrialState::Unsupported;
-        let reason = reasons.into_iter().next().unwrap_or_default();
+        let reason = reasons.first().map_or_else(String::new, Reason::to_string);
         Err(match self.trials.iter().any(was_possible) {
             true => SessionError::EverythingFailed(reason),
             false => SessionError::NothingRuns(reason),

@@ -7,6 +7,7 @@ use toll_stats::{CostModel, fit_cost_model, median};
 use super::Quantity;
 use super::grid::Grid;
 use crate::claim::context::AnalysisContext;
+use crate::reason::Reason;
 use crate::spec::Derived;
 
 /// A cost model of each block.
@@ -19,7 +20,7 @@ pub struct CostModels {
 }
 
 impl CostModels {
-    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
+    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
         let times = Grid::new(spec, context)?;
         let sizes = sizes(spec, context)?;
         let (calls, bytes): (Vec<f64>, Vec<f64>) = sizes.iter().copied().unzip();
@@ -64,7 +65,7 @@ impl CostModels {
 }
 
 /// Calls and bytes of each level.
-fn sizes(spec: &Derived, context: &AnalysisContext) -> Result<Vec<(f64, f64)>, String> {
+fn sizes(spec: &Derived, context: &AnalysisContext) -> Result<Vec<(f64, f64)>, Reason> {
     const BYTES: [&str; 3] = ["bytes_written", "bytes_copied", "bytes_transferred"];
     let (_, indices) = context.over(spec, &spec.at)?;
     let value = |names: &[&str], index: usize| {
@@ -72,7 +73,9 @@ fn sizes(spec: &Derived, context: &AnalysisContext) -> Result<Vec<(f64, f64)>, S
             let values = context.values(name, index);
             (!values.is_empty()).then(|| median(&values))
         });
-        found.ok_or_else(|| format!("no trial recorded {}", names.join(" or ")))
+        found.ok_or_else(|| Reason::NotRecorded {
+            metric: names.join(" or "),
+        })
     };
     let sizes = indices.into_iter();
     sizes

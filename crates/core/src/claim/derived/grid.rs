@@ -4,6 +4,7 @@ use toll_stats::median;
 
 use crate::claim::context::AnalysisContext;
 use crate::plan::Treatment;
+use crate::reason::Reason;
 use crate::spec::{Derived, Selector};
 
 /// Values by block of one metric at each level of a factor.
@@ -17,7 +18,7 @@ pub struct Grid {
 impl Grid {
     /// Levels of `factor` at which `at` has trials, and their values in the
     /// blocks that have all of them; `Err` with the reason if there are none.
-    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
+    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
         let (levels, indices) = context.over(spec, &spec.at)?;
         let metric = &spec.metric;
         let blocks = context.blocks_of_all(spec, &indices)?;
@@ -32,10 +33,10 @@ impl Grid {
     }
 
     /// With the logarithm of each value; `Err` if one has none.
-    pub fn logs(mut self) -> Result<Self, String> {
+    pub fn logs(mut self) -> Result<Self, Reason> {
         for value in self.columns.iter_mut().flatten() {
             if *value <= 0.0 {
-                return Err(format!("a value of {value} has no ratio"));
+                return Err(format!("a value of {value} has no ratio").into());
             }
             *value = value.ln();
         }
@@ -61,12 +62,14 @@ impl Grid {
 impl AnalysisContext<'_> {
     /// Blocks in which all of some treatments have a value of a quantity's
     /// metric; `Err` with the reason if there are none.
-    pub fn blocks_of_all(&self, spec: &Derived, treatments: &[usize]) -> Result<Vec<u32>, String> {
+    pub fn blocks_of_all(&self, spec: &Derived, treatments: &[usize]) -> Result<Vec<u32>, Reason> {
         let blocks = self.common_blocks(&spec.metric, treatments);
         match blocks.is_empty() {
             true => Err(self
                 .why_absent(&spec.metric, &self.involved(spec))
-                .unwrap_or_else(|| "no block has a trial of every level".into())),
+                .unwrap_or_else(|| Reason::NoCommonBlock {
+                    sides: "every level".into(),
+                })),
             false => Ok(blocks),
         }
     }
@@ -86,13 +89,13 @@ impl AnalysisContext<'_> {
 
     /// Treatments along a quantity's factor: numbers of the levels, ascending,
     /// and indices.
-    pub fn over(&self, spec: &Derived, at: &Selector) -> Result<(Vec<f64>, Vec<usize>), String> {
+    pub fn over(&self, spec: &Derived, at: &Selector) -> Result<(Vec<f64>, Vec<usize>), Reason> {
         let factor = self
             .experiment
             .factor(&spec.factor)
             .ok_or("the factor is not there")?;
         let mut found: Vec<(f64, usize)> = Vec::new();
-        let mut reason = format!("no level of {} ran here", factor.name);
+        let mut reason = Reason::from(format!("no level of {} ran here", factor.name));
         for (place, level) in factor.levels.iter().enumerate() {
             if !spec.among.is_empty() && !spec.among.iter().any(|one| one.same(level)) {
                 continue;

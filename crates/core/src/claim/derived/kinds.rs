@@ -10,6 +10,7 @@ use super::staircase::{self, PLATEAU_LEVELS_MIN};
 use super::{CONFIDENCE, Quantity};
 use crate::claim::context::{AnalysisContext, acceleration_log};
 use crate::claim::model::Better;
+use crate::reason::Reason;
 use crate::spec::{Derived, Level, Selector};
 
 impl Quantity {
@@ -17,7 +18,7 @@ impl Quantity {
         spec: &Derived,
         tolerance: f64,
         context: &AnalysisContext,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Reason> {
         let mut grid = Grid::new(spec, context)?.logs()?;
         if context.metric(&spec.metric).better == Better::Lower {
             for log in grid.columns.iter_mut().flatten() {
@@ -35,7 +36,7 @@ impl Quantity {
         to: &Selector,
         level: &Level,
         context: &AnalysisContext,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Reason> {
         let pick = |side: &Selector| {
             let mut selector = side.clone();
             selector.insert(spec.factor.clone(), level.clone());
@@ -62,7 +63,7 @@ impl Quantity {
         to: &Selector,
         value: f64,
         context: &AnalysisContext,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Reason> {
         let (levels, of) = context.over(spec, of)?;
         let (to_levels, to) = context.over(spec, to)?;
         // Only levels that both sides have can be compared.
@@ -85,7 +86,7 @@ impl Quantity {
             let above = |block: &u32| Ok(ratio - acceleration_log(of[block], to[block])?);
             blocks.iter().map(above).collect()
         };
-        let columns: Vec<Vec<f64>> = both.iter().map(above).collect::<Result<_, String>>()?;
+        let columns: Vec<Vec<f64>> = both.iter().map(above).collect::<Result<_, Reason>>()?;
         Ok(Self::of(blocks.len(), move |confidence| {
             zero_crossing(&levels, &columns, confidence)
         }))
@@ -95,7 +96,7 @@ impl Quantity {
         spec: &Derived,
         context: &AnalysisContext,
         output: impl Fn(&CostModel) -> f64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Reason> {
         Ok(CostModels::new(spec, context)?.quantity(output))
     }
 
@@ -103,18 +104,20 @@ impl Quantity {
         spec: &Derived,
         level: &Level,
         context: &AnalysisContext,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Reason> {
         let (levels, _) = context.over(spec, &spec.at)?;
         let place = levels
             .iter()
             .position(|number| Some(*number) == level.number)
-            .ok_or_else(|| format!("this run has no {}={}", spec.factor, level.text))?;
+            .ok_or_else(|| Reason::LeftOut {
+                what: format!("{}={}", spec.factor, level.text),
+            })?;
         let models = CostModels::new(spec, context)?;
         let (calls, bytes) = models.sizes[place];
         Ok(models.quantity(|model| model.call_share(calls, bytes)))
     }
 
-    pub(super) fn spread(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
+    pub(super) fn spread(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
         let grid = Grid::new(spec, context)?.logs()?;
         let spread = Spread::new(&grid.columns);
         let interval = move |confidence| spread.interval(confidence);
@@ -126,7 +129,7 @@ impl Quantity {
         number: usize,
         rise: f64,
         context: &AnalysisContext,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Reason> {
         let grid = Grid::new(spec, context)?.logs()?;
         let fit = staircase::fit(&grid, rise).ok_or("there are too few levels for a step")?;
         let (blocks, steps) = (grid.blocks(), fit.starts.len());
@@ -148,10 +151,10 @@ impl Quantity {
             )
         };
         match at(CONFIDENCE) {
-            None => Err(format!(
-                "the curve has {steps} steps of {} or more",
-                crate::format::percent(rise)
-            )),
+            None => {
+                let rise = crate::format::percent(rise);
+                Err(format!("the curve has {steps} steps of {rise} or more").into())
+            }
             Some(_) => Ok(Self {
                 details,
                 outward,
@@ -167,7 +170,7 @@ impl Quantity {
         per: &str,
         level: &Level,
         context: &AnalysisContext,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Reason> {
         let mut selector = spec.at.clone();
         selector.insert(spec.factor.clone(), level.clone());
         let index = context.pick(&selector)?;
@@ -190,7 +193,9 @@ impl Quantity {
             .map(|(of, per)| of / per)
             .collect();
         match quotients.is_empty() {
-            true => Err("no block has a trial of both metrics".into()),
+            true => Err(Reason::NoCommonBlock {
+                sides: "both metrics".into(),
+            }),
             false => Ok(Self::of_values(quotients)),
         }
     }

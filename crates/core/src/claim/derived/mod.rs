@@ -13,6 +13,7 @@ use super::CONFIDENCE;
 use super::context::AnalysisContext;
 use super::metric;
 use super::model::{DerivedEstimate, DerivedValue};
+use crate::reason::Reason;
 use crate::spec::{Derived, DerivedKind, Experiment};
 pub(super) use staircase::all as staircases;
 
@@ -55,7 +56,7 @@ impl Quantity {
     }
 
     /// Collects what the quantity needs from a run.
-    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
+    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
         match &spec.kind {
             DerivedKind::Knee { tolerance } => Self::knee(spec, *tolerance, context),
             DerivedKind::Acceleration { of, to, level } => {
@@ -219,7 +220,7 @@ pub(super) fn estimate(spec: &Derived, context: &AnalysisContext) -> DerivedEsti
         note: None,
     };
     match Quantity::new(spec, context) {
-        Err(reason) => estimate.note = Some(reason),
+        Err(reason) => estimate.note = Some(reason.to_string()),
         Ok(quantity) => {
             let interval = quantity.interval(CONFIDENCE);
             estimate.note = (!interval.reaches(CONFIDENCE)).then(|| too_few(quantity.blocks));

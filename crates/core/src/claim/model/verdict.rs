@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ClaimDirection, DerivedValue, EValues, Estimate, ExplanatoryMetrics};
+use crate::reason::Reason;
 use crate::spec::BLOCKS_MAX;
 
 /// How a claim fares here.
@@ -137,6 +138,12 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Why, in a sentence.
     pub reason: String,
+    /// Why this machine or this run cannot test it.
+    #[serde(default)]
+    pub cause: Option<Reason>,
+    /// The ratio of emulated times, which is not judged.
+    #[serde(default)]
+    pub unjudged_ratio: Option<Estimate>,
     /// What else the two sides differ in, if the claim is about a ratio of
     /// times.
     #[serde(default)]

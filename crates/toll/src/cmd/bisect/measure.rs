@@ -13,6 +13,7 @@ use crate::cmd::run::{Launch, Launched, Purpose, WorkDirectories, command_line};
 use crate::cmd::run::{go_on, launch, random_seed};
 use crate::environment::LockFile;
 use crate::environment::history::{Repository, Version};
+use crate::reason::Reason;
 use crate::spec::adhoc::{AdhocCommands, experiment};
 use crate::spec::quoting::put_path;
 use crate::spec::{BLOCKS_MAX, Experiment, Level, LevelOverride, Shell};
@@ -283,7 +284,8 @@ impl<'a> Measurements<'a> {
                 .filter(move |one| one.treatment == treatment)
         };
         for (treatment, place) in places.iter().enumerate() {
-            let skipped = run.treatments[treatment].skipped.clone();
+            let skipped = run.treatments[treatment].skipped.as_ref();
+            let skipped = skipped.map(Reason::to_string);
             let message = skipped.or_else(|| of(treatment).find_map(|one| one.message.clone()));
             if let Some(message) = message {
                 return Ok(Measured::Failed(*place, message));

@@ -7,8 +7,8 @@ use anyhow::bail;
 use super::GradeArguments;
 use crate::claim::Run;
 use crate::claim::between::Side;
-use crate::claim::work::{Difference, different_work};
-use crate::cmd::compare::confounders;
+use crate::claim::work::different_work;
+use crate::cmd::compare::machine_differences;
 use crate::cmd::consent::started_by;
 use crate::cmd::measuring_lock;
 use crate::cmd::run::{Launch, Launched, Purpose, command_line, launch, random_seed};
@@ -20,15 +20,7 @@ use crate::store::{RunStatus, Store, StoredRun};
 use crate::trial::{SessionEnd, TimeLimit};
 
 /// What differs between any two runs, or is no matter of the machine.
-const NO_CAUSES: [&str; 7] = [
-    "experiment",
-    "profile",
-    "toll version",
-    "date",
-    "blocks",
-    "hostname",
-    "root",
-];
+const NO_CAUSES: [&str; 2] = ["hostname", "root"];
 
 /// Finds or makes runs on this machine.
 pub(super) struct RunsHere<'a> {
@@ -175,13 +167,10 @@ impl<'a> RunsHere<'a> {
 
 fn beside(stored: StoredRun, submitted: &StoredRun) -> HereRun {
     let sides = [Run::from(stored.clone()), Run::from(submitted.clone())];
-    let mut machine_differences = confounders(&sides.each_ref().map(Side::from));
-    let is_cause = |one: &Difference| {
-        !NO_CAUSES.contains(&one.what.as_str()) && !one.what.starts_with("levels of ")
-    };
-    machine_differences.retain(is_cause);
+    let mut differences = machine_differences(&sides.each_ref().map(Side::from));
+    differences.retain(|one| !NO_CAUSES.contains(&one.what.as_str()));
     HereRun {
         stored,
-        machine_differences,
+        machine_differences: differences,
     }
 }

@@ -95,7 +95,11 @@ fn treatments(run: &Run) -> Vec<Column> {
             name: "twin_of",
             values: Values::Integer(all.iter().map(|one| one.twin_of.map(whole)).collect()),
         },
-        optional_text("skipped", all.iter().map(|one| one.skipped.as_ref())),
+        optional_text(
+            "skipped",
+            all.iter()
+                .map(|one| one.skipped.as_ref().map(ToString::to_string)),
+        ),
     ]
 }
 

@@ -2,8 +2,9 @@
 
 use super::Style;
 use super::text::{Paint, Text, paragraph};
+use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
-use crate::claim::{Run, untestable_cause};
+use crate::reason::Reason;
 use crate::report::words;
 
 /// Causes named for which claims cannot be tested.
@@ -55,7 +56,10 @@ fn untestable<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String>
     for verdict in
         verdicts.filter(|one| one.outcome == Outcome::NotTestable && one.no_verdict.is_none())
     {
-        let cause = untestable_cause(&verdict.reason);
+        let cause = verdict
+            .cause
+            .as_ref()
+            .map_or_else(String::new, Reason::cause);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, count)) => *count += 1,
             None => causes.push((cause, 1)),

@@ -171,7 +171,7 @@ fn compared_row(
         .ratios
         .iter()
         .find(|ratio| ratio.label == price.name);
-    let change = ratio.map(|one| words::change_between_runs(one, &comparison.described));
+    let change = ratio.map(|one| words::change_between_runs(one, &comparison.described, true));
     let mut row = Row::new(vec![
         format!("\u{a0}\u{a0}{}", price.name),
         value(Some(price)),

@@ -109,9 +109,11 @@ fn reason(verdict: &Verdict, outcome: &str) -> (String, String) {
     if verdict.outcome == Outcome::Supported || verdict.reason.is_empty() {
         return Default::default();
     }
-    let reason = format!("{outcome}: {}", verdict.reason);
-    match reason.split_once("; the ratio was ") {
-        Some((shared, ratio)) => (shared.to_owned(), format!("the ratio was {ratio}")),
-        None => (reason, String::new()),
+    match (&verdict.cause, &verdict.unjudged_ratio) {
+        (Some(cause), Some(ratio)) => (
+            format!("{outcome}: {cause}"),
+            format!("the ratio was {}", format::ratio_interval(ratio)),
+        ),
+        _ => (format!("{outcome}: {}", verdict.reason), String::new()),
     }
 }
