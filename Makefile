@@ -28,7 +28,7 @@ help: ## Print this help
 .PHONY: run
 run: ## Build toll, list what this machine charges, and judge all claims in the quick profile
 	@tools/prerequisites run
-	@CARGO='$(CARGO)' tools/build-quietly toll-cli toll-probe
+	@CARGO='$(CARGO)' tools/build-quietly toll-cli toll-probe toll-mount
 	@# Guests come last: until then no kernel is needed.
 	@$(RELEASE)/toll run --profile quick --build-kernels
 
@@ -40,7 +40,7 @@ prerequisites: ## Install, as root on Debian, what measuring can use; enables no
 build: ## Build all programs for use
 	$(CARGO) build --release $(PROGRAMS)
 
-PROGRAMS = -p toll-cli -p toll-probe -p meow -p timewrite -p device -p primes -p memory_access
+PROGRAMS = -p toll-cli -p toll-probe -p toll-mount -p toll-observe -p meow -p timewrite -p device -p primes -p memory_access
 
 # Those of bench/, and all programs that they measure.
 .PHONY: bench-programs
@@ -214,6 +214,7 @@ install: build ## Install below PREFIX (/usr/local): programs, manual page, comp
 .PHONY: install-files
 install-files:
 	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
+	install -m 755 $(RELEASE)/toll-mount $(RELEASE)/toll-observe $(BIN)
 	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
 	for number in 1 2 3 4 5 6; do ln -sf meow $(BIN)/mycat$$number; done
 	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(RELEASE)/master $(RELEASE)/slave \
@@ -232,10 +233,16 @@ install-files:
 	$(RELEASE)/toll completions bash >$(SHARE)/bash-completion/completions/toll
 	$(RELEASE)/toll completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_toll
 	$(RELEASE)/toll completions fish >$(SHARE)/fish/vendor_completions.d/toll.fish
+	for program in toll-mount toll-observe; do \
+		$(RELEASE)/$$program --generate=man >$(SHARE)/man/man1/$$program.1 && \
+		$(RELEASE)/$$program --generate=bash >$(SHARE)/bash-completion/completions/$$program && \
+		$(RELEASE)/$$program --generate=zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_$$program && \
+		$(RELEASE)/$$program --generate=fish >$(SHARE)/fish/vendor_completions.d/$$program.fish || exit; \
+	done
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed; runs and reports stay
-	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/mycat[1-6] $(BIN)/timewrite $(BIN)/master $(BIN)/slave \
+	rm -f $(BIN)/toll $(BIN)/toll-mount $(BIN)/toll-observe $(BIN)/meow $(BIN)/mycat[1-6] $(BIN)/timewrite $(BIN)/master $(BIN)/slave \
 		$(BIN)/prime_user $(BIN)/prime_sys_test $(BIN)/memory_access $(BIN)/compete_for_memory \
 		$(LIBEXEC)/toll-probe \
 		$(SHARE)/man/man1/toll.1 $(SHARE)/man/man1/meow.1 $(SHARE)/man/man1/timewrite.1 \
@@ -244,6 +251,10 @@ uninstall: ## Remove what install installed; runs and reports stay
 		$(SHARE)/man/man1/memory_access.1 $(SHARE)/man/man1/compete_for_memory.1 \
 		$(SHARE)/bash-completion/completions/toll $(DESTDIR)$(ZSH_COMPLETIONS)/_toll \
 		$(SHARE)/fish/vendor_completions.d/toll.fish
+	for program in toll-mount toll-observe; do \
+		rm -f $(SHARE)/man/man1/$$program.1 $(SHARE)/bash-completion/completions/$$program \
+			$(DESTDIR)$(ZSH_COMPLETIONS)/_$$program $(SHARE)/fish/vendor_completions.d/$$program.fish; \
+	done
 	rm -rf $(SHARE)/toll/kernel
 	-rmdir $(LIBEXEC) $(SHARE)/toll 2>/dev/null
 
@@ -270,7 +281,7 @@ dist deb rpm wheel:
 	@tools/make-package $@ $(PACKAGES) $(RELEASE:release=packaged)
 
 # Those that users install by cargo, and what these need.
-CRATES = --workspace --exclude toll-bench --exclude toll-checks --exclude device --exclude memory_access --exclude meow --exclude primes --exclude timewrite
+CRATES = --workspace --exclude toll-bench --exclude toll-checks --exclude toll-testing --exclude device --exclude memory_access --exclude meow --exclude primes --exclude timewrite
 
 .PHONY: crates
 crates: ## Pack the crates as they are published, in target/package
@@ -289,7 +300,7 @@ dist-check: ## Build the tarball of the last commit in two directories, and comp
 
 .PHONY: book
 book: ## Build the chapters and the reference as a site, in target/book
-	$(CARGO) build --release -p toll-cli -p toll-probe
+	$(CARGO) build --release -p toll-cli -p toll-probe -p toll-mount -p toll-observe
 	tools/build-book $(RELEASE)/toll $(or $(CARGO_TARGET_DIR),target)/book
 
 .PHONY: clean

@@ -1,11 +1,11 @@
-//! What compares `toll` with other programs as a whole, and what `toll` runs to
+//! Comparisons of `toll` as a whole with other programs, and the programs that `toll` runs to
 //! measure itself.
 //!
-//! Comparisons of commands are experiments of `toll`'s own: the `.toml` files beside
-//! this package. Here is what these run (`bench-hyperfine`, `bench-parts`, `bench-trace`,
-//! `bench-work`), what simulates runs of the built-in ones (`bench-replay`), searches
-//! (`bench-bisect`), calls of `toll ci` (`bench-ci`) and fleets (`bench-fleet-statistics`), and what runs inside of guests
-//! (`power_cut`).
+//! Comparisons of commands are experiments for `toll` itself: the `.toml` files in this package's
+//! directory. This crate has the programs that they run (`bench-hyperfine`, `bench-parts`,
+//! `bench-trace`, `bench-work`). It has the simulations of built-in experiments (`bench-replay`),
+//! of searches (`bench-bisect`), of calls of `toll ci` (`bench-ci`) and of fleets
+//! (`bench-fleet-statistics`). It also has what runs inside of guests (`power_cut`).
 
 pub mod bisect;
 pub mod ci;

@@ -1,10 +1,10 @@
-//! Starting other programs.
+//! Starts other programs.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// A command that is not started yet.
+/// Returns a command that is not started yet.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place of this package that starts processes"
@@ -13,15 +13,15 @@ pub fn command(program: &Path) -> Command {
     Command::new(program)
 }
 
-/// A program that lies beside this one.
+/// Returns the path of a program in the same directory as this one.
 pub fn beside(name: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find {name}: {error}"))?;
     Ok(own.with_file_name(name))
 }
 
-/// Ends a program `name`: its text goes to standard output, an error to standard error.
+/// Ends the program `name`: writes its text to standard output, or its error to standard error.
 pub fn finish(name: &str, done: Result<String, String>) -> ExitCode {
-    // Whoever reads it may be gone.
+    // The reader may be gone, so errors are ignored.
     match done {
         Ok(text) => {
             let _ = io::stdout().write_all(text.as_bytes());
@@ -34,7 +34,10 @@ pub fn finish(name: &str, done: Result<String, String>) -> ExitCode {
     }
 }
 
-/// Runs a command to its end and yields its output.
+/// Runs a command to its end and returns its standard output, trimmed.
+///
+/// # Errors
+/// If the command cannot be run or fails; the message has its last line of standard error.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command

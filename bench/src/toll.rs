@@ -1,4 +1,4 @@
-//! Running `toll` itself, with directories of its own for what it keeps.
+//! Runs `toll` itself, with directories of its own for what it keeps.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub struct Toll {
 }
 
 impl Toll {
-    /// A command of it, not started yet.
+    /// Returns a command that runs `toll`, not started yet.
     pub fn command(&self, store: &Path) -> Command {
         let mut command = command(&self.program);
         for name in ["XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
@@ -27,8 +27,8 @@ impl Toll {
         command
     }
 
-    /// Makes a run of a command, or of an experiment, in a store. Gives its wall
-    /// time and the sum of its trials' times in nanoseconds, and their number.
+    /// Makes a run of a command, or of an experiment, in a store. Returns its wall time and the
+    /// sum of its samples in nanoseconds, and the number of samples.
     pub fn run(&self, store: &Path, arguments: &[&str]) -> Result<(f64, f64, usize), String> {
         let begin = Instant::now();
         let run = ["run", "-q", "--no-html"];
@@ -46,17 +46,17 @@ impl Toll {
     }
 }
 
-/// Reads JSON that a program told.
+/// Parses JSON that a program printed.
 pub fn parse(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("cannot read what was told: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("cannot read the program's output: {error}"))
 }
 
-/// Removes a store with its journals, so that each run finds the same.
+/// Removes a store with its journals, so that each run starts from the same state.
 pub fn remove_store(store: &Path) {
     for ending in ["", "-wal", "-shm"] {
         let mut name = store.as_os_str().to_owned();
         name.push(ending);
-        // Which of them there are is SQLite's business.
+        // SQLite decides which of these files exist.
         let _ = std::fs::remove_file(name);
     }
 }

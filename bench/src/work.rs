@@ -1,4 +1,4 @@
-//! How much of `bench-work`'s work takes how long.
+//! Calibrates the work of `bench-work`.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use crate::process::command;
 
-/// Least pieces of work by which the command is made as long as asked for: a
-/// multiple of 100, so that a hundredth is whole.
+/// Step in which the number of pieces is chosen: a multiple of 100, so that one percent of the
+/// work is a whole number.
 const PIECES_STEP: u64 = 100;
 
-/// How many pieces of work take so many milliseconds.
+/// Returns how many pieces of work take `work_ms` milliseconds.
 pub fn calibrate(work: &Path, work_ms: f64) -> Result<u64, String> {
     let shortest = |pieces: u64| -> Result<f64, String> {
         let mut shortest = f64::INFINITY;

@@ -1,8 +1,8 @@
-//! Searches in simulated histories: `make bench-bisect` makes more of them.
+//! Searches in simulated histories; `make bench-bisect` runs more of them.
 
 use toll_bench::bisect::{Effort, Noise, Tally, World, search, tally};
 
-/// Noise as path lengths have it, and as times have it, also while a machine gets slower.
+/// Noise of path lengths, and of times, also on a machine that gets slower.
 const NOISES: [Noise; 3] = [
     Noise::PathLength,
     Noise::Time(World::Plain),

@@ -30,7 +30,7 @@ fn a_quantity_that_is_moved_has_the_value_without_noise() {
             let id = studied.claim.id.as_str();
             let values = match studied.claim.published {
                 Some(published) if id.starts_with("cat.knee") && published > 2.0 => &[published],
-                // Its clock of 10 ms reads no time at all from this level on.
+                // From this level on its clock of 10 ms reads no time at all.
                 _ if id == "write.buffer-threshold.zero" => &[16_384.0],
                 _ if id.contains(".zero") || id.contains("fast-fs") => &[20_000.0],
                 _ if id == "write.fs-order.corrected" => &[2.5],
@@ -77,7 +77,7 @@ fn a_border_lies_between_two_verdicts() {
     }
 }
 
-/// That a ratio drawn around some levels is estimated to be what it exactly is at others.
+/// Asserts that a ratio drawn around some levels is estimated at its exact value at others.
 fn assert_estimated(setup: &Setup, terms: &[(usize, f64)], exact: &[f64], drawn_from: &[f64]) {
     let mut rng = Rng::new(2);
     let of = |world: &[f64]| -> f64 { terms.iter().map(|(at, sign)| sign * world[*at]).sum() };
@@ -151,12 +151,13 @@ fn what_the_trials_of_a_block_have_in_common_stays() {
         own += drawn[0].abs();
         between += (drawn[1] - drawn[0]).abs();
     }
-    // One block in six was not recorded, so that each draws its own there.
+    // One block in six was not recorded, so each treatment draws its own deviation there.
     assert!(own > 0.0 && between < 0.5 * own, "{between} of {own}");
 }
 
-/// All cases of some claims in the standard profile. `TOLL_REPLAY_RUNS`, which `make
-/// test` sets, simulates so many runs, and all claims of their experiments.
+/// Returns all cases of some claims in the standard profile. `TOLL_REPLAY_RUNS`, which
+/// `make test-rest` sets, is the number of runs; with it all claims of the experiments are
+/// simulated.
 fn simulated(claims: &[(&str, &str)]) -> Vec<(Setup, Vec<Case>)> {
     let runs = std::env::var("TOLL_REPLAY_RUNS").ok();
     let runs = runs.map(|runs| runs.parse().expect("it is a number of runs"));
@@ -178,8 +179,8 @@ fn simulated(claims: &[(&str, &str)]) -> Vec<(Setup, Vec<Case>)> {
     each.collect()
 }
 
-/// By experiment and id, the claims with a published value that a run of the standard
-/// profile can test, and why the file says that they may stay undecided.
+/// Returns, by experiment and id, the claims with a published value that a run of the standard
+/// profile can test, each with the reason in its file why it may stay undecided.
 fn published_claims() -> BTreeMap<(String, String), Option<String>> {
     let mut found = BTreeMap::new();
     for builtin in builtin::BUILTINS {
@@ -209,12 +210,12 @@ fn a_claim_that_the_kept_replay_finds_undecided_says_why_and_no_other_does() {
         seen.insert(key.clone());
         let Some(power) = case.power() else { continue };
         match claims.get(&key) {
-            None => wrong.push(format!("{}: no file has it", case.claim)),
+            None => wrong.push(format!("{}: no experiment file has this claim", case.claim)),
             Some(None) if power < ENOUGH => {
-                wrong.push(format!("{}: power {power:.2} and no reason", case.claim));
+                wrong.push(format!("{}: power {power:.2} without a reason", case.claim));
             }
             Some(Some(why)) if power > AMPLE => {
-                wrong.push(format!("{}: power {power:.2}, but {why:?}", case.claim));
+                wrong.push(format!("{}: power {power:.2}, despite {why:?}", case.claim));
             }
             Some(_) => {}
         }
@@ -240,7 +241,7 @@ fn a_published_value_is_decided_or_the_file_says_why_not() {
                 Some(Outcome::Supported) => case.supported,
                 _ => case.refuted,
             };
-            // Fewer only by chance, or with a reason.
+            // The share may be lower only by chance, or with a reason.
             let power = clopper_pearson(right, case.runs, 0.99).high;
             assert!(power >= 0.8 || claim.underpowered.is_some(), "{case:?}");
         }
@@ -288,8 +289,8 @@ fn a_run_takes_the_time_of_the_trials_that_did_not_rest() {
     assert!((verdicts - pace.claims as f64).abs() < 1e-9, "{pace:?}");
 }
 
-/// How often verdicts of either grade are wrong, by simulated runs of each kind of noise and
-/// plan: `TOLL_REPLAY_RUNS` times ten, else a tenth of that.
+/// Checks how often verdicts of either grade are wrong, with simulated runs of each kind of noise
+/// and plan: ten times `TOLL_REPLAY_RUNS`, or 60 if that is not set.
 #[test]
 fn at_most_one_in_twenty_verdicts_is_wrong_by_the_promise_of_its_grade() {
     let runs = std::env::var("TOLL_REPLAY_RUNS").ok();
@@ -309,7 +310,7 @@ fn at_most_one_in_twenty_verdicts_is_wrong_by_the_promise_of_its_grade() {
         joined.flatten().collect()
     });
     for one in &found {
-        // Far-off noise of one side makes log-ratios asymmetric.
+        // Distant noise on one side makes log-ratios asymmetric.
         for wrong in [one.family_wise_wrong, one.family_wise_wrong_on_borders] {
             assert!(clopper_pearson(wrong, runs, 0.999).low <= 0.055, "{one:?}");
         }
@@ -325,6 +326,6 @@ fn at_most_one_in_twenty_verdicts_is_wrong_by_the_promise_of_its_grade() {
         |of: fn(&promises::Promise) -> f64| found.iter().map(of).sum::<f64>() / found.len() as f64;
     assert!(mean(|one| one.false_discovery_rate) <= 0.05);
     assert!(mean(|one| one.family_wise_wrong as f64) / runs as f64 <= 0.05);
-    // Else nothing was promised.
+    // Otherwise the promise would be empty.
     assert!(mean(|one| one.decided) > 0.5);
 }

@@ -1,5 +1,5 @@
 /*
- * Some work, and one more delay of a known kind: what `toll run --why` has to find.
+ * Some work, plus one delay of a known kind that `toll run --why` has to find.
  *
  *     plant none|spin|call|lock|faults
  */

@@ -1,4 +1,4 @@
-//! `bench-bisect`: how often a search among versions finds the one with the change.
+//! `bench-bisect`: how often a search among versions finds the one that introduced a change.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,15 +7,15 @@ use std::thread::available_parallelism;
 use clap::Parser;
 use toll_bench::bisect::{Effort, table};
 
-/// Simulates searches for the version that brought a change: how often they find it, and in
-/// how many trials. Nothing is measured.
+/// Simulates searches for the version that introduced a change: how often they find it, and in how
+/// many trials. Nothing is measured.
 #[derive(Parser)]
 #[command(name = "bench-bisect")]
 struct Arguments {
     /// Simulated searches of each kind
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Seed of all that is drawn
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Write bisect.md into this directory
@@ -37,7 +37,10 @@ fn main() -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!("cannot write {}: {error}", file.display()));
+            tell(&format!(
+                "cannot write {}: {error}; name another directory with --out",
+                file.display()
+            ));
             ExitCode::FAILURE
         }
     }

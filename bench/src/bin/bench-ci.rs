@@ -1,10 +1,10 @@
-//! `bench-ci`: how often `toll ci` fails a change that it should, and one that it should not.
+//! `bench-ci`: how often `toll ci` fails a change that it should fail, and one that it should not.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use toll::store::exchange::RunDocument;
+use toll_host::store::exchange::RunDocument;
 use toll_bench::ci::{Case, Outcomes, Record, simulate};
 use toll_core::spec::trees::REGRESSION_LIMIT;
 use toll_stats::median;
@@ -13,12 +13,12 @@ use toll_stats::median;
 #[derive(Parser)]
 #[command(name = "bench-ci")]
 struct Arguments {
-    /// Run of one command under three names, as toll export --json writes it
+    /// Run of one command under three names, written by toll export --json
     record: PathBuf,
     /// Simulated calls of each case
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Seed of all that is drawn
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Write ci.md into this directory
@@ -46,10 +46,10 @@ fn bench(arguments: &Arguments) -> Result<(), String> {
     let record = Record::of(&run)?;
     let (time_ns, noise) = record.time_and_noise();
     let mut table = format!(
-        "# Calls of toll ci whose truth is known\n\n`make bench-ci`: {} simulated calls a line, seed {}. \
+        "# Calls of toll ci with a known truth\n\n`make bench-ci`: {} simulated calls per line, seed {}. \
          The noise is that of {} blocks of a command that takes {:.1} ms\n({}); the ratio of two runs in a \
-         block scatters by {:.1} % (from its quartiles). Time is that of the trials with all that lies\n\
-         between them; builds are not in it. The limit is 3 %.\n\n\
+         block scatters by {:.1} % (from its quartiles). Time is that of the trials and\n\
+         everything between them, without builds. The limit is 3 %.\n\n\
          | commands | change in one | time budget | failed | 95 % of calls end within | blocks, median |\n\
          |--:|--:|--:|--:|--:|--:|\n",
         arguments.runs,

@@ -11,15 +11,15 @@ use toll_core::fleet::model::{FactRole, FleetClaim, FleetMachine, FleetVerdict};
 use toll_core::fleet::report;
 use toll_stats::{Rng, normal_quantile};
 
-/// Simulates fleets whose truth is known: how often the intervals cover it, and how often the
-/// fact that matters is found. Nothing is measured.
+/// Simulates fleets with a known truth: how often the intervals cover it, and how often the fact
+/// that matters is found. Nothing is measured.
 #[derive(Parser)]
 #[command(name = "bench-fleet-statistics")]
 struct Arguments {
     /// Simulated fleets of each case
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     fleets: u64,
-    /// Seed of all that is drawn
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Write fleet-statistics.md into this directory
@@ -27,15 +27,15 @@ struct Arguments {
     out: PathBuf,
 }
 
-/// Levels of each fact, whose name is its number. The first is the one that may matter.
+/// Number of levels of each fact. The name of a fact is its index; only the first may matter.
 const FACTS: [usize; 6] = [2, 2, 2, 2, 3, 3];
 const CONFIDENCE: f64 = 0.95;
-/// Share of the machines that are outlying, where some are.
+/// Share of the machines that are outlying, if any are.
 const OUTLYING_SHARE: f64 = 0.1;
 const OUTLYING: [&[f64]; 6] = [&[], &[4.0], &[-4.0, 4.0], &[6.0], &[-6.0, 6.0], &[10.0]];
 /// Standard deviations between true values.
 const BETWEEN: [f64; 4] = [0.0, 0.5, 1.0, 3.0];
-/// The goal: so many confidence intervals of 95 % contain the true centre.
+/// The goal: this share of the 95 % confidence intervals contains the true centre.
 const COVERAGE: std::ops::RangeInclusive<f64> = 0.94..=0.97;
 /// The goals: how often the report finds a fact that matters, and one that does not.
 const FOUND_MIN: f64 = 0.95;
@@ -47,22 +47,22 @@ struct Case {
     machines: usize,
     /// Standard deviation between true values. The middle error is 1.
     between: f64,
-    /// Largest over smallest.
+    /// Ratio of the largest to the smallest error.
     errors: f64,
-    /// Where outlying machines may lie, in standard deviations of a measured value. Each of
-    /// these is as likely; empty where none is outlying.
+    /// Positions of outlying machines, in standard deviations of a measured value. All are equally
+    /// likely; empty if no machine is outlying.
     outlying: &'static [f64],
-    /// How many of `FACTS` a machine tells.
+    /// How many of `FACTS` a machine has.
     facts: usize,
     /// Machines on the second level of the first fact.
     second: usize,
-    /// How far that level lies from the first, in standard deviations of a measured value.
+    /// Distance of that level from the first, in standard deviations of a measured value.
     effect: f64,
-    /// By what its machines vary more widely.
+    /// Factor by which its machines vary more widely.
     spread: f64,
 }
 
-/// Machines without facts, whose centre is 0.
+/// Machines without facts, with centre 0.
 const PLAIN: Case = Case {
     machines: 0,
     between: 1.0,
@@ -90,7 +90,7 @@ impl Case {
         (0..self.machines).map(machine).collect()
     }
 
-    /// The level of each machine, in random order.
+    /// Returns the level of each machine, in random order.
     fn levels(&self, fact: usize, rng: &mut Rng) -> Vec<usize> {
         let level = |number: usize| match fact {
             0 => usize::from(number < self.second),
@@ -121,7 +121,7 @@ impl Case {
             text: String::new(),
             report: None,
             quantity: String::new(),
-            // Values with a unit are pooled as they are, ratios as logarithms.
+            // Values with a unit are pooled unchanged, ratios as logarithms.
             unit: "ns".to_owned(),
             differ_by: None,
             outcome: Outcome::Supported,
@@ -149,7 +149,7 @@ fn covered(case: &Case, claim: &FleetClaim, rng: &mut Rng) -> [bool; 2] {
     [covers(&pooled.mean, 0.0), further]
 }
 
-/// Whether the fact that matters is said to explain, and whether one is that does not.
+/// Whether the report says of the fact that matters that it explains, and of any other fact.
 fn explained(case: &Case, claim: &FleetClaim, _: &mut Rng) -> [bool; 2] {
     [true, false].map(|matters| {
         claim.facts.iter().any(|fact| {
@@ -159,7 +159,7 @@ fn explained(case: &Case, claim: &FleetClaim, _: &mut Rng) -> [bool; 2] {
     })
 }
 
-/// Draws fleets, and counts.
+/// Draws fleets and counts answers.
 struct Simulation {
     fleets: u64,
     seed: Rng,
@@ -167,7 +167,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    /// In which share of the fleets of a case each answer is yes.
+    /// Returns the share of the fleets of a case for which each answer is yes.
     fn shares(&mut self, case: Case, questions: Questions) -> [f64; 2] {
         self.cases += 1;
         let seed = self.seed.fork(self.cases);
@@ -179,7 +179,8 @@ impl Simulation {
                 let (seed, yes) = (&seed, &yes);
                 scope.spawn(move || {
                     for fleet in (thread as u64..fleets).step_by(threads) {
-                        // Of its own, so that the number of threads changes nothing.
+                        // Each fleet has its own generator, so that the number of threads changes
+                        // nothing.
                         let mut rng = seed.fork(fleet);
                         let report = report(&case.draw(&mut rng));
                         let answers = questions(&case, &report.claims[0], &mut rng);
@@ -261,7 +262,7 @@ fn fact_cases() -> Vec<Case> {
     cases
 }
 
-/// Each of the first with each of the second.
+/// Pairs each item of the first array with each of the second.
 fn product<A: Copy, B: Copy, const N: usize, const M: usize>(a: [A; N], b: [B; M]) -> Vec<(A, B)> {
     a.into_iter().flat_map(|a| b.map(|b| (a, b))).collect()
 }
@@ -285,8 +286,8 @@ fn words(outlying: &[f64]) -> String {
 const INTERVALS: &str = "
 ## Intervals of the pooled value
 
-How often the intervals of 95 % cover the centre, and the true value of a further machine that is not outlying. *Between* is the
-standard deviation between true values. *Outlying* says how many standard deviations one machine in ten lies away. The goal: in each
+How often the 95 % intervals cover the centre, and the true value of a further machine that is not outlying. *Between* is the
+standard deviation between true values. *Outlying* is the distance of one machine in ten, in standard deviations. The goal: in each
 of the four columns the centre is covered in 94 to 97 %.
 
 | machines | errors | outlying | centre: between 0 | 0.5 | 1 | 3 | further: between 0 | 0.5 | 1 | 3 | goal |
@@ -296,9 +297,10 @@ of the four columns the centre is covered in 94 to 97 %.
 const EXPLAINED: &str = "
 ## What machines differ by
 
-Machines tell so many *facts*, one of which may matter: machines on its *second* level, so many, vary *spread* times as widely and lie
-*effect* standard deviations from the others. *Found*: the report says that it explains. *Wrong*: the report says so of one that does
-not matter; with an effect of 0 none does. The goals: it is found in 95 %; where none matters, one is reported in at most 5 %.
+Each machine has this number of *facts*, one of which may matter. *Second* is the number of machines on its second level. They vary
+*spread* times as widely and are *effect* standard deviations away from the others. *Found*: the report says that the fact explains the
+difference. *Wrong*: the report says this of a fact that does not matter; with an effect of 0 no fact matters. The goals: the fact is found
+in 95 %; if no fact matters, one is reported in at most 5 %.
 
 | machines | facts | second | spread | outlying | effect | found | wrong | goal |
 |--:|--:|--:|--:|---|--:|--:|--:|---|
@@ -308,16 +310,16 @@ const METHOD: &str = "
 ## What is simulated
 
 - **A machine** has a true value, normally distributed about the centre 0, and a measured value, normally distributed about the true
-  one. Its interval is the measured value ± 1.96 standard errors. *Errors* is how many times the largest of these is the smallest:
-  they are 1, or 3 to the power of a number that is uniform in [−1, 1).
+  one. Its interval is the measured value ± 1.96 standard errors. *Errors* is the ratio of the largest to the smallest standard error:
+  all are 1, or each is 3 to the power of a number that is uniform in [−1, 1).
 - **A standard deviation** is that of a measured value with the error 1: √(between² + 1).
-- **Outlying** is each machine with a chance of 10 %. So many standard deviations are added to its true value, or, on both sides, as
-  often taken from it.
-- **Facts**: four have two levels and two have three. Machines are dealt to the levels of each at random, evenly but for the fact that
-  matters. Between is 1, and errors is 9. A level that varies more widely does so in true values and errors.
+- **Outlying**: each machine is outlying with a probability of 10 %. The given number of standard deviations is added to its true value
+  or, on both sides, equally often subtracted from it.
+- **Facts**: four have two levels and two have three. Machines are assigned to the levels at random, in equal numbers except for the
+  fact that matters. Between is 1, and errors is 9. A level that varies more widely does so in true values and errors.
 - **The report** is that of `toll_core::fleet`, as in `toll fleet report`, with Holm's procedure over the facts.
 
-What it does not show: true values that are not normally distributed, standard errors that are wrong, facts that go together.
+Not covered: true values that are not normally distributed, wrong standard errors, facts that are correlated.
 ";
 
 fn main() -> ExitCode {
@@ -330,7 +332,7 @@ fn main() -> ExitCode {
     let error = (CONFIDENCE * (1.0 - CONFIDENCE) / arguments.fleets as f64).sqrt();
     let text = format!(
         "# How often a report on many machines is right\n\n`make bench-fleet-statistics`: {} simulated \
-         fleets a share, seed {}. A share of 95 % has a standard error of {}: a goal that is\nmissed by \
+         fleets per share, seed {}. A share of 95 % has a standard error of {}: a goal that is\nmissed by \
          less than twice as much may be missed by chance.\n{}{}{METHOD}",
         arguments.fleets,
         arguments.seed,

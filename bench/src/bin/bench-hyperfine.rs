@@ -1,9 +1,10 @@
 //! `bench-hyperfine`: the command of `bench/hyperfine.toml`, and the rates of a run of it.
 //!
-//! - `compare PROGRAM CONDITION WORK_MS MORE BUDGET DIR` has PROGRAM, which is toll or hyperfine,
-//!   compare work of WORK_MS milliseconds with MORE percent more of it, and prints how long that
-//!   took and what it said. BUDGET is `default`, or the time that toll is given.
-//! - `rates RUN.json` prints how often each said what, of a run that `toll export` wrote.
+//! - `compare PROGRAM CONDITION WORK_MS MORE BUDGET DIR` runs PROGRAM, which is toll or hyperfine,
+//!   to compare work of WORK_MS milliseconds with MORE percent more of it. It prints how long the
+//!   comparison took and what PROGRAM concluded. BUDGET is `default`, or toll's time budget.
+//! - `rates RUN.json` prints how often each program gave each answer in a run that `toll export`
+//!   wrote.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, Stdio};
@@ -15,7 +16,7 @@ use toll_bench::toll::{Toll, parse, remove_store};
 use toll_bench::work::calibrate;
 use toll_stats::{Welch, clopper_pearson, median};
 
-/// Level of both tools, and the false alarms that they may make.
+/// Level of both tools, and the share of false alarms that they may give.
 const LEVEL: f64 = 0.05;
 
 fn main() -> ExitCode {
@@ -41,17 +42,17 @@ fn main() -> ExitCode {
     finish("bench-hyperfine", done)
 }
 
-/// The second command over the first, as a tool estimates it, and whether it is called
-/// different; and how long the tool took, in seconds.
+/// A tool's answer: its estimate of the second command over the first, whether it calls them
+/// different, and how long the tool took.
 struct Told {
     ratio: f64,
     is_different: bool,
-    /// Whether it is CPU time that tells, since the time on the wall does not.
+    /// Whether CPU time decided, since wall time did not.
     is_by_cpu_time: bool,
     wall_s: f64,
 }
 
-/// Two commands that do so much work, and some percent more.
+/// Two commands: one does some work, the other some percent more of it.
 struct Pair {
     work: PathBuf,
     commands: [String; 2],
@@ -61,7 +62,7 @@ impl Pair {
     fn new(work_ms: &str, more: &str) -> Result<Self, String> {
         let number = |text: &str| {
             let number: Result<f64, _> = text.parse();
-            number.map_err(|_| format!("cannot read {text}: it is no number"))
+            number.map_err(|_| format!("cannot read {text}: it is not a number"))
         };
         let (work_ms, more) = (number(work_ms)?, number(more)?);
         let work = beside("bench-work")?;
@@ -106,22 +107,26 @@ impl Pair {
     }
 }
 
-/// What goes on beside a comparison; it ends when it is dropped.
+/// Load during a comparison; it ends when it is dropped.
 struct Load(Vec<Child>);
 
 impl Load {
     fn start(work: &Path, condition: &str, is_toll: bool) -> Result<Self, String> {
-        /// Of a machine with two CPUs the fourfold.
+        /// Four times the CPUs of a machine with two.
         const BUSY_PROCESSES: usize = 8;
         let own_number = std::process::id().to_string();
-        // Grows for about as long as the tool takes, so that both meet all of it.
+        // The load grows for about as long as the tool runs, so that each tool meets all of it.
         let usual_s = if is_toll { "3" } else { "6" };
         let (count, arguments) = match condition {
             "quiet" => (0, vec![]),
             "busy" => (BUSY_PROCESSES, vec!["busy"]),
             "neighbour" => (1, vec!["burst", &own_number]),
             "drift" => (1, vec!["grow", usual_s]),
-            _ => return Err(format!("there is no condition {condition}")),
+            _ => {
+                return Err(format!(
+                    "cannot start a load: there is no condition {condition}"
+                ));
+            }
         };
         let mut load = Self(Vec::new());
         for _ in 0..count {
@@ -136,7 +141,7 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that ended already is what is wanted.
+            // An error means that it has already ended, as intended.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -168,13 +173,13 @@ fn by_toll(
     let comparisons = list(&document["runs"][0]["analysis"]["comparisons"]);
     let by = |metric: &str| {
         let found = comparisons.iter().find(|one| one["metric"] == metric);
-        let comparison = found.ok_or("cannot read what toll tells: it compared nothing")?;
+        let comparison = found.ok_or("cannot read toll's output: it compared nothing")?;
         let relation = comparison["relation"].as_str().unwrap_or_default();
         let ratio = comparison["ratio"]["value"].as_f64().unwrap_or(f64::NAN);
         Ok::<_, String>((relation.to_owned(), ratio))
     };
     let (by_time, by_cpu_time) = (by("duration_ns")?, by("cpu_ns")?);
-    // As the sentence of `toll run` has it.
+    // As in the sentence of `toll run`.
     let is_by_cpu_time = by_time.0 == "undecided" && by_cpu_time.0 != "undecided";
     let (relation, ratio) = if is_by_cpu_time { by_cpu_time } else { by_time };
     Ok(Told {
@@ -202,7 +207,7 @@ fn by_hyperfine(program: &Path, commands: &[String], directory: &Path) -> Result
         let times: Vec<f64> = runs.iter().filter_map(seconds).collect();
         match times.len() {
             0 | 1 => Err(
-                "cannot read hyperfine's times: there are too few; give hyperfine 2.0 or newer"
+                "cannot read hyperfine's times: there are too few; use hyperfine 2.0 or newer"
                     .into(),
             ),
             _ => Ok(times),
@@ -211,7 +216,7 @@ fn by_hyperfine(program: &Path, commands: &[String], directory: &Path) -> Result
     let (first, second) = (times_of(0)?, times_of(1)?);
     Ok(Told {
         ratio: toll_stats::mean(&second) / toll_stats::mean(&first),
-        // As hyperfine's script `welch_ttest.py` compares what hyperfine exported.
+        // The same test that hyperfine's script `welch_ttest.py` runs on exported times.
         is_different: Welch::new(&first, &second).p(0.0) < LEVEL,
         is_by_cpu_time: false,
         wall_s,
@@ -222,11 +227,11 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Of each treatment how often it said what, and how often that was right.
+/// Returns a table with how often each treatment gave each answer, and how often that was right.
 fn rates(run: &str) -> Result<String, String> {
     let document = parse(run)?;
     let mut text = String::from(
-        "\n## What they said\n\n\
+        "\n## Answers\n\n\
          | condition | work | more | tool | longer | shorter | by CPU time | of | right | median time |\n\
          |---|--:|--:|---|--:|--:|--:|--:|--:|--:|\n",
     );
@@ -269,10 +274,10 @@ fn rates(run: &str) -> Result<String, String> {
 }
 
 const METHOD: &str = "
-Right is to call identical commands not different, and of others the second longer. Intervals are exact (Clopper and Pearson), at
-95 %. Each comparison is the program as a user starts it, with its defaults, and its time that of the whole program: `toll run
-COMMAND COMMAND`, and `hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times. A time behind `toll` is its
-`--time-budget`. Where time leaves a pair undecided, toll's answer is that of CPU time, and stands in that column, too.
+An answer is right if it does not call identical commands different, and calls the second of two different commands longer. Intervals are
+exact (Clopper and Pearson), at 95 %. Each comparison runs the program as a user would, with its defaults: `toll run COMMAND COMMAND`, and
+`hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times. Its time is that of the whole program. A time after
+`toll` is its `--time-budget`. If time leaves a pair undecided, toll's answer is that of CPU time, and is also counted in that column.
 ";
 
 #[cfg(test)]
@@ -294,7 +299,7 @@ mod tests {
                 "wall_s": [wall_s],
             } })
         };
-        // Of 20 identical pairs hyperfine calls three different.
+        // Hyperfine calls three of 20 identical pairs different.
         let hyperfine = (0..20).map(|i| trial(0, 0, u8::from(i < 3), 6.0));
         let toll = (0..20).map(|i| trial(1, u8::from(i < 19), 0, 1.0));
         let run = serde_json::json!({
@@ -312,7 +317,7 @@ mod tests {
         }
         assert!(
             !text.contains("| 5 % |"),
-            "what was not made has no row: {text}"
+            "a treatment without trials has no row: {text}"
         );
     }
 }

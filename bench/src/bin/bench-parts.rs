@@ -1,11 +1,11 @@
-//! `bench-parts`: what `bench/toll*.toml` measure of `toll` itself.
+//! `bench-parts`: the measurements of `toll` itself that `bench/toll*.toml` use.
 //!
-//! - `harness TOLL WORK DIR` prints what a trial takes beside its command, what
-//!   starting a process takes, what of a run is not measured, and what a reading
-//!   of the clock takes. The stores are in `DIR`.
-//! - `call TOLL DIR` prints what an empty system call takes.
-//! - `stores TOLL DIR SAMPLES` makes `DIR/SAMPLES.sqlite` with two runs of so many
-//!   samples, and `DIR/runs.sqlite` with 50 small runs.
+//! - `harness TOLL WORK DIR` prints the time that a trial takes in addition to its command, the
+//!   time to start a process, the unmeasured and the wall time of a run, and the time of a clock
+//!   read. The stores are in `DIR`.
+//! - `call TOLL DIR` prints the time of an empty system call.
+//! - `stores TOLL DIR SAMPLES` creates `DIR/SAMPLES.sqlite` with two runs of this many samples,
+//!   and `DIR/runs.sqlite` with 50 small runs.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use toll_bench::toll::{Toll, remove_store};
 use toll_bench::work::calibrate;
 use toll_probe::clock;
 
-/// Processes started for one value of the price of starting one.
+/// Processes started for one value of the cost of starting a process.
 const SPAWNS: u32 = 200;
-/// Blocks of the shorter and of the longer run, whose difference is free of what
-/// a run costs as a whole. Each block has two trials: the command and its twin.
+/// Blocks of the shorter and of the longer run. Their difference excludes the fixed cost of a run.
+/// Each block has two trials: the command and its twin.
 const BLOCKS: [&str; 2] = ["20", "120"];
-/// Duration of the command whose run shows the unmeasured share.
+/// Duration in milliseconds of the command whose run shows the unmeasured share.
 const WORK_MS: f64 = 100.0;
-/// Readings of the clock for one value.
+/// Clock reads for one value.
 const READINGS: u32 = 1_000_000;
-/// Trials of an experiment of many samples: 40 blocks of 4 treatments and a twin.
+/// Trials of the experiment with many samples: 40 blocks of 4 treatments and a twin.
 const TRIALS: u64 = 5 * 40;
 /// Runs in the store that is listed.
 const RUNS_LISTED: usize = 50;
@@ -72,7 +72,7 @@ fn harness(toll: &Toll, work: &Path) -> Result<String, String> {
     ))
 }
 
-/// Starting `true` and waiting for it, in nanoseconds.
+/// Returns the time to start `true` and wait for it, in nanoseconds.
 fn spawn_ns() -> Result<f64, String> {
     let begin = Instant::now();
     for _ in 0..SPAWNS {
@@ -82,7 +82,7 @@ fn spawn_ns() -> Result<f64, String> {
     Ok(begin.elapsed().as_nanos() as f64 / f64::from(SPAWNS))
 }
 
-/// One reading of the clock of timed regions, in nanoseconds.
+/// Returns the time of one read of the clock of timed regions, in nanoseconds.
 fn clock_ns() -> f64 {
     let begin = Instant::now();
     for _ in 0..READINGS {
@@ -91,8 +91,8 @@ fn clock_ns() -> f64 {
     begin.elapsed().as_nanos() as f64 / f64::from(READINGS)
 }
 
-/// An empty system call by toll's own workload, as many in an iteration as make
-/// the readings of the clock around them vanish.
+/// Measures an empty system call with toll's own workload. An iteration has so many calls that the
+/// clock reads around them are negligible.
 fn call(toll: &Toll) -> Result<String, String> {
     const CALLS: f64 = 100_000.0;
     let file = toll.kept.join("empty-call.toml");
@@ -113,7 +113,7 @@ fn call(toll: &Toll) -> Result<String, String> {
 fn stores(toll: &Toll, samples: &str) -> Result<String, String> {
     let count: u64 = samples
         .parse()
-        .map_err(|error| format!("cannot make {samples} samples: {error}"))?;
+        .map_err(|error| format!("cannot make {samples} samples: {error}; give a whole number"))?;
     let file = toll.kept.join("many.toml");
     let text = format!(
         "format = 1\nname = 'many-samples'\nmetric = 'duration_per_call_ns'\n\

@@ -1,11 +1,11 @@
-//! `bench-power-cut-guest`: what the power-cut test runs inside a guest.
+//! `bench-power-cut-guest`: the part of the power-cut test that runs inside a guest.
 //!
-//! - `work DIR` does file operations below `DIR` as standard input asks, one a
-//!   line, and answers each when it has returned.
-//! - `mounted MODE SOURCE DIR [without-fsync]` mounts `SOURCE` on `DIR` by the
-//!   `toll` beside this program first.
+//! - `work DIR` does file operations below `DIR` as requested on standard input, one per line, and
+//!   answers each one when it has returned.
+//! - `mounted MODE SOURCE DIR [without-fsync]` first mounts `SOURCE` on `DIR`, with the `toll` in
+//!   the directory of this program.
 //! - `dump DIR` writes every file below `DIR` to standard output.
-//! - `without-fsync COMMAND…` runs a command whose calls of fsync(2) and its kin
+//! - `without-fsync COMMAND…` runs a command whose calls of fsync(2) and related system calls
 //!   return 0 and do nothing.
 
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Whoever reads it may be gone.
+            // The reader may be gone, so errors are ignored.
             let _ = std::io::Write::write_all(
                 &mut std::io::stderr(),
                 format!("failed: {error}\n").as_bytes(),

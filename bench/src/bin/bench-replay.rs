@@ -1,4 +1,4 @@
-//! `bench-replay`: what the plans of the built-in claims can decide, by simulation.
+//! `bench-replay`: simulates what the plans of the built-in claims can decide.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use clap::Parser;
 use toll_bench::replay::{Choice, Document, Effort, Noise, RECORDED_NOISE, render, replay};
 use toll_core::spec::builtin::BUILTINS;
 
-/// Simulates runs of the built-in experiments, with recorded noise, and tells how often each
-/// claim is supported, refuted or left open: at the published value, without an effect, and
-/// where verdicts change.
+/// Simulates runs of the built-in experiments with recorded noise, and shows how often each claim
+/// is supported, refuted or left open: at the published value, without an effect, and where
+/// verdicts change.
 ///
 /// The table goes to standard output, progress to standard error. Nothing is measured.
 #[derive(Parser)]
@@ -26,26 +26,26 @@ struct Arguments {
     /// quick, standard or full; may be repeated [default: quick and standard]
     #[arg(long, value_name = "PROFILE", value_parser = ["quick", "standard", "full"])]
     profile: Vec<String>,
-    /// Only move claims whose id begins so
+    /// Only move claims whose id begins with ID
     #[arg(long, value_name = "ID")]
     claim: Option<String>,
-    /// Give claims their published, else their recorded values, and no others
+    /// Give claims only their published values, or their recorded ones if none are published
     #[arg(long)]
     only_published: bool,
-    /// Take the noise from a store, or from a run exported as JSON; may be repeated
-    /// [default: what bench/replay-noise.json holds]
+    /// Take the noise from a store, or from a run exported as JSON; may be repeated [default: that
+    /// of bench/replay-noise.json]
     #[arg(long, value_name = "PATH")]
     store: Vec<PathBuf>,
-    /// Keep the noise of the stores in this file, and simulate nothing
+    /// Write the noise of the stores to this file, and simulate nothing
     #[arg(long, value_name = "FILE", requires = "store")]
     write_noise: Option<PathBuf>,
     /// Seed of all simulated runs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Simulate so many claims at a time [default: one a CPU]
+    /// Simulate N claims at a time [default: one per CPU]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Simulate nothing: make the table of earlier replay.json files anew; may be repeated
+    /// Simulate nothing: recreate the table of earlier replay.json files; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     from: Vec<PathBuf>,
     /// Write replay.md and replay.json into this directory
@@ -80,7 +80,7 @@ fn conclude(arguments: &Arguments) -> Result<(), String> {
     show(&simulated(arguments, &noise)?, arguments)
 }
 
-/// The files come before standard output, whose reader may leave early.
+/// Writes the files before standard output, whose reader may leave early.
 fn show(document: &Document, arguments: &Arguments) -> Result<(), String> {
     let text = render(document);
     if let Some(directory) = &arguments.out {

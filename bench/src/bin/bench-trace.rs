@@ -1,8 +1,8 @@
 //! `bench-trace`: one round of `bench/trace.toml`.
 //!
-//! `bench-trace TOLL CASE DIR` measures the prices of calls anew, in a store of its
-//! own in `DIR`, and prints the saving that `toll trace` predicts for a program that
-//! copies in small pieces, and the saving that is measured without trace.
+//! `bench-trace TOLL CASE DIR` measures the prices of calls anew, in a separate store in `DIR`. It
+//! prints the saving that `toll trace` predicts for a program that copies in small pieces, and the
+//! saving measured without trace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use toll_stats::{Rng, median};
 use toll_wire::{CacheState, CopyMethod, CopyRequest, Outcome, Request, Sink, Source, Workload};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Processes that copy in each of two ways, by turns.
+/// Processes that copy in each of two ways, in turns.
 const PROCESSES: usize = 25;
-/// Copies that one of them makes. Each takes less than a millisecond, so that
-/// also on a busy machine most of them run undisturbed.
+/// Copies that each process makes. A copy takes less than a millisecond, so most of them run
+/// undisturbed even on a busy machine.
 const ITERATIONS: u32 = 10;
 
-/// A way to copy that a larger buffer makes quicker.
+/// A way to copy that a larger buffer makes faster.
 struct Round {
     toll: Toll,
     probe: PathBuf,
@@ -45,9 +45,9 @@ impl Round {
             "byte-to-null" => (1 << 10, CopyMethod::Byte, Sink::Null),
             "byte-to-file" => (1 << 10, CopyMethod::Byte, Sink::File),
             "page-to-null" => (4 << 20, CopyMethod::Page, Sink::Null),
-            _ => return Err(format!("there is no case {case}")),
+            _ => return Err(format!("cannot copy: there is no case {case}")),
         };
-        // The probe lies beside the program itself, not beside a link to it.
+        // The probe is in the directory of the program itself, not of a link to it.
         let program = toll
             .canonicalize()
             .map_err(|error| format!("cannot find {}: {error}", toll.display()))?;
@@ -76,7 +76,7 @@ impl Round {
         ))
     }
 
-    /// The line that asks the probe for some copies.
+    /// Returns the request line for the probe to make some copies.
     fn request(&self, xxh3: u64, method: CopyMethod, buffer_bytes: Option<u64>) -> String {
         let workload = Workload::Copy(CopyRequest {
             method,
@@ -99,8 +99,8 @@ impl Round {
         toll_wire::encode(&request) + "\n"
     }
 
-    /// Saving of one copy that `toll trace` predicts for a program that makes
-    /// some, the probe, in nanoseconds; and the buffer that it advises, in bytes.
+    /// Returns the saving per copy that `toll trace` predicts for the probe as the program that
+    /// copies, in nanoseconds, and the buffer that it advises, in bytes.
     fn predicted(&self, xxh3: u64) -> Result<(f64, u64), String> {
         let store = self.toll.kept.join("trace.sqlite");
         let file = self.toll.kept.join("trace.json");
@@ -114,8 +114,8 @@ impl Round {
         prediction(&text, &self.source, self.size_bytes as u64)
     }
 
-    /// Saving of one copy by the better buffer, in nanoseconds: medians over
-    /// processes that take turns, each a median over its copies.
+    /// Returns the saving per copy with the better buffer, in nanoseconds: the difference of two
+    /// medians over processes that take turns, each of which is a median over its copies.
     fn measured_ns(&self, xxh3: u64, best_bytes: u64) -> Result<f64, String> {
         let requests = [
             self.request(xxh3, self.method, None),
@@ -132,10 +132,10 @@ impl Round {
     }
 }
 
-/// Durations of the copies that a probe made, in nanoseconds.
+/// Returns the durations of the copies that a probe made, in nanoseconds.
 fn durations_of(answer: &str) -> Result<Vec<f64>, String> {
     let answer = toll_wire::decode_response(answer.trim_end())
-        .map_err(|error| format!("cannot read what the probe answers: {error}"))?;
+        .map_err(|error| format!("cannot read the probe's response: {error}"))?;
     match answer.outcome {
         Outcome::Completed(data) => Ok(data
             .samples
@@ -146,7 +146,7 @@ fn durations_of(answer: &str) -> Result<Vec<f64>, String> {
     }
 }
 
-/// Gives a command a line on its standard input, and returns its output.
+/// Passes a command a line on its standard input, and returns its output.
 fn answer(command: &mut Command, line: &str) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let wrong = |error: std::io::Error| format!("cannot run {name}: {error}");
@@ -156,7 +156,7 @@ fn answer(command: &mut Command, line: &str) -> Result<String, String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(wrong)?;
-    // Nobody reads it if the program ended at once, which its status tells.
+    // A program that ended at once does not read the line; its status shows that.
     let input = child.stdin.take();
     let _ = input.map(|mut input| input.write_all(line.as_bytes()));
     let output = child.wait_with_output().map_err(wrong)?;
@@ -168,7 +168,8 @@ fn answer(command: &mut Command, line: &str) -> Result<String, String> {
     Err(format!("{name} failed ({}): {complaint}", output.status))
 }
 
-/// What a trace of the probe predicts of one copy of a source.
+/// Returns what a trace of the probe predicts for one copy of a source: the saving in nanoseconds
+/// and the best buffer in bytes.
 fn prediction(text: &str, source: &Path, size_bytes: u64) -> Result<(f64, u64), String> {
     let wrong = |what: &str| format!("cannot read the trace: {what}");
     let report = parse(text)?;
@@ -177,7 +178,7 @@ fn prediction(text: &str, source: &Path, size_bytes: u64) -> Result<(f64, u64), 
         .iter()
         .find(|file| file["name"].as_str().map(Path::new) == Some(source))
         .and_then(|file| file["read"]["bytes"].as_f64());
-    // The content is checked in a pass of its own, by the same calls.
+    // The content is checked in a separate pass, with the same calls.
     let passes = read_bytes.ok_or_else(|| wrong("nothing was read"))? / size_bytes as f64;
     let saving_ns: Option<f64> = list("advice")
         .iter()
@@ -190,7 +191,7 @@ fn prediction(text: &str, source: &Path, size_bytes: u64) -> Result<(f64, u64), 
     Ok((saving_ns / passes, best_bytes))
 }
 
-/// Bytes that no file system makes smaller, always the same.
+/// Returns bytes that no file system can compress, always the same.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(1);
     (0..bytes).map(|_| rng.below(256) as u8).collect()

@@ -1,5 +1,5 @@
-//! `bench-verdicts`: the trials of stored runs, judged by the rules of the program that made
-//! them and by this one's.
+//! `bench-verdicts`: judges the trials of stored runs by the rules of the program that made them
+//! and by the rules of this one.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,19 +8,19 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::Value;
-use toll::store::exchange::RunDocument;
+use toll_host::store::exchange::RunDocument;
 use toll_core::claim::analyse;
 use toll_core::claim::model::{Outcome, Verdict};
 
-/// Judges exported runs anew, and writes how many claims each rule decides. Nothing is
+/// Judges exported runs again, and writes how many claims each set of rules decides. Nothing is
 /// measured.
 #[derive(Parser)]
 #[command(name = "bench-verdicts")]
 struct Arguments {
-    /// Runs that the earlier program exported: toll show N --json >N.json
+    /// Runs that the earlier program exported with toll show N --json >N.json
     #[arg(required = true, value_name = "FILE")]
     runs: Vec<PathBuf>,
-    /// Write verdicts.md into this directory, else to standard output
+    /// Write verdicts.md into this directory instead of to standard output
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -65,9 +65,9 @@ struct Row {
     old: usize,
     new: usize,
     family_wise: usize,
-    /// Claims that the old rule decided and the new one leaves open.
+    /// Claims that the old rules decided and the new ones leave open.
     lost: Vec<String>,
-    /// Claims that the two decide in opposite ways.
+    /// Claims that the two sets of rules decide in opposite ways.
     opposite: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ fn row(file: &Path) -> Result<Row, String> {
     let text = std::fs::read_to_string(file).map_err(|error| cannot(error.to_string()))?;
     let mut document: Value =
         serde_json::from_str(&text).map_err(|error| cannot(error.to_string()))?;
-    // Its words for what it concluded may be other ones than today's.
+    // The earlier program may use other words for its conclusions than this one.
     let concluded = document["analysis"].take();
     let earlier = concluded["verdicts"].as_array();
     let earlier = earlier.ok_or_else(|| cannot("it has no verdicts".into()))?;
@@ -125,8 +125,8 @@ fn row(file: &Path) -> Result<Row, String> {
 
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "# The verdicts of one `make run`, by the rules before and now\n\nThe same trials: exported by the program \
-         that made them, and judged anew by `bench-verdicts`. *Before*: Holm's procedure. *Now*: Benjamini and Hochberg's; \
+        "# The verdicts of one `make run`, by the rules before and now\n\nThe same trials, exported by the program \
+         that made them and judged again by `bench-verdicts`. *Before*: Holm's procedure. *Now*: Benjamini and Hochberg's; \
          *family-wise*: Holm's, Tarone and Holm's, or a fixed sequence (docs/METHODOLOGY.md).\n\n\
          | experiment | blocks | testable | before | now | family-wise | lost | opposite |\n\
          |---|--:|--:|--:|--:|--:|---|---|\n",

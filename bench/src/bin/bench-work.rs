@@ -1,9 +1,8 @@
-//! `bench-work`: work of a length known by construction, and load for others.
+//! `bench-work`: work of known length, and load for other programs.
 //!
-//! `bench-work N` does N equal pieces of work; `bench-work burst SEED` keeps every
-//! CPU busy at random; `bench-work grow SECONDS` keeps them busier and busier; `bench-work busy`
-//! is a single process that never waits.
-//! The loads go on until the process that started them ends.
+//! `bench-work N` does N equal pieces of work. `bench-work burst SEED` keeps every CPU busy at
+//! random times; `bench-work grow SECONDS` keeps them increasingly busy; `bench-work busy` is a
+//! single process that never waits. A load runs until the process that started it ends.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -12,14 +11,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use toll_stats::Rng;
 
-/// Steps of a chain in which each needs the one before, in one piece of work:
-/// some microseconds.
+/// Steps in one piece of work, some microseconds. Each step depends on the previous one.
 const STEPS: u32 = 1000;
-/// Bounds of a burst and of the rest after it, in milliseconds.
+/// Limits of a burst and of the pause after it, in milliseconds.
 const BURST_MS: (u64, u64) = (20, 400);
-/// Over this time a growing load is busy once and idle once.
+/// Period in which a growing load is busy once and idle once.
 const PERIOD: Duration = Duration::from_millis(20);
-/// Share of the time in which a growing load is busy at its end.
+/// Share of the time in which a growing load is busy when it has reached its maximum.
 const BUSY_MAX: f64 = 0.6;
 
 fn main() -> ExitCode {
@@ -62,7 +60,7 @@ fn work(pieces: u64) {
 }
 
 fn end_with_parent() {
-    // A failure leaves a load to its starter, which ends it as well.
+    // If this fails, the process that started the load still ends it.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 

@@ -1,21 +1,21 @@
-//! A bisection of a fixed number of blocks, for comparison.
+//! A bisection with fixed numbers of blocks, for comparison.
 
 use toll_stats::{Interval, hodges_lehmann};
 
 use super::{Answer, History, Laboratory, Searched};
 
-/// Blocks of its comparisons.
+/// Number of blocks of each comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// Of the ends, and of the version found and the one before it.
+    /// For comparing the ends, and the version found with the previous one.
     pub verdict: usize,
-    /// Of the version in the middle and both ends.
+    /// For comparing the version in the middle with both ends.
     pub step: usize,
 }
 
-/// Searches a history by halves. Each middle goes to the side that it is nearer to, by
-/// the estimate of a fixed number of blocks; ends and result are judged as `toll` does,
-/// with one look.
+/// Bisects a history. The version in the middle joins the side to which it is nearer, by the
+/// estimate from a fixed number of blocks. The ends and the result are judged as by `toll`, with
+/// one look.
 pub fn fixed(history: History, blocks: Fixed, seed: u64) -> Searched {
     let mut laboratory = Laboratory::new(history, seed);
     let last = history.versions;
@@ -52,7 +52,7 @@ fn compare(laboratory: &mut Laboratory, before: usize, at: usize, blocks: usize)
     hodges_lehmann(&Vec::from_iter(logs), 0.95)
 }
 
-/// By more than the margin of 1 % of every comparison.
+/// Whether the difference exceeds 1 %, the margin of every comparison.
 fn differs(interval: &Interval) -> bool {
     interval.low > 0.01_f64.ln_1p() || interval.high < -0.01_f64.ln_1p()
 }

@@ -1,12 +1,12 @@
-//! How often a search for the version that brought a change finds it, and in how many
-//! trials, by simulation.
+//! Simulates searches for the version that introduced a change: how often they find it, and in how
+//! many trials.
 
 mod fixed;
 mod table;
 
 use std::collections::BTreeSet;
 
-use toll_core::bisect::{Bisection, Block, Ending, Limits, Next};
+use toll_versions::search::{Bisection, Block, Ending, Limits, Next};
 use toll_core::claim::model::Better;
 use toll_stats::Rng;
 
@@ -15,16 +15,16 @@ pub use crate::simulation::{WORLDS, World};
 pub use fixed::{Fixed, fixed};
 pub use table::{Effort, Tally, table, tally};
 
-/// What lies on the values.
+/// Noise of the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// As path lengths have it: 0.02 % of each boot.
+    /// Noise of path lengths: 0.02 %, drawn for each boot.
     PathLength,
-    /// As times have it.
+    /// Noise of times.
     Time(World),
 }
 
-/// A history: version 0 and so many after it.
+/// A history: version 0 and `versions` further ones.
 #[derive(Debug, Clone, Copy)]
 pub struct History {
     pub versions: usize,
@@ -36,7 +36,8 @@ pub struct History {
 }
 
 impl History {
-    /// One of so many versions; where its change is follows from the seed.
+    /// Creates a history of `versions` versions; the seed determines which one introduces the
+    /// change.
     pub fn drawn(versions: usize, change: f64, noise: Noise, seed: u64) -> Self {
         let culprit = 1 + Rng::new(seed).fork(2).below(versions);
         Self {
@@ -48,12 +49,12 @@ impl History {
     }
 }
 
-/// How a search in a history came out.
+/// The result of a search in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// This version brought it.
+    /// This version introduced the change.
     Version(usize),
-    /// No difference, or none that is decided.
+    /// There is no difference, or it is undecided.
     NoDifference,
     /// The difference is there, but no version was confirmed.
     NotConfirmed,
@@ -63,9 +64,9 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy)]
 pub struct Searched {
     pub answer: Answer,
-    /// Trials: one version in one block.
+    /// Number of trials. A trial is one version in one block.
     pub trials: usize,
-    /// Versions that were measured, and so had to be built.
+    /// Number of versions that were measured, and so had to be built.
     pub built: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Many searches, and the table of what came out.
+//! Many searches, and the table of their results.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ use super::{Answer, Fixed, History, Noise, Searched, WORLDS, World, fixed, searc
 pub struct Effort {
     /// Searches of each kind.
     pub runs: u64,
-    /// Of all that is drawn.
+    /// Seed of all random draws.
     pub seed: u64,
     pub threads: usize,
 }
 
-/// What came out of all searches of one kind.
+/// The results of all searches of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     pub right: u64,
@@ -82,10 +82,10 @@ pub fn tally(
     })
 }
 
-/// Plain noise of 2 %, with which the search is compared with one of fixed blocks.
+/// Plain noise of 2 %, for the comparison of the search with one of fixed blocks.
 const COMPARED: (usize, f64, Noise) = (64, 0.03, Noise::Time(World::Plain));
 
-/// Simulates everything, and writes the table.
+/// Simulates everything, and returns the table in Markdown. `tell` gets a line for each kind.
 pub fn table(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
     let mut kinds = vec![(32, 0.03, Noise::PathLength), (32, 0.0, Noise::PathLength)];
     for world in WORLDS {
@@ -93,9 +93,9 @@ pub fn table(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
     }
     kinds.extend([0.03, 0.0].map(|change| (64, change, COMPARED.2)));
     let mut text = format!(
-        "# Searches for the version that brought a change\n\n\
-         `make bench-bisect`: {} simulated searches a line, seed {}. A trial is one version in one block. *Wrong* is any \
-         version that\nwas named and did not bring the change.\n\n\
+        "# Searches for the version that introduced a change\n\n\
+         `make bench-bisect`: {} simulated searches per line, seed {}. A trial is one version in one block. *Wrong* is any \
+         version that\nwas named but did not introduce the change.\n\n\
          | versions | noise | change | found | wrong | no difference | not confirmed | trials | built |\n\
          |--:|---|--:|--:|--:|--:|--:|--:|--:|\n",
         effort.runs, effort.seed
@@ -132,7 +132,7 @@ fn words(noise: Noise) -> String {
     }
 }
 
-/// The search beside the cheapest bisection of fixed blocks that finds as much as asked.
+/// Compares the search with the cheapest bisection of fixed blocks that finds 95 %.
 fn beside_fixed(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
     let own = tally(effort, COMPARED, search);
     let mut best: Option<(Fixed, Tally)> = None;
@@ -142,7 +142,7 @@ fn beside_fixed(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
             let tally = tally(effort, COMPARED, |history, seed| {
                 fixed(history, blocks, seed)
             });
-            // More blocks cost more: what follows is no better.
+            // More blocks cost more, so what follows is not better.
             if best.is_some_and(|(_, other)| tally.trials() >= other.trials()) {
                 break;
             }
@@ -151,18 +151,18 @@ fn beside_fixed(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
                 break;
             }
         }
-        tell(&format!("fixed blocks: {verdict} a verdict"));
+        tell(&format!("fixed blocks: {verdict} for a verdict"));
     }
     let own_found = own.right as f64 / own.runs() as f64;
-    let mut text = String::from("\n## Beside fixed numbers of blocks\n\n");
+    let mut text = String::from("\n## Compared with fixed numbers of blocks\n\n");
     let Some((blocks, other)) = best else {
-        return text + "No fixed number that was tried finds 95 %.\n";
+        return text + "None of the fixed numbers finds 95 %.\n";
     };
     writeln!(
         text,
         "64 versions, a change of 3 %, plain noise of 2 %. The cheapest bisection of fixed blocks that finds 95 % \
          has {} blocks for each verdict\nand {} for each step, and takes {:.0} trials. The search takes {:.0}, \
-         {:.2} of them, and finds {}.",
+         {:.2} times as many, and finds {}.",
         blocks.verdict,
         blocks.step,
         other.trials(),
@@ -177,12 +177,12 @@ fn beside_fixed(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
 const METHOD: &str = "
 ## What is simulated
 
-The first version with the change is drawn evenly. Every block holds its versions in random order; noise goes from trial to trial, so that drift and
-bursts last over blocks. Path lengths have 0.02 % of noise, each boot its own. The other kinds are the worlds of
-[METHODOLOGY](../../docs/METHODOLOGY.md#when-a-run-stops): 2 % where they are plain. `toll_core::bisect` searches, as in `toll`.
+The first version with the change is drawn uniformly. Every block has its versions in random order. Noise continues from trial to trial, so drift and
+bursts extend over blocks. Path lengths have 0.02 % of noise, drawn for each boot. The other kinds are the worlds of
+[METHODOLOGY](../../docs/METHODOLOGY.md#how-often-verdicts-are-wrong); plain noise is 2 %. `toll_versions::search` does the search, as in `toll`.
 
-A bisection of fixed blocks compares the ends, then the middle with both ends in each step, and goes to the nearer side; at the end it compares
-the version found with the one before it. Its numbers are those that cost least of 20 to 60 for a verdict and 8 to 32 for a step.
+A bisection of fixed blocks compares the ends first. Each step compares the middle with both ends and moves it to the nearer side. At the end the
+version found is compared with the previous one. Its numbers of blocks are the cheapest among 20 to 60 for a verdict and 8 to 32 for a step.
 
-What it does not show: several changes in one history, versions that do not build, noise that depends on the version.
+Not covered: several changes in one history, versions that do not build, noise that depends on the version.
 ";

@@ -1,8 +1,8 @@
-//! How often `toll ci` is right, by simulation with a machine's noise.
+//! Simulates with a machine's noise how often `toll ci` is right.
 //!
-//! A record holds blocks in which a command ran three times. A simulated run takes
-//! consecutive blocks of it, for each benchmark from another place on, so that what lasts
-//! over blocks does so in the simulation, too. It is stopped and judged as a real one.
+//! A record holds blocks in which a command ran three times. A simulated run takes consecutive
+//! blocks of it, from a different start for each benchmark. So disturbances that extend over
+//! blocks do so in the simulation, too. The run is stopped and judged like a real one.
 
 use toll_core::claim::regression::Regression;
 use toll_core::claim::{analyse, questions};
@@ -19,22 +19,25 @@ const METRIC: &str = "duration_ns";
 /// Runs of one command in a block: base, its twin, and head.
 const COPIES: usize = 3;
 
-/// What one trial took.
+/// The time of one trial.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     duration_ns: f64,
-    /// From the end of the trial before it to its own end.
+    /// Time from the end of the previous trial to its own end, in seconds.
     with_overhead_s: f64,
 }
 
-/// Blocks of a command beside itself.
+/// Blocks of a command compared with itself.
 #[derive(Debug)]
 pub struct Record {
     blocks: Vec<[Taken; COPIES]>,
 }
 
 impl Record {
-    /// From a run of three treatments that do the same.
+    /// Reads a run of three treatments that do the same work.
+    ///
+    /// # Errors
+    /// If the run has fewer than 100 blocks of three trials.
     pub fn of(run: &StoredRun) -> Result<Self, String> {
         let mut blocks: Vec<Vec<Taken>> = Vec::new();
         let mut before_ns = 0;
@@ -54,7 +57,7 @@ impl Record {
         let blocks: Vec<[Taken; COPIES]> = blocks.collect();
         match blocks.len() {
             ..100 => {
-                Err("cannot simulate: the run has less than 100 blocks of three trials".into())
+                Err("cannot simulate: the run has fewer than 100 blocks of three trials".into())
             }
             _ => Ok(Self { blocks }),
         }
@@ -64,8 +67,9 @@ impl Record {
         self.blocks.len()
     }
 
-    /// The command's time, and the interquartile range of the ratio of two copies of a
-    /// block as a standard deviation (0.7413 of it, where values are normal).
+    /// Returns the command's median time in nanoseconds and the scatter of the log-ratio of two
+    /// copies in a block. The scatter is the interquartile range as a standard deviation: 0.7413
+    /// of it, for normal values.
     pub fn time_and_noise(&self) -> (f64, f64) {
         let times: Vec<f64> = self
             .blocks
@@ -85,13 +89,13 @@ impl Record {
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub benchmarks: usize,
-    /// By how much head takes longer in the first benchmark, as a share.
+    /// Share by which head takes longer in the first benchmark.
     pub change: f64,
     pub limit: f64,
     pub time_budget_s: f64,
 }
 
-/// How simulated runs came out.
+/// Results of simulated runs.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     pub runs: usize,
@@ -100,7 +104,7 @@ pub struct Outcomes {
     pub seconds: Vec<f64>,
 }
 
-/// Simulates so many runs of a case.
+/// Simulates `runs` runs of a case.
 pub fn simulate(record: &Record, case: Case, runs: usize, seed: u64) -> Outcomes {
     let experiment = compared(case);
     let mut outcomes = Outcomes::default();
@@ -132,7 +136,7 @@ pub fn simulate(record: &Record, case: Case, runs: usize, seed: u64) -> Outcomes
     outcomes
 }
 
-/// As `toll ci` makes it.
+/// Creates the experiment that `toll ci` would run.
 fn compared(case: Case) -> Experiment {
     let commands = AdhocCommands {
         commands: (0..case.benchmarks)
@@ -157,7 +161,7 @@ fn compared(case: Case) -> Experiment {
     experiment
 }
 
-/// Draws trials until the run ends as `toll ci` would end it. Gives the seconds.
+/// Draws trials until the run ends as `toll ci` would end it. Returns its length in seconds.
 fn draw(record: &Record, case: Case, plan: &Plan, stored: &mut StoredRun, rng: &mut Rng) -> f64 {
     let places: Vec<usize> = (0..case.benchmarks)
         .map(|_| rng.below(record.blocks()))

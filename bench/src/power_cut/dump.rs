@@ -1,14 +1,13 @@
-//! Writing out every file of a directory.
+//! Writes out every file of a directory.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// For each file a line `file INODE BYTES PATH` and its content, then the line
-/// `end`.
+/// Writes a line `file INODE BYTES PATH` and the content of each file, then the line `end`.
 pub fn write(root: &Path) -> io::Result<()> {
-    // What was read from a replayed journal alone must outlive the next cut too.
+    // Data that was only read from a replayed journal must also survive the next cut.
     rustix::fs::sync();
     let mut output = io::stdout().lock();
     files(root, root, &mut output)?;

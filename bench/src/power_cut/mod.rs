@@ -7,7 +7,7 @@ pub mod work;
 
 use toll_stats::Rng;
 
-/// Bytes that follow from a seed, the same in the guest and on the host.
+/// Returns bytes that are determined by a seed, the same in the guest and on the host.
 #[must_use]
 pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed);

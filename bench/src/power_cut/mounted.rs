@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for the mount, under emulation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the mount says goes here.
+/// The mount's standard error goes here.
 const LOG: &str = "/tmpfs/mount.log";
 
 /// Mounts `source` on `at` with a cache mode, then serves operations below `at`.
@@ -33,8 +33,8 @@ pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io
     let before = fs::metadata(at)?.dev();
     let mut daemon = command
         .args(["mount", "--foreground", "--cache", mode])
-        // On the disk that is cut, as for a user: the journal of temporary files
-        // is there after a restart.
+        // On the disk that is cut, as for a user: the journal of temporary files survives a
+        // restart.
         .args(["--copies", "/work/copies"])
         .args([source, at])
         .stdin(Stdio::null())
@@ -45,9 +45,7 @@ pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io
     while fs::metadata(at)?.dev() == before {
         if daemon.try_wait()?.is_some() || Instant::now() > deadline {
             let said = fs::read_to_string(LOG).unwrap_or_default();
-            return Err(io::Error::other(format!(
-                "the mount did not come up: {said}"
-            )));
+            return Err(io::Error::other(format!("cannot mount: {said}")));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -1,7 +1,7 @@
-//! A program whose calls of fsync(2) and its kin return 0 and do nothing.
+//! Runs a program whose calls of fsync(2) and related system calls return 0 and do nothing.
 //!
-//! It shows that the power-cut test finds what it looks for. ptrace(2) is in every
-//! kernel; the guest's has no seccomp.
+//! It shows that the power-cut test detects losses. It uses ptrace(2), which every kernel has; the
+//! guest's kernel has no seccomp.
 #![expect(
     clippy::disallowed_methods,
     reason = "it starts the program that it changes"
@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
 
-/// The calls that are left out.
+/// The system calls that are left out.
 const LEFT_OUT: [i64; 5] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,
@@ -22,14 +22,14 @@ const LEFT_OUT: [i64; 5] = [
     libc::SYS_sync_file_range,
 ];
 
-/// In place of the number of a call, none at all.
+/// Replaces the number of a left-out call; no system call has it.
 const NO_CALL: u64 = u64::MAX;
 
 /// Runs a command to its end.
 pub fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
     let mut command = Command::new(program);
     command.args(arguments);
-    // SAFETY: between fork and exec it makes one system call.
+    // SAFETY: between fork and exec the closure makes one system call.
     unsafe { command.pre_exec(|| trace(libc::PTRACE_TRACEME, 0, 0)) };
     let first = command.spawn()?.id().cast_signed();
     let (_, _) = wait(first)?;
@@ -67,11 +67,11 @@ pub fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
                 }
                 0
             }
-            // A new thread begins, or this one has made one.
+            // A new thread begins, or this one has created one.
             libc::SIGTRAP | libc::SIGSTOP => 0,
             signal => signal,
         };
-        // It may have been killed meanwhile.
+        // The thread may have been killed in the meantime.
         let _ = trace(libc::PTRACE_SYSCALL, thread, signal as usize);
     }
 }
@@ -94,7 +94,7 @@ fn trace(request: libc::c_uint, thread: i32, data: usize) -> io::Result<()> {
     }
 }
 
-/// Changes the registers of a stopped thread; one that was killed has none.
+/// Changes the registers of a stopped thread; does nothing for one that was killed.
 fn change(thread: i32, change: impl FnOnce(&mut libc::user_regs_struct)) {
     // SAFETY: the structure is plain numbers, and all zeros are numbers.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };

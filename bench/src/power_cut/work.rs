@@ -1,4 +1,4 @@
-//! File operations that the host asks for one by one.
+//! File operations that the host requests one by one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,17 +9,17 @@ use std::path::Path;
 
 use super::content;
 
-/// Tells the host that requests can come.
+/// Sent to the host when requests can come.
 const READY: &str = "ready";
 
-/// Does what each line of standard input asks, in order, and writes `ok` or what
-/// went wrong as soon as the call has returned. Nothing is buffered on the way.
+/// Carries out the request in each line of standard input, in order. Writes `ok` or the error as
+/// soon as the call has returned. Nothing is buffered on the way.
 pub fn serve(directory: &Path) -> io::Result<()> {
     make_raw()?;
     std::env::set_current_dir(directory)?;
     let left = temporaries(Path::new("."))?;
     let mut output = io::stdout().lock();
-    // One write a line, so that none waits for another.
+    // One write per line, so that no line waits for another.
     output.write_all(format!("{READY} {left}\n").as_bytes())?;
     output.flush()?;
     let mut open = BTreeMap::new();
@@ -34,7 +34,7 @@ pub fn serve(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Temporary files of an earlier mount that this one has left.
+/// Counts temporary files of an earlier mount that this one has left.
 fn temporaries(directory: &Path) -> io::Result<usize> {
     let mut found = 0;
     for entry in fs::read_dir(directory)? {
@@ -48,7 +48,7 @@ fn temporaries(directory: &Path) -> io::Result<usize> {
 }
 
 fn perform(line: &str, open: &mut BTreeMap<u32, File>) -> io::Result<()> {
-    let wrong = || io::Error::other(format!("cannot do {line:?}"));
+    let wrong = || io::Error::other(format!("cannot carry out {line:?}"));
     let words: Vec<&str> = line.split(' ').collect();
     let number = |word: &str| word.parse::<u64>().map_err(|_| wrong());
     let slot = |word: &str| word.parse::<u32>().map_err(|_| wrong());
@@ -75,7 +75,7 @@ fn perform(line: &str, open: &mut BTreeMap<u32, File>) -> io::Result<()> {
             .set_len(number(bytes)?),
         ["fsync", at] => open.get(&slot(at)?).ok_or_else(wrong)?.sync_all(),
         ["close", at] => close(open.remove(&slot(at)?).ok_or_else(wrong)?),
-        // As sync(1) does: by a descriptor that has written nothing.
+        // Like sync(1): through a file descriptor that has written nothing.
         ["sync", path] => File::open(path)?.sync_all(),
         ["rename", from, to] => fs::rename(from, to),
         ["unlink", path] => fs::remove_file(path),
@@ -83,20 +83,20 @@ fn perform(line: &str, open: &mut BTreeMap<u32, File>) -> io::Result<()> {
     }
 }
 
-/// `close(2)`, with its error.
+/// Calls close(2) and returns its error.
 fn close(file: File) -> io::Result<()> {
-    // SAFETY: the descriptor is this function's own.
+    // SAFETY: this function owns the file descriptor.
     match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Has a terminal, if standard input is one, pass bytes on as they are.
+/// Makes the terminal, if standard input is one, pass bytes on unchanged.
 fn make_raw() -> io::Result<()> {
     // SAFETY: the structure is plain numbers, and all zeros are numbers.
     let mut settings: libc::termios = unsafe { std::mem::zeroed() };
-    // SAFETY: the structure is this function's own.
+    // SAFETY: this function owns the structure.
     if unsafe { libc::tcgetattr(0, &raw mut settings) } != 0 {
         return Ok(());
     }

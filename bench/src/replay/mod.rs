@@ -1,5 +1,5 @@
-//! What the plans of the built-in experiments can decide: whole runs are simulated with
-//! a machine's recorded noise, and judged by the code that judges real ones.
+//! What the plans of the built-in experiments can decide. Whole runs are simulated with a
+//! machine's recorded noise, and judged by the code that judges real ones.
 
 mod nodes;
 mod noise;
@@ -25,7 +25,7 @@ pub use table::render;
 /// Noise of the machine on which this tree was last measured.
 pub const RECORDED_NOISE: &str = include_str!("../../replay-noise.json");
 
-/// All that was simulated.
+/// Everything that was simulated.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Document {
     pub date: String,
@@ -34,7 +34,7 @@ pub struct Document {
     pub machine: String,
     pub runs: usize,
     pub seed: u64,
-    /// How long it took.
+    /// Time that the simulation took.
     pub seconds: f64,
     pub plans: Vec<Planned>,
     pub cases: Vec<Case>,
@@ -48,10 +48,10 @@ pub struct Planned {
     pub min_blocks: u32,
     pub max_blocks: u32,
     pub time_budget_s: f64,
-    /// Time of a block; without it the time budget ends no simulated run.
+    /// Time of a block; if absent, the time budget ends no simulated run.
     pub block_s: Option<f64>,
     pub claims: Vec<Claimed>,
-    /// What is not simulated: claim and reason.
+    /// Claims that are not simulated, each with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
@@ -62,7 +62,7 @@ pub struct Claimed {
     pub origin: Origin,
     #[serde(default)]
     pub is_check: bool,
-    /// Why its plan has too little power, from the experiment file.
+    /// Why the claim's plan has too little power, from the experiment file.
     pub underpowered: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Claimed {
 pub struct Choice<'a> {
     pub experiments: &'a [String],
     pub profiles: &'a [String],
-    /// Only claims whose id begins so.
+    /// Only claims whose id begins with this.
     pub claim: Option<&'a str>,
     pub effort: Effort,
 }
@@ -138,8 +138,11 @@ impl Planned {
 }
 
 impl Document {
-    /// Reads what [`Document::to_json`] wrote; of several, all that they hold, under the
-    /// head of the first. Of a claim that several hold, the first counts.
+    /// Reads files that [`Document::to_json`] wrote. Several files are merged under the head of
+    /// the first one. If several have the same claim, the first counts.
+    ///
+    /// # Errors
+    /// If no file is given, or one cannot be read or parsed.
     pub fn read(paths: &[PathBuf]) -> Result<Self, String> {
         let mut documents = paths.iter().map(|path| {
             let cannot = |why: String| format!("cannot read {}: {why}", path.display());
@@ -148,7 +151,7 @@ impl Document {
         });
         let mut all = documents
             .next()
-            .ok_or("cannot read results: none is named")??;
+            .ok_or("cannot read results: no file is given")??;
         for document in documents {
             let document = document?;
             all.command_line += &format!("; {}", document.command_line);
@@ -159,7 +162,7 @@ impl Document {
         Ok(all)
     }
 
-    /// All of it, a plan or a case a line.
+    /// Returns the document as JSON, with one plan or case per line.
     #[must_use]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string(self).expect("it is plain data");

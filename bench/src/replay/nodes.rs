@@ -1,4 +1,4 @@
-//! What is drawn: one metric of one treatment, with its level and its scatter.
+//! The units that are drawn: one metric of one treatment, with its level and its scatter.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,25 +10,25 @@ use toll_stats::{Rng, fit_cost_model, median};
 
 use super::noise::{RecordedRun, RecordedTreatment, Series};
 
-/// Deviation of what has no record and no published one, in natural logarithms.
+/// Deviation of a metric that has neither a recorded nor a published one, in natural logarithms.
 const ASSUMED_DEVIATION: f64 = 0.05;
-/// Width of what is added to a drawn deviation, as a share of the scatter: few
-/// recorded blocks would else repeat themselves (a smoothed bootstrap).
+/// Width of the noise that is added to a drawn deviation, as a share of the scatter. Otherwise few
+/// recorded blocks would repeat themselves (a smoothed bootstrap).
 const SMOOTHING: f64 = 0.1;
-/// Draws from which the centre of a ratio's noise is taken.
+/// Number of draws for the centre of a ratio's noise.
 const CENTRE_DRAWS: usize = 20_000;
 
 /// Where the noise of a metric comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// The same treatment of a stored run, drawn with all of its block.
+    /// The same treatment in a stored run, drawn together with its block.
     Measured,
-    /// The treatment that is most like it, drawn by itself if another has it, too.
+    /// The most similar recorded treatment, drawn independently if another treatment uses it, too.
     Borrowed,
-    /// This machine does not record the metric; the report tells how it scatters.
+    /// This machine does not record the metric; the report says how it scatters.
     Published,
-    /// Nothing is known of it.
+    /// Nothing is known about the noise.
     Assumed,
 }
 
@@ -37,7 +37,7 @@ pub enum Origin {
 pub struct Node {
     pub treatment: usize,
     pub metric: String,
-    /// The node of the treatment of which this is the twin.
+    /// The node of the treatment of which this one's treatment is the twin.
     pub twin_of: Option<usize>,
     pub origin: Origin,
     /// Recorded median; `None` if nothing is recorded.
@@ -45,11 +45,11 @@ pub struct Node {
     shares_block: bool,
     deviations: Vec<Option<f64>>,
     known: Vec<f64>,
-    /// Width of normal noise: what is added to a drawn deviation, or all where none is known.
+    /// Width of normal noise: added to a drawn deviation, or all of the noise if none is known.
     normal: f64,
 }
 
-/// Logarithm of the level of each node.
+/// Natural logarithm of the level of each node.
 pub type World = Vec<f64>;
 
 /// All nodes of an experiment.
@@ -61,25 +61,25 @@ pub struct Nodes {
     blocks: usize,
 }
 
-/// A recorded treatment that stands for one of the experiment.
+/// A recorded treatment that provides the noise of one of the experiment.
 #[derive(Clone)]
 struct Donor<'a> {
     treatment: &'a RecordedTreatment,
     is_same: bool,
-    /// Whether no other treatment has it.
+    /// Whether this is the first treatment that uses it.
     is_first: bool,
 }
 
-/// What is known of the noise of each treatment.
+/// What is known about the noise of each treatment.
 pub struct Donors<'a> {
     run: Option<&'a RecordedRun>,
     chosen: Vec<Option<Donor<'a>>>,
-    /// By metric, the largest deviation that the report tells.
+    /// By metric, the largest deviation that the report gives.
     published: BTreeMap<String, f64>,
 }
 
 impl<'a> Donors<'a> {
-    /// Finds them for those treatments that are needed.
+    /// Finds the donors of the treatments that are needed.
     pub fn new(
         run: Option<&'a RecordedRun>,
         treatments: &[Treatment],
@@ -97,7 +97,7 @@ impl<'a> Donors<'a> {
                 pairs.push((likeness(treatment, one), treatment.index, place));
             }
         }
-        // The most alike first, so that these keep what their blocks have in common.
+        // The most similar first, so that these keep what their blocks have in common.
         pairs.sort_by_key(|(likeness, index, ..)| (Reverse(*likeness), *index));
         let mut used = BTreeSet::new();
         for ((_, is_twin_too, is_exact), index, place) in pairs {
@@ -116,8 +116,9 @@ impl<'a> Donors<'a> {
     }
 }
 
-/// How near a recorded treatment is, whether both are twins or neither is, and whether all
-/// is the same. Numbers are as far apart as their logarithms, and different words farther.
+/// Returns how near a recorded treatment is, whether both are twins or neither is, and whether all
+/// levels are the same. Numbers are as far apart as their logarithms, and different words are
+/// farther apart.
 fn likeness(treatment: &Treatment, recorded: &RecordedTreatment) -> (Reverse<u64>, bool, bool) {
     const WORDS: f64 = 10.0;
     let distance = |(name, level): (&String, &Level)| {
@@ -135,8 +136,8 @@ fn likeness(treatment: &Treatment, recorded: &RecordedTreatment) -> (Reverse<u64
     (Reverse(thousandths), is_twin_too, is_exact)
 }
 
-/// By metric, the largest standard deviation relative to its mean that a report tells of
-/// all its runs. One without extremes is of no use: what was dropped made it small.
+/// Returns, by metric, the largest standard deviation, relative to its mean, that a report gives
+/// for all its runs. A deviation without extremes is useless: dropping values made it small.
 fn published(tables: &[Table]) -> BTreeMap<String, f64> {
     let mut largest = BTreeMap::new();
     let tables = tables
@@ -164,7 +165,7 @@ impl Nodes {
         }
     }
 
-    /// The node of a metric of a treatment, made if there is none yet.
+    /// Returns the node of a metric of a treatment, and creates it if there is none yet.
     pub fn at(&mut self, treatment: usize, metric: &str, donors: &Donors) -> usize {
         let key = (treatment, metric.to_owned());
         let next = self.all.len();
@@ -175,24 +176,24 @@ impl Nodes {
         place
     }
 
-    /// The metrics that nodes have.
+    /// Returns the metrics of all nodes.
     pub fn metrics(&self) -> BTreeSet<String> {
         self.all.iter().map(|node| node.metric.clone()).collect()
     }
 
-    /// The recorded levels; 1 where nothing is recorded.
+    /// Returns the recorded levels; 1 if nothing is recorded.
     pub fn recorded_levels(&self) -> World {
         let level = |node: &Node| node.median.unwrap_or(1.0).ln();
         self.all.iter().map(level).collect()
     }
 
-    /// Deviations of all nodes in one block.
+    /// Draws the deviations of all nodes in one block.
     pub fn draw(&self, rng: &mut Rng) -> Vec<f64> {
         let block = rng.below(self.blocks);
         self.all.iter().map(|node| node.draw(block, rng)).collect()
     }
 
-    /// A signed sum of the deviations of some nodes in one block.
+    /// Draws a signed sum of the deviations of some nodes in one block.
     pub fn draw_sum(&self, terms: &[(usize, f64)], rng: &mut Rng) -> f64 {
         let block = rng.below(self.blocks);
         let drawn = terms.iter();
@@ -201,8 +202,8 @@ impl Nodes {
             .sum()
     }
 
-    /// The centre of the noise of a signed sum: the pseudo-median that rank intervals are
-    /// of, or the median of a quotient.
+    /// Returns the centre of the noise of a signed sum: the pseudo-median that rank intervals
+    /// estimate, or the median for a quotient.
     pub fn centre(&self, terms: &[(usize, f64)], is_quotient: bool) -> f64 {
         let mut rng = Rng::new(1);
         let draws = (0..CENTRE_DRAWS).map(|_| self.draw_sum(terms, &mut rng));
@@ -215,7 +216,7 @@ impl Nodes {
         median(&means)
     }
 
-    /// The median call share of the cost models of drawn blocks, which is not that of a
+    /// Returns the median call share of the cost models of drawn blocks. It differs from that of a
     /// block without noise.
     pub fn median_call_share(&self, curve: &[[usize; 3]], place: usize, world: &World) -> f64 {
         let level = |nodes: usize| curve.iter().map(move |node| world[node[nodes]].exp());
@@ -268,7 +269,8 @@ impl Node {
         node
     }
 
-    /// A series of n blocks scatters less than what it was drawn from, by (n - 1)/n.
+    /// Takes over recorded deviations. A series of n blocks scatters less than its distribution,
+    /// by (n - 1)/n.
     fn take_deviations(&mut self, series: &Series) {
         let known = series.deviations().flatten().count() as f64;
         let scale = (known / (known - 1.0).max(1.0)).sqrt();
@@ -276,11 +278,11 @@ impl Node {
         self.deviations = deviations.map(|one| Some(one? * scale)).collect();
         self.known = self.deviations.iter().flatten().copied().collect();
         match self.known.is_empty() {
-            // All values were 0, so how others would scatter is not known.
+            // All values were 0, so it is not known how others would scatter.
             true => self.origin = Origin::Assumed,
             false => {
                 let distances: Vec<f64> = self.known.iter().map(|one| one.abs()).collect();
-                // The median distance of a normal distribution is 0.6745 deviations.
+                // The median distance of a normal distribution is 0.6745 standard deviations.
                 self.normal = SMOOTHING * median(&distances) / 0.6745;
             }
         }

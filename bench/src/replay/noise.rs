@@ -1,11 +1,11 @@
-//! How the values of a machine scatter: what a simulation takes from stored runs.
+//! How the values of a machine scatter: the part of stored runs that a simulation uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use toll::store::Store;
-use toll::store::exchange::RunDocument;
+use toll_host::store::Store;
+use toll_host::store::exchange::RunDocument;
 use toll_core::claim::emulated_treatments;
 use toll_core::claim::emulation::is_time;
 use toll_core::plan::of_claim;
@@ -13,9 +13,9 @@ use toll_core::run::{StoredRun, TrialRecord, TrialState};
 use toll_core::spec::{DerivedKind, Experiment, Test, builtin};
 use toll_stats::median;
 
-/// Steps of a stored deviation, in natural logarithms.
+/// Resolution of a stored deviation, in natural logarithms.
 const STEP: f64 = 1e-5;
-/// What tells how much data moved; the cost models need it.
+/// Metrics for the amount of data moved, which the cost models need.
 pub const AMOUNTS: [&str; 4] = [
     "calls",
     "bytes_written",
@@ -23,7 +23,7 @@ pub const AMOUNTS: [&str; 4] = [
     "bytes_transferred",
 ];
 
-/// What was recorded of the built-in experiments on one machine.
+/// The recorded noise of the built-in experiments on one machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Noise {
     /// CPU, hypervisor and kernel.
@@ -36,10 +36,10 @@ pub struct Noise {
 pub struct RecordedRun {
     pub experiment: String,
     pub profile: String,
-    /// When it was made, RFC 3339 in UTC.
+    /// Time at which the run was made, RFC 3339 in UTC.
     pub date: String,
     pub blocks: usize,
-    /// Time of a block, what lies between its trials included.
+    /// Time of a block in seconds, including the time between its trials.
     pub block_s: f64,
     pub treatments: Vec<RecordedTreatment>,
 }
@@ -55,8 +55,8 @@ pub struct RecordedTreatment {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {
     pub median: f64,
-    /// By block, how far the logarithm of the trial's value lies from that of the
-    /// median, in hundred-thousandths; `None` without a value above 0.
+    /// By block, the difference between the logarithm of the trial's value and that of the median,
+    /// in hundred-thousandths; `None` without a value above 0.
     deviations: Vec<Option<i32>>,
 }
 
@@ -78,7 +78,7 @@ impl Series {
         })
     }
 
-    /// Deviations by block, as natural logarithms.
+    /// Returns the deviations by block, as natural logarithms.
     pub fn deviations(&self) -> impl Iterator<Item = Option<f64>> {
         let all = self.deviations.iter();
         all.map(|one| one.map(|steps| f64::from(steps) * STEP))
@@ -86,7 +86,10 @@ impl Series {
 }
 
 impl Noise {
-    /// Reads a file of this kind, a run that `toll export --json` wrote, or a store.
+    /// Reads a noise file, a run that `toll export --json` wrote, or a store.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has no run of a built-in experiment.
     pub fn read(path: &Path) -> Result<Self, String> {
         let cannot = |why: String| format!("cannot read noise from {}: {why}", path.display());
         let bytes = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
@@ -97,13 +100,13 @@ impl Noise {
         let noise = noise.map_err(cannot)?;
         match noise.runs.is_empty() {
             true => Err(cannot(
-                "it holds no run of a built-in experiment; make one by toll run NAME".into(),
+                "it has no run of a built-in experiment; make one with toll run NAME".into(),
             )),
             false => Ok(noise),
         }
     }
 
-    /// Reads a text of this kind, or an exported run.
+    /// Parses the text of a noise file, or an exported run.
     pub fn of_json(text: &str) -> Result<Self, String> {
         if let Ok(noise) = serde_json::from_str(text) {
             return Ok(noise);
@@ -135,8 +138,8 @@ impl Noise {
         self.runs.extend(RecordedRun::of(stored));
     }
 
-    /// Adds what another one holds; of an experiment in a profile only the run of
-    /// most blocks is kept.
+    /// Adds the runs of another one. Keeps only the run with the most blocks for each experiment
+    /// and profile.
     pub fn add(&mut self, other: Self) {
         if !other.machine.is_empty() {
             self.machine = other.machine;
@@ -153,8 +156,8 @@ impl Noise {
         });
     }
 
-    /// The run whose noise stands for an experiment in a profile: of the same profile, if
-    /// it has enough blocks, else the one of most.
+    /// Returns the run whose noise represents an experiment in a profile: the one of the same
+    /// profile, if it has enough blocks, otherwise the one with the most blocks.
     pub fn of(&self, experiment: &str, profile: &str) -> Option<&RecordedRun> {
         const ENOUGH: usize = 8;
         let runs = self.runs.iter().filter(|run| run.experiment == experiment);
@@ -164,13 +167,13 @@ impl Noise {
         })
     }
 
-    /// How long a block of an experiment in a profile took.
+    /// Returns the recorded time of a block of an experiment in a profile, in seconds.
     pub fn block_s(&self, experiment: &str, profile: &str) -> Option<f64> {
         let is_it = |run: &&RecordedRun| run.experiment == experiment && run.profile == profile;
         Some(self.runs.iter().find(is_it)?.block_s)
     }
 
-    /// Its text, a treatment a line.
+    /// Returns the noise as JSON, with one treatment per line.
     #[must_use]
     pub fn to_json(&self) -> String {
         let text = serde_json::to_string(self).expect("it is plain data");
@@ -187,11 +190,12 @@ impl RecordedRun {
         let (begin, end) = (time(first)?, time(last)?);
         let ns = end.duration_since(begin).as_nanos() as f64 + last.wall_ns as f64;
         let ran = stored.treatments.iter().filter(|one| one.skipped.is_none());
-        // The last block may be cut.
+        // The last block may be incomplete.
         let blocks_run = stored.trials.len() as f64 / ran.count().max(1) as f64;
         let metrics = metrics_of(&stored.experiment);
-        // Of an emulated guest, times are those of the translator, and most are of one trial. The
-        // treatment stays, so that its noise is not borrowed from one outside of a guest.
+        // Times in an emulated guest are those of the translator, and most are of a single trial.
+        // The treatment is kept without them, so that its noise is not borrowed from one outside
+        // of a guest.
         let emulated = emulated_treatments(stored);
         let metrics_of = |treatment: usize| -> BTreeSet<String> {
             let is_kept = |metric: &&String| {
@@ -260,12 +264,12 @@ fn series(
         .collect()
 }
 
-/// Whether a built-in experiment of this name judges anything.
+/// Whether there is a built-in experiment of this name that judges anything.
 fn has_claims(name: &str) -> bool {
     builtin::find(name).is_some_and(|builtin| builtin.toml.contains("[[claim]]"))
 }
 
-/// The metrics that the claims of an experiment are about.
+/// Returns the metrics that the claims of an experiment are about.
 fn metrics_of(experiment: &Experiment) -> BTreeSet<String> {
     let mut metrics = BTreeSet::new();
     for claim in &experiment.claims {

@@ -1,4 +1,4 @@
-//! Right verdicts a minute.
+//! Right verdicts per minute.
 
 use std::fmt::Write;
 
@@ -6,22 +6,23 @@ use super::simulate::{Case, Truth};
 use super::table::number;
 use super::{Document, Planned};
 
-/// What a run of an experiment gives in the world of published, else recorded values.
+/// What a run of an experiment achieves if the published values hold, or the recorded ones where
+/// none are published.
 #[derive(Debug)]
 pub struct Pace {
-    /// Claims with a verdict that would be right; checks are none.
+    /// Number of claims for which a verdict would be right, without checks.
     pub claims: usize,
-    /// Time of a run, the median; absent where the time of a block is not known.
+    /// Median time of a run; absent if the time of a block is not known.
     pub run_s: Option<f64>,
-    /// Verdicts of a run, the mean.
+    /// Mean number of right verdicts in a run; `wrong` and `open` likewise.
     pub right: f64,
     pub wrong: f64,
     pub open: f64,
     pub right_per_minute: Option<f64>,
 }
 
-/// The case of each claim of a plan at its published, else recorded value, if a verdict
-/// would be right there. Checks have none.
+/// Returns the case of each claim of a plan at its published value, or its recorded one if none is
+/// published, if a verdict would be right there. Checks have no such case.
 fn own_cases<'a>(document: &'a Document, plan: &Planned) -> Vec<&'a Case> {
     let claims = plan.claims.iter().filter(|claim| !claim.is_check);
     let own = claims.filter_map(|claim| {
@@ -40,7 +41,7 @@ impl Pace {
         let share = |count: usize, case: &Case| count as f64 / case.runs as f64;
         let right: f64 = cases.iter().filter_map(|case| case.power()).sum();
         let wrong: f64 = cases.iter().map(|case| share(case.wrong(), case)).sum();
-        // Documents of rules that let no treatment rest have whole blocks and no time.
+        // Documents made by rules that let no treatment rest have whole blocks and no times.
         let run_s = |case: &&Case| case.run_s.or(Some(case.blocks * plan.block_s?));
         let seconds: Vec<f64> = cases.iter().filter_map(run_s).collect();
         let run_s = (!seconds.is_empty()).then(|| toll_stats::median(&seconds));
@@ -55,11 +56,11 @@ impl Pace {
     }
 }
 
-/// The table of one document.
+/// Returns the table of one document.
 pub fn section(document: &Document) -> String {
     let mut text = String::from(
-        "\n## Right verdicts a minute\n\nOf a run with published, else recorded values: its median time, and its verdicts on claims (not on \
-         checks), the mean.\n\n| experiment | profile | claims | s | right | wrong | open | right a minute |\n\
+        "\n## Right verdicts per minute\n\nThe median time of a run, and its mean number of verdicts on claims (not on checks), if the published values \
+         hold, or\nthe recorded ones where none are published.\n\n| experiment | profile | claims | s | right | wrong | open | right per minute |\n\
          |---|---|--:|--:|--:|--:|--:|--:|\n",
     );
     for plan in &document.plans {

@@ -1,5 +1,5 @@
-//! Whether verdicts keep what their grades promise, where it is hardest: half of the truths
-//! lie on borders.
+//! Whether verdicts keep what their grades promise in the hardest case: half of the truths are on
+//! borders.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use toll_core::spec::{self, ComparisonGoal};
 
 use crate::simulation::{Disturbances, WORLDS};
 
-/// Claims of a run, each on two treatments of its own.
+/// Number of claims in a run, each on two treatments of its own.
 const CLAIMS: usize = 13;
 /// Logarithm of the ratio of the claims whose truth is far from any border.
 const FAR: f64 = 0.5;
 
-/// What lies on the trials of a simulated run.
+/// The noise on the trials of a simulated run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
-    /// The place of a world among [`WORLDS`].
+    /// The index of a world in [`WORLDS`].
     World(usize),
-    /// Noise of 1 %, but one trial in fifty takes twenty times as long: a mode so far away
-    /// that a block with it tells nothing but its side.
+    /// Noise of 1 %, but one trial in fifty takes twenty times as long. This mode is so far away
+    /// that a block with it only shows its side.
     FarMode,
 }
 
 impl Noise {
-    /// The worlds, and the far mode.
+    /// Returns the worlds, and the far mode.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let worlds = (0..WORLDS.len()).map(Self::World);
@@ -60,7 +60,7 @@ impl Noise {
     }
 }
 
-/// Blocks of the simulated runs: first look, and at most.
+/// Blocks of the simulated runs: before the first look, and at most.
 pub const PLANS: [(u32, u32); 5] = [(5, 5), (6, 6), (8, 8), (10, 10), (8, 20)];
 
 /// How often verdicts were wrong in runs of one kind.
@@ -72,13 +72,14 @@ pub struct Promise {
     pub runs: usize,
     /// Runs with a wrong verdict that is family-wise.
     pub family_wise_wrong: usize,
-    /// Share of wrong verdicts among all of a run, 0 without any; the mean over the runs.
+    /// Mean over the runs of the share of wrong verdicts among all verdicts of a run; 0 for a run
+    /// without verdicts.
     pub false_discovery_rate: f64,
-    /// The same for runs in which every truth lies on a border.
+    /// The same for runs in which every truth is on a border.
     pub false_discovery_rate_on_borders: f64,
-    /// Runs with a wrong family-wise verdict where every truth lies on a border.
+    /// Runs with a wrong family-wise verdict when every truth is on a border.
     pub family_wise_wrong_on_borders: usize,
-    /// Verdicts of a run whose truth is far from the border, as a share of these claims.
+    /// Share of the claims whose truth is far from the border that get a verdict.
     pub decided: f64,
 }
 
@@ -112,7 +113,7 @@ pub fn simulate(noise: Noise, (first, last): (u32, u32), runs: usize) -> Promise
     promise
 }
 
-/// Whether a claim's truth is far from its border, where half of them are.
+/// Whether a claim's truth is far from its border, in runs where half of the truths are.
 fn is_far(place: usize) -> bool {
     place / 3 % 2 == 1
 }
@@ -130,7 +131,7 @@ impl Found {
         let is_decided =
             |one: &Verdict| matches!(one.outcome, Outcome::Supported | Outcome::Refuted);
         let is_wrong = |place: usize, one: &Verdict| match (has_far && is_far(place), place % 3) {
-            // A larger ratio than any border: `less` and `equal` are refuted.
+            // The ratio is larger than any border, so `less` and `equal` are refuted.
             (true, 1) => one.outcome == Outcome::Refuted,
             (true, _) => one.outcome == Outcome::Supported,
             (false, 2) => one.outcome == Outcome::Refuted,
@@ -150,7 +151,7 @@ impl Found {
     }
 }
 
-/// Claims in turn less, greater and equal.
+/// Returns an experiment whose claims are less, greater and equal in turn.
 fn experiment(first: u32, last: u32) -> String {
     let directions = ["'less'", "'greater'", "'equal'\nmargin = '3%'"];
     let levels: Vec<String> = (1..=2 * CLAIMS)
@@ -174,8 +175,8 @@ fn experiment(first: u32, last: u32) -> String {
     toml
 }
 
-/// The verdicts of a run whose truths lie on borders: just no longer less, or greater, and
-/// just still equal; with some far beyond, if it `has_far`.
+/// Returns the verdicts of a run whose truths are on borders: just not less, just not greater, and
+/// just still equal. With `has_far`, some are far beyond.
 fn run(toml: &str, seed: u64, noise: Noise, has_far: bool) -> Vec<Verdict> {
     let experiment = spec::parse(toml, "promises", "standard").expect("it is an experiment");
     let plan = Plan::new(&experiment, seed).expect("it has a plan");

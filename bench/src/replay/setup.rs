@@ -13,27 +13,27 @@ use super::nodes::{Donors, Nodes, Origin, World};
 use super::noise::Noise;
 use super::target::{Target, Targets};
 
-/// Blocks of a run without noise: enough for any verdict of a single claim.
+/// Blocks of a run without noise: enough for any verdict on a single claim.
 const BLOCKS_WITHOUT_NOISE: u32 = 16;
-/// Steps to the cost model whose noisy blocks have a given call share.
+/// Iterations to find the cost model whose noisy blocks have a given call share.
 const SHARE_STEPS: usize = 3;
 
 /// An experiment in a profile.
 pub struct Setup {
     pub name: String,
     pub profile: String,
-    /// Its run as far as claims need it, without trials.
+    /// The run, as far as claims need it, without trials.
     pub run: StoredRun,
     pub plan: Plan,
     pub nodes: Nodes,
     pub claims: Vec<Studied>,
     /// Claims that are not simulated, with the reason.
     pub left_out: Vec<(String, String)>,
-    /// All published values that can hold together; the rest as recorded.
+    /// The world in which all published values that can hold together do; the rest is as recorded.
     pub world: World,
-    /// Levels from which trials are drawn, so that estimators estimate those values.
+    /// The levels from which trials are drawn, so that estimators estimate the values of `world`.
     pub drawn_world: World,
-    /// How long a block takes, if that was recorded.
+    /// Time of a block in seconds, if it was recorded.
     pub block_s: Option<f64>,
 }
 
@@ -41,16 +41,16 @@ pub struct Setup {
 pub struct Studied {
     pub claim: Claim,
     pub target: Target,
-    /// Where the noise of its nodes comes from: the worst.
+    /// The worst origin of the noise of its nodes.
     pub origin: Origin,
-    /// Whether the setup's world gives it its published value.
+    /// Whether the claim has its published value in the setup's world.
     pub is_published_in_world: bool,
-    /// The claim as the only one of its experiment.
+    /// The experiment with this claim as the only one.
     alone: Experiment,
 }
 
 impl Studied {
-    /// Whether the claim is about one metric over another of the same trial.
+    /// Whether the claim is about the quotient of two metrics of the same trial.
     fn is_quotient(&self) -> bool {
         matches!(
             (&self.target, self.claim.test()),
@@ -63,7 +63,7 @@ impl Setup {
     /// Prepares a built-in experiment.
     pub fn new(name: &str, profile: &str, noise: &Noise) -> Result<Self, String> {
         let builtin = builtin::find(name).ok_or(format!(
-            "cannot replay {name}: there is no built-in experiment of that name; see toll list"
+            "cannot replay {name}: there is no built-in experiment of that name; run toll list"
         ))?;
         let experiment = parse(builtin.toml, name, profile).map_err(|error| error.to_string())?;
         let tables = experiment.tables.clone();
@@ -132,14 +132,14 @@ impl Setup {
         })
     }
 
-    /// Studies only claims whose id begins so; the others are judged all the same.
+    /// Studies only claims whose id begins with `start`; the others are still judged.
     pub fn study(&mut self, start: &str) {
         self.claims.retain(|one| one.claim.id.starts_with(start));
         self.left_out.retain(|(id, _)| id.starts_with(start));
     }
 
-    /// The trials of one block: each node's level and deviation. Treatments that no
-    /// claim needs have none.
+    /// Returns the trials of one block, with each node's level and deviation. Treatments that no
+    /// claim needs have no trial.
     pub fn block(&self, block: u32, world: &World, deviations: &[f64]) -> Vec<TrialRecord> {
         let mut samples: BTreeMap<usize, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
         for (place, node) in self.nodes.all.iter().enumerate() {
@@ -159,7 +159,7 @@ impl Setup {
             .collect()
     }
 
-    /// What a claim alone would be judged in a world without noise, and the value found.
+    /// Returns the verdict on a claim alone in a world without noise, and the measured value.
     pub fn truth(&self, studied: &Studied, world: &World) -> (Outcome, Option<f64>) {
         let deviations = vec![0.0; self.nodes.all.len()];
         let blocks = 0..BLOCKS_WITHOUT_NOISE;
@@ -175,7 +175,7 @@ impl Setup {
         )
     }
 
-    /// The treatments of a claim, and twins.
+    /// Returns the treatments of a claim, and twins.
     pub fn involved(&self, studied: &Studied) -> BTreeSet<usize> {
         let nodes = studied.target.nodes().into_iter();
         let mut involved: BTreeSet<usize> =
@@ -187,7 +187,7 @@ impl Setup {
         involved
     }
 
-    /// A run whose experiment has one claim only.
+    /// Returns a run whose experiment has only this claim.
     pub fn alone(&self, studied: &Studied, trials: Vec<TrialRecord>) -> StoredRun {
         StoredRun {
             run: self.run.run.clone(),
@@ -199,9 +199,8 @@ impl Setup {
         }
     }
 
-    /// The world with a claim's quantity at a value, and the levels from which trials are
-    /// drawn: moved by as much as the noise of each of its ratios is off its centre, so
-    /// that the value is what the estimator estimates.
+    /// Returns the levels from which trials are drawn if a claim's quantity has a value. Each of
+    /// its ratios is moved by the centre of its noise, so that the estimator estimates the value.
     pub fn moved(&self, studied: &Studied, value: f64) -> Result<World, String> {
         let mut world = self.world.clone();
         studied.target.put(value, &mut world)?;
@@ -219,8 +218,8 @@ impl Setup {
         Ok(world)
     }
 
-    /// The world in which a ratio has the value that its estimator finds in drawn trials:
-    /// the median of quotients is not the quotient of medians where both vary together.
+    /// Returns the world in which a ratio has the value that its estimator finds in drawn trials.
+    /// The median of quotients is not the quotient of medians if both vary together.
     pub fn as_estimated(&self, studied: &Studied) -> World {
         let Target::Sum(terms) = &studied.target else {
             return self.world.clone();
@@ -231,7 +230,7 @@ impl Setup {
         world
     }
 
-    /// Whether a claim is about a quantity whose interval takes as long as a hundred others.
+    /// Whether some claim is about a quantity whose interval takes as long as a hundred others.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         let is_slow = |target: &Target| {
@@ -243,7 +242,8 @@ impl Setup {
         self.claims.iter().any(|one| is_slow(&one.target))
     }
 
-    /// Refuses a quantity of which half of the blocks agree: on a border it has a side.
+    /// Refuses a quantity that has no noise in half of the blocks: even on a border it would be on
+    /// one side.
     pub fn require_noise(&self, studied: &Studied) -> Result<(), String> {
         const LEAST: f64 = 1e-4;
         let Target::Sum(terms) = &studied.target else {
@@ -258,7 +258,7 @@ impl Setup {
     }
 }
 
-/// Without what only shows: it takes time and judges nothing.
+/// Removes the parts that are only shown: they take time and judge nothing.
 fn without_figures(mut experiment: Experiment) -> Experiment {
     experiment.tables.clear();
     experiment.figures.clear();
@@ -278,7 +278,7 @@ fn alone(experiment: &Experiment, claim: &Claim) -> Experiment {
     without_figures(alone)
 }
 
-/// Treatments that claims compare, and twins.
+/// Returns the treatments that claims compare, and twins with their originals.
 fn needed(experiment: &Experiment, treatments: &[Treatment]) -> BTreeSet<usize> {
     let claims = experiment.claims.iter();
     let claimed = claims.flat_map(|claim| of_claim(experiment, &claim.test(), treatments));
@@ -288,7 +288,7 @@ fn needed(experiment: &Experiment, treatments: &[Treatment]) -> BTreeSet<usize> 
     claimed.chain(twins.flatten()).collect()
 }
 
-/// A twin has what its original has, in every metric of a claim.
+/// Gives each twin the nodes of its original, for every metric of a claim.
 fn add_twins(nodes: &mut Nodes, treatments: &[Treatment], donors: &Donors) {
     let metrics = nodes.metrics();
     for treatment in treatments {
@@ -303,8 +303,8 @@ fn add_twins(nodes: &mut Nodes, treatments: &[Treatment], donors: &Donors) {
     }
 }
 
-/// Moves levels so that as many published values hold as can hold together, each with the
-/// `centre` of its noise added. Those that are tied by one value move together from then on.
+/// Moves levels so that as many published values as possible hold together, once the `centre` of
+/// its noise is added to each. Levels that one value ties together move together from then on.
 fn published_world(
     mut world: World,
     claims: &mut [Studied],
@@ -354,13 +354,13 @@ fn published_world(
 /// Where verdicts change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Border {
-    /// The verdict that begins there.
+    /// The verdict that begins at the border.
     pub begins: Outcome,
     pub value: f64,
 }
 
 impl Setup {
-    /// Where "supported" and "refuted" of a claim begin, found on runs without noise.
+    /// Finds where "supported" and "refuted" of a claim begin, with runs without noise.
     pub fn borders(&self, studied: &Studied) -> Result<Vec<Border>, String> {
         let claim = &studied.claim;
         let threshold = claim.threshold().ln();
@@ -368,7 +368,7 @@ impl Setup {
             Some(high) => f64::midpoint(threshold, high.ln()),
             None => threshold,
         };
-        // Ways out of where the claim holds, on a logarithmic scale.
+        // Directions that lead out of the region where the claim holds, on a logarithmic scale.
         let ways: &[f64] = match claim.direction() {
             ClaimDirection::Less => &[1.0],
             ClaimDirection::Greater => &[-1.0],
@@ -403,7 +403,7 @@ impl Setup {
     }
 }
 
-/// The first value with an outcome, from a middle on in one direction.
+/// Returns the first value with an outcome, from a middle in one direction.
 fn search(
     middle: f64,
     way: f64,
@@ -432,8 +432,8 @@ fn search(
     }
 }
 
-/// The last value on the way from one to another for which something holds, and the
-/// first for which it does not.
+/// Returns the last value between two for which `holds` is true, and the first for which it is
+/// not.
 fn bisect(
     (mut inside, mut outside): (f64, f64),
     holds: impl Fn(f64) -> Result<bool, String>,

@@ -1,4 +1,4 @@
-//! Simulated runs: drawn, stopped and judged as real ones.
+//! Simulated runs: drawn, then stopped and judged like real ones.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,32 +15,32 @@ use super::nodes::World;
 use super::setup::{Setup, Studied};
 use super::times;
 
-/// What is true of a claim in simulated runs.
+/// What is true about a claim in simulated runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Truth {
     /// The published value.
     Published,
-    /// The recorded value: no other was published.
+    /// The recorded value, if none was published.
     Recorded,
     /// Both sides are the same.
     NoEffect,
-    /// Where "supported" begins; that verdict is wrong there.
+    /// Where "supported" begins; this verdict is wrong there.
     SupportedBorder,
-    /// Where "refuted" begins; that verdict is wrong there.
+    /// Where "refuted" begins; this verdict is wrong there.
     RefutedBorder,
 }
 
-/// What came of the simulated runs of a claim at one truth.
+/// Results of the simulated runs of a claim at one truth.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Case {
     pub experiment: String,
     pub profile: String,
     pub claim: String,
     pub truth: Truth,
-    /// The quantity; absent where it is infinite or not defined.
+    /// Value of the quantity; absent if it is infinite or not defined.
     pub value: Option<f64>,
-    /// The right verdict; absent on a border, where it is neither or just changes.
+    /// The right verdict; absent on a border, where it is neither, or just changes.
     pub right: Option<Outcome>,
     /// Whether it was simulated as the only claim of its experiment.
     pub is_alone: bool,
@@ -49,14 +49,14 @@ pub struct Case {
     pub refuted: usize,
     pub inconclusive: usize,
     pub not_testable: usize,
-    /// Blocks that a run took, the median.
+    /// Median number of blocks of a run.
     pub blocks: f64,
-    /// Time that a run took, the median; absent where the time of a block is not known.
+    /// Median time of a run in seconds; absent if the time of a block is not known.
     pub run_s: Option<f64>,
 }
 
 impl Case {
-    /// Share of the runs with the right verdict; `None` where there is none.
+    /// Returns the share of the runs with the right verdict; `None` if no verdict is right.
     #[must_use]
     pub fn power(&self) -> Option<f64> {
         let right = match self.right? {
@@ -67,7 +67,7 @@ impl Case {
         Some(right as f64 / self.runs as f64)
     }
 
-    /// Runs with a verdict that is wrong.
+    /// Returns the number of runs with a wrong verdict.
     #[must_use]
     pub fn wrong(&self) -> usize {
         match (self.truth, self.right) {
@@ -93,7 +93,8 @@ pub struct Effort {
     pub runs: usize,
     pub seed: u64,
     pub threads: usize,
-    /// Whether claims have their published, else their recorded values alone.
+    /// Whether claims only have their published values, or their recorded ones if none are
+    /// published.
     pub only_published: bool,
 }
 
@@ -125,19 +126,19 @@ impl Lengths {
     }
 }
 
-/// What is simulated in one go.
+/// A unit of simulation.
 enum Task {
-    /// The setup's own world: all claims are judged in it.
+    /// The setup's own world, in which all claims are judged.
     World,
-    /// One claim, by its place, is moved.
+    /// One claim, by its index, is moved.
     Moved(usize),
 }
 
-/// How many times fewer runs of a slow setup are simulated.
+/// Factor by which fewer runs of a slow setup are simulated.
 const FEWER: usize = 5;
 
-/// Simulates all claims of a setup at all truths; what cannot be simulated stands beside
-/// that, with the reason.
+/// Simulates all claims of a setup at all truths. Also returns what cannot be simulated: pairs of
+/// a claim and the reason.
 #[must_use]
 pub fn simulate(setup: &Setup, effort: Effort) -> (Vec<Case>, Vec<(String, String)>) {
     let effort = match setup.is_slow() {
@@ -174,7 +175,8 @@ pub fn simulate(setup: &Setup, effort: Effort) -> (Vec<Case>, Vec<(String, Strin
     (cases, obstacles)
 }
 
-/// All claims with their published values, or as recorded where there is none.
+/// Simulates all claims with their published values, or with the recorded ones if none are
+/// published.
 fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
     let mut cases: Vec<Option<Case>> = Vec::new();
     for studied in &setup.claims {
@@ -214,8 +216,8 @@ fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
     cases
 }
 
-/// One claim at the truths that the setup's world does not give it; what cannot be
-/// simulated, with the reason.
+/// Simulates one claim at the truths that it does not have in the setup's world. Also returns what
+/// cannot be simulated, with the reason.
 fn moved(setup: &Setup, studied: &Studied, effort: Effort) -> (Vec<Case>, Vec<(String, String)>) {
     let mut truths = Vec::new();
     let mut obstacles = Vec::new();
@@ -238,7 +240,7 @@ fn moved(setup: &Setup, studied: &Studied, effort: Effort) -> (Vec<Case>, Vec<(S
     }
     let mut cases: Vec<Case> = Vec::new();
     for (truth, value) in truths {
-        // Where both verdicts begin at one value, the same runs tell of both.
+        // If both verdicts begin at the same value, the same runs serve for both.
         let same = cases
             .iter()
             .find(|case| case.value == Some(value) && is_border(case.truth));
@@ -262,7 +264,7 @@ fn moved(setup: &Setup, studied: &Studied, effort: Effort) -> (Vec<Case>, Vec<(S
     (cases, obstacles)
 }
 
-/// Where each verdict begins.
+/// Returns where each verdict begins.
 fn borders(setup: &Setup, studied: &Studied) -> Result<Vec<(Truth, f64)>, String> {
     setup.require_noise(studied)?;
     let borders = setup.borders(studied)?.into_iter();
@@ -277,7 +279,7 @@ fn is_border(truth: Truth) -> bool {
     matches!(truth, Truth::SupportedBorder | Truth::RefutedBorder)
 }
 
-/// The right verdict on a value.
+/// Returns the right verdict on a value.
 fn right(setup: &Setup, studied: &Studied, value: f64) -> Outcome {
     let mut world = setup.world.clone();
     match studied.target.put(value, &mut world) {
@@ -311,7 +313,7 @@ fn case(
     }
 }
 
-/// Runs in a world, of which one claim's verdicts are counted.
+/// Simulates runs in a world, and counts the verdicts on one claim.
 fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effort: Effort) -> Case {
     let mut alone = setup.alone(studied, Vec::new());
     let mut all = match case.is_alone {
@@ -325,8 +327,8 @@ fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effor
         lengths.add(&drawn);
         alone.trials = drawn.trials;
         case.count(match outcome(&alone, studied) {
-            // One that is not decided at the level of a single claim is decided at no
-            // level of Holm's procedure, so the others need not be judged.
+            // A claim that is not decided at the level of a single claim is not decided at any
+            // level of Holm's procedure, so the other claims need not be judged.
             Outcome::Undecided => Outcome::Undecided,
             alone_outcome if case.is_alone => alone_outcome,
             _ => {
@@ -348,13 +350,14 @@ fn outcome(run: &StoredRun, studied: &Studied) -> Outcome {
         .outcome
 }
 
-/// Equal for all truths, so that these differ by the truth alone.
+/// Returns the generator of a run. It is the same for all truths, so that these differ only by the
+/// truth.
 fn seed_of(effort: Effort, run: usize) -> Rng {
     Rng::new(effort.seed).fork(run as u64)
 }
 
-/// Draws a run, until it ends as `toll run` would end it. If some treatments are named,
-/// only their trials are drawn, and only they are needed.
+/// Draws a run until it ends as `toll run` would end it. If `needed` names treatments, only their
+/// trials are drawn, and only they are needed.
 fn draw(
     setup: &Setup,
     run: &StoredRun,
@@ -397,7 +400,7 @@ fn draw(
     }
 }
 
-/// The treatments that each open question of a run needs.
+/// Returns the treatments that each open question of a run needs.
 fn open_questions(run: &StoredRun, trials: &[TrialRecord]) -> Vec<Vec<usize>> {
     let questions = questions(&run.experiment, &run.treatments, trials, &[]);
     let open = questions

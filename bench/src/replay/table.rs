@@ -12,36 +12,36 @@ use super::{Claimed, Document, Planned};
 
 /// Least power of a claim's plan at the published value.
 pub const POWER_MIN: f64 = 0.8;
-/// Share of wrong verdicts that may be on a border.
+/// Largest acceptable share of wrong verdicts on a border.
 pub const WRONG_MAX: f64 = 0.05;
-/// Confidence with which a share is called over its limit.
+/// Confidence at which a share counts as over its limit.
 const CONFIDENCE: f64 = 0.99;
 
 const METHOD: &str = "\
 1. Each run is planned, stopped and judged by the code of `toll run`: its experiment file and profile, looks, blocks and time
-   budget, and Holm's procedure over all of its claims. Only the trials are drawn. A block that runs some of the treatments takes
-   the time that their recorded trials had of a block.
-2. A block's values are the levels of its treatments times deviations of one recorded block, all treatments together, so that what
-   a block's trials have in common stays. Deviations are those from the median, made wider by √(n/(n − 1)), and normal noise of a
-   tenth of their scatter is added, since few blocks would repeat themselves.
-3. Noise is *measured* (this treatment in a stored run), *borrowed* (the treatment that is most like it, such as one of the quick profile), *published*
-   (of a metric that no run here records: the largest standard deviation in the report's tables, independent), or *assumed* (5 %,
-   independent). The worst of a claim's treatments is told.
-4. Levels are the recorded ones, moved so that all published values hold that can hold together; in this one world each claim with a
-   published value is judged, and each without at what was recorded. A published value that contradicts another, and any other
-   truth, is given to the claim alone, by moving its numerator; claims that share it move along.
-5. A border is where a verdict on a run without noise changes, found by bisection. Told is how often the verdict that begins there is
-   given there, the worse of two borders where a claim has two. In an experiment with a knee, a crossing or a call share the claim is then
-   the only one, as in the last step of Holm's procedure, where errors are most frequent; and all of its cases have a fifth of the runs.
-6. A ratio's truth is the pseudo-median of its noise, also of the ratios behind a knee, a spread or a crossing; a quotient's, and a call share's, is the median.
-   A knee's border lies half way between two levels, where the first of them loses exactly what is tolerated.
-7. Times of guests count as under KVM, so those that were recorded under emulation are not used. What is skipped here for want of a file
-   system or a server counts as if it ran.
+   budget, and Holm's procedure over all of its claims. Only the trials are drawn. A block that runs only some of the treatments takes
+   the share of a block's time that their recorded trials took.
+2. The values of a block are the levels of its treatments times the deviations of one recorded block, for all treatments together. So
+   whatever the trials of a block have in common is kept. Deviations are from the median, and widened by √(n/(n − 1)). Normal noise of
+   a tenth of their scatter is added, since few blocks would otherwise repeat themselves.
+3. Noise is *measured* (this treatment in a stored run), *borrowed* (the most similar treatment, such as one of the quick profile), *published*
+   (for a metric that no run here records: the largest standard deviation in the report's tables, independent), or *assumed* (5 %,
+   independent). The table shows the worst of a claim's treatments.
+4. Levels are the recorded ones, moved so that all published values hold that can hold together. In this one world each claim with a
+   published value is judged at that value, and each other claim at its recorded value. A published value that contradicts another one,
+   and any other truth, is given to one claim alone, by moving its numerator; claims that share the numerator move along.
+5. A border is where a verdict on a run without noise changes, found by bisection. The table shows how often the verdict that begins there
+   is given there; if a claim has two borders, it shows the worse one. In an experiment with a knee, a crossing or a call share, the claim is
+   then the only one, as in the last step of Holm's procedure, where errors are most frequent; and all of its cases have a fifth of the runs.
+6. The truth of a ratio is the pseudo-median of its noise, also for the ratios in a knee, a spread or a crossing. That of a quotient, and of a
+   call share, is the median. A knee's border is half way between two levels, where the first of them loses exactly the tolerance.
+7. Times of guests count as under KVM, so times recorded under emulation are not used. What is skipped here because a file system or a
+   server is missing counts as if it ran.
 
 Not simulated: drift over blocks, failed trials, carry-over from one trial to the next.
 ";
 
-/// Writes the whole table of a document.
+/// Returns the whole table of a document, in Markdown.
 #[must_use]
 pub fn render(document: &Document) -> String {
     let mut text = String::from("# What the plans of the built-in claims can decide\n\n");
@@ -49,7 +49,7 @@ pub fn render(document: &Document) -> String {
     put(
         &mut text,
         format_args!(
-            "- Date: {}\n- Noise: {}\n- Command: `{}`, seed {}, {} to {} simulated runs a case, {} s\n",
+            "- Date: {}\n- Noise: {}\n- Command: `{}`, seed {}, {} to {} simulated runs per case, {} s\n",
             document.date,
             document.machine,
             document.command_line,
@@ -59,7 +59,7 @@ pub fn render(document: &Document) -> String {
             document.seconds
         ),
     );
-    text += "\nShares are in percent: supported / refuted / inconclusive. **Bold**: a power under 80 %, or more than 5 % \
+    text += "\nShares are in percent: supported / refuted / inconclusive. **Bold**: a power below 80 %, or more than 5 % \
              wrong beyond chance (99 %).\n";
     text += &summary(document);
     text += &pace::section(document);
@@ -134,10 +134,10 @@ fn mean(values: &[f64]) -> f64 {
     }
 }
 
-/// The published values at which a plan decides too rarely.
+/// Returns the table of published values at which a plan decides too rarely.
 fn weak(document: &Document) -> String {
-    let mut text = String::from("\n## Power under 80 % at the published value\n\n");
-    text += "| claim | profile | value | right | S / R / I | why, by the experiment's file |\n|---|---|--:|---|--:|---|\n";
+    let mut text = String::from("\n## Power below 80 % at the published value\n\n");
+    text += "| claim | profile | value | right | S / R / I | reason in the experiment file |\n|---|---|--:|---|--:|---|\n";
     let published = document
         .cases
         .iter()
@@ -173,8 +173,8 @@ fn section(plan: &Planned, document: &Document) -> String {
         plan.max_blocks,
         plan.time_budget_s,
         match plan.block_s {
-            Some(block_s) => format!("{block_s:.2} s a block"),
-            None => "the time of a block is not known and limits nothing".into(),
+            Some(block_s) => format!("{block_s:.2} s per block"),
+            None => "the time of a block is unknown and limits nothing".into(),
         }
     );
     if !plan.claims.is_empty() {
@@ -246,7 +246,7 @@ fn share(case: &Case) -> f64 {
     case.wrong() as f64 / case.runs as f64
 }
 
-/// Whether more verdicts are wrong than may be, beyond what chance does.
+/// Whether more verdicts are wrong than acceptable, beyond what chance does.
 #[must_use]
 pub fn is_over(case: &Case) -> bool {
     clopper_pearson(case.wrong(), case.runs, CONFIDENCE).low > WRONG_MAX

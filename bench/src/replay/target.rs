@@ -1,4 +1,4 @@
-//! Giving the quantity that a claim is about a value.
+//! Gives the quantity of a claim a chosen value.
 
 use std::collections::BTreeSet;
 
@@ -8,29 +8,30 @@ use toll_core::spec::{Claim, Derived, DerivedKind, Experiment, Selector, Test};
 use super::nodes::{Donors, Nodes, World};
 use super::noise::AMOUNTS;
 
-/// By how much the acceleration falls with each doubling of the level, where a curve
-/// is made to cross.
+/// Amount by which the acceleration falls with each doubling of the level on a curve that is made
+/// to cross.
 const FALL_PER_DOUBLING: f64 = 0.1;
 /// Largest acceleration of such a curve.
 const ACCELERATION_MAX: f64 = 0.95;
-/// What each level below a knee reaches of the next one.
+/// Share of the next level that each level below a knee reaches.
 const RISE_TO_KNEE: f64 = 0.64;
 
 /// The quantity of a claim as a function of levels.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// A ratio, a ratio of ratios or a quotient: a sum of logarithms with these signs.
+    /// A ratio, a ratio of ratios or a quotient: the sum of the logarithms of nodes with these
+    /// signs.
     Sum(Vec<(usize, f64)>),
     Spread(Vec<usize>),
     Crossing {
-        /// By level: its number, faster and slower side.
+        /// By level: its number, and the nodes of the faster and the slower side.
         curve: Vec<(f64, usize, usize)>,
         value: f64,
     },
     CallShare {
-        /// By level: time, calls, bytes.
+        /// By level: the nodes of time, calls and bytes.
         curve: Vec<[usize; 3]>,
-        /// Place of the level whose share it is.
+        /// Index of the level whose share it is.
         place: usize,
     },
     Knee {
@@ -39,11 +40,11 @@ pub enum Target {
         /// Whether more of the metric is better.
         is_rising: bool,
     },
-    /// One that is simulated as it was recorded, with the reason.
+    /// A quantity that is simulated as recorded, with the reason.
     Fixed(Vec<usize>, String),
 }
 
-/// Makes targets, and the nodes that they need.
+/// Creates targets, and the nodes that they need.
 pub struct Targets<'a> {
     pub experiment: &'a Experiment,
     pub treatments: &'a [Treatment],
@@ -52,11 +53,11 @@ pub struct Targets<'a> {
 }
 
 impl Targets<'_> {
-    /// What a claim is about.
+    /// Returns the quantity that a claim is about. The error says why it cannot be simulated.
     pub fn of(&mut self, claim: &Claim) -> Result<Target, String> {
         if let Some(fact) = &claim.differ_by {
             return Err(format!(
-                "no single run can test it: it is about machines that differ by {fact}"
+                "no single run can test it: the claim is about machines that differ by {fact}"
             ));
         }
         match claim.test() {
@@ -71,7 +72,7 @@ impl Targets<'_> {
             }
             Test::Derived(id) => {
                 let found = self.experiment.derived.iter().find(|one| one.id == id);
-                self.of_derived(found.ok_or("its derived quantity is not there")?)
+                self.of_derived(found.ok_or("its derived quantity is missing")?)
             }
         }
     }
@@ -104,10 +105,7 @@ impl Targets<'_> {
             DerivedKind::CallShare { level } => {
                 let curve = self.curve(derived, &derived.at, metric)?;
                 let is_it = |(number, _): &(f64, usize)| Some(*number) == level.number;
-                let place = curve
-                    .iter()
-                    .position(is_it)
-                    .ok_or("its level is not there")?;
+                let place = curve.iter().position(is_it).ok_or("its level is missing")?;
                 let with_amounts = curve.iter().map(|(_, time)| self.amounts(*time));
                 Ok(Target::CallShare {
                     curve: with_amounts.collect::<Result<_, _>>()?,
@@ -122,22 +120,21 @@ impl Targets<'_> {
             DerivedKind::Step { .. } => {
                 let curve = self.curve(derived, &derived.at, metric)?;
                 let nodes = curve.into_iter().map(|one| one.1).collect();
-                let why = "a step lies between two levels, so its place moves in jumps";
+                let why = "a step is between two levels, so its place moves in jumps";
                 Ok(Target::Fixed(nodes, why.into()))
             }
             DerivedKind::Acceleration { .. }
             | DerivedKind::CostPerCall {}
-            | DerivedKind::CostPerByte {} => Err("no curve is made for this kind".into()),
+            | DerivedKind::CostPerByte {} => Err("there is no curve for this kind".into()),
         }
     }
 
     fn at(&mut self, metric: &str, selector: &Selector) -> Result<usize, String> {
-        let treatment = find(self.treatments, selector, &self.experiment.factors)
-            .map_err(|reason| reason.to_string())?;
+        let treatment = find(self.treatments, selector, &self.experiment.factors).map_err(|reason| reason.to_string())?;
         Ok(self.nodes.at(treatment, metric, self.donors))
     }
 
-    /// Nodes along a quantity's factor, by number of the level, ascending.
+    /// Returns the nodes along a quantity's factor, by the number of the level, ascending.
     fn curve(
         &mut self,
         derived: &Derived,
@@ -145,7 +142,7 @@ impl Targets<'_> {
         metric: &str,
     ) -> Result<Vec<(f64, usize)>, String> {
         let factor = self.experiment.factor(&derived.factor);
-        let factor = factor.ok_or("its factor is not there")?;
+        let factor = factor.ok_or("its factor is missing")?;
         let mut curve = Vec::new();
         let mut reason = format!("this run has no level of {}", factor.name);
         for (place, level) in factor.levels.iter().enumerate() {
@@ -166,7 +163,7 @@ impl Targets<'_> {
         }
     }
 
-    /// Time, calls and bytes of a treatment, as recorded.
+    /// Returns the nodes of time, calls and bytes of a treatment, if these are recorded.
     fn amounts(&mut self, time: usize) -> Result<[usize; 3], String> {
         let treatment = self.nodes.all[time].treatment;
         let mut recorded = |metric: &str| {
@@ -180,7 +177,7 @@ impl Targets<'_> {
 }
 
 impl Target {
-    /// The nodes that it depends on.
+    /// Returns the nodes on which the quantity depends.
     pub fn nodes(&self) -> BTreeSet<usize> {
         match self {
             Self::Sum(terms) => terms.iter().map(|(node, _)| *node).collect(),
@@ -193,8 +190,8 @@ impl Target {
         }
     }
 
-    /// The ratios on which the quantity depends at a value, as signed sums whose first
-    /// node is no other's.
+    /// Returns the ratios on which the quantity depends at a value, as signed sums. The first node
+    /// of each sum is in no other sum.
     pub fn ratios(&self, value: f64) -> Vec<Vec<(usize, f64)>> {
         let over = |of: usize, to: usize| vec![(of, 1.0), (to, -1.0)];
         match self {
@@ -204,7 +201,7 @@ impl Target {
                 curve.iter().map(|(_, of, to)| over(*of, *to)).collect()
             }
             Self::Knee { curve, .. } => {
-                // The level that is just good enough, or just not, decides by its ratios.
+                // The ratios of the level that is just good enough, or just not, decide.
                 let edge = (knee_position(curve, value) - 0.5).round();
                 let edge = curve[edge.clamp(0.0, (curve.len() - 1) as f64) as usize].1;
                 let others = curve.iter().filter(|(_, node)| *node != edge);
@@ -214,7 +211,7 @@ impl Target {
         }
     }
 
-    /// Moves levels so that the quantity has a value.
+    /// Moves levels so that the quantity has a value. The error says why it cannot have it.
     pub fn put(&self, value: f64, world: &mut World) -> Result<(), String> {
         match self {
             Self::Sum(terms) => put_sum(terms, value, world)?,
@@ -236,7 +233,7 @@ impl Target {
             }
             Self::CallShare { curve, place } => {
                 if value >= 1.0 {
-                    return Err("a share is below 1".into());
+                    return Err("a share must be below 1".into());
                 }
                 let [time, calls, bytes] = curve[*place].map(|node| world[node].exp());
                 let per_call = value * time / calls;
@@ -262,12 +259,12 @@ fn put_sum(terms: &[(usize, f64)], value: f64, world: &mut World) -> Result<(), 
     let rest: f64 = others.iter().map(|(node, sign)| sign * world[*node]).sum();
     match rest.is_finite() {
         true => world[first.0] = (value.ln() - rest) / first.1,
-        false => return Err("what it is divided by was recorded as 0".into()),
+        false => return Err("the recorded divisor is 0".into()),
     }
     Ok(())
 }
 
-/// Where a value lies among the levels, counted from 0, on a logarithmic scale.
+/// Returns the position of a value among the levels, counted from 0, on a logarithmic scale.
 fn knee_position(curve: &[(f64, usize)], value: f64) -> f64 {
     let beyond = curve.iter().position(|(number, _)| *number >= value);
     let to = beyond.unwrap_or(curve.len() - 1).max(1);
@@ -275,9 +272,10 @@ fn knee_position(curve: &[(f64, usize)], value: f64) -> f64 {
     (to - 1) as f64 + (value / below).ln() / (above / below).ln()
 }
 
-/// The level at the knee loses half of what is tolerated, and the next ones nothing. Half
-/// way between two levels the first of them loses just as much as is tolerated, so that
-/// the knee goes from one to the other without a jump of the curve.
+/// Moves levels so that the curve has its knee at a value. The level at the knee loses half of the
+/// tolerance, and the next ones nothing. For a knee half way between two levels, the first of them
+/// loses exactly the tolerance, so the knee moves from one to the other without a jump of the
+/// curve.
 fn put_knee(
     curve: &[(f64, usize)],
     knee: f64,
@@ -289,7 +287,7 @@ fn put_knee(
     let tolerated = (-tolerance).ln_1p();
     let position = knee_position(curve, knee);
     for (place, (_, node)) in curve.iter().enumerate() {
-        // Levels past the one that loses as much as is tolerated.
+        // Number of levels past the one that loses exactly the tolerance.
         let past = place as f64 - position + 0.5;
         let reached = match past < 0.0 {
             true => tolerated - past * RISE_TO_KNEE.ln(),

@@ -1,4 +1,4 @@
-//! How the time of a block divides among its trials.
+//! How the time of a block is divided among its trials.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,14 +9,14 @@ use toll_core::plan::Treatment;
 /// was skipped.
 type Times = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// What `tools/trial-times.py` found.
+/// The times that `tools/trial-times.py` wrote.
 static RECORDED: LazyLock<Times> = LazyLock::new(|| {
     let text = include_str!("../../replay-times.json");
-    serde_json::from_str(text).expect("the tree's file of times is JSON")
+    serde_json::from_str(text).expect("replay-times.json is valid")
 });
 
-/// Share of a whole block's time that the trial of each treatment takes. One that is not
-/// recorded takes the mean.
+/// Returns the share of a whole block's time that the trial of each treatment takes. A treatment
+/// that is not recorded takes the mean.
 pub fn shares(experiment: &str, profile: &str, treatments: &[Treatment]) -> Vec<f64> {
     let recorded = RECORDED.get(&format!("{experiment} {profile}"));
     let seconds = |one: &Treatment| {

@@ -2,7 +2,7 @@
 
 use rustix::fs::FileType;
 use syscalls::{Errno, Sysno};
-use toll_core::trace::descriptor::Descriptor;
+use toll_calls::descriptor::Descriptor;
 
 use crate::layout::EventHead;
 
@@ -64,7 +64,7 @@ pub fn error(number: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use toll_core::trace::descriptor::Kind;
+    use toll_calls::descriptor::Kind;
 
     use super::*;
 

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use toll_core::trace::TRACED_CALLS;
-use toll_core::trace::descriptor::{Descriptor, Kind};
-use toll_core::trace::shape::{Role, Shape};
-use toll_core::trace::sizes::Sizes;
-use toll_core::trace::tally::{CallSum, FileIndex, Outcome, Tally};
+use toll_calls::TRACED_CALLS;
+use toll_calls::descriptor::{Descriptor, Kind};
+use toll_calls::shape::{Role, Shape};
+use toll_calls::sizes::Sizes;
+use toll_calls::tally::{CallSum, FileIndex, Outcome, Tally};
 
 use crate::layout::{
     ERROR_MASK, EVENT_END, EVENT_FILE, EVENT_PROGRAM, EventHead, OUTCOME_ERROR, OUTCOME_WHOLE,

@@ -17,7 +17,7 @@ pub use linking::Linking;
 pub use programs::Programs;
 pub use symbols::Symbols;
 
-/// Bytes of the head of a record, and of an entry behind it
+/// Bytes of the head of a record, and of each entry after it
 /// (`crates/toll/plugin/count_blocks.c`).
 const HEAD_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 32;
@@ -35,13 +35,13 @@ pub struct Instructions {
     pub kernel: u64,
 }
 
-/// What a function executed. Those of programs, libraries and modules have the file's
-/// name behind their own: `memcpy [libc.so.6]`.
+/// What a function executed. In programs, libraries and modules, the file's name follows
+/// that of the function: `memcpy [libc.so.6]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FunctionCount {
     pub name: String,
     pub instructions: u64,
-    /// How often it was begun.
+    /// How often it was entered.
     pub calls: u64,
 }
 
@@ -56,18 +56,18 @@ pub struct VaryingFunction {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Executed {
     pub instructions: Instructions,
-    /// Those with most instructions first.
+    /// Functions, those with most instructions first.
     pub functions: Vec<FunctionCount>,
 }
 
-/// Splits what the plugin wrote into records, each of one counted region.
+/// Splits what the plugin wrote into records, one per counted region.
 ///
 /// # Errors
 /// What is wrong with it.
 fn records(mut bytes: &[u8]) -> Result<Vec<&[u8]>, String> {
     let mut records = Vec::new();
     while !bytes.is_empty() {
-        let damaged = || "what was counted is damaged".to_owned();
+        let damaged = || "the counts are damaged".to_owned();
         let (head, rest) = bytes.split_at_checked(HEAD_BYTES).ok_or_else(damaged)?;
         let length = usize::try_from(word(head, 1)).ok();
         let length = length.and_then(|entries| entries.checked_mul(ENTRY_BYTES));
@@ -87,7 +87,7 @@ fn word(bytes: &[u8], index: usize) -> u64 {
 }
 
 /// Reads the one record that a guest with one command wrote; `symbols` are the kernel's
-/// functions, and `programs` the files that it was given.
+/// functions, and `programs` the files that the guest has.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -103,7 +103,7 @@ pub fn executed(bytes: &[u8], symbols: &Symbols, programs: &Programs) -> Result<
     for entry in record.chunks_exact(ENTRY_BYTES) {
         let (address, page) = (word(entry, 0), word(entry, 1));
         let (executions, count) = (word(entry, 2), word(entry, 3));
-        // The upper half of the addresses is the kernel's.
+        // The kernel has the upper half of the addresses.
         let (name, is_begin) = match address >> 63 {
             0 => {
                 sum.user += count;
@@ -140,18 +140,18 @@ pub struct CommandCount {
     pub command: String,
     /// The kernel's name.
     pub kernel: String,
-    /// As it names itself.
+    /// The release that the kernel reports.
     pub kernel_release: String,
-    /// Of the run in the middle; of an even number the smaller one.
+    /// Instructions of the run in the middle; of an even number of runs, the smaller one.
     pub instructions: Instructions,
     pub minor_faults: u64,
     pub major_faults: u64,
-    /// Largest less smallest total, as a share of the one in the middle.
+    /// Largest minus smallest total, as a share of the one in the middle.
     pub spread: f64,
     pub runs: Vec<Instructions>,
     /// Functions of the run in the middle.
     pub functions: Vec<FunctionCount>,
-    /// Of runs that do not agree: the largest count of a function less the smallest, those
+    /// If the runs do not agree: the largest count of each function minus the smallest, those
     /// that vary most first.
     pub varying: Vec<VaryingFunction>,
     /// Instructions by function of each run, in the order of `runs`.
@@ -197,7 +197,7 @@ impl CommandCount {
         }
     }
 
-    /// Smallest and largest count of a function over the runs.
+    /// Returns the smallest and the largest count of a function over the runs.
     fn range_of(&self, name: &str) -> [u64; 2] {
         let counts = || {
             let runs = self.by_function.iter();
@@ -206,12 +206,12 @@ impl CommandCount {
         [counts().min(), counts().max()].map(Option::unwrap_or_default)
     }
 
-    /// System calls by name, those with most calls first. Their functions have this name on
-    /// x86-64 (arch/x86/include/asm/syscall_wrapper.h).
+    /// Returns system calls by name, those with most calls first. Their functions have this
+    /// prefix on x86-64 (arch/x86/include/asm/syscall_wrapper.h).
     pub fn system_calls(&self) -> Vec<(&str, u64)> {
         let calls = self.functions.iter().filter_map(|one| {
             let name = one.name.strip_prefix("__x64_sys_")?;
-            // A name of two words is a module's or a program's own function.
+            // A name of two words is a function of a module or a program.
             (one.calls > 0 && !name.contains(' ')).then_some((name, one.calls))
         });
         let mut calls: Vec<(&str, u64)> = calls.collect();
@@ -224,12 +224,12 @@ impl CommandCount {
         self.spread <= AGREEMENT
     }
 
-    /// How many times the instructions of another command it has.
+    /// Returns how many times the instructions of another command it has.
     pub fn factor(&self, reference: &Self) -> f64 {
         self.instructions.total as f64 / reference.instructions.total as f64
     }
 
-    /// Largest less smallest total.
+    /// Returns the largest minus the smallest total.
     pub fn range(&self) -> u64 {
         let totals = || self.runs.iter().map(|run| run.total);
         totals().max().unwrap_or(0) - totals().min().unwrap_or(0)
@@ -253,7 +253,7 @@ fn by_function(run: &CountedRun) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// The functions whose count is not the same in all runs.
+/// Returns the functions whose count is not the same in all runs.
 fn varying(runs: &[BTreeMap<String, u64>]) -> Vec<VaryingFunction> {
     let names: BTreeSet<&String> = runs.iter().flat_map(BTreeMap::keys).collect();
     let varying = |name: &String| {
@@ -273,7 +273,7 @@ pub fn has_several_kernels(counts: &[CommandCount]) -> bool {
     counts.iter().any(|one| one.kernel != counts[0].kernel)
 }
 
-/// How counts are called: by their commands, and where that is needed by their kernels.
+/// Returns a label for each count: its command and, if there are several, its kernel.
 pub fn labels(counts: &[CommandCount]) -> Vec<String> {
     let has_kernels = has_several_kernels(counts);
     let label = |one: &CommandCount| match has_kernels {
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Runs of so many instructions, all in one function.
+    /// Runs of this many instructions, all in one function.
     pub(super) fn command(name: &str, kernel: &str, totals: &[u64]) -> CommandCount {
         let run = |total: &u64| CountedRun {
             executed: Executed {

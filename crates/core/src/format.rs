@@ -1,9 +1,9 @@
-//! Numbers for people.
+//! Formats numbers for people.
 //!
-//! Three significant digits, thousands separators, the unit that keeps the
-//! number between 1 and 1000. Throughput is decimal (GB/s, as devices and the
-//! publications count it), sizes are binary (KiB, as buffers are made). Values
-//! that are not finite read `∞` and `–`.
+//! Numbers have three significant digits, thousands separators, and the unit that keeps them
+//! between 1 and 1000. Throughput is decimal (GB/s, as for devices and in the publications),
+//! sizes are binary (KiB, as for buffers). Values that are not finite are shown as `∞` and
+//! `–`.
 
 use crate::claim::model::{
     Better, ClaimDirection, DerivedValue, Estimate, Metric, Outcome, Verdict,
@@ -12,18 +12,18 @@ use crate::claim::model::{
 const SIGNIFICANT_DIGITS: i32 = 3;
 const MAX_DECIMALS: usize = 9;
 
-/// What stands for a value that there is none of.
+/// Placeholder for a missing value.
 pub const NOTHING: &str = "–";
 
-/// What stands for an interval's end, or a value, past the largest level.
+/// Placeholder for an interval's end, or a value, past the largest level.
 pub const BEYOND: &str = "beyond range";
 
-/// A duration from nanoseconds: `3.21 ms`.
+/// Formats a duration given in nanoseconds: `3.21 ms`.
 pub fn duration_ns(nanoseconds: f64) -> String {
     scaled(nanoseconds, DURATIONS)
 }
 
-/// A size: `64 KiB` where that is exact, otherwise three digits.
+/// Formats a size: `64 KiB` if that is exact, otherwise three digits.
 pub fn bytes(bytes: f64) -> String {
     let scale = scale_of(bytes, SIZES);
     let number = bytes / scale.factor;
@@ -33,17 +33,17 @@ pub fn bytes(bytes: f64) -> String {
     scaled(bytes, SIZES)
 }
 
-/// A rate from bytes a second: `10.7 GB/s`.
+/// Formats a rate given in bytes per second: `10.7 GB/s`.
 pub fn throughput(bytes_per_second: f64) -> String {
     scaled(bytes_per_second, RATES)
 }
 
-/// A cost from nanoseconds a byte: `0.213 ns/B`.
+/// Formats a cost given in nanoseconds per byte: `0.213 ns/B`.
 pub fn ns_per_byte(value: f64) -> String {
     scaled(value, COSTS)
 }
 
-/// A count: `4,114`, `289 M`.
+/// Formats a count: `4,114`, `289 M`.
 pub fn count(value: f64) -> String {
     if value.is_finite() && value.fract() == 0.0 && value.abs() < EXACT_COUNT_LIMIT {
         return grouped(value, 0);
@@ -51,10 +51,10 @@ pub fn count(value: f64) -> String {
     scaled(value, COUNTS)
 }
 
-/// Counts below this are shown in full, for people compare them digit by digit.
+/// Counts below this are shown in full, since people compare them digit by digit.
 const EXACT_COUNT_LIMIT: f64 = 1e6;
 
-/// A count in full: `12,345,678`.
+/// Formats a count in full: `12,345,678`.
 pub fn exact(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::new();
@@ -67,7 +67,7 @@ pub fn exact(count: u64) -> String {
     grouped
 }
 
-/// A difference of counts in full: `+12,345`, `-7`, `0`.
+/// Formats a difference of counts in full: `+12,345`, `-7`, `0`.
 pub fn signed(difference: i64) -> String {
     let sign = match difference {
         0 => "",
@@ -77,18 +77,18 @@ pub fn signed(difference: i64) -> String {
     format!("{sign}{}", exact(difference.unsigned_abs()))
 }
 
-/// A number of things: `1 call`, `1,000 calls`.
+/// Formats a number of things: `1 call`, `1,000 calls`.
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number as f64))
 }
 
-/// A ratio: `0.496`, `1.03`, `12.2`, `3,870`.
+/// Formats a ratio: `0.496`, `1.03`, `12.2`, `3,870`.
 pub fn ratio(value: f64) -> String {
     significant(value)
 }
 
-/// A share: `1.2 %`.
+/// Formats a share: `1.2 %`.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     if !value.is_finite() {
@@ -110,8 +110,8 @@ pub fn percent(share: f64) -> String {
     format!("{text}{SPACE}%")
 }
 
-/// A value in its base unit, as the metrics name it: `ns`, `bytes`, `bytes/s`,
-/// `ns/byte`, `count`, empty for a ratio, or a free text that is appended.
+/// Formats a value in the base unit of its metric: `ns`, `bytes`, `bytes/s`, `ns/byte`,
+/// `count`, empty for a ratio, or free text that is appended.
 pub fn value(value: f64, unit: &str) -> String {
     match unit {
         "ns" => duration_ns(value),
@@ -124,13 +124,13 @@ pub fn value(value: f64, unit: &str) -> String {
     }
 }
 
-/// A ratio with its interval: `0.496 [0.48, 0.51]`.
+/// Formats a ratio with its interval: `0.496 [0.48, 0.51]`.
 pub fn ratio_interval(estimate: &Estimate) -> String {
     interval(estimate, "")
 }
 
-/// A ratio as people say it: `1.3× slower [1.2, 1.4]`, `2.1× less [2.0, 2.2]`, and below
-/// a tenth `2.2 % slower [0.8, 3.7]`.
+/// Formats a ratio as people say it: `1.3× slower [1.2, 1.4]`, `2.1× less [2.0, 2.2]` and,
+/// for less than a tenth, `2.2 % slower [0.8, 3.7]`.
 pub fn change(ratio: &Estimate, metric: &Metric) -> String {
     let (change, interval) = change_parts(ratio, metric);
     format!("{change} {interval}")
@@ -171,7 +171,7 @@ pub fn change_parts(ratio: &Estimate, metric: &Metric) -> (String, String) {
     (format!("{value}× {word}"), ends)
 }
 
-/// The ratio with both sides exchanged.
+/// Returns the ratio with both sides exchanged.
 pub fn inverse(ratio: &Estimate) -> Estimate {
     Estimate {
         value: 1.0 / ratio.value,
@@ -181,21 +181,20 @@ pub fn inverse(ratio: &Estimate) -> Estimate {
     }
 }
 
-/// A value with its interval in one unit: `3.21 ms [3.18, 3.25]`.
+/// Formats a value with its interval in one unit: `3.21 ms [3.18, 3.25]`.
 pub fn interval(estimate: &Estimate, unit: &str) -> String {
     let (value, ends) = interval_parts(estimate, unit);
     format!("{value} {ends}")
 }
 
-/// A value in one unit, and apart from it its interval in brackets.
-///
-/// The interval's width decides the digits: more would claim a precision that
-/// the interval denies, fewer would hide on which side of a margin it lies.
+/// Formats a value and its interval. The width of the interval decides the digits: more
+/// would claim a precision that the interval denies, fewer would hide on which side of a
+/// margin it lies.
 pub fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
     let ends = |low: String, high: String| format!("[{low}, {high}]");
     let scales = match unit {
-        // Levels of a size factor lie powers of two apart, so that each end
-        // reads best in its own unit.
+        // Levels of a size factor are powers of two apart, so each end reads best in its own
+        // unit.
         "bytes" => {
             let ends = ends(bytes(estimate.low), bytes(estimate.high));
             return (bytes(estimate.value), ends);
@@ -235,13 +234,13 @@ pub fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
     (format!("{value}{space}{unit}"), ends)
 }
 
-/// A derived value, whose parts may lie beyond the largest level.
+/// Formats a derived value, parts of which may lie beyond the largest level.
 pub fn derived(derived: &DerivedValue, unit: &str) -> String {
     let (value, ends) = derived_parts(derived, unit);
     format!("{value} {ends}").trim_end().to_owned()
 }
 
-/// The value and its interval, which is empty where all of it lies beyond.
+/// Formats a value and its interval, which is empty if all of it lies beyond.
 fn derived_parts(derived: &DerivedValue, unit: &str) -> (String, String) {
     if let (Some(value), Some(low), Some(high)) = (derived.value, derived.low, derived.high) {
         let confidence = derived.confidence;
@@ -261,8 +260,8 @@ fn derived_parts(derived: &DerivedValue, unit: &str) -> (String, String) {
     (part(derived.value), ends)
 }
 
-/// A price: the value, and apart from it the ends of its interval in the same
-/// unit, each with three digits. Unlike of a verdict, nothing hangs on more.
+/// Formats a price: the value and, separately, the ends of its interval in the same unit,
+/// each with three digits. Unlike with a verdict, nothing depends on more.
 pub fn price_parts(price: &DerivedValue, unit: &str) -> (String, String) {
     let (Some(value), Some(low), Some(high), "ns") = (price.value, price.low, price.high, unit)
     else {
@@ -273,14 +272,14 @@ pub fn price_parts(price: &DerivedValue, unit: &str) -> (String, String) {
     (duration_ns(value), format!("[{}]", ends.join(", ")))
 }
 
-/// What a claim's quantity came out as, or [`NOTHING`].
+/// Formats the measured value of a claim's quantity, or [`NOTHING`].
 pub fn measured(verdict: &Verdict) -> String {
     let (value, interval) = measured_parts(verdict);
     format!("{value} {interval}").trim_end().to_owned()
 }
 
-/// What a claim's quantity came out as: the value, and apart from it the
-/// interval in brackets, empty where nothing was measured.
+/// Formats the measured value of a claim's quantity and, separately, its interval in
+/// brackets, which is empty if nothing was measured.
 pub fn measured_parts(verdict: &Verdict) -> (String, String) {
     match (&verdict.measured, &verdict.beyond) {
         (Some(estimate), _) => interval_parts(estimate, &verdict.unit),
@@ -289,7 +288,7 @@ pub fn measured_parts(verdict: &Verdict) -> (String, String) {
     }
 }
 
-/// The margin around a claim's threshold, or [`NOTHING`].
+/// Formats the margin around a claim's threshold, or [`NOTHING`].
 pub fn margin(verdict: &Verdict) -> String {
     match (verdict.outcome, verdict.direction) {
         (Outcome::NotTestable, _) | (_, ClaimDirection::Within) => NOTHING.to_owned(),
@@ -298,7 +297,7 @@ pub fn margin(verdict: &Verdict) -> String {
     }
 }
 
-/// What was published for a claim's quantity, or [`NOTHING`].
+/// Formats the published value of a claim's quantity, or [`NOTHING`].
 pub fn published(verdict: &Verdict) -> String {
     verdict.published.map_or_else(
         || NOTHING.to_owned(),
@@ -306,13 +305,13 @@ pub fn published(verdict: &Verdict) -> String {
     )
 }
 
-/// Why a counter could not be opened, without its name, so that counters with
-/// the same reason can be told together.
+/// Removes its name from the reason why a counter could not be opened, so that counters with
+/// the same reason can be listed together.
 pub fn unnamed(reason: &str, counter: &str) -> String {
     reason.replace(&format!(" counter {counter}:"), " counter:")
 }
 
-/// Three significant digits with thousands separators, without a unit.
+/// Formats three significant digits with thousands separators, without a unit.
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return not_finite(value);
@@ -323,10 +322,10 @@ pub fn significant(value: f64) -> String {
     grouped(value, significant_decimals(value))
 }
 
-/// No break between a number and its unit.
+/// Non-breaking space between a number and its unit.
 const SPACE: &str = "\u{a0}";
 
-/// A unit, how many base units it is, and from which value on it is used.
+/// A unit, its size in base units, and the smallest value that is shown in it.
 struct Scale {
     from: f64,
     factor: f64,
@@ -341,7 +340,7 @@ const fn scale(factor: f64, unit: &'static str) -> Scale {
     }
 }
 
-// Ascending; the first serves everything smaller too.
+// Ascending; the first is also used for everything smaller.
 const DURATIONS: &[Scale] = &[
     scale(1.0, "ns"),
     scale(1e3, "µs"),
@@ -364,7 +363,7 @@ const RATES: &[Scale] = &[
 ];
 const COSTS: &[Scale] = &[
     scale(1e-3, "ps/B"),
-    // A tenth of a nanosecond a byte is 10 GB/s: still read as nanoseconds.
+    // A tenth of a nanosecond per byte is 10 GB/s, and still shown as nanoseconds.
     Scale {
         from: 0.1,
         factor: 1.0,
@@ -381,7 +380,7 @@ const COUNTS: &[Scale] = &[
 ];
 const UNSCALED: &[Scale] = &[scale(1.0, "")];
 
-/// The unit for a value, chosen after rounding: 999.7 µs is `1.00 ms`.
+/// Returns the unit for a value, chosen after rounding: 999.7 µs is `1.00 ms`.
 fn scale_of(value: f64, scales: &'static [Scale]) -> &'static Scale {
     let mut chosen = &scales[0];
     for scale in scales {
@@ -443,13 +442,13 @@ fn rounded(value: f64) -> f64 {
 }
 
 fn significant_decimals(value: f64) -> usize {
-    // Rounding first: 9.996 has no more room than 10.0.
+    // Rounding first: 9.996 has no more decimals than 10.0.
     let wanted = SIGNIFICANT_DIGITS - 1 - magnitude(rounded(value));
     usize::try_from(wanted).unwrap_or(0).min(MAX_DECIMALS)
 }
 
-/// Decimals at which an interval's ends differ in about their last digit but one, or `None` if
-/// the width says nothing.
+/// Returns the decimals at which an interval's ends differ in about their second-to-last
+/// digit; `None` if the width is not positive and finite.
 fn decimals_of_width(low: f64, high: f64) -> Option<usize> {
     let width = high - low;
     if !width.is_finite() || width <= 0.0 {
@@ -474,12 +473,12 @@ fn grouped_or_sign(value: f64, decimals: usize) -> String {
     }
 }
 
-/// Fixed decimals with a comma every three digits: `3,870`.
+/// Formats fixed decimals with a comma every three digits: `3,870`.
 fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     let mut grouped = String::new();
-    // "-0.00" would read as a direction that the digits do not show.
+    // "-0.00" would show a direction that the digits do not.
     if value < 0.0 && text.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) {
         grouped.push('−');
     }

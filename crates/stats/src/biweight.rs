@@ -1,4 +1,4 @@
-//! Weights that leave outlying values out of a weighted mean, by Tukey's biweight.
+//! Weights that exclude outlying values from a weighted mean, by Tukey's biweight.
 //!
 //! The weight falls from 1 in the centre to 0 at [`REACH`] standard deviations (Beaton and
 //! Tukey, "The fitting of power series, meaning polynomials, illustrated on
@@ -7,44 +7,44 @@
 use crate::quantile::median;
 use crate::random_effects::Pool;
 
-/// Distance from the centre, in standard deviations, from which on a value has no weight.
-/// With it the mean is 95 % as efficient as the plain one where no value is outlying.
+/// Distance from the centre, in standard deviations, from which a value has no weight. With this
+/// reach, the mean is 95 % as efficient as the plain mean if no value is outlying.
 const REACH: f64 = 4.685;
 /// Expected weight of a normal value: E w(z).
 const WEIGHT: f64 = 0.915_107_6;
 /// Expected weighted square of a normal value: E w(z) z².
 const SQUARE: f64 = 0.757_775_9;
-/// By how much the variance of the mean exceeds one over its sum of weights:
-/// E w(z)² z² · E w(z) / (E (w(z) z)')².
+/// Variance of the weighted mean times its sum of weights: E w(z)² z² · E w(z) / (E (w(z) z)')².
 const VARIANCE: f64 = 0.963_273_9;
-/// Values from which on there are enough to tell an outlying one. Fewer have weight 1.
+/// Fewest values among which an outlying one can be recognised. Fewer values all have weight 1.
 pub(crate) const VALUES_MIN: usize = 10;
-/// A value whose weight is below this is outlying: one that lies at least 3.9 standard
-/// deviations from the centre, which one normal value in 10,000 does.
+/// A value with a weight below this is outlying. It is at least 3.9 standard deviations from the
+/// centre, like one normal value in 10,000.
 const OUTLYING: f64 = 0.1;
-/// The median of the size of a normal value.
+/// The median of the absolute value of a standard normal value.
 const NORMAL_MEDIAN: f64 = 0.674_489_750_196_081_7;
-/// Rounds, first of the centre alone, then with the variance. It changes by less than
-/// 1 % of its error in a further one.
+/// Rounds, first for the centre alone, then for centre and variance. A further round changes the
+/// centre by less than 1 % of its error.
 const CENTRE_ROUNDS: u32 = 15;
 const VARIANCE_ROUNDS: u32 = 5;
-/// Halvings of the range of a variance, to a part in a million.
+/// Bisections of the range of a variance, to one part in a million.
 const HALVINGS: u32 = 40;
 
-/// The weight of each value beside that of its variance, and what they change.
+/// The weight of each value in addition to that of its variance, and the corrections that these
+/// weights require.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Biweights {
     pub weights: Vec<f64>,
-    /// The weighted sum of squares comes to this times its degrees of freedom.
+    /// The expected weighted sum of squares is this times its degrees of freedom.
     pub square: f64,
     /// The variance of the weighted mean is this over its sum of weights.
     pub variance: f64,
-    /// Values that the weights are worth.
+    /// Effective number of values.
     pub count: f64,
 }
 
 impl Biweights {
-    /// Values that all count.
+    /// Returns the same weight, 1, for all values.
     fn equal(count: usize) -> Self {
         Self {
             weights: vec![1.0; count],
@@ -54,6 +54,9 @@ impl Biweights {
         }
     }
 
+    /// Weights values by their distance from a common centre. `errors` holds the standard error
+    /// of each value.
+    ///
     /// # Panics
     /// If there are no values.
     pub fn new(values: &[f64], errors: &[f64]) -> Self {
@@ -90,6 +93,7 @@ impl Biweights {
         }
     }
 
+    /// Returns the indices of the outlying values, ascending.
     pub fn outlying(&self) -> Vec<usize> {
         let weights = self.weights.iter().enumerate();
         let outlying = weights.filter(|(_, weight)| **weight < OUTLYING);
@@ -97,8 +101,8 @@ impl Biweights {
     }
 }
 
-/// The variance between values with which half of them lie as near to the centre as half
-/// of normal ones do; 0 if they lie nearer without any.
+/// Returns the variance between values at which half of them are as near to the centre as half of
+/// normal values are; 0 if they are nearer even without it.
 fn between_by_median(values: &[f64], errors: &[f64], centre: f64) -> f64 {
     let is_too_small = |between: f64| {
         let distance = |(value, error): (&f64, &f64)| {
@@ -150,7 +154,7 @@ mod tests {
         for (constant, integral) in [(WEIGHT, weight), (SQUARE, square), (VARIANCE, variance)] {
             assert!((constant - integral).abs() < 1e-6, "{constant}: {integral}");
         }
-        // What the reach is known for.
+        // The reach is chosen for an efficiency of 95 %.
         assert!((slope.powi(2) / psi - 0.95).abs() < 1e-4);
     }
 

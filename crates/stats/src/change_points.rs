@@ -1,14 +1,14 @@
-//! Changes of the mean, by PELT: Killick, Fearnhead and Eckley, "Optimal detection of
-//! changepoints with a linear computational cost", Journal of the American Statistical
-//! Association 107 (2012).
+//! Change points of the mean, by PELT: Killick, Fearnhead and Eckley, "Optimal detection of
+//! changepoints with a linear computational cost", Journal of the American Statistical Association
+//! 107 (2012).
 
 use crate::quantile::mean;
 
-/// Indices at which a segment with a new mean begins, in order.
+/// Returns the indices at which a segment with a new mean begins, ascending.
 ///
-/// Of all ways to cut `values` into segments, this one has the least sum of squared
-/// distances from the segments' means plus `penalty` for each cut. A penalty that rises
-/// with the logarithm of the number of values keeps cuts out of noise.
+/// The cuts of `values` into segments minimise the sum of squared distances from the segments'
+/// means plus `penalty` for each cut. The penalty has the unit of a squared value. A penalty that
+/// grows with the logarithm of the number of values prevents cuts in noise.
 #[must_use]
 pub fn change_points(values: &[f64], penalty: f64) -> Vec<usize> {
     if values.is_empty() {
@@ -24,7 +24,7 @@ pub fn change_points(values: &[f64], penalty: f64) -> Vec<usize> {
         let last = starts.iter().map(|start| (total(*start), *start));
         let least = last.min_by(|a, b| a.0.total_cmp(&b.0));
         let (least, start) = least.expect("the value before `end` is a start");
-        // A start that costs more by now never becomes the best again (their theorem 3.1).
+        // A start that already costs more never becomes the best again (their theorem 3.1).
         starts.retain(|start| best[*start].0 + cost.of(*start, end) <= least + penalty);
         best.push((least + penalty, start));
     }
@@ -39,14 +39,14 @@ pub fn change_points(values: &[f64], penalty: f64) -> Vec<usize> {
     found
 }
 
-/// Sums by which the cost of any segment takes constant time.
+/// Prefix sums that give the cost of any segment in constant time.
 struct SegmentCost {
     sums: Vec<(f64, f64)>,
 }
 
 impl SegmentCost {
     fn new(values: &[f64]) -> Self {
-        // Values around 0 lose no digits in the difference of two large sums.
+        // Values centred on 0 lose no digits in the difference of two large sums.
         let center = mean(values);
         let mut sums = vec![(0.0, 0.0)];
         for value in values {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::Rng;
 
-    /// The least cost by trying every set of cuts.
+    /// Returns the least cost by trying every set of cuts.
     fn least_cost(values: &[f64], penalty: f64) -> f64 {
         let sets = 1_usize << (values.len() - 1);
         let costs = (0..sets).map(|set| {

@@ -3,11 +3,11 @@
 use crate::interval::assert_confidence;
 use crate::student::ln_gamma;
 
-/// Halvings of a range: past these a double does not change.
+/// Bisections of a range: after these a double does not change any more.
 const HALVINGS: u32 = 60;
 
-/// The value that chi-squared stays below with a probability. Degrees of freedom need
-/// not be whole.
+/// Returns the value below which chi-squared stays with a probability. The degrees of freedom need
+/// not be a whole number.
 pub(crate) fn chi_squared_quantile(probability: f64, freedom: f64) -> f64 {
     assert_confidence(probability);
     let (mut low, mut high) = (0.0, freedom.max(1.0));
@@ -24,20 +24,20 @@ pub(crate) fn chi_squared_quantile(probability: f64, freedom: f64) -> f64 {
     high
 }
 
-/// The regularised lower incomplete gamma function at half of `x`, by its series and its
-/// continued fraction (Press, Teukolsky, Vetterling and Flannery, "Numerical recipes",
-/// 3rd edition (2007), section 6.2).
+/// Computes the regularised lower incomplete gamma function at half of `x`, by its series and its
+/// continued fraction (Press, Teukolsky, Vetterling and Flannery, "Numerical recipes", 3rd edition
+/// (2007), section 6.2).
 fn chi_squared_cdf(x: f64, freedom: f64) -> f64 {
     assert!(
         freedom > 0.0,
-        "the chi-squared distribution has some degrees of freedom"
+        "the chi-squared distribution needs positive degrees of freedom"
     );
     if x <= 0.0 {
         return 0.0;
     }
     let (shape, x) = (freedom / 2.0, x / 2.0);
     let front = (shape * x.ln() - x - ln_gamma(shape)).exp();
-    // Each converges fast on its side of the mean.
+    // Each of the two converges fast on its own side of the mean.
     match x < shape + 1.0 {
         true => front * series(shape, x),
         false => 1.0 - front * fraction(shape, x),
@@ -56,7 +56,7 @@ fn series(shape: f64, x: f64) -> f64 {
     sum
 }
 
-/// By Lentz's method.
+/// Evaluates the continued fraction by Lentz's method.
 fn fraction(shape: f64, x: f64) -> f64 {
     const TERMS_MAX: u32 = 10_000;
     let mut b = x + 1.0 - shape;
@@ -98,7 +98,7 @@ mod tests {
                 );
             }
         }
-        // With 2 degrees of freedom it is exponential.
+        // With 2 degrees of freedom the distribution is exponential.
         let median = chi_squared_quantile(0.5, 2.0);
         assert!((median - 2.0 * 2.0_f64.ln()).abs() < 1e-12);
     }

@@ -1,10 +1,9 @@
-//! A fixed cost a call and a cost a byte.
+//! A fixed cost per call and a cost per byte.
 
-/// Time as `calls · per_call + bytes · per_byte`, in the unit of the times it
-/// was fitted to.
+/// Time as `calls · per_call + bytes · per_byte`, in the unit of the times to which it was fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostModel {
-    /// Time that each call costs, whatever it moves; at least 0.
+    /// Time that each call costs, however much it moves; at least 0.
     pub per_call: f64,
     /// Time that each byte costs; at least 0.
     pub per_byte: f64,
@@ -15,29 +14,31 @@ pub struct CostModel {
 }
 
 impl CostModel {
-    /// The share, 0 to 1, of the time for `calls` calls moving
-    /// `bytes` bytes which the calls themselves cost; NaN
-    /// where the model gives no time at all.
+    /// Returns the share, 0 to 1, that the calls themselves have in the time for `calls` calls
+    /// that move `bytes` bytes. NaN if the model predicts no time at all.
     pub fn call_share(&self, calls: f64, bytes: f64) -> f64 {
         let of_calls = calls * self.per_call;
         of_calls / (of_calls + bytes * self.per_byte)
     }
 }
 
-/// Fits a [`CostModel`] by least squares on the *relative* error: each point is
-/// weighted by 1 / time², so that the largest transfer does not drown the
-/// small ones which show the cost of a call.
+/// Fits a [`CostModel`] by least squares on the *relative* error: each point is weighted by 1 /
+/// time². Otherwise the largest transfers would outweigh the small ones, which show the cost of a
+/// call. Each slice has one entry per point; `time` may be in any unit.
 ///
-/// Neither cost may be negative: where the free fit makes one so, it is 0 and
-/// the other is fitted alone, which for two variables is the whole of Lawson
-/// and Hanson, "Solving least squares problems" (1974), algorithm NNLS.
+/// Neither cost may be negative. If the unconstrained fit makes one negative, that one is 0 and
+/// the other is fitted alone. For two variables this is all of algorithm NNLS in Lawson and
+/// Hanson, "Solving least squares problems" (1974).
 ///
-/// `None` for fewer than two points, for points that cannot tell the two costs
-/// apart (the same bytes a call everywhere), and where a time is not positive
-/// and finite or a count is negative or not finite.
+/// Returns `None` for fewer than two points, for points that cannot separate the two costs (the
+/// same bytes per call everywhere), and if a time is not positive and finite or a count is
+/// negative or not finite.
+///
+/// # Panics
+/// If the slices differ in length.
 pub fn fit_cost_model(calls: &[f64], bytes: &[f64], time: &[f64]) -> Option<CostModel> {
-    assert_eq!(calls.len(), time.len(), "a time for each number of calls");
-    assert_eq!(bytes.len(), time.len(), "a time for each number of bytes");
+    assert_eq!(calls.len(), time.len(), "each number of calls needs a time");
+    assert_eq!(bytes.len(), time.len(), "each number of bytes needs a time");
     let is_count = |x: &f64| x.is_finite() && *x >= 0.0;
     let usable =
         calls.iter().chain(bytes).all(is_count) && time.iter().all(|t| t.is_finite() && *t > 0.0);
@@ -62,16 +63,16 @@ pub fn fit_cost_model(calls: &[f64], bytes: &[f64], time: &[f64]) -> Option<Cost
     })
 }
 
-/// The `a, b ≥ 0` that bring `a · u + b · v` closest to all ones.
+/// Returns the `a, b ≥ 0` that bring `a · u + b · v` closest to a vector of ones.
 fn non_negative_solution(u: &[f64], v: &[f64]) -> Option<(f64, f64)> {
-    /// Sine of the angle between the columns below which they count as one.
+    /// Sine of the angle between the columns below which they count as the same direction.
     const SINE_MIN: f64 = 1e-9;
     let (uu, vv) = (dot(u, u), dot(v, v));
     if uu == 0.0 || vv == 0.0 {
         return None;
     }
-    // Orthogonalised rather than by the normal equations, which would square
-    // the condition number.
+    // The columns are orthogonalised, since the normal equations would square the condition
+    // number.
     let slope = dot(u, v) / uu;
     let q: Vec<f64> = v.iter().zip(u).map(|(v, u)| v - slope * u).collect();
     let qq = dot(&q, &q);
@@ -81,7 +82,7 @@ fn non_negative_solution(u: &[f64], v: &[f64]) -> Option<(f64, f64)> {
     let b = q.iter().sum::<f64>() / qq;
     let alone_a = u.iter().sum::<f64>() / uu;
     let a = alone_a - b * slope;
-    // Both cannot be negative: the counts are not, and the target is positive.
+    // Not both can be negative: the counts are not, and the target is positive.
     if a < 0.0 {
         Some((0.0, v.iter().sum::<f64>() / vv))
     } else if b < 0.0 {
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn points_that_cannot_tell_the_costs_apart_give_no_model() {
-        // A tenth is not exact, so rounding alone sets the columns apart.
+        // A tenth is not exact, so rounding alone separates the columns.
         let bytes = CALLS.map(|c| c * 0.1);
         let time = [70.0, 30.0, 11.0, 0.7];
         assert_eq!(fit_cost_model(&CALLS, &bytes, &time), None);

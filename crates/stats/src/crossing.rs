@@ -3,19 +3,25 @@
 use crate::Interval;
 use crate::signed_rank::joint_interval;
 
-/// The level at which `values`, such as a log-ratio of two treatments, first come
-/// down to zero, each estimated over the blocks, and interpolated linearly in
-/// the logarithm of the level because sizes are chosen in powers. `values` are
-/// by level and then block.
+/// Returns the level at which `values`, such as log-ratios of two treatments, first fall to zero.
+/// `values` has one series per level with one value per block in it. The curve consists of the
+/// estimates over the blocks ([`hodges_lehmann`]). It is interpolated linearly in the logarithm of
+/// the level, because sizes are chosen in powers.
 ///
-/// The first level if the first value is already at or below zero; infinity if
-/// none is: the crossing lies beyond the levels measured.
+/// The result is the first level if the first value is already at or below zero. It is infinity if
+/// no value is: the crossing is beyond the measured levels.
 ///
-/// The intervals of all levels hold together. The one of the
-/// crossing reaches from where their lower ends first come down to zero to
-/// where their upper ends do: every curve between the ends crosses there.
+/// The intervals of all levels hold jointly. The interval of the crossing extends from where their
+/// lower ends first fall to zero to where their upper ends do: every curve between the ends
+/// crosses there.
+///
+/// [`hodges_lehmann`]: crate::hodges_lehmann
+///
+/// # Panics
+/// If there are no levels, they are not positive and ascending, `values` has a different length,
+/// or `confidence` is not strictly between 0 and 1.
 pub fn zero_crossing(levels: &[f64], values: &[Vec<f64>], confidence: f64) -> Interval {
-    assert_eq!(levels.len(), values.len(), "a series for each level");
+    assert_eq!(levels.len(), values.len(), "each level needs a series");
     assert!(
         levels.iter().all(|x| *x > 0.0) && levels.is_sorted_by(|a, b| a < b),
         "levels must be positive and ascend"

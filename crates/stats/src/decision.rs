@@ -1,9 +1,8 @@
-//! From an interval to a verdict on a claim.
+//! Derives a verdict on a claim from an interval.
 //!
-//! A claim names a region of the scale. It is supported if the interval lies wholly
-//! inside, refuted if it lies wholly outside, and no verdict is given on an
-//! interval across a border. What the region is, such as "less by more than
-//! 1 %", its author says beforehand.
+//! A claim names a region of the scale. The claim is supported if the interval is entirely inside
+//! the region, and refuted if it is entirely outside. An interval across a border gives no
+//! verdict. The author of the claim fixes the region beforehand, such as "less by more than 1 %".
 //!
 //! "No difference" is thus shown only by an interval inside a margin
 //! (Schuirmann, "A comparison of the two one-sided tests procedure and the
@@ -17,28 +16,28 @@ use crate::walsh::WalshAverages;
 /// The part of the scale that a claim names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Region {
-    /// All that is less than this.
+    /// All values less than this.
     Below(f64),
-    /// All that is more than this.
+    /// All values greater than this.
     Above(f64),
     /// From one value to another, both included.
     Within(f64, f64),
 }
 
-/// What the interval says on the claim.
+/// What the interval says about the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// The interval lies wholly in the region.
+    /// The interval is entirely inside the region.
     Supported,
-    /// The interval lies wholly elsewhere.
+    /// The interval is entirely outside the region.
     Refuted,
     /// The interval crosses a border.
     Inconclusive,
 }
 
 impl Region {
-    /// Sides to which a wrong verdict can be drawn. A region with one border has one:
-    /// where the truth is inside, only support is right, and else only refutation.
+    /// Returns the number of sides on which a verdict can be wrong. A region with one border has
+    /// one: if the truth is inside, only support is right, otherwise only refutation.
     pub fn sides(&self) -> usize {
         match self {
             Region::Below(_) | Region::Above(_) => 1,
@@ -51,17 +50,19 @@ impl Region {
             Region::Below(border) | Region::Above(border) => !border.is_nan(),
             Region::Within(low, high) => low <= high,
         };
-        assert!(is_sound, "{self:?} is no part of the scale");
+        assert!(is_sound, "{self:?} is not part of the scale");
         self
     }
 }
 
-/// Decides a claim from its interval, on a scale where differences matter,
-/// such as log-ratios. Pass an interval that reaches the confidence asked for
-/// ([`Interval::reaches`]); one of fewer values would decide too lightly.
+/// Decides a claim from its interval. Both are on a scale where differences matter, such as
+/// log-ratios. Pass an interval that reaches the requested confidence ([`Interval::reaches`]); an
+/// interval of too few values would decide too easily.
 ///
-/// An interval wholly outside refutes [`Region::Within`] only if it lies wholly on
-/// one side.
+/// An interval refutes [`Region::Within`] only if it is entirely on one side of the region.
+///
+/// # Panics
+/// If the ends of the interval, or the borders of the region, are NaN or in the wrong order.
 pub fn decide(interval: &Interval, region: Region) -> Decision {
     let Interval { low, high, .. } = *interval;
     assert!(low <= high, "interval from {low} to {high}");
@@ -79,19 +80,22 @@ pub fn decide(interval: &Interval, region: Region) -> Decision {
     }
 }
 
-/// The smallest level at which [`decide`] on the [`hodges_lehmann`] interval of
-/// confidence 1 - level still reaches a verdict, either way; at most 1.
+/// Returns the smallest level at which [`decide`] on the [`hodges_lehmann`] interval of confidence
+/// 1 - level still reaches a verdict of either kind; at most 1. `values` has one value per block.
 ///
-/// It is the smaller of the two-sided p for support and for refutation. Each
-/// of these is twice the signed-rank p for a border of the region, and twice
-/// the larger one where two borders must be held. The counts of Walsh averages
-/// are strict or not exactly as the comparisons in [`decide`] are, so the two
-/// agree on ties and borders too.
+/// It is the smaller of the two-sided p-values for support and for refutation. Each of these is
+/// twice the one-sided signed-rank p-value for a border of the region, and twice the larger one if
+/// two borders must hold. The counts of Walsh averages are strict or not exactly as the
+/// comparisons in [`decide`] are, so the two also agree on ties and borders.
+///
+/// # Panics
+/// If there are no values, one is not finite, or a border of the region is NaN or in the wrong
+/// order.
 ///
 /// [`hodges_lehmann`]: crate::hodges_lehmann
 pub fn decision_p(values: &[f64], region: Region) -> f64 {
     let walsh = WalshAverages::new(values);
-    // The interval's end is beyond a border when few enough averages are not.
+    // An end of the interval is beyond a border if few enough averages are not.
     let count = match region.check() {
         Region::Below(border) => walsh.count_at_least(border).min(walsh.count_below(border)),
         Region::Above(border) => walsh.count_at_most(border).min(walsh.count_above(border)),
@@ -110,7 +114,7 @@ mod tests {
     use super::Region::{Above, Below, Within};
     use super::*;
 
-    /// Three regions that share the scale between them.
+    /// Three regions that together cover the scale.
     const PARTS: [Region; 3] = [Below(-1.0), Within(-1.0, 1.0), Above(1.0)];
 
     fn check(low: f64, high: f64, expected: [Decision; 3]) {
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "no part of the scale")]
+    #[should_panic(expected = "not part of the scale")]
     fn a_negative_margin_is_a_mistake() {
         let _ = decision_p(&[1.0], Within(0.1, -0.1));
     }

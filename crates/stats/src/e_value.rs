@@ -1,20 +1,23 @@
-//! Evidence that holds whenever one stops, and that runs multiply.
+//! Evidence that is valid at any stopping time, and that multiplies across runs.
 
-/// The strategies that are mixed: weight, factor of a block beyond the border, factor of
-/// another one. The two factors of each have a mean of 1.
+/// The strategies that are mixed: weight, factor for a block beyond the border, factor for any
+/// other block. The two factors of a strategy have a mean of 1.
 const STRATEGIES: [[f64; 3]; 2] = [[0.7, 1.95, 0.05], [0.3, 1.5, 0.5]];
 
-/// The natural logarithm of an e-value against a median that is not beyond a border, from how
-/// many of some blocks are beyond it.
+/// Returns the natural logarithm of an e-value against the hypothesis that the median is not
+/// beyond a border, given that `beyond` of `blocks` blocks are beyond it.
 ///
-/// It is a test martingale (Waudby-Smith and Ramdas, "Estimating means of bounded random
-/// variables by betting", JRSS B 86 (2024), with whether a block is beyond as the variable):
-/// if each block is beyond with a chance of at most 1/2, whatever came before, its mean is at
-/// most 1 at any time that one stops. So it reaches 1/α with a chance of at most α (Ville
-/// 1939), and the product of those of several runs does so, too.
+/// It is a test martingale (Waudby-Smith and Ramdas, "Estimating means of bounded random variables
+/// by betting", JRSS B 86 (2024), where the variable is whether a block is beyond the border). If
+/// each block is beyond it with a probability of at most 1/2, regardless of the earlier blocks,
+/// the mean of the e-value is at most 1 at any stopping time. So it reaches 1/α with a probability
+/// of at most α (Ville 1939), and so does the product of the e-values of several runs.
 ///
-/// The first strategy gains most where all blocks agree: 5 of 5 give 22. The second loses less
-/// where one does not.
+/// The first strategy gains most if all blocks agree: 5 of 5 give 22. The second loses less if one
+/// block does not.
+///
+/// # Panics
+/// If `beyond` exceeds `blocks`.
 pub fn ln_e_value(beyond: usize, blocks: usize) -> f64 {
     assert!(beyond <= blocks, "{beyond} of {blocks} blocks");
     let (beyond, others) = (beyond as f64, (blocks - beyond) as f64);
@@ -23,7 +26,7 @@ pub fn ln_e_value(beyond: usize, blocks: usize) -> f64 {
     ln_sum(one, other)
 }
 
-/// The logarithm of the sum of two numbers whose logarithms are given.
+/// Returns the natural logarithm of the sum of two numbers, given their natural logarithms.
 pub fn ln_sum(one: f64, other: f64) -> f64 {
     one.max(other) + (-(one - other).abs()).exp().ln_1p()
 }
@@ -37,7 +40,8 @@ mod tests {
         ln_e_value(beyond, blocks).exp()
     }
 
-    /// Mean over all sequences of blocks, each beyond with a chance.
+    /// Mean over all sequences of blocks, each of which is beyond the border with probability
+    /// `chance`.
     fn mean(blocks: u32, chance: f64) -> f64 {
         let of_sequence = |sequence: u32| {
             let beyond = sequence.count_ones();
@@ -89,7 +93,7 @@ mod tests {
         };
         let wrong = (0..RUNS).filter(|seed| is_ever_decided(*seed)).count();
         let share = wrong as f64 / f64::from(RUNS);
-        // Nearly as often as it may, so the test would see a larger gain.
+        // Nearly as often as allowed, so the test would detect a larger gain.
         assert!((0.02..=0.05).contains(&share), "{share}");
     }
 }

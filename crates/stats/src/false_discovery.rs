@@ -1,17 +1,21 @@
-//! Several claims of which few verdicts may be wrong.
+//! Tests several claims so that only a small share of the verdicts is wrong.
 
 use crate::TestStep;
 use crate::holm::{UNTESTED, ascending, check};
 
-/// The step-up procedure of Benjamini and Hochberg, in the order of the input ("Controlling
-/// the false discovery rate", JRSS B 57 (1995)): the R smallest of m p-values are rejected,
-/// R being the largest number whose last one is at most R/m of `alpha`. On average at most
-/// `alpha` of the rejections are wrong, if the tests are independent or depend positively
-/// (Benjamini and Yekutieli, Annals of Statistics 29 (2001)).
+/// Applies the step-up procedure of Benjamini and Hochberg ("Controlling the false discovery
+/// rate", JRSS B 57 (1995)). Returns one step per p-value, in the order of the input. The
+/// procedure rejects the R smallest of m p-values, where R is the largest number for which the
+/// R-th smallest is at most R/m of `alpha`. On average at most a share `alpha` of the rejections
+/// is wrong, if the tests are independent or depend positively (Benjamini and Yekutieli, Annals of
+/// Statistics 29 (2001)).
 ///
-/// Intervals at the level of what is rejected are, on average, wrong as rarely (Benjamini
-/// and Yekutieli, "False discovery rate-adjusted multiple confidence intervals for selected
-/// parameters", JASA 100 (2005)).
+/// Intervals at the level of the rejected hypotheses are, on average, wrong equally rarely
+/// (Benjamini and Yekutieli, "False discovery rate-adjusted multiple confidence intervals for
+/// selected parameters", JASA 100 (2005)).
+///
+/// # Panics
+/// If a p-value is outside 0 to 1, or `alpha` is not strictly between 0 and 1.
 pub fn benjamini_hochberg(p_values: &[f64], alpha: f64) -> Vec<TestStep> {
     check(p_values, alpha);
     let order = ascending(p_values);
@@ -38,8 +42,8 @@ pub fn benjamini_hochberg(p_values: &[f64], alpha: f64) -> Vec<TestStep> {
 mod tests {
     use super::*;
 
-    /// The fifteen p-values of section 3 of Benjamini and Hochberg (1995), of which four are
-    /// rejected at 5 % and three by Bonferroni's procedure.
+    /// The fifteen p-values of section 3 of Benjamini and Hochberg (1995). At 5 % four are
+    /// rejected, and three by Bonferroni's procedure.
     #[test]
     fn thrombolysis_gives_the_published_rejections() {
         let p = [

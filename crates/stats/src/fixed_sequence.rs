@@ -1,17 +1,21 @@
-//! Several claims in an order that is fixed before they are tested.
+//! Tests several claims in an order that is fixed beforehand.
 
 use crate::TestStep;
 use crate::holm::{UNTESTED, check};
 
-/// Tests hypotheses in an order, each at the whole `alpha`, up to the first that is kept
-/// (Maurer, Hothorn and Lehmacher, "Multiple comparisons in drug clinical trials and
-/// preclinical assays: a-priori ordered hypotheses" (1995)). Answers in the order of the
-/// input; what the order leaves out is not tested.
+/// Tests hypotheses in an order, each at the full `alpha`, up to the first one that is kept
+/// (Maurer, Hothorn and Lehmacher, "Multiple comparisons in drug clinical trials and preclinical
+/// assays: a-priori ordered hypotheses" (1995)). Returns one step per p-value, in the order of the
+/// input. `order` lists indices of p-values; a hypothesis that it omits is not tested.
 ///
-/// The order may come from the same values if the p-values are exact whatever it is: signed
-/// ranks are, given the absolute values (Kropf, Läuter, Eszlinger, Krohn and Paschke,
-/// "Nonparametric multiple test procedures with data-driven order of hypotheses and with
-/// weighted hypotheses", Journal of Statistical Planning and Inference 125 (2004)).
+/// The order may come from the same values if the p-values are exact for every order. Those of
+/// signed ranks are, given the absolute values (Kropf, Läuter, Eszlinger, Krohn and Paschke,
+/// "Nonparametric multiple test procedures with data-driven order of hypotheses and with weighted
+/// hypotheses", Journal of Statistical Planning and Inference 125 (2004)).
+///
+/// # Panics
+/// If a p-value is outside 0 to 1, `alpha` is not strictly between 0 and 1, or `order` has an
+/// index without a p-value.
 pub fn fixed_sequence(p_values: &[f64], order: &[usize], alpha: f64) -> Vec<TestStep> {
     check(p_values, alpha);
     let untested = TestStep {

@@ -1,28 +1,28 @@
-//! Guarding a family of claims against a chance verdict.
+//! Guards a family of claims against verdicts by chance.
 
 use crate::tarone_holm;
 
-/// The answer of a procedure for several hypotheses on one of them.
+/// The result of a multiple-testing procedure for one hypothesis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TestStep {
-    /// The smallest error rate of the family at which it would be rejected.
+    /// The smallest error rate of the family at which the hypothesis would be rejected.
     pub adjusted_p: f64,
     /// Whether it is rejected at the family's error rate.
     pub rejected: bool,
-    /// The level at which it was tested: an interval of confidence 1 - `level`
-    /// agrees with `rejected`. Hypotheses after the first that is kept get
-    /// that one's level, because no test of theirs is made.
+    /// The level at which it was tested: an interval of confidence 1 - `level` agrees with
+    /// `rejected`. Hypotheses after the first one that is kept get the level of that one, because
+    /// they are not tested.
     pub level: f64,
 }
 
-/// A hypothesis that no test was made of yet.
+/// A hypothesis that has not been tested yet.
 pub(crate) const UNTESTED: TestStep = TestStep {
     adjusted_p: 1.0,
     rejected: false,
     level: 0.0,
 };
 
-/// Checks the arguments of a procedure for several hypotheses.
+/// Checks the arguments of a multiple-testing procedure.
 pub(crate) fn check(p_values: &[f64], alpha: f64) {
     assert!(
         p_values.iter().all(|p| (0.0..=1.0).contains(p)),
@@ -34,19 +34,22 @@ pub(crate) fn check(p_values: &[f64], alpha: f64) {
     );
 }
 
-/// Places of the p-values, the smallest first.
+/// Returns the indices of the p-values, the smallest first.
 pub(crate) fn ascending(p_values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&i, &j| p_values[i].total_cmp(&p_values[j]));
     order
 }
 
-/// Holm's step-down procedure, in the order of the input (Holm, "A simple
-/// sequentially rejective multiple test procedure", Scandinavian Journal of
-/// Statistics 6 (1979)). The probability of rejecting any true hypothesis is
-/// at most `alpha`, however the tests depend on each other.
+/// Applies Holm's step-down procedure (Holm, "A simple sequentially rejective multiple test
+/// procedure", Scandinavian Journal of Statistics 6 (1979)). Returns one step per p-value, in the
+/// order of the input. The probability of rejecting any true hypothesis is at most `alpha`,
+/// however the tests depend on each other.
 ///
-/// It is Tarone's procedure where any p-value can be attained.
+/// It is Tarone's procedure for p-values that can be arbitrarily small.
+///
+/// # Panics
+/// If a p-value is outside 0 to 1, or `alpha` is not strictly between 0 and 1.
 pub fn holm(p_values: &[f64], alpha: f64) -> Vec<TestStep> {
     tarone_holm(p_values, &vec![0.0; p_values.len()], alpha)
 }

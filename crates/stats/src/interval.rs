@@ -5,17 +5,17 @@
 pub struct Interval {
     /// The point estimate.
     pub estimate: f64,
-    /// Lower end; negative infinity where it is beyond what was measured.
+    /// Lower end; negative infinity if it is beyond the measured range.
     pub low: f64,
-    /// Upper end; infinity where it is beyond what was measured.
+    /// Upper end; infinity if it is beyond the measured range.
     pub high: f64,
-    /// Coverage as a share of 1 that the null distribution achieves. An interval
-    /// of too few values has less than was asked for; see [`Interval::reaches`].
+    /// Coverage that the null distribution achieves, as a share of 1. An interval of too few
+    /// values has less than requested; see [`Interval::reaches`].
     pub confidence: f64,
 }
 
 impl Interval {
-    /// Half the distance between the ends; 0 where both are the same infinity.
+    /// Returns half the distance between the ends; 0 if both are the same infinity.
     pub fn half_width(&self) -> f64 {
         // inf - inf is NaN, which would never meet a target width.
         if self.low == self.high {
@@ -25,20 +25,19 @@ impl Interval {
         }
     }
 
-    /// Whether `x` lies in the closed interval.
+    /// Whether `x` is in the closed interval.
     pub fn contains(&self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }
 
-    /// Whether the interval has at least the confidence `nominal`. An exact
-    /// interval has less when there are too few values for any interval of
-    /// that confidence: a conclusion drawn from it would be made at a higher
-    /// error rate than was asked for.
+    /// Whether the interval has at least the confidence `nominal`. An exact interval has less if
+    /// there are too few values for any interval of that confidence. A conclusion from it would
+    /// then have a higher error rate than requested.
     pub fn reaches(&self, nominal: f64) -> bool {
         self.confidence >= nominal - CONFIDENCE_SLACK
     }
 
-    /// The interval on another scale. `f` must increase, as `exp` does from
+    /// Returns the interval on another scale. `f` must be increasing, such as `exp` from
     /// log-ratios to ratios; coverage then stays the same.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Interval {
         Interval {
@@ -50,8 +49,8 @@ impl Interval {
     }
 }
 
-/// Rounding that `1 - (1 - level)` may leave: an interval asked for at the
-/// very confidence that another one achieved must come out the same.
+/// Rounding error of `1 - (1 - level)`: an interval requested at exactly the confidence that
+/// another one achieved must be the same interval.
 pub(crate) const CONFIDENCE_SLACK: f64 = 4.0 * f64::EPSILON;
 
 /// Checks a confidence.

@@ -5,43 +5,45 @@ use crate::null::Null;
 use crate::signed_rank::{differences, hodges_lehmann, interval_rank};
 use crate::walsh::WalshAverages;
 
-/// The smallest level whose throughput is at least `1 - tolerance` of the
-/// highest one: from there on, a larger level gains nothing worth having.
+/// The smallest level whose throughput is at least `1 - tolerance` of the highest one. From there
+/// on, a larger level gains nothing of interest.
 ///
-/// That is the question of whoever picks a buffer size. Kneedle (Satopää and
-/// others, "Finding a 'kneedle' in a haystack", ICDCS workshops 2011) answers
-/// another one, where the curve bends most, which moves with the range of
-/// levels that happened to be measured and with how they are scaled.
+/// That is the question when a buffer size must be chosen. Kneedle (Satopää and others, "Finding a
+/// 'kneedle' in a haystack", ICDCS workshops 2011) answers another one: where the curve bends
+/// most. That place depends on the range of measured levels and on their scale.
 ///
-/// What counts is the ratio of each two levels, estimated over the blocks.
-/// The interval reaches from the first level that is not shown to fall short
-/// of another one to the first that is shown to fall short of none. The knee
-/// itself is passed over only if one of its ratios lies beyond its interval,
-/// and a level before it is taken only if its ratio to the one that it falls
-/// short of does. So each end needs as many intervals as there are other levels
-/// to hold together, not one for each pair (Hsu, "Simultaneous confidence
-/// intervals for all distances from the 'best'", Annals of Statistics 9 (1981),
-/// has the same economy).
+/// The method compares every two levels by their ratio, estimated over the blocks. The interval
+/// extends from the first level that is not shown to fall short of another one to the first that
+/// is shown to fall short of none. The knee itself is skipped only if one of its ratios is outside
+/// of its interval. An earlier level is taken only if its ratio to the level that it falls short
+/// of is outside of its interval. So for each end only as many intervals as there are other levels
+/// must hold jointly, not one for each pair (Hsu, "Simultaneous confidence intervals for all
+/// distances from the 'best'", Annals of Statistics 9 (1981), makes the same saving).
 ///
-/// The ends are levels. If the last one is among them, the curve may still be
-/// rising there: the knee is at that level or beyond.
+/// The ends are levels. If the last level is one of them, the curve may still be rising there: the
+/// knee is at that level or beyond.
 #[derive(Debug, Clone)]
 pub struct Knee {
     levels: Vec<f64>,
     blocks: usize,
     estimate: f64,
-    /// By level and then another: Walsh averages of their ratio that lie below what is
-    /// enough. How many there are says at which ranks an end is enough, so no confidence
-    /// needs them again.
+    /// For each level and each other level, the number of Walsh averages of their log-ratio that
+    /// are below the tolerance. This number decides at which ranks an end is high enough, so the
+    /// averages are computed once for all confidences.
     below: Vec<Vec<usize>>,
 }
 
 impl Knee {
-    /// `logs` are logarithms of throughput, by level and then block.
+    /// Compares all levels. `levels` ascend. `logs` holds natural logarithms of throughput, with
+    /// one series per level and one value per block in it. `tolerance` is a share from 0 to 1.
+    ///
+    /// # Panics
+    /// If there are fewer than two levels, they do not ascend, `logs` has a different length, its
+    /// series differ in length, or `tolerance` is outside 0 to 1.
     pub fn new(levels: &[f64], logs: &[Vec<f64>], tolerance: f64) -> Self {
-        assert_eq!(levels.len(), logs.len(), "a series for each level");
+        assert_eq!(levels.len(), logs.len(), "each level needs a series");
         assert!(levels.is_sorted_by(|a, b| a < b), "levels must ascend");
-        assert!(levels.len() > 1, "a knee needs two levels");
+        assert!(levels.len() > 1, "a knee needs at least two levels");
         assert!(
             (0.0..1.0).contains(&tolerance),
             "tolerance {tolerance} is outside 0 to 1"
@@ -67,7 +69,7 @@ impl Knee {
         }
     }
 
-    /// The knee with its interval.
+    /// Returns the knee with its interval, in the unit of the levels.
     pub fn interval(&self, confidence: f64) -> Interval {
         let others = (self.levels.len() - 1) as f64;
         let count = self.blocks * (self.blocks + 1) / 2;
@@ -80,7 +82,7 @@ impl Knee {
         };
         Interval {
             estimate: self.estimate,
-            // An upper end is enough if as many averages as its rank are.
+            // An upper end is high enough if as many averages as its rank are.
             low: first(&|below| count - below >= rank),
             high: first(&|below| below < rank),
             confidence: (1.0 - others * null.two_sided(rank - 1)).max(0.0),
@@ -94,7 +96,7 @@ mod tests {
 
     const SIZES: [f64; 5] = [1.0, 4.0, 16.0, 64.0, 256.0];
 
-    /// Ten blocks, each of its own speed.
+    /// Ten blocks, each with its own speed.
     fn logs(throughput: [f64; 5]) -> Vec<Vec<f64>> {
         let blocks = |value: f64| (1..=10).map(move |block| (value * f64::from(block)).ln());
         throughput.map(|value| blocks(value).collect()).into()

@@ -1,23 +1,23 @@
 //! Pure statistics for experiments in randomised complete blocks.
 //!
-//! The unit is one value a block, usually a log-ratio of two treatments of
-//! that block. [`hodges_lehmann`] estimates its centre with an exact interval,
-//! [`decide`] turns the interval into a [`Decision`] on a claim, [`decision_p`]
-//! gives the same decision as a p-value so that [`holm()`] can guard a family of
-//! claims. [`Looks`] says when a run may end; [`stopped_interval`] and
-//! [`stopped_decision_p`] are for a run that did. [`ln_e_value`] is evidence that holds whenever
-//! one stops, and that several runs multiply. [`shift`] is for two samples that
-//! were not drawn together, [`Welch`] for those of few values. [`RandomEffects`] pools the
-//! values of many machines, and [`Moderator`] tells whether a fact explains how they differ.
+//! The unit is one value per block, usually a log-ratio of two treatments in that block.
+//! [`hodges_lehmann`] estimates the centre with an exact interval. [`decide`] turns the interval
+//! into a [`Decision`] on a claim. [`decision_p`] gives the same decision as a p-value, so that
+//! [`holm()`] can guard a family of claims. [`Looks`] determines when a run may end;
+//! [`stopped_interval`] and [`stopped_decision_p`] are for a run that did. [`ln_e_value`] is
+//! evidence that is valid at any stopping time and multiplies across runs. [`shift`] compares two
+//! samples that were not drawn together, [`Welch`] two samples of few values. [`RandomEffects`]
+//! pools the values of many machines, and [`Moderator`] tests whether a fact explains how they
+//! differ.
 //!
 //! Architecture invariant: every function here depends on its arguments alone.
 //! The crate reads no file, no clock and no environment, and has no
 //! dependency; randomness comes from an explicit seed ([`Rng`]).
 //!
-//! An argument that no measurement can produce (no values, mismatched lengths, a
-//! confidence that is not strictly between 0 and 1, NaN) is a programmer's error,
-//! and every function panics on it. What a measurement can produce (too few values, a singular fit, an
-//! undefined statistic) is in the return type.
+//! An argument that no measurement can produce (no values, mismatched lengths, a confidence that
+//! is not strictly between 0 and 1, NaN) is a programming error, and every function panics on it.
+//! What a measurement can produce (too few values, a singular fit, an undefined statistic) is part
+//! of the return type.
 
 mod biweight;
 mod change_points;

@@ -1,33 +1,32 @@
-//! When a run looks at its intervals, and what looking often costs.
+//! When a run looks at its intervals, and the error that repeated looks cost.
 
 use crate::normal::normal_quantile;
 
-/// The looks of a run that may end at any of them, whatever it sees there.
+/// The looks of a run that may end at any of them, depending on what it sees there.
 ///
-/// Whoever may stop at the first look that decides has a chance to err at each
-/// (Armitage, McPherson and Rowe, "Repeated significance tests on accumulating
-/// data", JRSS A 132 (1969)). So the looks share the error: the first has a half, since
-/// most claims are decided there if at all, and the later ones the other half (Lan and
-/// DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70 (1983)), the
-/// same at each of these (Pocock, "Group sequential methods in the design and analysis of
-/// clinical trials", Biometrika 64 (1977)). The intervals of all looks hold
-/// together (Jennison and Turnbull, "Interim analyses: the repeated confidence
-/// interval approach", JRSS B 51 (1989)).
+/// A run that stops at the first look that decides may err at each of them (Armitage, McPherson
+/// and Rowe, "Repeated significance tests on accumulating data", JRSS A 132 (1969)). So the looks
+/// share the error. The first look has half of it, since most claims that are decided at all are
+/// decided there. The later looks have the other half (Lan and DeMets, "Discrete sequential
+/// boundaries for clinical trials", Biometrika 70 (1983)), in equal parts (Pocock, "Group
+/// sequential methods in the design and analysis of clinical trials", Biometrika 64 (1977)). The
+/// intervals of all looks hold jointly (Jennison and Turnbull, "Interim analyses: the repeated
+/// confidence interval approach", JRSS B 51 (1989)).
 ///
-/// Looks are a quarter of the blocks apart. In such a geometric sequence
-/// neighbouring looks are equally correlated, however long the run.
+/// Each look comes after a quarter more blocks. In such a geometric sequence neighbouring looks
+/// are equally correlated, however long the run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Looks {
     /// Blocks before the first look.
     pub first: usize,
-    /// Blocks at most; there the last look is.
+    /// Most blocks; the last look comes after these.
     pub last: usize,
 }
 
-/// One of the looks of a run, as far as its error depends on which it is.
+/// One of the looks of a run, reduced to the facts on which its error depends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// Looks that share an error in equal parts, this one among them.
+    /// Number of looks that share an error in equal parts, including this one.
     sharing: usize,
     /// Their share of the whole error.
     share: f64,
@@ -38,7 +37,7 @@ pub struct Look {
 const CORRELATION: f64 = 0.894_427_190_999_915_9;
 
 impl Looks {
-    /// A run of a number of blocks that was fixed beforehand.
+    /// Returns the single look of a run whose number of blocks was fixed beforehand.
     pub fn once(blocks: usize) -> Self {
         Self {
             first: blocks,
@@ -46,12 +45,12 @@ impl Looks {
         }
     }
 
-    /// Whether there is a look after this many blocks; past the last always.
+    /// Whether there is a look after this many blocks; always true from the last look on.
     pub fn is_look(&self, blocks: usize) -> bool {
         blocks >= self.last || self.before_last().any(|look| look == blocks)
     }
 
-    /// Whether there is a single look, so that the number of blocks depends on nothing seen.
+    /// Whether there is a single look, so that the number of blocks does not depend on the data.
     pub fn is_one(&self) -> bool {
         self.first >= self.last
     }
@@ -62,7 +61,7 @@ impl Looks {
         std::iter::successors(Some(self.first), following).take_while(move |look| *look < last)
     }
 
-    /// The look after this many blocks, or the next one.
+    /// Returns the look after this many blocks, or the next one.
     pub fn at(&self, blocks: usize) -> Look {
         const FIRST: f64 = 0.5;
         match self.before_last().count() {
@@ -80,18 +79,18 @@ impl Looks {
 }
 
 impl Look {
-    /// That of a number of blocks that depends on nothing seen.
+    /// The look of a run whose number of blocks does not depend on the data.
     pub const ONLY: Self = Self {
         sharing: 1,
         share: 1.0,
     };
 
-    /// The error of all looks together that a statistic has which passes this one with a
-    /// chance of `tail`, to one side, if there is no effect; at most 1.
+    /// Returns the one-sided error of all looks together for a statistic that passes this look
+    /// with probability `tail` if there is no effect; at most 1.
     ///
-    /// Of looks A₁ to Aₖ that share an error, the chance to pass any is at most the sum of
-    /// P(Aᵢ) without the sum of P(Aᵢ₋₁ and Aᵢ) (Hunter, "An upper bound for the probability
-    /// of a union", Journal of Applied Probability 13 (1976); Worsley, Biometrika 69 (1982)).
+    /// For looks A₁ to Aₖ that share an error, the probability of passing any is at most the sum
+    /// of P(Aᵢ) minus the sum of P(Aᵢ₋₁ and Aᵢ) (Hunter, "An upper bound for the probability of a
+    /// union", Journal of Applied Probability 13 (1976); Worsley, Biometrika 69 (1982)).
     pub fn error(&self, tail: f64) -> f64 {
         let further = (self.sharing - 1) as f64;
         let any = match further == 0.0 || tail <= 0.0 || tail >= 0.5 {
@@ -101,13 +100,13 @@ impl Look {
         (any / self.share).clamp(0.0, 1.0)
     }
 
-    /// The tail at this look at which [`Look::error`] has this value.
+    /// Returns the one-sided tail probability at this look for which [`Look::error`] is `error`.
     pub fn tail(&self, error: f64) -> f64 {
         let (mut low, mut high) = (0.0, error);
         if self.error(high) <= error {
             return high;
         }
-        // The last of these halvings are below the precision of a double.
+        // The last of these bisections are below the precision of a double.
         for _ in 0..60 {
             let middle = f64::midpoint(low, high);
             match self.error(middle) <= error {
@@ -119,10 +118,10 @@ impl Look {
     }
 }
 
-/// Chance that two standard normal values of the [`CORRELATION`] both lie above
-/// `z`, which one does with chance `tail` (Drezner and Wesolowsky, "On the
-/// computation of the bivariate normal integral", Journal of Statistical
-/// Computation and Simulation 35 (1990)), by Simpson's rule.
+/// Returns the probability that two standard normal values with this [`CORRELATION`] are both
+/// above `z`, which a single one is with probability `tail` (Drezner and Wesolowsky, "On the
+/// computation of the bivariate normal integral", Journal of Statistical Computation and
+/// Simulation 35 (1990)), by Simpson's rule.
 fn both_above(z: f64, tail: f64) -> f64 {
     const STEPS: usize = 16;
     let step = CORRELATION.asin() / STEPS as f64;
@@ -197,7 +196,7 @@ mod tests {
         assert!((drawn / computed - 1.0).abs() < 0.02, "{drawn} {computed}");
     }
 
-    /// The looks at sums of normal values err as often as they say, or a little less.
+    /// Looks at sums of normal values err as often as stated, or slightly less often.
     #[test]
     fn no_more_runs_pass_than_the_error_says() {
         for (looks, error) in [(LOOKS, 0.05), (Looks { first: 6, last: 90 }, 0.025)] {

@@ -1,48 +1,50 @@
-//! Whether a fact about machines explains how their values differ.
+//! Tests whether a fact about machines explains how their values differ.
 
 use crate::Rng;
 use crate::quantile::median;
 
-/// Orders of the levels that are tried.
+/// Number of random assignments of values to levels that are tried.
 const PERMUTATIONS: usize = 1999;
-/// Degrees of freedom that the pooled variance has beside each level's own, so that the
-/// one of two values is not near 0 by chance.
+/// Degrees of freedom that the pooled variance has in addition to those of each level's own
+/// variance, so that the variance of two values is not near 0 by chance.
 const POOLED: f64 = 1.0;
-/// What a variance of ranks is at least: equal ranks have none.
+/// Lower limit of a variance of ranks, since equal ranks have none.
 const VARIANCE_MIN: f64 = 1e-9;
-/// A statistic that is below another by less than this share is the same, rounded.
+/// A statistic that is below another by less than this share counts as equal: the difference is
+/// rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// How well the levels of a fact, a moderator of the effect, tell values apart.
+/// How well the levels of a fact, a moderator of the effect, separate values.
 ///
-/// It is a permutation test of the ranks: a distance of the levels' mean ranks in terms of
-/// each level's own variance (Brunner, Dette and Munk, "Box-type approximations in
-/// nonparametric factorial designs", Journal of the American Statistical Association 92
-/// (1997)), compared with what it is when values go to levels at random. Because it is
-/// studentised, the test holds its level also where values of one level vary more than
-/// those of another (Neubert and Brunner, "A studentized permutation test for the
-/// non-parametric Behrens-Fisher problem", Computational Statistics and Data Analysis 51
-/// (2007)), and because it uses ranks, also where some are outlying. A difference is found if
+/// It is a permutation test of the ranks. The statistic is a distance of the levels' mean ranks in
+/// terms of each level's own variance (Brunner, Dette and Munk, "Box-type approximations in
+/// nonparametric factorial designs", Journal of the American Statistical Association 92 (1997)).
+/// It is compared with its values when values are assigned to levels at random. Because it is
+/// studentised, the test keeps its level even if values of one level vary more than those of
+/// another (Neubert and Brunner, "A studentized permutation test for the non-parametric
+/// Behrens-Fisher problem", Computational Statistics and Data Analysis 51 (2007)). Because it uses
+/// ranks, it also keeps its level if some values are outlying. The test finds a difference if
 /// values of one level tend to be larger than those of another.
 ///
-/// Standard errors of the values do not enter. Weights by them would differ between levels
-/// where one level is measured worse than another; then 10 % of tests at 5 % err.
+/// The standard errors of the values are not used. Weights by them would differ between levels if
+/// one level is measured worse than another; then 10 % of tests at 5 % err.
 ///
-/// The test is not exact where levels vary differently and one of them has few values: with
-/// 3 of 20 values that vary 3 times as widely, 12 % to 14 % err.
+/// The test is not exact if levels vary differently and one of them has few values: if 3 of 20
+/// values vary 3 times as widely as the others, 12 % to 14 % err.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moderator {
-    /// Chance of a distance this large if the levels make no difference. At least 0.0005.
+    /// Probability of a distance this large if the levels make no difference. At least 0.0005.
     pub p: f64,
-    /// Share of the variance of the ranks that lies between levels, less what more levels
+    /// Share of the variance of the ranks that is between levels, less the share that levels
     /// explain by chance (epsilon squared: Kelley, "An unbiased correlation ratio measure",
     /// Proceedings of the National Academy of Sciences 21 (1935)).
     pub explained: f64,
 }
 
 impl Moderator {
-    /// `levels` is the level of each value, a number from 0 on. Values are compared within
-    /// `strata` alone, such as the levels of another fact; equal numbers for one stratum.
+    /// Tests whether the levels separate the values. `levels` and `strata` have one entry per
+    /// value: the number of its level and of its stratum, from 0. Values are compared only within
+    /// a stratum, such as a level of another fact. `seed` determines the random assignments.
     ///
     /// # Panics
     /// If lists differ in length, there are fewer than two levels, or a level has fewer
@@ -54,7 +56,7 @@ impl Moderator {
         let sizes = sizes(levels, count);
         assert!(
             count > 1 && sizes.iter().all(|size| *size >= 2.0),
-            "two levels of two values"
+            "the test needs two levels of two values each"
         );
         let members = members(strata);
         let mut ranks = ranks(&within_strata(values, &members));
@@ -83,7 +85,7 @@ fn sizes(levels: &[usize], count: usize) -> Vec<f64> {
     sizes
 }
 
-/// Indices of the values of each stratum.
+/// Returns the indices of the values of each stratum.
 fn members(strata: &[usize]) -> Vec<Vec<usize>> {
     let count = strata.iter().max().map_or(0, |last| last + 1);
     let mut members = vec![Vec::new(); count];
@@ -94,7 +96,7 @@ fn members(strata: &[usize]) -> Vec<Vec<usize>> {
     members
 }
 
-/// Values less the median of their stratum.
+/// Returns the values minus the median of their stratum.
 fn within_strata(values: &[f64], members: &[Vec<usize>]) -> Vec<f64> {
     let mut aligned = values.to_vec();
     for stratum in members {
@@ -107,7 +109,7 @@ fn within_strata(values: &[f64], members: &[Vec<usize>]) -> Vec<f64> {
     aligned
 }
 
-/// Ranks from 1 on; equal values share the middle one.
+/// Returns the ranks from 1; equal values share their middle rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -130,9 +132,9 @@ fn shuffle(ranks: &mut [f64], stratum: &[usize], rng: &mut Rng) {
     }
 }
 
-/// How far the mean ranks of levels lie apart.
+/// How far apart the mean ranks of levels are.
 struct Distance {
-    /// Sum of squares about their mean, each by its own variance.
+    /// Sum of squares about their mean, each divided by its own variance.
     statistic: f64,
     explained: f64,
 }
@@ -183,7 +185,7 @@ mod tests {
     fn levels_without_overlap_have_the_p_value_of_their_two_extreme_orders() {
         let values = [1.0, 2.0, 3.0, 4.0, 9.0, 8.0, 7.0, 6.0];
         let moderator = Moderator::test(&values, &TWO_OF_FOUR, &[0; 8], 1);
-        // 2 of the 70 ways to choose 4 of 8; three deviations of a binomial.
+        // 2 of the 70 ways to choose 4 of 8, within three standard deviations of a binomial.
         let error = (2.0_f64 / 70.0 / 2000.0).sqrt();
         assert!(
             (moderator.p - 2.0 / 70.0).abs() < 3.0 * error,
@@ -222,7 +224,7 @@ mod tests {
             .iter()
             .map(|stratum| 5.0 * *stratum as f64 + rng.normal())
             .collect();
-        // Three of four machines of a stratum have its level.
+        // Three of four machines of a stratum have the level of the stratum.
         let levels: Vec<usize> = (0..40)
             .map(|i| (i / 20 + usize::from(i % 4 == 0)) % 2)
             .collect();
@@ -231,8 +233,9 @@ mod tests {
         assert_eq!(Moderator::test(&values, &strata, &strata, 1).p, 1.0);
     }
 
-    /// How often it finds a difference at 5 %: sizes of the levels, how widely the values
-    /// of each vary, and how far the last lies from the others. One in ten is outlying.
+    /// Returns how often the test finds a difference at 5 %. `sizes` are those of the levels,
+    /// `spreads` say how widely their values vary, and the last level is `shift` away from the
+    /// others. One value in ten is outlying.
     fn found(runs: usize, sizes: &[usize], spreads: &[f64], shift: f64) -> usize {
         let mut rng = Rng::new(9);
         let levels: Vec<usize> = (0..sizes.len())
@@ -266,7 +269,7 @@ mod tests {
             (vec![14, 14, 12], vec![1.0, 2.0, 3.0]),
         ] {
             let found = found(RUNS, &sizes, &spreads, 0.0) as f64;
-            // 7 % at the most, and three standard deviations of a binomial above.
+            // At most 7 %, plus three standard deviations of a binomial.
             let most = 0.07 * RUNS as f64;
             assert!(
                 found < most + 3.0 * most.sqrt(),
@@ -278,7 +281,7 @@ mod tests {
     #[test]
     fn it_finds_levels_that_lie_apart() {
         let found = found(100, &[14, 6], &[1.0, 1.0], 4.0);
-        // At least 92 %, less three standard deviations of a binomial.
+        // At least 92 %, minus three standard deviations of a binomial.
         assert!(found >= 84, "{found}");
     }
 }

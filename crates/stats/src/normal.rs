@@ -1,9 +1,8 @@
 //! The standard normal distribution.
 
-/// Φ(x), with a relative error below 4e-13 down to x = -38, where it becomes 0
-/// (Hart, "Computer approximations" (1968), algorithm 5666, in the
-/// form of West, "Better approximations to cumulative normal functions",
-/// Wilmott (2005)).
+/// Returns Φ(x), with a relative error below 4e-13 down to x = -38, where it becomes 0 (Hart,
+/// "Computer approximations" (1968), algorithm 5666, in the form of West, "Better approximations
+/// to cumulative normal functions", Wilmott (2005)).
 pub fn normal_cdf(x: f64) -> f64 {
     const NUMERATOR: [f64; 7] = [
         3.526_249_659_989_11e-2,
@@ -32,8 +31,8 @@ pub fn normal_cdf(x: f64) -> f64 {
     } else if z < 3.0 {
         density * horner(&NUMERATOR, z) / horner(&DENOMINATOR, z)
     } else {
-        // Laplace's continued fraction. Hart's form is right to 1e-16 of 1,
-        // which is little in a tail; from 3 on, 40 terms exhaust a double.
+        // Laplace's continued fraction. Hart's form has an absolute error of 1e-16, which is large
+        // in a tail; from 3 on, 40 terms exhaust the precision of a double.
         let fraction = (1..=40)
             .rev()
             .fold(z, |fraction, k| z + f64::from(k) / fraction);
@@ -42,9 +41,12 @@ pub fn normal_cdf(x: f64) -> f64 {
     if x > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// Φ⁻¹(p) for p from 0 (negative infinity) to 1 (infinity), with a relative
-/// error near 1e-16 (Wichura, "Algorithm AS 241: the percentage points of the
-/// normal distribution", Applied Statistics 37 (1988), PPND16).
+/// Returns Φ⁻¹(p) for p from 0 (negative infinity) to 1 (infinity), with a relative error near
+/// 1e-16 (Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied
+/// Statistics 37 (1988), PPND16).
+///
+/// # Panics
+/// If `p` is outside 0 to 1.
 pub fn normal_quantile(p: f64) -> f64 {
     assert!(
         (0.0..=1.0).contains(&p),

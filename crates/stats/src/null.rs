@@ -5,26 +5,24 @@ use std::rc::Rc;
 
 use crate::normal::normal_cdf;
 
-/// Values up to which the distribution of a signed-rank sum is exact. The table
-/// costs n³/6 additions; at 300 that is a few milliseconds, and the normal
-/// approximation is right to 3e-4 there.
+/// Number of values up to which the distribution of a signed-rank sum is exact. The table costs
+/// n³/6 additions. At 300 values that takes a few milliseconds, and the normal approximation is
+/// accurate to 3e-4.
 const EXACT_VALUES_MAX: usize = 300;
-/// Pairs of values up to which the distribution of a rank-sum statistic is exact.
-/// The table costs as many additions as the square of the pairs; at 40 values each
-/// that is a few milliseconds, for each of a run's treatments.
+/// Number of pairs of values up to which the distribution of a rank-sum statistic is exact. The
+/// additions for the table grow with the square of the pairs. At 40 values per sample they take a
+/// few milliseconds, for each of a run's treatments.
 const EXACT_PAIRS_MAX: usize = 1600;
 
-/// The distribution of a whole number between 0 and `largest`, symmetric about
-/// half of that. Beyond what is worth a table it is normal, corrected for
-/// continuity.
+/// The distribution of a whole number between 0 and `largest`, symmetric about half of that. Where
+/// a table would be too expensive it is normal, with a continuity correction.
 pub(crate) struct Null {
     largest: usize,
     tail: Tail,
 }
 
 enum Tail {
-    /// P(T ≤ t) for t up to half the largest at least; the rest follows by
-    /// symmetry.
+    /// P(T ≤ t) for t up to at least half of `largest`; the rest follows by symmetry.
     Exact(Rc<[f64]>),
     Normal {
         standard_deviation: f64,
@@ -32,8 +30,8 @@ enum Tail {
 }
 
 impl Null {
-    /// That of the sum of the ranks 1 to n that a fair coin each picks (Wilcoxon,
-    /// "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945);
+    /// Returns the distribution of the sum of ranks 1 to n, each of which a fair coin includes
+    /// (Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945);
     /// recursion as in Hollander, Wolfe and Chicken (2014), section 3.1).
     pub(crate) fn signed_rank(values: usize) -> Self {
         Self {
@@ -46,11 +44,10 @@ impl Null {
         }
     }
 
-    /// That of the number of pairs in which the value of one sample is the larger
-    /// (Mann and Whitney, "On a test of whether one of two random variables is
-    /// stochastically larger than the other", Annals of Mathematical Statistics 18
-    /// (1947), with their recursion). Where it is normal it has the heavier tails
-    /// and so errs on the safe side.
+    /// Returns the distribution of the number of pairs in which the value of one sample is the
+    /// larger (Mann and Whitney, "On a test of whether one of two random variables is
+    /// stochastically larger than the other", Annals of Mathematical Statistics 18 (1947), with
+    /// their recursion). The normal approximation has heavier tails and so errs on the safe side.
     pub(crate) fn rank_sum(m: usize, n: usize) -> Self {
         Self {
             largest: m * n,
@@ -62,7 +59,7 @@ impl Null {
         }
     }
 
-    /// P(T ≤ `t`).
+    /// Returns P(T ≤ `t`).
     pub(crate) fn at_most(&self, t: usize) -> f64 {
         if t >= self.largest {
             return 1.0;
@@ -78,7 +75,7 @@ impl Null {
         }
     }
 
-    /// The two-sided p-value of a tail count, at most 1.
+    /// Returns the two-sided p-value of a tail count, at most 1.
     pub(crate) fn two_sided(&self, t: usize) -> f64 {
         (2.0 * self.at_most(t)).min(1.0)
     }
@@ -99,8 +96,8 @@ fn normal_rank_sum(m: usize, n: usize) -> Tail {
 }
 
 thread_local! {
-    /// The table that was made last, and for how many values: all series of a
-    /// run have as many, so that it need be made once.
+    /// The last table, and its number of values. All series of a run have the same number of
+    /// values, so the table is computed once.
     static LAST: RefCell<Option<(usize, Rc<[f64]>)>> = const { RefCell::new(None) };
 }
 
@@ -132,9 +129,9 @@ fn exact_lower_half(values: usize) -> Vec<f64> {
     cumulated(probability)
 }
 
-/// The largest of all m + n values is of the one sample with probability
-/// m / (m + n), and then it is in n pairs the larger one; so
-/// P(m, n, u) = (m P(m - 1, n, u - n) + n P(m, n - 1, u)) / (m + n).
+/// The largest of all m + n values belongs to the first sample with probability m / (m + n). It is
+/// then the larger one in n pairs. So the recursion is P(m, n, u) = (m P(m - 1, n, u - n) + n P(m,
+/// n - 1, u)) / (m + n).
 fn exact_rank_sum(m: usize, n: usize) -> Vec<f64> {
     let pairs = m * n;
     let certain = || {
@@ -142,7 +139,7 @@ fn exact_rank_sum(m: usize, n: usize) -> Vec<f64> {
         probability[0] = 1.0;
         probability
     };
-    // By the values of the other sample, for as many of the one as are in.
+    // Indexed by the number of values of the second sample, for the current number of the first.
     let mut by_n: Vec<Vec<f64>> = (0..=n).map(|_| certain()).collect();
     for i in 1..=m {
         by_n[0] = certain();
@@ -224,7 +221,7 @@ mod tests {
 
     #[test]
     fn two_and_three_values_have_the_distribution_counted_by_hand() {
-        // Of the 10 arrangements U is 0 1 2 2 3 3 4 4 5 6.
+        // U for the 10 arrangements: 0 1 2 2 3 3 4 4 5 6.
         let null = Null::rank_sum(2, 3);
         let expected = [1.0, 2.0, 4.0, 6.0, 8.0, 9.0, 10.0];
         for (u, count) in expected.into_iter().enumerate() {

@@ -1,18 +1,20 @@
-//! An interval for a median from order statistics.
+//! An interval for the median from order statistics.
 
 use crate::Interval;
 use crate::interval::assert_confidence;
 use crate::quantile::{quantile_sorted, sorted};
 use crate::signed_rank::interval_rank;
 
-/// The median with the exact interval between two order statistics (Thompson,
-/// "On confidence ranges for the median", Annals of Mathematical Statistics 7
-/// (1936); David and Nagaraja, "Order statistics" (2003), section 7.1).
+/// Returns the median, in the unit of the values, with the exact interval between two order
+/// statistics (Thompson, "On confidence ranges for the median", Annals of Mathematical Statistics
+/// 7 (1936); David and Nagaraja, "Order statistics" (2003), section 7.1).
 ///
-/// It holds for every continuous distribution, symmetric or not, and covers at
-/// least as often with ties. The confidence achieved is in the result. Values
-/// too few for the confidence asked for give minimum to maximum with the lower
-/// one achieved, 1 - 2¹⁻ⁿ.
+/// It is valid for every continuous distribution, symmetric or not, and covers at least as often
+/// with ties. The result has the achieved confidence. Too few values for the requested confidence
+/// give the interval from minimum to maximum, with the lower confidence 1 - 2¹⁻ⁿ.
+///
+/// # Panics
+/// If there are no values, one is NaN, or `confidence` is not strictly between 0 and 1.
 pub fn median_interval(values: &[f64], confidence: f64) -> Interval {
     assert_confidence(confidence);
     let sorted = sorted(values);
@@ -27,7 +29,7 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Interval {
     }
 }
 
-/// P(B ≤ t), t from 0 to `tosses`, of the heads B of a fair coin.
+/// Returns P(B ≤ t) for t from 0 to `tosses`, where B is the number of heads of a fair coin.
 fn fair_coin_cdf(tosses: usize) -> Vec<f64> {
     // Weights relative to the middle one: 2⁻ⁿ would underflow past 1074 tosses.
     let middle = tosses / 2;

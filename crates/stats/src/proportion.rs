@@ -1,25 +1,29 @@
-//! How often something happens.
+//! The share of trials in which something happens.
 
 use crate::Interval;
 use crate::interval::assert_confidence;
 
-/// Halvings of the range 0 to 1: past these a double does not change.
+/// Bisections of the range 0 to 1: after these a double does not change any more.
 const HALVINGS: u32 = 60;
 
-/// The share of `count` in `trials` with its exact interval (Clopper and
-/// Pearson, "The use of confidence or fiducial limits illustrated in the case
-/// of the binomial", Biometrika 26 (1934)). It covers at least `confidence`,
-/// for few trials markedly more.
+/// Returns the share of `count` in `trials`, 0 to 1, with its exact interval (Clopper and Pearson,
+/// "The use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika
+/// 26 (1934)). It covers at least as often as `confidence`, and markedly more often for few
+/// trials.
+///
+/// # Panics
+/// If there are no trials, `count` exceeds `trials`, or `confidence` is not strictly between 0
+/// and 1.
 pub fn clopper_pearson(count: usize, trials: usize, confidence: f64) -> Interval {
     assert_confidence(confidence);
     assert!(
         trials > 0 && count <= trials,
-        "{count} of {trials} is no share"
+        "{count} of {trials} is not a share"
     );
     let error = (1.0 - confidence) / 2.0;
     let low = match count {
         0 => 0.0,
-        // The share at which as many or more would be as rare as `error`.
+        // The share at which `count` or more would have probability `error`.
         _ => solve(|share| at_most(trials - count, trials, 1.0 - share) < error),
     };
     let high = match trials - count {
@@ -34,7 +38,7 @@ pub fn clopper_pearson(count: usize, trials: usize, confidence: f64) -> Interval
     }
 }
 
-/// The share up to which something holds.
+/// Returns the share up to which `holds` is true.
 fn solve(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0);
     for _ in 0..HALVINGS {
@@ -48,7 +52,7 @@ fn solve(holds: impl Fn(f64) -> bool) -> f64 {
     low.midpoint(high)
 }
 
-/// P(X ≤ `count`) of the binomial distribution.
+/// Returns P(X ≤ `count`) of the binomial distribution.
 fn at_most(count: usize, trials: usize, share: f64) -> f64 {
     let (of, against) = (share.ln(), (-share).ln_1p());
     let mut choose = 0.0_f64;

@@ -1,42 +1,43 @@
 //! Quantiles, moments and Tukey's fences.
 //!
-//! Quantiles are of type 7 of Hyndman and Fan, "Sample quantiles in
-//! statistical packages", The American Statistician 50 (1996), the default of
-//! R and `NumPy`, so that a reader who re-computes a figure finds the same one.
-//! Fences are those of Tukey, "Exploratory data analysis" (1977), with these
-//! quartiles in place of his hinges.
+//! Quantiles are of type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The
+//! American Statistician 50 (1996). That is the default of R and `NumPy`, so readers who recompute
+//! a figure get the same one. Fences are those of Tukey, "Exploratory data analysis" (1977), with
+//! these quartiles instead of his hinges.
+//!
+//! All functions panic if there are no values or one is NaN.
 
-/// The middle value, or the mean of the two middle ones.
+/// Returns the middle value, or the mean of the two middle ones.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The type-7 quantile at `p`, from 0 (minimum) to 1 (maximum).
+/// Returns the type-7 quantile at `p`, from 0 (minimum) to 1 (maximum).
 ///
-/// Infinite values stand for "beyond the range" and are not interpolated: the
-/// nearer neighbour is taken.
+/// Infinite values mean "beyond the range" and are not interpolated: the nearer neighbour is
+/// taken.
 pub fn quantile(values: &[f64], p: f64) -> f64 {
     quantile_sorted(&sorted(values), p)
 }
 
-/// The arithmetic mean.
+/// Returns the arithmetic mean.
 pub fn mean(values: &[f64]) -> f64 {
     assert_usable(values);
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The sample standard deviation, with divisor n - 1; NaN for a single value,
-/// which shows no spread.
+/// Returns the sample standard deviation, with divisor n - 1; NaN for a single value, which shows
+/// no spread.
 pub fn standard_deviation(values: &[f64]) -> f64 {
-    // Two passes: the one-pass formula cancels where the spread is small
-    // beside the mean, as it is for durations in nanoseconds.
+    // Two passes: the one-pass formula suffers from cancellation if the spread is small compared
+    // with the mean, as for durations in nanoseconds.
     let centre = mean(values);
     let squares: f64 = values.iter().map(|x| (x - centre).powi(2)).sum();
     (squares / (values.len() as f64 - 1.0)).sqrt()
 }
 
-/// Indices, ascending, of the values more than 1.5 interquartile ranges outside
-/// the quartiles: Tukey's inner fences.
+/// Returns the indices, ascending, of the values that are more than 1.5 interquartile ranges
+/// outside of the quartiles: Tukey's inner fences.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let sorted = sorted(values);
     let (first, third) = (
@@ -49,7 +50,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// The values in ascending order.
+/// Returns the values in ascending order.
 pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     assert_usable(values);
     let mut sorted = values.to_vec();
@@ -57,7 +58,7 @@ pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The type-7 quantile of values that are already ascending.
+/// Returns the type-7 quantile of values that are already ascending.
 pub(crate) fn quantile_sorted(sorted: &[f64], p: f64) -> f64 {
     assert!((0.0..=1.0).contains(&p), "quantile {p} is outside 0 to 1");
     let position = p * (sorted.len() - 1) as f64;
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn outliers_lie_beyond_the_fences() {
         assert_eq!(outliers(&[2.0, 99.0, 1.0, 3.0, 2.5, -99.0]), [1, 5]);
-        // One on the fence of 8.5 is none.
+        // A value on the fence, 8.5, is not an outlier.
         assert_eq!(outliers(&[1.0, 2.0, 3.0, 4.0, 5.0, 8.5]), [0usize; 0]);
         assert_eq!(outliers(&[7.0]), [0usize; 0]);
         assert_eq!(outliers(&[7.0, 7.0, 7.0, 8.0]), [3]);

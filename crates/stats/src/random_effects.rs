@@ -1,57 +1,56 @@
-//! One figure from many machines, each of which has its own true value.
+//! Pools the values of many machines, each of which has its own true value.
 
 use crate::biweight::Biweights;
 use crate::chi_squared::chi_squared_quantile;
 use crate::interval::{Interval, assert_confidence};
 use crate::normal::normal_cdf;
 
-/// Values, machines for instance, that a pooled one needs.
+/// Fewest values, for instance one per machine, that can be pooled.
 const VALUES_MIN: usize = 3;
-/// Points at which the confidence distribution of the variance is taken.
+/// Number of points at which the confidence distribution of the variance is evaluated.
 const POINTS: u32 = 60;
-/// Rounds of Newton's method, each of which at least doubles the variance or nearly ends.
+/// Most rounds of Newton's method. Each at least doubles the variance or is nearly the last.
 const ROUNDS_MAX: u32 = 300;
-/// Halvings of the range of a quantile.
+/// Bisections of the range of a quantile.
 const HALVINGS: u32 = 60;
-/// An error below this share of the largest value counts as this share: equal values
-/// without an error have a mean, too.
+/// An error below this share of the largest value counts as this share, so that equal values
+/// without an error also have a mean.
 const ERROR_MIN: f64 = 1e-9;
-/// Share of its degrees of freedom that the variance keeps where values are weighted. By
-/// simulation: with all of them, 95 % intervals of 10 values cover 92 % to 94 %.
+/// Share of its degrees of freedom that the variance keeps if values are weighted. By simulation:
+/// with all of them, 95 % intervals of 10 values cover only 92 % to 94 %.
 const ROBUST_FREEDOM: f64 = 0.8;
 
-/// A random-effects model: values whose true values vary about a centre with a variance,
-/// and each of which is measured with a known standard error.
+/// A random-effects model: the true values vary about a centre with a variance, and each value is
+/// measured with a known standard error.
 ///
 /// The variance between them is that of Paule and Mandel ("Consensus values and weighting
-/// factors", Journal of Research of the National Bureau of Standards 87 (1982)): the one
-/// with which the weighted sum of squares equals its degrees of freedom.
+/// factors", Journal of Research of the National Bureau of Standards 87 (1982)): the one for which
+/// the weighted sum of squares equals its degrees of freedom.
 ///
-/// **What the intervals cover.** The confidence interval covers the centre of the values
-/// that are not outlying, the prediction interval the true value of a further one that
-/// is not. Of ten and more values, those far from the others lose their weight
-/// (Tukey's biweight). Of fewer, all count, as no outlying one can be told from them; then
-/// intervals are wide enough for one.
+/// **What the intervals cover.** The confidence interval covers the centre of the values that are
+/// not outlying, and the prediction interval covers the true value of a further one that is not.
+/// Among ten or more values, those far from the others lose their weight (Tukey's biweight). Among
+/// fewer, all count, since an outlying one cannot be recognised. The intervals are then wide
+/// enough for one.
 ///
-/// **Which method.** With the variance at its estimate, Hartung and Knapp's interval ("A
-/// refined method for the meta-analysis of controlled clinical trials with binary
-/// outcome", Statistics in Medicine 20 (2001)) covers 91 % of 5 values whose errors differ
-/// ninefold, and the prediction interval of Higgins, Thompson and Spiegelhalter ("A
-/// re-evaluation of random-effects meta-analysis", Journal of the Royal Statistical
-/// Society A 172 (2009)) 84 % of 20 values that vary half as much as their errors, because
-/// the estimate is often 0. Never narrower than with the known errors, the former covers
-/// 93 % and more, but the latter has no such remedy. So both intervals
-/// are taken over the confidence distribution of the variance instead, which the
-/// generalised sum of squares has (Viechtbauer, "Confidence intervals for the amount of
-/// heterogeneity in meta-analysis", Statistics in Medicine 26 (2007); Nagashima, Noma and
-/// Furukawa, "Prediction intervals for random-effects meta-analysis: a confidence
-/// distribution approach", Statistical Methods in Medical Research 28 (2019)). With equal
-/// errors far below the variance they are Student's intervals.
+/// **Which method.** With the variance fixed at its estimate, Hartung and Knapp's interval ("A
+/// refined method for the meta-analysis of controlled clinical trials with binary outcome",
+/// Statistics in Medicine 20 (2001)) covers 91 % with 5 values whose errors differ ninefold. The
+/// prediction interval of Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects
+/// meta-analysis", Journal of the Royal Statistical Society A 172 (2009)) covers 84 % with 20
+/// values that vary half as much as their errors, because the estimate is often 0. If it is never
+/// narrower than with the known errors, the first interval covers 93 % and more, but the second
+/// has no such remedy. So both intervals are taken over the confidence distribution of the
+/// variance instead, which follows from the generalised sum of squares (Viechtbauer, "Confidence
+/// intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26 (2007);
+/// Nagashima, Noma and Furukawa, "Prediction intervals for random-effects meta-analysis: a
+/// confidence distribution approach", Statistical Methods in Medical Research 28 (2019)). With
+/// equal errors far below the variance they are Student's intervals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomEffects {
     /// The centre.
     pub mean: f64,
-    /// Variance of the true values between machines, that are not outlying.
+    /// Variance between the true values of the machines that are not outlying.
     pub between_variance: f64,
     /// Indices of the outlying values.
     pub outlying: Vec<usize>,
@@ -68,9 +67,11 @@ struct Point {
 }
 
 impl RandomEffects {
+    /// Fits the model. `errors` holds the standard error of each value, in the unit of the values.
+    ///
     /// # Panics
-    /// If there are fewer than 3 values, or one of them or of the errors is not finite, or
-    /// an error is negative.
+    /// If there are fewer than 3 values, the slices differ in length, a value or an error is not
+    /// finite, or an error is negative.
     pub fn new(values: &[f64], errors: &[f64]) -> Self {
         assert!(values.len() >= VALUES_MIN, "a variance needs three values");
         assert_eq!(values.len(), errors.len(), "each value has an error");
@@ -96,7 +97,8 @@ impl RandomEffects {
         };
         let estimate = point(1.0, freedom);
         let points = (0..POINTS).map(|index| {
-            // Closer to each other towards the ends, where the variance changes most.
+            // The points are closer to each other towards the ends, where the variance changes
+            // most.
             let x = (f64::from(index) + 0.5) / f64::from(POINTS);
             let quantile = chi_squared_quantile(x * x * (3.0 - 2.0 * x), kept);
             let probability = 6.0 * x * (1.0 - x) / f64::from(POINTS);
@@ -110,12 +112,12 @@ impl RandomEffects {
         }
     }
 
-    /// Where the centre lies.
+    /// Returns the centre with its confidence interval.
     pub fn confidence_interval(&self, confidence: f64) -> Interval {
         self.interval(confidence, |point| point.variance_of_mean)
     }
 
-    /// Where the true value of a further machine lies.
+    /// Returns the centre with the prediction interval for the true value of a further machine.
     pub fn prediction_interval(&self, confidence: f64) -> Interval {
         self.interval(confidence, |point| {
             point.variance_of_mean + point.between_variance
@@ -141,15 +143,15 @@ impl RandomEffects {
     }
 }
 
-/// Errors none of which is 0.
+/// Returns the errors, with those at or near 0 raised to a positive minimum.
 fn positive(values: &[f64], errors: &[f64]) -> Vec<f64> {
     let size = |all: &[f64]| all.iter().fold(0.0_f64, |size, x| size.max(x.abs()));
-    // Squares of it must not vanish.
+    // The square of the minimum must not underflow.
     let least = (ERROR_MIN * size(values).max(size(errors))).max(1e-100);
     errors.iter().map(|error| error.max(least)).collect()
 }
 
-/// A normal distribution with a probability.
+/// A normal component of a mixture, with its probability.
 struct Component {
     probability: f64,
     mean: f64,
@@ -178,7 +180,7 @@ fn mixture_quantile(components: &[Component], probability: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Values that are weighted by their variances and besides.
+/// Values that are weighted by their variances and by further weights.
 pub(crate) struct Pool<'a> {
     values: &'a [f64],
     errors: &'a [f64],
@@ -192,7 +194,7 @@ pub(crate) struct Centre {
     weight: f64,
     /// Weighted sum of squares about the mean.
     sum: f64,
-    /// How fast that falls as the variance grows.
+    /// How fast `sum` falls as the variance grows.
     slope: f64,
 }
 
@@ -228,11 +230,10 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// The variance with which the sum of squares comes to `sum`; 0 where none is as small
-    /// as that. By Newton's method from 0 on: the sum is convex in the variance, so that it
-    /// never goes too far (`DerSimonian` and Kacker, "Random-effects model for
-    /// meta-analysis of clinical trials: an update", Contemporary Clinical Trials 28
-    /// (2007)).
+    /// Returns the variance with which the sum of squares equals `sum`; 0 if it is no larger even
+    /// without a variance. Newton's method starts from 0. The sum is convex in the variance, so
+    /// the method never goes too far (`DerSimonian` and Kacker, "Random-effects model for
+    /// meta-analysis of clinical trials: an update", Contemporary Clinical Trials 28 (2007)).
     pub fn between_variance(&self, sum: f64) -> f64 {
         let mut between = 0.0;
         for _ in 0..ROUNDS_MAX {
@@ -263,7 +264,7 @@ mod tests {
         let half = student_quantile(0.95, 4.0) * (variance / 5.0).sqrt();
         let interval = pooled.confidence_interval(0.95);
         assert!((interval.half_width() / half - 1.0).abs() < 0.01, "{half}");
-        // Without an error, the prediction is Student's, too.
+        // Without errors, the prediction interval is Student's, too.
         let pooled = RandomEffects::new(&values, &[0.0; 5]);
         let half = student_quantile(0.95, 4.0) * (variance * 1.2).sqrt();
         let interval = pooled.prediction_interval(0.95);
@@ -308,8 +309,8 @@ mod tests {
         assert!((large.high / 1e9 - small.high).abs() < 1e-6);
     }
 
-    /// How often both intervals cover, where one machine in ten is outlying by so many
-    /// standard deviations to one side. Errors differ up to ninefold.
+    /// Returns how often each of the two intervals covers if one machine in ten is outlying by
+    /// `outlying` standard deviations to one side. Errors differ up to ninefold.
     fn coverage(runs: usize, machines: usize, between: f64, outlying: f64) -> [usize; 2] {
         let mut rng = Rng::new(machines as u64);
         let mut covered = [0, 0];
@@ -337,7 +338,7 @@ mod tests {
     fn intervals_cover_what_they_say_also_where_one_machine_in_ten_is_outlying() {
         for (runs, machines, between) in [(400, 5, 2.0), (300, 20, 1.0), (60, 100, 1.0)] {
             for outlying in [0.0, 8.0] {
-                // At the least 93.5 %, and three standard deviations of a binomial below.
+                // At least 93.5 %, minus three standard deviations of a binomial.
                 let expected = 0.935 * runs as f64;
                 let least = expected - 3.0 * (expected * 0.065).sqrt();
                 for covered in coverage(runs, machines, between, outlying) {

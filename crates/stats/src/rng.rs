@@ -1,24 +1,23 @@
 //! A small random generator whose output never changes.
 //!
-//! Plans are made again from a stored seed, so a seed must give the same numbers
-//! in every later version of the program. A general-purpose crate promises that
-//! for none of its convenient functions.
+//! Plans are recreated from a stored seed, so a seed must give the same numbers in every later
+//! version of the program. A general-purpose crate does not promise that for its convenience
+//! functions.
 
 use crate::normal::normal_quantile;
 
-/// xoshiro256** of Blackman and Vigna, "Scrambled linear pseudorandom number
-/// generators", ACM TOMS 47 (2021), seeded through `SplitMix64` as they advise.
-/// Not for secrets.
+/// xoshiro256** of Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS
+/// 47 (2021), seeded through `SplitMix64` as they advise. Not suitable for secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rng {
-    /// What a fork's seed is derived from; unlike `state` it never advances,
-    /// so a fork does not depend on how much was drawn before it.
+    /// The seed of a fork is derived from this. Unlike `state` it never advances, so a fork does
+    /// not depend on how much was drawn before it.
     key: u64,
     state: [u64; 4],
 }
 
 impl Rng {
-    /// The generator of a seed; equal seeds give equal sequences.
+    /// Creates the generator of a seed; equal seeds give equal sequences.
     pub fn new(seed: u64) -> Rng {
         let mut sequence = seed;
         let state = std::array::from_fn(|_| {
@@ -28,15 +27,15 @@ impl Rng {
         Rng { key: seed, state }
     }
 
-    /// The generator of a numbered stream below this one. It depends on this
-    /// generator's seed and on `stream`, not on what was drawn so far.
+    /// Creates the generator of a numbered substream. It depends on this generator's seed and on
+    /// `stream`, not on what was drawn so far.
     pub fn fork(&self, stream: u64) -> Rng {
         // Mixed twice, so that fork(1) of seed 2 and fork(2) of seed 1 differ.
         let stream = split_mix(stream.wrapping_add(GOLDEN_GAMMA));
         Rng::new(split_mix(self.key.rotate_left(32) ^ stream))
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn next_u64(&mut self) -> u64 {
         let state = &mut self.state;
         let result = state[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -50,8 +49,11 @@ impl Rng {
         result
     }
 
-    /// A uniform integer in `0..n`, without bias (Lemire, "Fast random integer
-    /// generation in an interval", ACM TOMACS 29 (2019)).
+    /// Returns a uniform integer in `0..n`, without bias (Lemire, "Fast random integer generation
+    /// in an interval", ACM TOMACS 29 (2019)).
+    ///
+    /// # Panics
+    /// If `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         assert!(n > 0, "no integer is below 0");
         let n = n as u64;
@@ -65,14 +67,15 @@ impl Rng {
         (product >> 64) as usize
     }
 
-    /// A uniform number in `[0, 1)`, a multiple of 2⁻⁵³.
+    /// Returns a uniform number in `[0, 1)`, a multiple of 2⁻⁵³.
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * UNIFORM_STEP
     }
 
-    /// A standard normal number, by inversion of one uniform.
+    /// Returns a standard normal number, by inversion of one uniform number.
     pub fn normal(&mut self) -> f64 {
-        // In the middle of a step, so that 0 (negative infinity) is never hit.
+        // Takes the middle of a step, so that 0, whose quantile is negative infinity, never
+        // occurs.
         normal_quantile(((self.next_u64() >> 12) as f64 + 0.5) * (2.0 * UNIFORM_STEP))
     }
 

@@ -1,31 +1,33 @@
-//! How far two runs of the same thing may lie apart.
+//! How far apart two runs of the same work may be.
 
 use crate::interval::assert_confidence;
 use crate::quantile::mean;
 use crate::student::student_quantile;
 
-/// So many treatments have their variances pooled without more ado.
+/// Most treatments whose variances are simply pooled.
 const FEW: usize = 4;
 
-/// The difference that none of several treatments passes between two further runs,
-/// with a confidence. `treatments` has the values of each in the same runs, logarithms
-/// of medians. All are taken to vary alike.
+/// Returns the difference that, with a confidence, none of several treatments exceeds between two
+/// further runs. `treatments` has one series per treatment with one value per run in it, the
+/// logarithm of the median; all series are from the same runs. All treatments are assumed to vary
+/// equally.
 ///
-/// A run shifts its treatments together (a heated machine), or each by itself (its
-/// memory layout). Of few treatments the pooled variance gets the runs - 1 degrees of
-/// freedom that it has in the first case, and the error is divided among the
-/// treatments as in the second (Bonferroni; Dunn, "Multiple comparisons among means",
-/// JASA 56 (1961)). Of many that would be too wide. Then the means of the runs show
-/// what is shared, and what is left the rest; each of the two gets half of the error.
+/// A run shifts its treatments together (a heated machine), or each one separately (its memory
+/// layout). With few treatments, the pooled variance gets the runs - 1 degrees of freedom that it
+/// has in the first case, and the error is divided among the treatments as in the second
+/// (Bonferroni; Dunn, "Multiple comparisons among means", JASA 56 (1961)). With many treatments
+/// that would be too wide. Then the means of the runs show the shared part of a shift, and the
+/// residuals show the rest; each of the two gets half of the error.
 ///
 /// # Panics
-/// If there are fewer than two runs, or treatments of different runs.
+/// If there are no treatments, fewer than two runs, treatments with different numbers of runs, or
+/// `confidence` is not strictly between 0 and 1.
 pub fn session_shift(treatments: &[Vec<f64>], confidence: f64) -> f64 {
     assert_confidence(confidence);
     let (count, runs) = (treatments.len(), treatments[0].len());
     assert!(
         runs > 1 && treatments.iter().all(|values| values.len() == runs),
-        "each treatment has one value of each of several runs"
+        "each treatment needs one value from each of several runs"
     );
     let centred: Vec<Vec<f64>> = treatments.iter().map(|values| centre(values)).collect();
     let freedom = (runs - 1) as f64;
@@ -67,7 +69,7 @@ mod tests {
         assert_eq!(session_shift(&[vec![1.0; 4], vec![2.0; 4]], 0.95), 0.0);
     }
 
-    /// How often some treatment differs by more between two further runs.
+    /// Returns how often some treatment exceeds the limit between two further runs.
     fn exceeded(runs: usize, treatments: usize, together: f64) -> f64 {
         const TIMES: usize = 2000;
         let mut rng = Rng::new(7);

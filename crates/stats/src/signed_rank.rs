@@ -6,31 +6,34 @@ use crate::null::Null;
 use crate::quantile::quantile_sorted;
 use crate::walsh::WalshAverages;
 
-/// The Hodges–Lehmann estimate (the pseudo-median: the median of the Walsh
-/// averages) with the interval that the signed-rank test does not reject.
+/// Returns the Hodges–Lehmann estimate (the pseudo-median: the median of the Walsh averages) with
+/// the interval that the signed-rank test does not reject. `values` has one value per block; the
+/// result has their unit.
 ///
-/// Estimate: Hodges and Lehmann, "Estimates of location based on rank tests",
-/// Annals of Mathematical Statistics 34 (1963). Interval: Tukey (1949), in
-/// Hollander, Wolfe and Chicken, "Nonparametric statistical methods" (2014),
-/// section 3.3. Its coverage is exact for any continuous symmetric
-/// distribution, and at least as large with ties. It is the shortest symmetric
-/// pair of Walsh averages with the confidence asked for; the confidence
-/// achieved is in the result. The null distribution is exact up to 300 values
-/// and normal, corrected for continuity, above.
+/// Estimate: Hodges and Lehmann, "Estimates of location based on rank tests", Annals of
+/// Mathematical Statistics 34 (1963). Interval: Tukey (1949), in Hollander, Wolfe and Chicken,
+/// "Nonparametric statistical methods" (2014), section 3.3. Its coverage is exact for any
+/// continuous symmetric distribution, and at least as large with ties. It is the shortest
+/// symmetric pair of Walsh averages with the requested confidence; the result has the achieved
+/// confidence. The null distribution is exact up to 300 values, and above that normal with a
+/// continuity correction.
 ///
-/// Values too few for the confidence give the range of the Walsh averages with
-/// the lower confidence achieved, 1 - 2¹⁻ⁿ ([`Interval::reaches`] tells). It
-/// takes 6 values for 95 %, 8 for 99 %.
+/// Too few values for the confidence give the range of the Walsh averages, with the lower
+/// confidence 1 - 2¹⁻ⁿ ([`Interval::reaches`] detects this). 95 % needs 6 values, 99 % needs 8.
 ///
-/// Time O(n²), up to 300 values O(n³) once for the null distribution; memory n(n+1)/2 doubles.
+/// Takes O(n²) time, up to 300 values also O(n³) once for the null distribution, and memory for
+/// n(n+1)/2 doubles.
+///
+/// # Panics
+/// If there are no values, one is not finite, or `confidence` is not strictly between 0 and 1.
 pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
     assert_confidence(confidence);
     let mut averages = WalshAverages::new(values).into_averages();
     let null = Null::signed_rank(values.len());
     let count = averages.len();
     let rank = interval_rank(count, 1.0 - confidence, |t| null.two_sided(t));
-    // Three of them are needed in their place, which is found in linear time
-    // without an order of all.
+    // Only three averages are needed by rank, and selection finds them in linear time without a
+    // full sort.
     let (below, upper, above) = averages.select_nth_unstable_by(count / 2, f64::total_cmp);
     let upper = *upper;
     let lower = match count % 2 {
@@ -57,19 +60,21 @@ pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
     }
 }
 
-/// The two-sided p of the signed-rank test for a centre of 0: the smallest level at
-/// which the interval of [`hodges_lehmann`] of confidence 1 - level lies wholly on one
-/// side of it. Values of 0 speak for a centre there.
+/// Returns the two-sided p-value of the signed-rank test for a centre of 0: the smallest level at
+/// which the [`hodges_lehmann`] interval of confidence 1 - level is entirely on one side of 0.
+/// Values of 0 count in favour of a centre of 0.
+///
+/// # Panics
+/// If there are no values, or one is not finite.
 pub fn signed_rank_p(values: &[f64]) -> f64 {
     let walsh = WalshAverages::new(values);
     let count = walsh.count_at_most(0.0).min(walsh.count_at_least(0.0));
     Null::signed_rank(values.len()).two_sided(count)
 }
 
-/// As [`hodges_lehmann`], for one of `count` intervals of equally many values
-/// that hold together with `confidence`, whatever depends on what (Bonferroni;
-/// Dunn, "Multiple comparisons among means", JASA 56 (1961)). The confidence in
-/// the result is that of all of them together.
+/// Like [`hodges_lehmann`], for one of `count` intervals of equally many values that hold jointly
+/// with `confidence`, however they depend on each other (Bonferroni; Dunn, "Multiple comparisons
+/// among means", JASA 56 (1961)). The confidence in the result is that of all of them jointly.
 pub(crate) fn joint_interval(values: &[f64], count: usize, confidence: f64) -> Interval {
     assert_confidence(confidence);
     let count = count as f64;
@@ -80,15 +85,15 @@ pub(crate) fn joint_interval(values: &[f64], count: usize, confidence: f64) -> I
     }
 }
 
-/// The differences of two series, block by block.
+/// Returns the differences of two series, block by block.
 pub(crate) fn differences(a: &[f64], b: &[f64]) -> Vec<f64> {
-    assert_eq!(a.len(), b.len(), "a value of each series in each block");
+    assert_eq!(a.len(), b.len(), "each block needs a value of each series");
     a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
-/// The largest rank k, at least 1, for which the k-th smallest to the k-th
-/// largest of `count` ordered values miss the centre with at most probability
-/// `alpha`. `two_sided(k - 1)` is that probability and grows with k.
+/// Returns the largest rank k, at least 1, for which the interval from the k-th smallest to the
+/// k-th largest of `count` ordered values misses the centre with probability at most `alpha`.
+/// `two_sided(k - 1)` is that probability and grows with k.
 pub(crate) fn interval_rank(count: usize, alpha: f64, two_sided: impl Fn(usize) -> f64) -> usize {
     // Past the middle the ends would change places.
     let (mut rank, mut beyond) = (1, count / 2 + 1);

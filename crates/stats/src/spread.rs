@@ -1,4 +1,4 @@
-//! How far apart several things lie.
+//! How far apart several levels are.
 
 use crate::Interval;
 use crate::null::Null;
@@ -6,27 +6,31 @@ use crate::quantile::quantile_sorted;
 use crate::signed_rank::{differences, interval_rank};
 use crate::walsh::WalshAverages;
 
-/// The largest ratio between two levels, each estimated over the blocks.
+/// The largest ratio between two levels, with each ratio estimated over the blocks.
 ///
-/// The lower end is the largest that any pair is shown to have, and 1 if none is
-/// shown to differ; each of the pairs, either way round, might be the one that
-/// errs, so their intervals hold together. The upper end errs only if the
-/// pair that lies farthest apart does, so there each interval is its own.
+/// The lower end is the largest ratio that any pair is shown to have, and 1 if none is shown to
+/// differ. Each of the pairs, in either direction, might be the one that errs, so their intervals
+/// must hold jointly. The upper end errs only if the interval of the pair that is farthest apart
+/// does, so there each interval only has to hold by itself.
 ///
-/// The estimate, the largest of several, lies too high where noise is larger
-/// than what the levels differ by.
+/// The estimate is the largest of several, so it is too high if the noise is larger than the
+/// differences between the levels.
 #[derive(Debug, Clone)]
 pub struct Spread {
     blocks: usize,
-    /// Walsh averages of each pair, ascending, so that intervals of all confidences are
-    /// had from one sorting.
+    /// Walsh averages of each pair, ascending, so that one sort serves intervals of all
+    /// confidences.
     pairs: Vec<Vec<f64>>,
 }
 
 impl Spread {
-    /// `logs` are logarithms by level and then block.
+    /// Compares all levels. `logs` holds natural logarithms, with one series per level and one
+    /// value per block in it.
+    ///
+    /// # Panics
+    /// If there are fewer than two levels, or series differ in length.
     pub fn new(logs: &[Vec<f64>]) -> Self {
-        assert!(logs.len() > 1, "a spread needs two levels");
+        assert!(logs.len() > 1, "a spread needs at least two levels");
         let averages = |a: &[f64], b: &[f64]| {
             let mut averages = WalshAverages::new(&differences(a, b)).into_averages();
             averages.sort_unstable_by(f64::total_cmp);
@@ -40,14 +44,14 @@ impl Spread {
         }
     }
 
-    /// The spread with its interval.
+    /// Returns the spread, a ratio of at least 1, with its interval.
     pub fn interval(&self, confidence: f64) -> Interval {
         let count = self.blocks * (self.blocks + 1) / 2;
         let null = Null::signed_rank(self.blocks);
         let rank = |alpha: f64| interval_rank(count, alpha, |t| null.two_sided(t));
         let ways = 2.0 * self.pairs.len() as f64;
         let (joint, own) = (rank((1.0 - confidence) / ways), rank(1.0 - confidence));
-        // Of a pair, the other way round has the same ends with the other sign.
+        // In the other direction a pair has the same ends with the opposite sign.
         let largest = |end: &dyn Fn(&[f64]) -> [f64; 2]| {
             let ends = self.pairs.iter().flat_map(|pair| end(pair));
             ends.fold(0.0, f64::max).exp()
@@ -66,7 +70,8 @@ impl Spread {
 mod tests {
     use super::*;
 
-    /// Twelve blocks that differ widely, and levels by a twentieth at most within one.
+    /// Twelve blocks that differ widely; within a block, equal levels differ by at most a
+    /// twentieth.
     fn logs(levels: &[f64]) -> Vec<Vec<f64>> {
         let own = |level: usize, block: usize| ((level * 5 + block * 7) % 12) as f64 / 240.0;
         let block = |level: usize, at: f64| {

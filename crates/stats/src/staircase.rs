@@ -1,4 +1,4 @@
-//! Where a curve goes up in steps.
+//! Where a curve rises in steps.
 
 use crate::Interval;
 use crate::quantile::median;
@@ -7,27 +7,29 @@ use crate::signed_rank::{differences, joint_interval};
 /// A piecewise-constant fit: plateaus with steps between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Staircase {
-    /// Index of the first value of each plateau but the first: one a step.
+    /// Index of the first value of each plateau except the first: one per step.
     pub starts: Vec<usize>,
-    /// Mean of each plateau's values, one more than there are steps.
+    /// Mean of each plateau's values; one more than there are steps.
     pub plateaus: Vec<f64>,
     /// Root mean square of the residuals.
     pub residual_rms: f64,
 }
 
 impl Staircase {
-    /// Fits the plateaus of least squared error: of all ways to cut `values`,
-    /// which are in order, into `steps + 1` runs of at least `plateau_min` values,
-    /// the one whose runs lie nearest to their means. The first one of several.
+    /// Fits the plateaus of least squared error. Among all ways to cut `values`, in their order,
+    /// into `steps + 1` runs of at least `plateau_min` values, it takes the one whose runs are
+    /// nearest to their means, and the first of several equal ones.
     ///
-    /// The optimum is exact, by dynamic programming over the place of the last
-    /// cut: Bellman, "On the approximation of curves by line segments using
-    /// dynamic programming", CACM 4 (1961); Auger and Lawrence, "Algorithms for
-    /// the optimal identification of segment neighborhoods", Bulletin of
-    /// Mathematical Biology 51 (1989). The cost grows with the steps times the
-    /// square of the values.
+    /// The optimum is exact, by dynamic programming over the place of the last cut: Bellman, "On
+    /// the approximation of curves by line segments using dynamic programming", CACM 4 (1961);
+    /// Auger and Lawrence, "Algorithms for the optimal identification of segment neighborhoods",
+    /// Bulletin of Mathematical Biology 51 (1989). The time grows with the number of steps times
+    /// the square of the number of values.
     ///
-    /// `None` if there are too few values, or one is NaN or infinite.
+    /// Returns `None` if there are too few values, or one is NaN or infinite.
+    ///
+    /// # Panics
+    /// If `plateau_min` is 0.
     pub fn fit(values: &[f64], steps: usize, plateau_min: usize) -> Option<Self> {
         assert!(plateau_min > 0, "a plateau has at least one value");
         let needed = (steps + 1).checked_mul(plateau_min)?;
@@ -49,20 +51,22 @@ impl Staircase {
         })
     }
 
-    /// The fit of most steps in which every step rises by at least `rise`.
+    /// Returns the fit with the most steps in which every step rises by at least `rise`, in the
+    /// unit of the values.
     ///
-    /// A measured staircase is rounded: where a cache ends, some accesses hit it
-    /// and some do not. Criteria that weigh the error against the number of
-    /// steps (Yao, "Estimating the number of change-points via Schwarz'
-    /// criterion", Statistics and Probability Letters 6 (1988)) take that shape
-    /// for more steps the less noise there is. What counts as a step is
-    /// therefore said beforehand.
+    /// A measured staircase is rounded: near the capacity of a cache, some accesses hit it and
+    /// some do not. Criteria that weigh the error against the number of steps (Yao, "Estimating
+    /// the number of change-points via Schwarz' criterion", Statistics and Probability Letters 6
+    /// (1988)) find more steps in that shape the less noise there is. Therefore the caller says
+    /// beforehand what counts as a step.
     ///
-    /// `None` if there are fewer than `plateau_min` values, or one is NaN or
-    /// infinite.
+    /// Returns `None` if there are fewer than `plateau_min` values, or one is NaN or infinite.
+    ///
+    /// # Panics
+    /// If `plateau_min` is 0, or `rise` is not positive.
     pub fn rising(values: &[f64], rise: f64, plateau_min: usize) -> Option<Self> {
         assert!(plateau_min > 0, "a plateau has at least one value");
-        assert!(rise > 0.0, "a rise of {rise}");
+        assert!(rise > 0.0, "a rise of {rise} is not positive");
         let most = (values.len() / plateau_min).checked_sub(1)?;
         let rises = |fit: &Self| {
             fit.plateaus
@@ -76,28 +80,31 @@ impl Staircase {
     }
 }
 
-/// The level at which a curve rises by at least `rise` for the `number`-th time:
-/// the geometric middle between the last level of one plateau and the first of
-/// the next one, of [`Staircase::rising`] on the medians over blocks. `logs` are
-/// logarithms by level and then block. `None` if the curve has fewer steps.
+/// Returns the level at which a curve rises by at least `rise` for the `number`-th time, counted
+/// from 1: the geometric mean of the last level of one plateau and the first level of the next one
+/// in the fit of [`Staircase::rising`] to the medians over blocks. `logs` holds logarithms, with
+/// one series per level and one value per block in it; `rise` is on the same scale. Returns `None`
+/// if the curve has fewer steps.
 ///
-/// The interval's ends are such middles, too: where between its two levels a step
-/// lies was not tried. It holds every place of the step that the blocks do not exclude, in a staircase
-/// of every number of steps that they do not exclude:
+/// The ends of the interval are such means, too, since no level between the two was measured. The
+/// interval contains every place of the step that the blocks do not exclude, in a staircase of
+/// every number of steps that they do not exclude:
 ///
-/// - A number is too high if one of its steps is shown to rise by less. It is
-///   too low if all steps of one more are shown to rise by as much, and so
-///   those of every number up to that. If even `number` steps are not
-///   certain, the upper end is infinite.
-/// - A place is excluded if moving the cut by a level is shown to fit better.
-///   Between its neighbours the cut of least squared error is that of the
-///   largest mean rise, weighted by √(k·l/(k + l)) for k levels before and
-///   l after it, which is a linear combination of the levels and so has one
-///   value in each block.
+/// - A number of steps is too high if one of its steps is shown to rise by less than `rise`. It is
+///   too low if all steps of the next number, and of every number up to it, are shown to rise by
+///   at least `rise`. If even `number` steps are not certain, the upper end is infinite.
+/// - A place is excluded if moving the cut by one level is shown to fit better. Between its
+///   neighbouring cuts, the cut of least squared error is the one with the largest mean rise,
+///   weighted by √(k·l/(k + l)) for k levels before and l levels after it. The weighted rise is a
+///   linear combination of the levels, and so has one value per block.
 ///
-/// Each end errs only if one of `steps + 3` intervals does: the rises of the true
-/// number of steps, one rise of the next number, and the two moves of the true
-/// cut. So as many hold together.
+/// Each end errs only if one of `steps + 3` intervals does: the rises of the true number of steps,
+/// one rise of the next number, and the two moves of the true cut. So this many intervals must
+/// hold jointly.
+///
+/// # Panics
+/// If `levels` and `logs` differ in length, `number` or `plateau_min` is 0, `rise` is not
+/// positive, or `confidence` is not strictly between 0 and 1.
 pub fn step(
     levels: &[f64],
     logs: &[Vec<f64>],
@@ -106,8 +113,8 @@ pub fn step(
     plateau_min: usize,
     confidence: f64,
 ) -> Option<Interval> {
-    assert_eq!(levels.len(), logs.len(), "a series for each level");
-    assert!(number > 0, "steps count from 1");
+    assert_eq!(levels.len(), logs.len(), "each level needs a series");
+    assert!(number > 0, "steps are counted from 1");
     let curve: Vec<f64> = logs.iter().map(|values| median(values)).collect();
     let best = Staircase::rising(&curve, rise, plateau_min)?;
     let start = *best.starts.get(number - 1)?;
@@ -138,7 +145,7 @@ pub fn step(
     })
 }
 
-/// A staircase of some number of steps, and how far each of them rises.
+/// A staircase with some number of steps, and the rise of each step.
 struct Steps {
     starts: Vec<usize>,
     rises: Vec<Interval>,
@@ -165,7 +172,8 @@ impl Steps {
         joint_interval(values, self.starts.len() + 3, self.confidence)
     }
 
-    /// The first level of the plateau before a step, and past the last of the one after.
+    /// Returns the first level of the plateau before a step, and one past the last level of the
+    /// plateau after it.
     fn around(&self, number: usize, levels: usize) -> (usize, usize) {
         let from = number
             .checked_sub(2)
@@ -174,7 +182,7 @@ impl Steps {
         (from, to)
     }
 
-    /// Where a step may start; nowhere if there are fewer steps.
+    /// Returns the levels at which a step may start; none if there are fewer steps.
     fn places(&self, logs: &[Vec<f64>], number: usize, plateau_min: usize) -> Vec<usize> {
         let Some(own) = self.starts.get(number - 1) else {
             return Vec::new();
@@ -199,7 +207,7 @@ impl Steps {
     }
 }
 
-/// In each block, how far the mean over levels rises at a cut.
+/// Returns, for each block, how far the mean over levels rises at a cut.
 fn rises(logs: &[Vec<f64>], from: usize, cut: usize, to: usize) -> Vec<f64> {
     let mean = |part: &[Vec<f64>], block: usize| {
         part.iter().map(|values| values[block]).sum::<f64>() / part.len() as f64
@@ -209,7 +217,7 @@ fn rises(logs: &[Vec<f64>], from: usize, cut: usize, to: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Sums from which the error of any run of values follows.
+/// Prefix sums that give the error of any run of values.
 struct Runs {
     centre: f64,
     sums: Vec<f64>,
@@ -218,7 +226,7 @@ struct Runs {
 
 impl Runs {
     fn new(values: &[f64]) -> Self {
-        // Sums of squares lose digits to a large mean, so it is taken off.
+        // Sums of squares lose digits to a large mean, so it is subtracted.
         let centre = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let running = |power: i32| {
             let mut sums = vec![0.0];
@@ -240,7 +248,7 @@ impl Runs {
         self.centre + (self.sums[to] - self.sums[from]) / (to - from) as f64
     }
 
-    /// Sum of squared distances from the mean.
+    /// Returns the sum of squared distances from the mean.
     fn error(&self, from: usize, to: usize) -> f64 {
         let sum = self.sums[to] - self.sums[from];
         let squares = self.squares[to] - self.squares[from];
@@ -248,9 +256,9 @@ impl Runs {
     }
 }
 
-/// The first indices of all runs but the first.
+/// Returns the first indices of all runs except the first.
 fn cuts(runs: &Runs, length: usize, steps: usize, plateau_min: usize) -> Vec<usize> {
-    // errors[to]: least error of the first `to` values with so many steps.
+    // errors[to]: least error of the first `to` values with the current number of steps.
     let mut errors: Vec<f64> = (0..=length)
         .map(|to| match to >= plateau_min {
             true => runs.error(0, to),
@@ -264,7 +272,8 @@ fn cuts(runs: &Runs, length: usize, steps: usize, plateau_min: usize) -> Vec<usi
         for to in (step + 1) * plateau_min..=length {
             let cuts = step * plateau_min..=to - plateau_min;
             let total = |cut: usize| errors[cut] + runs.error(cut, to);
-            // Ascending, and only a smaller error replaces one: the first wins.
+            // The cuts ascend, and only a smaller error replaces another: the first of equal ones
+            // wins.
             for (cut, error) in cuts.map(|cut| (cut, total(cut))) {
                 if error < next[to] {
                     (next[to], cut_at[to]) = (error, cut);
@@ -365,7 +374,8 @@ mod tests {
         assert_eq!(Staircase::rising(&[], 0.5, 1), None);
     }
 
-    /// Twelve blocks, each of its own speed, of a curve with noise of a level of its own.
+    /// Twelve blocks of a curve, each with its own speed, and with independent noise on each
+    /// level.
     fn blocks(curve: &[f64], noise: f64) -> (Vec<f64>, Vec<Vec<f64>>) {
         let mut rng = Rng::new(3);
         let speeds: Vec<f64> = (0..12).map(|_| 0.2 * rng.normal()).collect();
@@ -411,7 +421,7 @@ mod tests {
         let second = step(&levels, &logs, 2, 0.7, 3, 0.95).unwrap();
         assert!(levels[5] < second.low && second.low < levels[6]);
         assert_eq!(second.high, f64::INFINITY);
-        // If it is not, the first may be in its place.
+        // If the second step is not there, the first may be in its place.
         let first = step(&levels, &logs, 1, 0.7, 3, 0.95).unwrap();
         assert_eq!((first.low, first.high), (first.estimate, second.estimate));
     }

@@ -1,30 +1,33 @@
-//! Which version of a history brought a step.
+//! Which version of a history introduced a step.
 
 use crate::quantile::mean;
 
-/// Degrees of freedom of the noise: tails so heavy that no block decides by one
-/// outlier alone (Lange, Little and Taylor, "Robust statistical modeling using the t
-/// distribution", JASA 84 (1989), use 4).
+/// Degrees of freedom of the noise. Its tails are so heavy that no block decides through a single
+/// outlier (Lange, Little and Taylor, "Robust statistical modeling using the t distribution", JASA
+/// 84 (1989), use 4).
 const FREEDOM: f64 = 4.0;
 
-/// A history of which all versions from one on are higher by a step.
+/// A history in which all versions from one on are higher by a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepModel {
-    /// Height of the step; logarithmic where values are.
+    /// Height of the step, on the scale of the values: a log-ratio if these are logarithms.
     pub height: f64,
-    /// Scale of the noise of one value, above 0.
+    /// Scale of the noise of one value, on the same scale; above 0.
     pub noise: f64,
 }
 
 impl StepModel {
-    /// Logarithm of the likelihood of one block, up to a constant, if `first` is the
-    /// first version with the step.
+    /// Returns the natural logarithm of the likelihood of one block, up to a constant, if `first`
+    /// is the first version with the step.
     ///
-    /// A block holds versions, by their places in the history, with a value each. What
-    /// it has in common is unknown and estimated, so only differences within it count.
-    /// Their noise has a multivariate t distribution.
+    /// A block holds pairs of a version's place in the history and its value. The common level of
+    /// a block is unknown and estimated, so only differences within the block count. Their noise
+    /// has a multivariate t distribution.
+    ///
+    /// # Panics
+    /// If the block is empty, or the noise is not above 0.
     pub fn log_likelihood(&self, block: &[(usize, f64)], first: usize) -> f64 {
-        assert!(self.noise > 0.0, "noise of {}", self.noise);
+        assert!(self.noise > 0.0, "noise of {} is not above 0", self.noise);
         let lowered = |(place, value): &(usize, f64)| match *place >= first {
             true => value - self.height,
             false => *value,
@@ -46,7 +49,7 @@ mod tests {
         noise: 0.02,
     };
 
-    /// How much more likely a step up to the middle version is than one after it.
+    /// How much more likely a step at the middle version is than one after it, as a log-ratio.
     fn evidence(block: &[(usize, f64)]) -> f64 {
         MODEL.log_likelihood(block, 5) - MODEL.log_likelihood(block, 6)
     }
@@ -64,7 +67,8 @@ mod tests {
         let block = |common| [(0, common), (5, common + 0.02), (9, common + 0.04)];
         assert!((evidence(&block(0.0)) - evidence(&block(5.0))).abs() < 1e-9);
         assert_eq!(evidence(&[(5, 3.0)]), 0.0);
-        // A block of versions before the step, or after it, cannot tell where it is.
+        // A block of versions that are all before the step, or all after it, cannot show where it
+        // is.
         assert_eq!(evidence(&[(0, 1.0), (4, 1.5)]), 0.0);
         assert!(evidence(&[(6, 1.0), (9, 1.5)]).abs() < 1e-12);
     }

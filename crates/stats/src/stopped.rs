@@ -3,9 +3,12 @@
 use crate::interval::CONFIDENCE_SLACK;
 use crate::{Interval, Look, Looks, Region, decision_p, hodges_lehmann};
 
-/// As [`hodges_lehmann`], for values of a run that ended by what it saw: wider, so
-/// that the intervals of all looks together have the `confidence`. The confidence
-/// in the result is of all looks, too.
+/// Like [`hodges_lehmann`], for the values of a run that may have ended because of what it saw.
+/// The interval is wider, so that the intervals of all looks jointly have the `confidence`. The
+/// confidence in the result is also that of all looks.
+///
+/// # Panics
+/// If there are no values, one is not finite, or `confidence` is not strictly between 0 and 1.
 pub fn stopped_interval(values: &[f64], confidence: f64, look: Look) -> Interval {
     crate::interval::assert_confidence(confidence);
     let tail = look.tail((1.0 - confidence) / 2.0);
@@ -16,11 +19,14 @@ pub fn stopped_interval(values: &[f64], confidence: f64, look: Look) -> Interval
     }
 }
 
-/// Fewest values from which a [`stopped_interval`] of a confidence can be had, if each block
-/// gives one.
+/// Returns the fewest values with which a [`stopped_interval`] reaches `confidence`, if each block
+/// gives one value.
+///
+/// # Panics
+/// If `confidence` is not strictly between 0 and 1.
 pub fn values_needed(confidence: f64, looks: Looks) -> usize {
     crate::interval::assert_confidence(confidence);
-    // The widest interval misses if all values lie on one side.
+    // The widest interval misses the centre if all values are on one side of it.
     let error = |count: i32| {
         over_looks(
             2.0 * 0.5_f64.powi(count),
@@ -33,7 +39,7 @@ pub fn values_needed(confidence: f64, looks: Looks) -> usize {
     needed.expect("an error halves with each value")
 }
 
-/// As [`decision_p`], but the smallest level at which [`decide`] on the
+/// Like [`decision_p`], but returns the smallest level at which [`decide`] on the
 /// [`stopped_interval`] reaches a verdict; at most 1.
 ///
 /// [`decide`]: crate::decide
@@ -41,7 +47,7 @@ pub fn stopped_decision_p(values: &[f64], region: Region, look: Look) -> f64 {
     over_looks(decision_p(values, region), look)
 }
 
-/// The two-sided error of all looks, from that of one.
+/// Returns the two-sided error of all looks, given that of one.
 fn over_looks(error: f64, look: Look) -> f64 {
     (2.0 * look.error(error / 2.0)).min(1.0)
 }

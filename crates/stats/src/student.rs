@@ -2,11 +2,14 @@
 
 use crate::interval::assert_confidence;
 
-/// Halvings of a range: past these a double does not change.
+/// Bisections of a range: after these a double does not change any more.
 const HALVINGS: u32 = 60;
 
-/// The value that the size of Student's t stays below with a probability. Degrees of
-/// freedom need not be whole.
+/// Returns the value below which the absolute value of Student's t stays with a probability. The
+/// degrees of freedom need not be a whole number.
+///
+/// # Panics
+/// If `probability` is not strictly between 0 and 1, or `freedom` is not positive.
 pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
     assert_confidence(probability);
     let error = 1.0 - probability;
@@ -24,24 +27,27 @@ pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
     high
 }
 
-/// Chance that Student's t is at least as far from 0 as `t`: its two-sided p-value.
+/// Returns the probability that Student's t is at least as far from 0 as `t`: the two-sided
+/// p-value.
+///
+/// # Panics
+/// If `freedom` is not positive.
 pub fn student_p(t: f64, freedom: f64) -> f64 {
     assert!(
         freedom > 0.0,
-        "Student's distribution has some degrees of freedom"
+        "Student's distribution needs positive degrees of freedom"
     );
     incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
 }
 
-/// The regularised incomplete beta function, by its continued fraction (Press,
-/// Teukolsky, Vetterling and Flannery, "Numerical recipes", 3rd edition (2007),
-/// section 6.4).
+/// Computes the regularised incomplete beta function, by its continued fraction (Press, Teukolsky,
+/// Vetterling and Flannery, "Numerical recipes", 3rd edition (2007), section 6.4).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }
     let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p()).exp();
-    // The fraction converges fast on this side of the mean alone.
+    // The fraction converges fast only on this side of the mean.
     if x < (a + 1.0) / (a + b + 2.0) {
         front * fraction(x, a, b) / a
     } else {
@@ -49,7 +55,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     }
 }
 
-/// By Lentz's method.
+/// Evaluates the continued fraction by Lentz's method.
 fn fraction(x: f64, a: f64, b: f64) -> f64 {
     const TERMS_MAX: u32 = 10_000;
     let away_from_zero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
@@ -74,7 +80,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     value
 }
 
-/// ln Γ by Lanczos' approximation, right to 1e-13 for positive arguments.
+/// Returns ln Γ by Lanczos' approximation, accurate to 1e-13 for positive arguments.
 pub(crate) fn ln_gamma(x: f64) -> f64 {
     const COEFFICIENTS: [f64; 8] = [
         676.520_368_121_885_1,
@@ -114,7 +120,7 @@ mod tests {
             (5.0, 2.5706, 4.0321),
             (10.0, 2.2281, 3.1693),
             (100.0, 1.9840, 2.6259),
-            // With many degrees of freedom it is the normal one.
+            // With many degrees of freedom it is the normal distribution.
             (1e7, 1.9600, 2.5758),
         ] {
             for (probability, expected) in [(0.95, two_sided_5), (0.99, two_sided_1)] {

@@ -1,24 +1,29 @@
-//! Several claims whose p-values cannot be arbitrarily small.
+//! Tests several claims whose p-values cannot be arbitrarily small.
 
 use crate::TestStep;
 use crate::holm::{UNTESTED, ascending, check};
 
-/// The step-down procedure of Tarone and Holm, in the order of the input (Tarone, "A
-/// modified Bonferroni method for discrete data", Biometrics 46 (1990); Hommel and
-/// Krummenauer, "Improvements and modifications of Tarone's multiple test procedure for
-/// discrete data", Biometrics 54 (1998)).
+/// Applies the step-down procedure of Tarone and Holm, and returns one step per p-value, in the
+/// order of the input (Tarone, "A modified Bonferroni method for discrete data", Biometrics 46
+/// (1990); Hommel and Krummenauer, "Improvements and modifications of Tarone's multiple test
+/// procedure for discrete data", Biometrics 54 (1998)).
 ///
-/// A hypothesis whose p-value cannot be less than some value cannot be rejected wrongly
-/// below that, so it does not count there. With M(p) the number of hypotheses that may have
-/// a p-value of at most p, the smallest p-value is rejected if p·M(p) is at most `alpha`;
-/// then the next among those that are left. Without least p-values it is Holm's procedure.
+/// `least` has the least possible p-value of each hypothesis. Below that value a hypothesis cannot
+/// be rejected wrongly, so it does not count there. With M(p) the number of hypotheses that can
+/// have a p-value of at most p, the smallest p-value is rejected if p·M(p) is at most `alpha`;
+/// then the next one among the remaining hypotheses. If all least p-values are 0, it is Holm's
+/// procedure.
 ///
-/// `least` must not depend on the values that the p-values came from, but may depend on
-/// their number, if that does not depend on them.
+/// `least` must not depend on the values that the p-values come from. It may depend on their
+/// number, if that does not depend on the values.
+///
+/// # Panics
+/// If the slices differ in length, a p-value or least value is outside 0 to 1, or `alpha` is not
+/// strictly between 0 and 1.
 pub fn tarone_holm(p_values: &[f64], least: &[f64], alpha: f64) -> Vec<TestStep> {
     check(p_values, alpha);
     check(least, alpha);
-    assert_eq!(p_values.len(), least.len(), "a least value of each p-value");
+    assert_eq!(p_values.len(), least.len(), "a p-value has no least value");
     let order = ascending(p_values);
     let mut steps = vec![UNTESTED; p_values.len()];
     let mut adjusted_p = 0.0_f64;
@@ -50,8 +55,8 @@ pub fn can_reject(least: &[f64], alpha: f64) -> bool {
     first.is_some_and(|first| *first <= largest_level(&sorted, alpha))
 }
 
-/// The largest p for which p·M(p) is at most `alpha`, with M(p) the number of `least`, which
-/// ascend, that are at most p.
+/// Returns the largest p for which p·M(p) is at most `alpha`, where M(p) is the number of entries
+/// in the ascending `least` that are at most p.
 fn largest_level(least: &[f64], alpha: f64) -> f64 {
     let level = |count: usize| {
         let next = least.get(count).map_or(1.0, |next| next.next_down());
@@ -133,9 +138,9 @@ mod tests {
         }
     }
 
-    /// The procedure as published: at each step the least K with at most K open hypotheses
-    /// that can reach alpha/K; all p-values up to alpha/K are rejected. What it rejects is
-    /// rejected here, and what is rejected agrees with the adjusted p-value and the level.
+    /// The procedure as published: each step finds the least K with at most K open hypotheses that
+    /// can reach alpha/K, and rejects all p-values up to alpha/K. Everything that it rejects is
+    /// rejected here, too, and rejections here agree with the adjusted p-value.
     #[test]
     fn it_rejects_what_the_published_steps_reject() {
         let mut rng = Rng::new(8);

@@ -1,4 +1,4 @@
-//! How far one sample lies from another that was drawn at another time.
+//! How far a sample is from another one that was drawn at another time.
 
 use crate::Interval;
 use crate::interval::assert_confidence;
@@ -6,28 +6,28 @@ use crate::null::Null;
 use crate::quantile::sorted;
 use crate::signed_rank::interval_rank;
 
-/// The Hodges–Lehmann estimate of the shift from `old` to `new` (the median of
-/// all differences between a new and an old value) with the interval that the
-/// rank-sum test does not reject.
+/// Returns the Hodges–Lehmann estimate of the shift from `old` to `new` (the median of all
+/// differences between a new and an old value) with the interval that the rank-sum test does not
+/// reject. The result has the unit of the values.
 ///
-/// Estimate: Hodges and Lehmann, "Estimates of location based on rank tests",
-/// Annals of Mathematical Statistics 34 (1963). Interval: Moses, in Hollander,
-/// Wolfe and Chicken, "Nonparametric statistical methods" (2014), section 4.3.
-/// Its coverage is exact for two continuous distributions of one shape, and at
-/// least as large with ties; the confidence achieved is in the result. Samples
-/// too small for the confidence give the range of the differences
-/// ([`Interval::reaches`] tells).
+/// Estimate: Hodges and Lehmann, "Estimates of location based on rank tests", Annals of
+/// Mathematical Statistics 34 (1963). Interval: Moses, in Hollander, Wolfe and Chicken,
+/// "Nonparametric statistical methods" (2014), section 4.3. Its coverage is exact for two
+/// continuous distributions of the same shape, and at least as large with ties; the result has the
+/// achieved confidence. Samples too small for the confidence give the range of the differences
+/// ([`Interval::reaches`] detects this).
 ///
-/// Both samples are series in the order in which they were drawn. Values of
-/// which each follows the one before know less than as many that do not, so
-/// the interval is widened about its estimate by √((1 + ρ) / (1 − ρ)) of the
-/// series with the larger lag-one autocorrelation ρ of ranks, never narrowed
-/// (the effective sample size of a first-order autoregression: Bayley and
-/// Hammersley, "The effective number of independent observations in an
-/// autocorrelated time series", Supplement to the Journal of the Royal
-/// Statistical Society 8 (1946)).
+/// Both samples are series in the order in which they were drawn. Autocorrelated values carry less
+/// information than as many independent ones. So the interval is widened about its estimate by
+/// √((1 + ρ) / (1 − ρ)), where ρ is the lag-one autocorrelation of ranks in the series in which it
+/// is larger. It is never narrowed (the effective sample size of a first-order autoregression:
+/// Bayley and Hammersley, "The effective number of independent observations in an autocorrelated
+/// time series", Supplement to the Journal of the Royal Statistical Society 8 (1946)).
 ///
-/// Time O((m + n) log(m + n)).
+/// Takes O((m + n) log(m + n)) time.
+///
+/// # Panics
+/// If a sample is empty, a value is not finite, or `confidence` is not strictly between 0 and 1.
 pub fn shift(old: &[f64], new: &[f64], confidence: f64) -> Interval {
     assert_confidence(confidence);
     let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
@@ -48,8 +48,8 @@ pub fn shift(old: &[f64], new: &[f64], confidence: f64) -> Interval {
     }
 }
 
-/// All differences between a new and an old value, never written down: of 5000
-/// values each there are 25 million.
+/// All differences between a new and an old value. They are never stored: two samples of 5000
+/// values each have 25 million.
 struct Differences {
     old: Vec<f64>,
     new: Vec<f64>,
@@ -68,7 +68,7 @@ impl Differences {
     }
 
     fn count_at_most(&self, x: f64) -> usize {
-        // As the new value grows, fewer old ones are too small for it.
+        // As the new value grows, more old ones are too small for it.
         let mut first = 0;
         let mut count = 0;
         for new in &self.new {
@@ -80,8 +80,8 @@ impl Differences {
         count
     }
 
-    /// The difference of a rank, from 1: the least number that so many
-    /// differences do not exceed, found among all floats by halving.
+    /// Returns the difference with a rank, from 1: the least number that at least `rank`
+    /// differences do not exceed, found by bisection over all floats.
     fn smallest(&self, rank: usize) -> f64 {
         let (mut low, mut high) = (ordinal(f64::MIN), ordinal(f64::MAX));
         while low < high {
@@ -97,7 +97,7 @@ impl Differences {
 
 const SIGN: u64 = 1 << 63;
 
-/// Maps floats to integers of the same order (the total order of IEEE 754).
+/// Maps floats to integers in the same order (the total order of IEEE 754).
 fn ordinal(x: f64) -> u64 {
     let bits = x.to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
@@ -111,7 +111,7 @@ fn from_ordinal(ordinal: u64) -> f64 {
     })
 }
 
-/// Past this the series hardly moves, and no factor would be enough.
+/// Above this the series hardly moves, and no factor would be large enough.
 const AUTOCORRELATION_MAX: f64 = 0.95;
 
 fn widening(series: &[f64]) -> f64 {
@@ -119,12 +119,12 @@ fn widening(series: &[f64]) -> f64 {
     ((1.0 + rho) / (1.0 - rho)).sqrt()
 }
 
-/// Correlation of the rank of each value with that of the next; 0 where all
-/// are the same or there are too few.
+/// Returns the correlation of the rank of each value with that of the next; 0 if all values are
+/// the same or there are too few.
 fn rank_autocorrelation(series: &[f64]) -> f64 {
     let order = sorted(series);
     let centre = (series.len() as f64) / 2.0;
-    // The middle of the ranks of equal values; of rank k, k + 1/2.
+    // The middle of the ranks of equal values; for a single rank k, it is k + 1/2.
     let rank = |value: &f64| {
         let below = order.partition_point(|other| other < value);
         let at_most = order.partition_point(|other| other <= value);

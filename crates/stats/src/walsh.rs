@@ -1,9 +1,8 @@
 //! Walsh averages.
 
-/// All n(n+1)/2 averages of two values, a value with itself included, in no
-/// order. The signed-rank statistic for a centre is the number of them above it
-/// (Tukey 1949; Hollander, Wolfe and Chicken, "Nonparametric statistical
-/// methods" (2014), section 3.2).
+/// All n(n+1)/2 averages of two values, including a value with itself, in no particular order. The
+/// signed-rank statistic for a centre is the number of them above it (Tukey 1949; Hollander, Wolfe
+/// and Chicken, "Nonparametric statistical methods" (2014), section 3.2).
 pub(crate) struct WalshAverages(Vec<f64>);
 
 impl WalshAverages {
@@ -25,7 +24,7 @@ impl WalshAverages {
         self.0
     }
 
-    // No order is needed to count, nor to find a few in their place.
+    // Neither counting nor selecting a few by rank needs the averages in order.
     fn count(&self, is_counted: impl Fn(f64) -> bool) -> usize {
         self.0.iter().filter(|w| is_counted(**w)).count()
     }

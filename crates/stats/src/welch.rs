@@ -1,33 +1,35 @@
-//! Two means whose samples vary differently.
+//! The difference of two means whose samples vary differently.
 
 use crate::quantile::{mean, standard_deviation};
 use crate::student::{student_p, student_quantile};
 use crate::{Interval, interval::assert_confidence};
 
-/// How far the mean of one sample lies from that of another (Welch, "The
-/// generalization of 'Student's' problem when several different population variances
-/// are involved", Biometrika 34 (1947)).
+/// How far the mean of one sample is from that of another (Welch, "The generalization of
+/// 'Student's' problem when several different population variances are involved", Biometrika 34
+/// (1947)).
 ///
-/// For values that are independent and about normal, such as the logarithms of the
-/// medians of whole runs. By [`Welch::of_few`] it holds from 3 values of each on, where
-/// no interval by ranks reaches 95 %.
+/// The values must be independent and approximately normal, such as the logarithms of the medians
+/// of whole runs. With [`Welch::of_few`] it is valid from 3 values per sample, where no interval
+/// by ranks reaches 95 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Welch {
-    /// Mean of the new sample less that of the old one.
+    /// Mean of the new sample minus that of the old one.
     pub difference: f64,
-    /// Standard error of the difference; 0 where neither sample varies.
+    /// Standard error of the difference; 0 if neither sample varies.
     error: f64,
     freedom: f64,
 }
 
-/// So many units in the last place a mean of equal values may be off.
+/// Relative error, 16 units in the last place, that the mean of equal values may have.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
 impl Welch {
+    /// Compares two samples in the same unit.
+    ///
     /// # Panics
-    /// If a sample has fewer than 2 values: a mean of one has no error.
+    /// If a sample has fewer than 2 values, since the mean of one value has no standard error.
     pub fn new(old: &[f64], new: &[f64]) -> Self {
-        assert!(old.len() > 1 && new.len() > 1, "a mean has no error");
+        assert!(old.len() > 1 && new.len() > 1, "a mean needs two values");
         let variance_of_mean =
             |values: &[f64]| standard_deviation(values).powi(2) / values.len() as f64;
         let (a, b) = (variance_of_mean(old), variance_of_mean(new));
@@ -35,7 +37,7 @@ impl Welch {
         let shares = share(a, old.len()) + share(b, new.len());
         let means = [old, new].map(mean);
         let error = (a + b).sqrt();
-        // Equal values differ from their mean by what it was rounded.
+        // Equal values differ from their mean by its rounding.
         let rounding = ROUNDING * means[0].abs().max(means[1].abs());
         Self {
             difference: means[1] - means[0],
@@ -47,9 +49,9 @@ impl Welch {
         }
     }
 
-    /// The same for few values: with no more degrees of freedom than if both samples were
-    /// as small as the smaller one. Else a sample of 3 beside one of 10 would err twice as
-    /// often as it says at the level 0.01, since its variance sets the degrees of freedom.
+    /// Like [`Welch::new`], for few values: with no more degrees of freedom than if both samples
+    /// were as small as the smaller one. Otherwise a sample of 3 compared with one of 10 would err
+    /// twice as often as stated at the level 0.01, since its variance sets the degrees of freedom.
     ///
     /// # Panics
     /// If a sample has fewer than 2 values.
@@ -62,6 +64,10 @@ impl Welch {
         }
     }
 
+    /// Returns the difference with its confidence interval.
+    ///
+    /// # Panics
+    /// If `confidence` is not strictly between 0 and 1.
     pub fn interval(&self, confidence: f64) -> Interval {
         assert_confidence(confidence);
         let half = match self.error > 0.0 {
@@ -76,8 +82,8 @@ impl Welch {
         }
     }
 
-    /// The smallest level at which the interval of confidence 1 - level does not reach
-    /// `border`; 1 where it always does.
+    /// Returns the smallest level at which the interval of confidence 1 - level does not reach
+    /// `border`; 1 if it always does.
     pub fn p(&self, border: f64) -> f64 {
         let distance = (self.difference - border).abs();
         match self.error > 0.0 {
@@ -87,10 +93,10 @@ impl Welch {
         }
     }
 
-    /// The smallest level at which the interval lies wholly within a margin around 0,
-    /// or wholly outside on one side of it.
+    /// Returns the smallest level at which the interval is entirely within a margin around 0, or
+    /// entirely outside on one side of it.
     pub fn decision_p(&self, margin: f64) -> f64 {
-        // The nearer border decides last.
+        // The interval stops reaching the nearer border last.
         self.p(margin.copysign(self.difference))
     }
 }

@@ -1,11 +1,11 @@
-//! Simulated coverage, from fixed seeds: what each interval promises, it keeps.
+//! Simulated coverage from fixed seeds: each interval covers as often as it promises.
 
 use toll_stats::{
     Decision, Interval, Region, Rng, decide, decision_p, hodges_lehmann, holm, median_interval,
     shift,
 };
 
-/// Share of `samples` intervals that hold the true centre 0.
+/// Returns the share of `samples` intervals that contain the true centre 0.
 fn coverage(
     samples: usize,
     values: usize,
@@ -20,7 +20,7 @@ fn coverage(
     (0..samples).filter(holds).count() as f64 / samples as f64
 }
 
-/// Symmetric with tails heavy enough to upset a t interval.
+/// Draws from a symmetric distribution with tails heavy enough to upset a t interval.
 fn laplace(rng: &mut Rng) -> f64 {
     let exponential = -(1.0 - rng.uniform()).ln();
     if rng.next_u64() & 1 == 0 {
@@ -30,7 +30,7 @@ fn laplace(rng: &mut Rng) -> f64 {
     }
 }
 
-/// Skewed, with median 0.
+/// Draws from a skewed distribution with median 0.
 fn exponential(rng: &mut Rng) -> f64 {
     -(1.0 - rng.uniform()).ln() - std::f64::consts::LN_2
 }
@@ -54,16 +54,16 @@ fn the_signed_rank_interval_covers_as_often_as_it_says_for_symmetric_values() {
     }
 }
 
-/// Two skewed arms of which one has twice the noise: the log-ratio is not symmetric.
-/// About its pseudo-median, the solution of exp(-x) (20/27 + 4/9 x) = 1/2.
+/// Draws the log-ratio of two skewed arms, one of which has twice the noise, so it is not
+/// symmetric. It is centred on its pseudo-median, the solution of exp(-x) (20/27 + 4/9 x) = 1/2.
 fn unequal_arms(rng: &mut Rng) -> f64 {
     const PSEUDO_MEDIAN: f64 = 0.774_827;
     let mut exponential = || -(1.0 - rng.uniform()).ln();
     2.0 * exponential() - exponential() - PSEUDO_MEDIAN
 }
 
-/// What asymmetry costs one end: half of its error at 95 %, and up to three times the
-/// error at the smallest level that Holm's procedure uses here.
+/// Asymmetry raises the error of one end: by half at 95 %, and up to three times at the smallest
+/// level that Holm's procedure uses here.
 #[test]
 fn skewed_arms_of_unequal_noise_miss_more_often_on_one_side() {
     const SAMPLES: usize = 50_000;
@@ -122,7 +122,7 @@ fn holm_over_true_nulls_errs_in_any_claim_no_more_often_than_alpha() {
             })
     });
     let share = wrong.count() as f64 / f64::from(families);
-    // Support takes half of the two-sided error: 5 %, standard error 0.7 %.
+    // Support has half of the two-sided error: 5 %, standard error 0.7 %.
     assert!((0.02..0.07).contains(&share), "{share}");
 }
 
@@ -136,7 +136,7 @@ fn drifting(rng: &mut Rng, values: usize, rho: f64) -> Vec<f64> {
     (0..values).map(|_| next()).collect()
 }
 
-/// Share of intervals for two series of the same world that miss the shift 0.
+/// Returns the share of intervals for two series of the same world that miss the shift 0.
 fn false_alarms(rho: f64, (old, new): (usize, usize)) -> f64 {
     const SAMPLES: usize = 1500;
     let mut rng = Rng::new(4711);
@@ -157,7 +157,7 @@ fn the_shift_between_two_series_misses_no_oftener_than_it_says_where_values_are_
 
 #[test]
 fn values_that_follow_each_other_widen_the_shift() {
-    // Without the widening these are 0.25 and more.
+    // Without the widening these shares are 0.25 and more.
     for (rho, sizes) in [(0.5, (30, 30)), (0.5, (80, 80)), (0.7, (80, 80))] {
         let share = false_alarms(rho, sizes);
         assert!(share < 0.11, "{share} at {rho} of {sizes:?}");

@@ -1,5 +1,5 @@
-//! Simulated coverage of derived quantities, from fixed seeds: at the levels that
-//! Holm's procedure uses, with as many blocks as runs have, whatever the noise.
+//! Simulated coverage of derived quantities from fixed seeds: at the levels that Holm's procedure
+//! uses, with as many blocks as runs have, and with different noise.
 
 use crate::size;
 use toll_stats::{
@@ -13,11 +13,11 @@ const BLOCKS: [usize; 3] = [8, 12, 20];
 /// Logarithms of factors on single trials, all with median 0.
 #[derive(Debug, Clone, Copy)]
 enum Noise {
-    /// 5 %.
+    /// Normal, 5 %.
     Normal,
-    /// Never less than 3 %, and 20 % more in one trial of fifty.
+    /// Never more than 3 % less, and 20 % more in one trial of fifty.
     Skewed,
-    /// Cauchy of 1 %: one trial in thirty is off by more than 10 %.
+    /// Cauchy with a scale of 1 %: one trial in thirty is off by more than 10 %.
     Heavy,
 }
 
@@ -36,7 +36,8 @@ impl Noise {
     }
 }
 
-/// By level and then block: a curve, the block's own speed, and noise.
+/// Returns one series per level with one value per block in it: the curve, the block's own speed,
+/// and noise.
 fn logs(curve: &[f64], blocks: usize, noise: Noise, rng: &mut Rng) -> Vec<Vec<f64>> {
     let speeds: Vec<f64> = (0..blocks).map(|_| 0.1 * rng.normal()).collect();
     let mut level = |at: &f64| {
@@ -50,9 +51,9 @@ fn sizes(count: usize) -> Vec<f64> {
     (0..count).map(|i| 2f64.powi(i as i32)).collect()
 }
 
-/// So many runs, in full, of `draw` in all noises, with all numbers of blocks. None of the
-/// intervals that `interval` makes of them may miss the truth more often than
-/// they say, beyond what chance does in so many runs.
+/// Makes `runs` runs of `draw` (at full length) with each noise and each number of blocks. The
+/// intervals that `interval` computes from them may not miss the truth more often than they
+/// promise, beyond what chance does in this many runs.
 fn assert_covers<D>(
     truth: f64,
     runs: usize,
@@ -71,7 +72,7 @@ fn assert_covers<D>(
             let data = draw(blocks, noise, &mut rng);
             for (level, confidence) in CONFIDENCES.into_iter().enumerate() {
                 let interval = interval(&data, confidence);
-                // Too few blocks tell that they have less.
+                // With too few blocks, the interval reports a lower confidence.
                 errors[level] = 1.0 - interval.confidence.min(confidence);
                 misses[level] += u32::from(!interval.contains(truth));
             }
@@ -162,8 +163,7 @@ fn a_crossing_is_held_after_a_curve_that_hardly_keeps_off_it() {
     assert_covers(128f64.sqrt(), 1000, draw, crossing);
 }
 
-/// Runs of a staircase with levels between its plateaus, or with steps that hardly
-/// count.
+/// Checks runs of a staircase with levels between its plateaus, or with steps that hardly count.
 fn assert_covers_step<const LEVELS: usize>(number: usize, curve: [f64; LEVELS]) {
     let levels = sizes(LEVELS);
     let step =

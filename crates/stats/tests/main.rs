@@ -1,4 +1,4 @@
-//! The crate against published values, against brute force, and in simulated worlds.
+//! Tests the crate against published values, against brute force, and in simulated worlds.
 
 mod coverage;
 mod derived;

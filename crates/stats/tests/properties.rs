@@ -1,4 +1,4 @@
-//! What holds for any data: equivariance, order, agreement of test and interval.
+//! Properties that hold for any data: equivariance, order, agreement of test and interval.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,8 +7,8 @@ use toll_stats::{
     holm, median, median_interval, outliers, quantile, step, zero_crossing,
 };
 
-/// Multiples of a quarter: their sums, halves and shifts are exact, so that
-/// equality can be asked for, and ties and hits on a border are frequent.
+/// Multiples of a quarter. Their sums, halves and shifts are exact, so tests can require equality,
+/// and ties and hits on a border are frequent.
 fn quarters(length: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<f64>> {
     vec((-40i32..40).prop_map(|x| f64::from(x) / 4.0), length)
 }
@@ -26,8 +26,7 @@ fn region() -> impl Strategy<Value = Region> {
     ]
 }
 
-/// Levels of common use, of Holm's steps, and exactly those that 5 to 8
-/// values can attain.
+/// Common levels, those of Holm's steps, and exactly those that 5 to 8 values can attain.
 fn level() -> impl Strategy<Value = f64> {
     prop_oneof![
         Just(0.05),
@@ -51,13 +50,13 @@ proptest! {
         let interval = hodges_lehmann(&values, 1.0 - level);
         let decision = decide(&interval, region);
         let p = decision_p(&values, region);
-        // Too few values for the level have the widest interval there is, at
-        // another level; a verdict must not be drawn from it.
+        // Too few values for the level give the widest possible interval, at another level. No
+        // verdict may be drawn from it.
         if interval.reaches(1.0 - level) {
             prop_assert_eq!(decision != Decision::Inconclusive, p <= level, "p {}", p);
         } else {
             prop_assert!(p > level, "p {}", p);
-            // One value has p = 1 whatever it decides.
+            // One value has p = 1 whichever way it decides.
             if values.len() > 1 {
                 let p_allows = p <= 2.0 * 0.5f64.powi(values.len() as i32);
                 prop_assert_eq!(decision != Decision::Inconclusive, p_allows, "p {}", p);

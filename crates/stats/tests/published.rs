@@ -1,12 +1,12 @@
-//! The crate against worked examples in print.
+//! Tests the crate against published worked examples.
 
 use toll_stats::{Region, decision_p, hodges_lehmann, outliers};
 
 #[test]
 fn darwins_plants_have_the_p_value_of_fishers_reanalysis_by_ranks() {
-    // Cross- less self-fertilised Zea mays in eighths of an inch: Darwin
-    // (1876), in Fisher, "The design of experiments" (1935), section 17. The
-    // signed ranks sum to 96, two-sided p 0.041 by the exact distribution.
+    // Cross-fertilised minus self-fertilised Zea mays in eighths of an inch: Darwin (1876), in
+    // Fisher, "The design of experiments" (1935), section 17. The signed ranks sum to 96,
+    // two-sided p 0.041 by the exact distribution.
     let differences = [
         49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0, -48.0,
     ];

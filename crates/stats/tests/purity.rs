@@ -1,5 +1,5 @@
-//! The crate's invariant, held by reading its sources: no input, no output, no
-//! clock, no environment, no dependency.
+//! Enforces the crate's invariant by reading its sources: no input, no output, no clock, no
+//! environment, no dependency.
 
 use std::path::Path;
 

@@ -1,12 +1,13 @@
-//! How long simulations are: in full for `make test-rest`, which sets `TOLL_TESTS=full`.
+//! How long simulations are: full length for `make test-rest`, which sets `TOLL_TESTS=full`.
 
-/// How many runs a simulation makes, of as many as in full. Else it is a tenth of them.
+/// Returns the number of runs of a simulation: all `full` of them at full length, otherwise a
+/// tenth.
 pub fn runs(full: usize) -> usize {
     if is_full() { full } else { full.div_ceil(10) }
 }
 
-/// What a tolerance for all runs is multiplied by for as many as there are: a standard error
-/// grows by the root of ten.
+/// Returns the factor on a tolerance that holds for the full number of runs. With a tenth of the
+/// runs, a standard error grows by the root of ten.
 pub fn widening() -> f64 {
     if is_full() { 1.0 } else { 10_f64.sqrt() }
 }

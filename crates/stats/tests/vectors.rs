@@ -1,5 +1,5 @@
-//! The crate against `SciPy`, `NumPy`, statsmodels and brute force: the values
-//! in `vectors.json`, which `tools/stats-vectors.py` writes.
+//! Tests the crate against `SciPy`, `NumPy`, statsmodels and brute force: the values in
+//! `vectors.json`, which `tools/stats-vectors.py` writes.
 
 use serde_json::Value;
 use toll_stats::{
@@ -36,8 +36,8 @@ fn assert_near(actual: f64, expected: f64, relative: f64, row: &Value) {
     );
 }
 
-/// For values that come about by subtraction, where an error relative to the
-/// largest value that went in is all that can be asked.
+/// For values that result from a subtraction. Their error can only be small relative to the
+/// largest input value.
 #[track_caller]
 fn assert_near_beside(actual: f64, expected: f64, values: &[f64], row: &Value) {
     let scale = values.iter().fold(1e-300, |m: f64, x| m.max(x.abs()));

@@ -1,6 +1,5 @@
-//! Whole runs in simulated worlds that end as soon as they decide: how often the
-//! intervals of a ratio hold the truth, and how often two identical treatments are
-//! called different by them alone.
+//! Whole runs in simulated worlds that end as soon as they decide. Tests how often the intervals
+//! of a ratio contain the truth, and how often they alone call two identical treatments different.
 
 use crate::simulation::{Disturbances, WORLDS, World};
 use crate::size;
@@ -13,27 +12,25 @@ const LOOKS: Looks = Looks {
     first: 10,
     last: 40,
 };
-/// Runs end, too, when the interval is half as wide as this, logarithmic. Some are
-/// that narrow at the first look and some never, and in each world there is a width
-/// at which most runs end early by chance.
+/// Half-widths, as log-ratios, at which runs also end. Some intervals are that narrow at the first
+/// look and some never. In each world there is a width at which most runs end early by chance.
 const TARGETS: [f64; 7] = [0.05, 0.03, 0.02, 0.015, 0.011, 0.008, 0.005];
-/// Differences that a run may end on, logarithmic; the truth is none.
+/// Differences, as log-ratios, on which a run may end; the true difference is 0.
 const MARGINS: [f64; 3] = [0.0, 0.005, 0.02];
-/// Runs a world, in full. The standard error of a share of 95 % of them is 0.34 %.
+/// Runs per world, at full length. The standard error of a share of 95 % of them is 0.34 %.
 const RUNS: usize = 4000;
 
 /// What a look at the intervals shows.
 struct Look {
     blocks: usize,
-    /// Of the look alone.
+    /// The interval of this look alone.
     own: Interval,
-    /// That holds with those of all looks.
+    /// The interval that holds jointly with those of all looks.
     judged: Interval,
 }
 
-/// Looks at one run of three identical treatments, of which two are compared.
-/// Blocks are complete, their order is random, and a disturbance lasts over
-/// treatments and blocks.
+/// Returns the looks at one run of three identical treatments, two of which are compared. Blocks
+/// are complete, their order is random, and a disturbance continues across treatments and blocks.
 fn looks(world: World, seed: u64) -> Vec<Look> {
     let mut disturbances = Disturbances::new(world, seed);
     let mut orders = Rng::new(seed).fork(1);
@@ -65,7 +62,7 @@ fn differs(interval: &Interval, margin: f64) -> bool {
         .any(|side| decide(interval, *side) == Decision::Supported)
 }
 
-/// The look at which a run ends.
+/// Returns the look at which a run ends.
 fn last(looks: &[Look], target: f64, margin: f64) -> &Look {
     let is_same =
         |look: &Look| decide(&look.judged, Region::Within(-margin, margin)) == Decision::Supported;
@@ -103,12 +100,12 @@ fn check(world: World) {
         // Three standard errors are 1 %.
         assert!(covered >= 0.95 - 0.01 * tolerance, "{told}");
         assert!(alarms <= 0.05 + 0.01 * tolerance, "{told}");
-        // An interval that says nothing of the looks, where they ended the run.
+        // The interval that ignores the other looks, at the look that ended the run.
         let usual = 0.95 - 0.03 * tolerance..=0.95 + 0.02 * tolerance;
         assert!(usual.contains(&own), "{told}");
         mean_blocks.push(blocks);
     }
-    // Else nothing would have been tested of stopping early by chance.
+    // Otherwise early stopping by chance would not have been tested.
     let midway = |blocks: &f64| (11.0..38.0).contains(blocks);
     assert!(
         mean_blocks.iter().filter(|b| midway(b)).count() >= 3,
@@ -116,18 +113,18 @@ fn check(world: World) {
     );
 }
 
-/// Treatments of a wide block; some are in no pair.
+/// Number of treatments in a wide block; some are in no pair.
 const WIDE: usize = 65;
 const PAIRS: usize = 30;
 /// The looks of runs of wide blocks.
 const FEW: Looks = Looks { first: 8, last: 20 };
-/// Claims in a family of which no other is decided: what Holm's procedure tests each at
-/// is 5 % divided by so many.
+/// Sizes of families in which no other claim is decided: Holm's procedure tests each claim at 5 %
+/// divided by this number.
 const FAMILIES: [usize; 3] = [1, 10, PAIRS];
 const RUNS_WIDE: u64 = 1000;
 
-/// Log-ratios by pair and block of one run in which no pair differs. The two of a pair
-/// are neighbours, as the treatments of a claim are in the plan of a run.
+/// Returns the log-ratios, by pair and block, of one run in which no pair differs. The two
+/// treatments of a pair are neighbours, like those of a claim in the plan of a run.
 fn wide_run(world: World, seed: u64) -> Vec<Vec<f64>> {
     let mut disturbances = Disturbances::new(world, seed);
     let mut orders = Rng::new(seed).fork(1);
@@ -152,8 +149,8 @@ fn wide_run(world: World, seed: u64) -> Vec<Vec<f64>> {
     logs
 }
 
-/// Intervals of a fixed number of blocks cover as often as they say, at every level that
-/// Holm's procedure may use.
+/// Checks that intervals of a fixed number of blocks cover as often as they promise, at every
+/// level that Holm's procedure may use.
 fn check_levels(world: World, runs: &[Vec<Vec<f64>>]) {
     for (blocks, family) in [8, 12, 20].iter().flat_map(|b| FAMILIES.map(|f| (*b, f))) {
         let confidence = 1.0 - 0.05 / family as f64;
@@ -171,8 +168,8 @@ fn check_levels(world: World, runs: &[Vec<Vec<f64>>]) {
     }
 }
 
-/// No look of a run errs more often than Holm's level says, nor in a family any look of
-/// any pair.
+/// Checks that no look of a run errs more often than Holm's level allows, and no look of any pair
+/// in a family does.
 fn check_families(world: World, runs: &[Vec<Vec<f64>>]) {
     let looks: Vec<usize> = (1..=FEW.last).filter(|n| FEW.is_look(*n)).collect();
     let smallest_p = |logs: &Vec<f64>| {
@@ -195,7 +192,8 @@ fn check_families(world: World, runs: &[Vec<Vec<f64>>]) {
         let told = format!("{world:?}, {family}: {alone} for {level}, any {any}");
         let standard_error = (level / count).sqrt();
         assert!(alone < level + 3.0 * standard_error, "{told}");
-        // Of a large family, no claim can be decided at the first look, which has half of it.
+        // In a large family, no claim can be decided at the first look, which has half of the
+        // error.
         assert!(alone > 0.1 * level, "{told}");
         // The standard error is 0.7 %.
         assert!(any <= 0.06, "{told}");
@@ -230,7 +228,7 @@ fn every_world_disturbs_as_it_says() {
         let mut disturbances = Disturbances::new(world, 1);
         let drawn: Vec<f64> = (0..3000).map(|_| disturbances.draw()).collect();
         let deviation = toll_stats::standard_deviation(&drawn);
-        // The median absolute deviation, scaled to that of normal values.
+        // The median absolute deviation, scaled to the standard deviation of normal values.
         let distances: Vec<f64> = drawn.iter().map(|x| x.abs()).collect();
         let mad = 1.4826 * toll_stats::median(&distances);
         let pairs = drawn.windows(2);

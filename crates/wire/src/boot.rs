@@ -1,12 +1,23 @@
-//! What booting a guest took, and what the kernel takes.
+//! The cost of booting a guest, and the size of its kernel.
 
 use serde::{Deserialize, Serialize};
 
-/// Has no parameters: the boot of its guest is over when a trial begins.
+use crate::levels::from_levels;
+use crate::workload::{WorkRequest, Workload};
+
+/// Has no parameters: when a trial begins, its guest has already booted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BootRequest {
-    /// Size of the kernel's image, which the guest does not see.
+    /// Size of the kernel's image in bytes, which the guest cannot see.
     #[serde(rename = "@image_bytes")]
     pub image_bytes: u64,
+}
+
+impl WorkRequest for BootRequest {
+    const STARTS_PROGRAMS: bool = true;
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        from_levels(levels.iter().copied()).map(Workload::Boot)
+    }
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::workload::{WorkRequest, Workload};
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandRequest {
@@ -13,42 +15,42 @@ pub struct CommandRequest {
     /// Command run before every iteration, outside the timed region, always by
     /// `sh`.
     pub prepare: Option<String>,
-    /// Command run after every iteration, as `prepare` is before.
+    /// Command run after every iteration, in the same way as `prepare`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conclude: Option<String>,
-    /// Variables that the command and what is run around it inherit, in their order, in the
-    /// place of the probe's own; those of the probe if absent.
+    /// Environment that the command, `prepare` and `conclude` inherit, in this order, instead of
+    /// the probe's own. If absent, they inherit the probe's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Vec<Variable>>,
-    /// Variables set for the command and what is run around it.
+    /// Variables set for the command, `prepare` and `conclude`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// Numbers of the iterations, for [`ITERATION_VARIABLE`].
+    /// Iteration numbers, for [`ITERATION_VARIABLE`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numbering: Option<Numbering>,
     /// The command's standard input; empty if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<InputFile>,
     pub output: OutputPolicy,
-    /// What the output must be: checked in an untimed run first, and counted in
-    /// all others.
+    /// Expected output. An untimed first run checks its content; all other runs only count its
+    /// bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Content>,
-    /// Keep the start of both outputs in the sample, for metrics parsed from
-    /// them; at most this many bytes of each. 0 keeps nothing.
+    /// Bytes to keep from the start of each of the two outputs in the sample, for metrics parsed
+    /// from them. 0 keeps nothing.
     pub capture_bytes_max: u32,
-    /// Take a non-zero exit status for a measurement all the same.
+    /// Accept a non-zero exit status as a valid measurement.
     pub ignore_failure: bool,
     /// Working directory; the probe's own if absent.
     pub directory: Option<PathBuf>,
 }
 
-/// A variable with its value, as environ(7) has it: any bytes with a `=` in them.
+/// An environment variable with its value in the form of environ(7): any bytes that contain a `=`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Variable {
     Text(String),
-    /// What is not UTF-8.
+    /// Bytes that are not valid UTF-8.
     Bytes(Vec<u8>),
 }
 
@@ -60,7 +62,7 @@ impl Variable {
         String::from_utf8(bytes).map_or_else(|error| Self::Bytes(error.into_bytes()), Self::Text)
     }
 
-    /// Its name and value; `None` if no process can have it.
+    /// Returns name and value; `None` if no process can have such a variable.
     pub fn parts(&self) -> Option<(&[u8], &[u8])> {
         let bytes = match self {
             Self::Text(text) => text.as_bytes(),
@@ -72,22 +74,21 @@ impl Variable {
     }
 }
 
-/// The variable by whose length the place of the stack is varied (see METHODOLOGY.md). It is the
-/// probe's, and commands inherit it.
+/// Environment variable whose length varies the position of the stack (see METHODOLOGY.md). It is
+/// set for the probe, and commands inherit it.
 pub const PADDING_VARIABLE: &str = "TOLL_PADDING";
 
-/// The variable that tells a command, and what is run around it, which iteration it
-/// is: `0` is the first that counts, `warmup-0` the first that does not. Named as
-/// hyperfine's.
+/// Environment variable that holds the iteration number for the command, `prepare` and `conclude`:
+/// `0` is the first timed iteration, `warmup-0` the first warm-up. The name is hyperfine's.
 pub const ITERATION_VARIABLE: &str = "HYPERFINE_ITERATION";
 
-/// How many iterations of a command other trials run.
+/// Iterations of the same command that other trials run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Numbering {
     /// Warm-ups before those of this trial.
     pub warmups_before: u64,
-    /// Iterations before those of this trial; absent if it is a warm-up as a whole.
+    /// Iterations before those of this trial; absent if the whole trial is a warm-up.
     pub iterations_before: Option<u64>,
 }
 
@@ -98,7 +99,7 @@ pub enum ShellChoice {
     /// Split into words and executed directly.
     #[default]
     None,
-    /// Given to this program with `-c`.
+    /// Passed to this program with `-c`.
     Program(PathBuf),
 }
 
@@ -109,15 +110,15 @@ pub enum OutputPolicy {
     /// `/dev/null`. Programs that detect it may skip work.
     #[default]
     Null,
-    /// A pipe that is read to its end and dropped.
+    /// A pipe that is read to its end; the bytes are dropped.
     Pipe,
     /// A pipe whose reader moves the bytes to `/dev/null` by splice(2).
     PipeSpliced,
     /// A TCP connection over loopback that is read to its end.
     Socket,
-    /// A new file in this directory, which is removed after each iteration.
+    /// A new file in this directory; the file is removed after each iteration.
     NewFile(PathBuf),
-    /// Truncated and written anew by each iteration.
+    /// This file, truncated and rewritten by each iteration.
     File(PathBuf),
 }
 
@@ -126,16 +127,26 @@ pub enum OutputPolicy {
 #[serde(deny_unknown_fields)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// A thread of the probe writes it into a pipe that the command reads.
+    /// Whether a thread of the probe writes the file into a pipe that the command reads.
     pub is_piped: bool,
-    /// Bring this many bytes of it into memory before every iteration.
+    /// Bytes of the file to bring into memory before every iteration.
     pub warm_bytes: Option<u64>,
 }
 
-/// Bytes that are known by their hash.
+/// Length and XXH3-64 hash of an expected content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
     pub size_bytes: u64,
     pub xxh3: u64,
+}
+
+impl WorkRequest for CommandRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["fs"];
+    const STARTS_PROGRAMS: bool = true;
+
+    /// Levels are put into its words, and no parameter has any.
+    fn read(_levels: &[(&str, &str)]) -> Result<Workload, String> {
+        Ok(Workload::Command(Self::default()))
+    }
 }

@@ -1,11 +1,12 @@
 //! Moving bytes from a source to a sink.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::BUFFER_BYTES_MAX;
-use crate::levels::{size, sizes};
+use crate::levels::{from_levels, size, sizes};
+use crate::workload::{DiskNeeds, WorkRequest, Workload};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -18,12 +19,12 @@ pub struct CopyRequest {
     pub cache: CacheState,
     /// How the source is read.
     pub io: SourceIo,
-    /// What [`Sink::File`] is before it is written.
+    /// State of [`Sink::File`] before it is written.
     pub sink_file: SinkFile,
     #[serde(rename = "size", deserialize_with = "size")]
     pub size_bytes: u64,
-    /// Buffer (or chunk, for methods without one) in bytes, for the methods
-    /// that let it be chosen; the others derive it and say so in a note.
+    /// Size in bytes of the buffer (or chunk, for methods without a buffer), for methods that let
+    /// it be chosen. The others derive it and record it in a note.
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: Option<u64>,
     /// Directory on the file system under test, for [`Sink::File`].
@@ -54,7 +55,7 @@ impl Default for CopyRequest {
     }
 }
 
-/// Ways to move bytes from one descriptor to another.
+/// Ways to move bytes from one file descriptor to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyMethod {
@@ -68,19 +69,19 @@ pub enum CopyMethod {
     FsBlock,
     /// Aligned buffer of `buffer_bytes` (cat5).
     Swept,
-    /// As swept after `fcntl(fd, 0, 0, 2)` (cat6): command 0 is `F_DUPFD`, so a
-    /// descriptor is duplicated and nothing is advised.
+    /// Like `Swept`, after `fcntl(fd, 0, 0, 2)` (cat6). Command 0 is `F_DUPFD`, so the call
+    /// duplicates a file descriptor and gives no advice.
     FcntlDupfd,
-    /// As swept after `posix_fadvise(POSIX_FADV_SEQUENTIAL)`: what cat6 meant.
+    /// Like `Swept`, after `posix_fadvise(POSIX_FADV_SEQUENTIAL)`: what cat6 intended.
     Advised,
-    /// As swept after `posix_fadvise(POSIX_FADV_RANDOM)`.
+    /// Like `Swept`, after `posix_fadvise(POSIX_FADV_RANDOM)`.
     AdvisedRandom,
-    /// `readv`/`writev` over four parts of `buffer_bytes` in all.
+    /// `readv`/`writev` with four parts that have `buffer_bytes` in total.
     Readv,
     /// `mmap` of the source and `write` from the mapping.
     Mmap,
     Sendfile,
-    /// `splice` through a pipe, or into it where the sink is one.
+    /// `splice` through a pipe, or directly into the sink if that is a pipe.
     Splice,
     /// `read` into a ring of pages that `vmsplice` lends to a pipe.
     Vmsplice,
@@ -88,7 +89,7 @@ pub enum CopyMethod {
     CopyFileRange,
     /// io_uring with registered buffers and several reads and writes in flight.
     IoUring,
-    /// The system's `cat` program, its start-up on an empty file deducted.
+    /// The system's `cat` program, less its start-up time on an empty file.
     SystemCat,
 }
 
@@ -100,8 +101,7 @@ pub enum Source {
     File {
         #[serde(default)]
         path: PathBuf,
-        /// XXH3-64 of its first `size_bytes` bytes, against which what arrived
-        /// is checked.
+        /// XXH3-64 of its first `size_bytes` bytes, to check what arrived.
         #[serde(default)]
         xxh3: u64,
     },
@@ -124,15 +124,15 @@ pub enum Sink {
 #[serde(rename_all = "kebab-case")]
 pub enum SourceIo {
     Buffered,
-    /// Past it (`O_DIRECT`), by the methods that read into one buffer.
+    /// Bypasses it (`O_DIRECT`), for methods that read into one buffer.
     Direct,
 }
 
-/// What a regular file as the sink is before it is written.
+/// State of a regular file used as the sink, before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SinkFile {
-    /// Empty, and made for the copy.
+    /// Empty, created for the copy.
     New,
     /// As long as the copy, on the device and not in the page cache, so that its
     /// blocks are overwritten.
@@ -143,7 +143,33 @@ pub enum SinkFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// None resident, checked by `mincore` or `cachestat`.
+    /// No page is resident; `mincore` or `cachestat` checks it.
     Cold,
     Warm,
+}
+
+impl WorkRequest for CopyRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["fs"];
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        from_levels(levels.iter().copied()).map(Workload::Copy)
+    }
+
+    fn disk_needs(&self) -> DiskNeeds {
+        let has_source = self.source != Source::Zero;
+        DiskNeeds {
+            source_bytes: has_source.then_some(self.size_bytes),
+            scratch_bytes: self.size_bytes,
+            ..DiskNeeds::default()
+        }
+    }
+
+    fn begins_cold(&self) -> bool {
+        let has_cold_source = self.source != Source::Zero && self.cache == CacheState::Cold;
+        has_cold_source || (self.sink == Sink::File && self.sink_file == SinkFile::Cold)
+    }
+
+    fn place(&mut self, directory: &Path, _seed: u64) {
+        self.directory = directory.to_owned();
+    }
 }

@@ -1,7 +1,7 @@
 //! Names of performance counters.
 
-/// Counters that a request may name, in groups: those that the kernel counts itself,
-/// those of the CPU, those of its caches.
+/// Counters that a request may name: first those of the kernel, then those of the CPU, then those
+/// of its caches and TLB.
 pub const COUNTERS: [&str; 16] = [
     "page-faults",
     "context-switches",
@@ -21,7 +21,7 @@ pub const COUNTERS: [&str; 16] = [
     "dtlb-write-misses",
 ];
 
-/// The event of a counter that is named by its number: `raw:0x01c2`.
+/// Returns the event number of a raw counter, such as `raw:0x01c2`.
 pub fn raw_counter(name: &str) -> Option<u64> {
     u64::from_str_radix(name.strip_prefix("raw:0x")?, 16).ok()
 }

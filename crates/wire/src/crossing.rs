@@ -1,18 +1,18 @@
 //! Crossings between a program and the kernel, one kind at a time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::levels::{count, sizes};
+use crate::levels::{count, from_levels, sizes};
+use crate::workload::{DiskNeeds, WorkRequest, Workload};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CrossingRequest {
-    /// What is done again and again.
+    /// The operation that is repeated.
     pub operation: CrossingOperation,
-    /// Bytes that one call copies, for those that copy: 1 to
-    /// [`CROSSING_BYTES_MAX`].
+    /// Bytes that one call copies, for operations that copy: 1 to [`CROSSING_BYTES_MAX`].
     #[serde(rename = "size", deserialize_with = "call_size")]
     pub size_bytes: u64,
     #[serde(deserialize_with = "count::<1, CROSSING_CALLS_MAX, _, _>")]
@@ -45,15 +45,15 @@ impl Default for CrossingRequest {
     }
 }
 
-/// Bytes of a file that reads and writes go through, unless one call moves more.
+/// Length in bytes of the file that is read or written, unless one call moves more.
 pub const CROSSING_FILE_BYTES: u64 = 2 << 20;
 
-/// A fault on a file's page maps the pages around it, 64 KiB as Linux comes
-/// (`fault_around_bytes`). So only one page of so many bytes is touched.
+/// A fault on a file's page also maps the pages around it, by default 64 KiB
+/// (`fault_around_bytes`). So only one page in this many bytes is touched.
 pub const FAULT_AROUND_BYTES: u64 = 64 << 10;
 
 impl CrossingRequest {
-    /// Most bytes that it has on the file system at a time.
+    /// Returns the most bytes that the workload has on the file system at a time.
     pub(crate) fn file_bytes(&self) -> u64 {
         use CrossingOperation as Op;
         match self.operation {
@@ -66,7 +66,7 @@ impl CrossingRequest {
         }
     }
 
-    /// Bytes of memory that it needs, if it needs much.
+    /// Returns the memory in bytes that the workload needs; `None` if it needs little.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         use CrossingOperation as Op;
         match self.operation {
@@ -87,29 +87,29 @@ pub const RING_BATCH_MAX: u64 = 1024;
 
 pub const CROSSING_CALLS_MAX: u64 = 1 << 32;
 
-/// One kind of crossing, or what one is compared with.
+/// A kind of crossing, or an operation to compare crossings with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingOperation {
-    /// A call of an empty function that is not inlined: no crossing.
+    /// A call to an empty function that is not inlined: no crossing.
     UserCall,
-    /// `clock_gettime(CLOCK_MONOTONIC)` by the vDSO: no crossing where the
-    /// clock source can be read from user space (vdso(7)).
+    /// `clock_gettime(CLOCK_MONOTONIC)` through the vDSO: no crossing where the clock source can
+    /// be read from user space (vdso(7)).
     Vdso,
     /// The same as a system call.
     ClockSyscall,
     /// `getppid` as a system call, which does next to nothing.
     EmptySyscall,
-    /// A system call of number -1, which ends with `ENOSYS` at the table.
+    /// System call number -1, which fails with `ENOSYS` at the table lookup.
     UnknownSyscall,
     /// `ioctl(FIONREAD)` on an empty pipe.
     IoctlPipe,
     /// `TOLL_PRIMES_EMPTY` on the driver `toll_primes`; guests only.
     IoctlModule,
-    /// `pwrite` of the bytes to offset 0 of a memfd whose pages are there.
+    /// `pwrite` of the bytes to offset 0 of a memfd whose pages are already allocated.
     WriteMemfd,
-    /// `TOLL_PRIMES_COPY` of the bytes on the driver `toll_primes`, which is
-    /// `copy_from_user` and little else; guests only.
+    /// `TOLL_PRIMES_COPY` of the bytes to the driver `toll_primes`, which is `copy_from_user` and
+    /// little else; guests only.
     CopyFromUser,
     /// The first write to a page of anonymous memory.
     PageFault,
@@ -117,43 +117,42 @@ pub enum CrossingOperation {
     HugePageFault,
     /// The first read of a mapped page of a file that is in the page cache.
     FilePageFault,
-    /// `mmap` of a page of anonymous memory and `munmap`, without a touch.
+    /// `mmap` and `munmap` of a page of anonymous memory that is never touched.
     MmapMunmap,
     /// A signal that the process sends to itself and handles.
     Signal,
-    /// A byte to another process and one back, each through a pipe.
+    /// A byte to the other end and one back, each through a pipe.
     PipePingPong,
     /// The same through a pair of Unix stream sockets.
     UnixPingPong,
     /// The same through a TCP connection over loopback.
     TcpPingPong,
-    /// The same by two eventfds.
+    /// The same through two eventfds.
     EventfdPingPong,
-    /// A word of shared memory that two ends change in turn, each waiting for
-    /// the other by `futex`.
+    /// Two ends change a word of shared memory in turn; each waits for the other with `futex`.
     FutexPingPong,
     /// A no-operation through an io_uring.
     IoUringNop,
     /// A read of the bytes from a warm file through an io_uring.
     IoUringRead,
-    /// `pread` of the bytes from a warm file, one place after the other.
+    /// `pread` of the bytes from a warm file, at one offset after the other.
     ReadFile,
     /// `pwrite` of the bytes to a file whose pages are in the page cache.
     WriteFile,
     /// `open` of a file and `close`.
     OpenClose,
     Stat,
-    /// `open` that makes a file, `close`, and `unlink`.
+    /// `open` that creates a file, `close`, and `unlink`.
     CreateUnlink,
     /// `rename` of a file within a directory.
     Rename,
-    /// A thread that does nothing, made and joined.
+    /// A thread that does nothing, created and joined.
     ThreadCreate,
-    /// A process that ends at once, by `fork`, waited for.
+    /// A process that is created by `fork`, exits at once and is waited for.
     Fork,
-    /// A statically linked program that ends at once, by `posix_spawn`.
+    /// A statically linked program that exits at once, started by `posix_spawn`.
     SpawnStatic,
-    /// A dynamically linked program that ends at once, by `posix_spawn`.
+    /// A dynamically linked program that exits at once, started by `posix_spawn`.
     SpawnDynamic,
     /// A read of all words of the bytes.
     MemoryRead,
@@ -180,7 +179,7 @@ impl CrossingOperation {
     }
 }
 
-/// What the other end of a ping-pong is.
+/// The other end of a ping-pong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingPeer {
@@ -193,8 +192,32 @@ pub enum CrossingPeer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingCpus {
-    /// Both on one CPU, so that each byte is a switch.
+    /// Both on one CPU, so that each byte costs a context switch.
     One,
     /// Each on a CPU of its own, so that each byte wakes another CPU.
     Two,
+}
+
+impl WorkRequest for CrossingRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["mount_cache", "fs"];
+    const PRICE_METRIC: Option<&'static str> = Some("duration_per_call_ns");
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        from_levels(levels.iter().copied()).map(Workload::Crossing)
+    }
+
+    fn disk_needs(&self) -> DiskNeeds {
+        DiskNeeds {
+            scratch_bytes: self.file_bytes(),
+            ..DiskNeeds::default()
+        }
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        CrossingRequest::memory_bytes(self)
+    }
+
+    fn place(&mut self, directory: &Path, _seed: u64) {
+        self.directory = directory.to_owned();
+    }
 }

@@ -1,11 +1,12 @@
-//! Work on files by their names: one large file, or a tree of small ones.
+//! Operations on files by name: on one large file, or on a tree of small ones.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::levels::{count, sizes};
+use crate::levels::{count, from_levels, sizes};
+use crate::workload::{DiskNeeds, WorkRequest, Workload};
 use crate::{BUFFER_BYTES_MAX, CacheState, Durability};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,12 +16,12 @@ pub struct FilesRequest {
     /// Directory on the file system under test.
     #[serde(rename = "@directory")]
     pub directory: PathBuf,
-    /// The same directory below a file system that shows another one's files;
-    /// there files are laid and checked, so that the one under test has never
-    /// seen them. `directory` itself where nothing is below.
+    /// The same directory in the underlying file system, if the one under test shows another one's
+    /// files. Files are created and checked here, so that the file system under test has never
+    /// seen them. Equal to `directory` if there is no underlying file system.
     #[serde(rename = "@below")]
     pub below: PathBuf,
-    /// Bytes of the one file.
+    /// Length of the one large file in bytes.
     #[serde(rename = "size", deserialize_with = "file_size")]
     pub size_bytes: u64,
     #[serde(rename = "small_size", deserialize_with = "small_size")]
@@ -29,16 +30,15 @@ pub struct FilesRequest {
     pub count: u64,
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: u64,
-    /// Calls of the random operations; as many as the file has whole buffers
-    /// if absent.
+    /// Calls of a random operation; if absent, one for each whole buffer in the file.
     #[serde(deserialize_with = "count::<1, FILE_CALLS_MAX, _, _>")]
     pub calls: Option<u64>,
     /// [`Durability::None`] or [`Durability::Fsync`]: one `fsync` of each file
     /// that is written, before it is closed.
     #[serde(deserialize_with = "none_or_fsync")]
     pub durability: Durability,
-    /// What is in memory of the files when the timed region begins: nothing, or
-    /// what an untimed pass has left there.
+    /// How much of the files is in memory when the timed region begins: nothing, or what an
+    /// untimed pass has left there.
     pub cache: CacheState,
     /// Seed of random offsets.
     #[serde(rename = "@seed")]
@@ -47,7 +47,7 @@ pub struct FilesRequest {
 
 sizes! {
     file_size: 1..=1 << 40, "1 byte to 1 TiB";
-    small_size: 0..=1 << 20, "at most 1 MiB: it is of a small file";
+    small_size: 0..=1 << 20, "at most 1 MiB, as for a small file";
     buffer_size: 1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB";
 }
 
@@ -68,7 +68,7 @@ impl Default for FilesRequest {
             size_bytes: 16 << 20,
             small_bytes: 4 << 10,
             count: 1000,
-            // What GNU cp and cat take.
+            // The buffer size of GNU cp and cat.
             buffer_bytes: 128 << 10,
             calls: None,
             durability: Durability::None,
@@ -85,15 +85,15 @@ pub const FILE_CALLS_MAX: u64 = 1 << 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilesOperation {
-    /// Open the one file, read it from its begin to its end, close it.
+    /// Open the large file, read it from start to end, close it.
     ReadSequential,
-    /// Make the one file, write it from its begin to its end, close it.
+    /// Create the large file, write it from start to end, close it.
     WriteSequential,
-    /// Open the one file, read buffers of it in random order, close it.
+    /// Open the large file, read its buffers in random order, close it.
     ReadRandom,
-    /// Open the one file, overwrite buffers of it in random order, close it.
+    /// Open the large file, overwrite its buffers in random order, close it.
     WriteRandom,
-    /// Make, write and close every small file.
+    /// Create, write and close every small file.
     Create,
     Stat,
     Unlink,
@@ -103,7 +103,7 @@ pub enum FilesOperation {
 }
 
 impl FilesOperation {
-    /// Whether it works on a tree of small files, and not on one large file.
+    /// Whether the operation works on a tree of small files, not on one large file.
     pub fn is_of_tree(self) -> bool {
         matches!(
             self,
@@ -111,8 +111,39 @@ impl FilesOperation {
         )
     }
 
-    /// Whether its calls take the file's buffers in random order.
+    /// Whether the calls access the file's buffers in random order.
     pub fn is_random(self) -> bool {
         matches!(self, Self::ReadRandom | Self::WriteRandom)
+    }
+}
+
+impl WorkRequest for FilesRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["mount_cache", "round_trip_ms", "fs"];
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        from_levels(levels.iter().copied()).map(Workload::Files)
+    }
+
+    fn disk_needs(&self) -> DiskNeeds {
+        let bytes = if self.operation.is_of_tree() {
+            // A file takes a block of its own at least.
+            self.small_bytes.next_multiple_of(4096).max(4096) * self.count
+        } else {
+            self.size_bytes
+        };
+        DiskNeeds {
+            // What an untimed pass makes is beside what the timed one does.
+            scratch_bytes: 2 * bytes,
+            ..DiskNeeds::default()
+        }
+    }
+
+    fn begins_cold(&self) -> bool {
+        self.cache == CacheState::Cold
+    }
+
+    fn place(&mut self, directory: &Path, seed: u64) {
+        self.seed = seed;
+        self.directory = directory.to_owned();
     }
 }

@@ -1,9 +1,8 @@
-//! From levels of an experiment file, which are texts, to parameters.
+//! Converts the levels of an experiment file, which are strings, to parameters.
 //!
-//! A struct of parameters is read by serde from texts as it is from a message.
-//! Numbers have bounds in both; in an experiment file they are texts, with a unit
-//! where they are sizes. A field whose name in messages begins with
-//! `@` is filled in by `toll`; no level has such a name.
+//! Serde reads a struct of parameters from strings just as it does from a message. Numbers have
+//! the same bounds in both. In an experiment file they are strings, and sizes may have a unit. A
+//! field whose name in messages begins with `@` is filled in by `toll`; no level has such a name.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,7 +17,11 @@ use serde::forward_to_deserialize_any;
 
 use crate::quantity::parse_size;
 
-/// Reads parameters from names and texts; what is not named has its default.
+/// Reads parameters from pairs of a name and a string. A parameter that is not named has its
+/// default.
+///
+/// # Errors
+/// Returns a message of the form `cannot X: why` for an unknown name or an invalid string.
 pub fn from_levels<'a, T: DeserializeOwned>(
     levels: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<T, String> {
@@ -30,7 +33,7 @@ pub fn from_levels<'a, T: DeserializeOwned>(
     read.map_err(|LevelError(message)| message)
 }
 
-/// A count from `MIN` to `MAX`, as a number or as a text.
+/// Deserializes a count from `MIN` to `MAX`, given as a number or as a string.
 pub fn count<'de, const MIN: u64, const MAX: u64, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -44,12 +47,12 @@ where
     })
 }
 
-/// A size in bytes, as a number or as a text such as `64k`.
+/// Deserializes a size in bytes, given as a number or as a string such as `64k`.
 pub(crate) fn size<'de, D: Deserializer<'de>, T: Amount>(from: D) -> Result<T, D::Error> {
     size_within(from, 0..=u64::MAX, "a size")
 }
 
-/// The same with bounds, which `words` tell.
+/// Deserializes a size in bytes within `bounds`, which messages describe by `words`.
 pub fn size_within<'de, D: Deserializer<'de>, T: Amount>(
     from: D,
     bounds: RangeInclusive<u64>,
@@ -76,8 +79,9 @@ macro_rules! sizes {
 }
 pub(crate) use sizes;
 
-/// What holds a count or a size; `None` is none.
+/// A type that holds a count or a size; `None` stands for no value.
 pub trait Amount: Sized {
+    /// Converts a number; `None` if this type cannot hold it.
     fn from_number(number: Option<u64>) -> Option<Self>;
 }
 
@@ -134,7 +138,7 @@ impl<T: Amount> Visitor<'_> for AmountVisitor<'_, T> {
     }
 }
 
-/// Why a level cannot be had.
+/// Why a level is invalid.
 #[derive(Debug)]
 struct LevelError(String);
 
@@ -190,7 +194,7 @@ impl<'a, 'de, I: Iterator<Item = (&'a str, &'a str)>> MapAccess<'de> for LevelMa
     }
 }
 
-/// A level, read as whatever its parameter is.
+/// A level, read as the type of its parameter.
 struct LevelText<'a>(&'a str);
 
 impl<'de> Deserializer<'de> for LevelText<'_> {
@@ -219,7 +223,7 @@ impl<'de> Deserializer<'de> for LevelText<'_> {
     }
 }
 
-/// A variant by its word. What it holds besides, `toll` fills in.
+/// A variant by its word. `toll` fills in the content that a variant has.
 struct Word<'a>(&'a str);
 
 impl<'de> EnumAccess<'de> for Word<'_> {
@@ -250,7 +254,7 @@ impl<'de> VariantAccess<'de> for Word<'_> {
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, LevelError> {
-        Err(LevelError::custom("no parameter has such a variant"))
+        Err(LevelError::custom("no parameter has a tuple variant"))
     }
 
     fn struct_variant<V: Visitor<'de>>(

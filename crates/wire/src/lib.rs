@@ -87,8 +87,8 @@ pub use write::{Durability, Placement, RISING_BYTES_MIN, WriteRequest};
 /// Version of the message format. A reader refuses any other.
 pub const WIRE_VERSION: u32 = 1;
 
-/// Longest message that either side accepts, in bytes. It bounds what a probe
-/// gone wrong, or a hostile guest, can make the other side hold in memory.
+/// Longest message that either side accepts, in bytes. It limits the memory that a faulty probe or
+/// a hostile guest can make the other side use.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Most timed iterations of one trial; their samples must fit in a message.
@@ -97,9 +97,8 @@ pub const ITERATIONS_MAX: u32 = 20_000;
 /// Largest buffer that a workload may ask for, in bytes.
 pub const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
-/// Most bytes of a command's outputs that all iterations of a trial may keep
-/// together. JSON escapes a control byte as six, so this stays well below
-/// [`MESSAGE_BYTES_MAX`].
+/// Most bytes of a command's outputs that all iterations of a trial together may keep. JSON
+/// escapes a control byte as six bytes, so this is well below [`MESSAGE_BYTES_MAX`].
 pub const CAPTURED_BYTES_MAX: u64 = 8 << 20;
 
 /// A message that cannot be understood: broken JSON, an unknown field or
@@ -115,7 +114,7 @@ impl std::fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// Encodes a message as one line, without the line's end.
+/// Encodes a message as one line, without the newline.
 ///
 /// # Panics
 /// Never for the types of this crate: all of them are plain data with string
@@ -131,7 +130,7 @@ fn decode<T: serde::de::DeserializeOwned>(line: &str, what: &str) -> Result<T, W
     }
     if line.len() > MESSAGE_BYTES_MAX {
         return Err(WireError(format!(
-            "cannot read {what}: {} bytes is over the limit of {MESSAGE_BYTES_MAX}",
+            "cannot read {what}: {} bytes exceed the limit of {MESSAGE_BYTES_MAX}",
             line.len()
         )));
     }
@@ -139,8 +138,8 @@ fn decode<T: serde::de::DeserializeOwned>(line: &str, what: &str) -> Result<T, W
     let Versioned { version } = serde_json::from_str(line).map_err(malformed)?;
     if version != WIRE_VERSION {
         return Err(WireError(format!(
-            "cannot read {what}: it has version {version}, this program speaks {WIRE_VERSION}; \
-             use toll and toll-probe of one build"
+            "cannot read {what}: it has version {version}, but this program expects \
+             {WIRE_VERSION}; use toll and toll-probe from the same build"
         )));
     }
     serde_json::from_str(line).map_err(malformed)

@@ -1,11 +1,12 @@
-//! Works on memory: a published access function, and a pointer chase.
+//! Memory workloads: a published access function, and a pointer chase.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::CacheState;
-use crate::levels::{count, sizes};
+use crate::levels::{count, from_levels, sizes};
+use crate::workload::{DiskNeeds, WorkRequest, Workload};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -19,15 +20,14 @@ pub struct MemoryRequest {
     /// State of a file's pages in the page cache before each iteration.
     /// Ignored for [`Mapping::Anonymous`], which has no file.
     pub cache: CacheState,
-    /// Length of the buffer in bytes: a multiple of [`LINE_BYTES`], more than
-    /// one working set.
+    /// Length of the buffer in bytes: a multiple of [`LINE_BYTES`], longer than one working set.
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: u64,
-    /// Working sets visited.
+    /// Number of working sets visited.
     #[serde(deserialize_with = "count::<1, { 1 << 32 }, _, _>")]
     pub steps: u64,
     pub reached_pages: ReachedPages,
-    /// A process that uses memory meanwhile.
+    /// A process that uses memory at the same time.
     #[serde(rename = "@competitor")]
     pub competitor: Option<Competitor>,
     /// Seed of the random bases, which are drawn in both orders.
@@ -94,16 +94,15 @@ pub const LINE_BYTES: u64 = 64;
 /// Cache lines of one working set of the published function.
 pub const WORKING_SET_LINES: u64 = 512;
 
-/// Largest buffer of a work on memory, in bytes.
+/// Largest buffer of a memory workload, in bytes.
 pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChaseStride {
     Line,
-    /// One of each 4 KiB, so that nearly every load needs another translation of
-    /// an address. Its place moves on from page to page, which spreads the lines
-    /// over the sets of the caches.
+    /// One line of each 4 KiB, so that nearly every load needs another address translation. The
+    /// line's offset changes from page to page, which spreads the lines over the cache sets.
     Page,
 }
 
@@ -122,7 +121,7 @@ pub enum Addressing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOrder {
-    /// Forward by one working set, from the start again at the end.
+    /// Forward by one working set, back to the start at the end.
     Sequential,
     Random,
 }
@@ -130,12 +129,11 @@ pub enum AccessOrder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
-    /// Nothing (`MAP_ANONYMOUS | MAP_PRIVATE`).
+    /// No file (`MAP_ANONYMOUS | MAP_PRIVATE`).
     Anonymous,
-    /// A file whose content stays as it is (`MAP_PRIVATE`).
+    /// A file whose content does not change (`MAP_PRIVATE`).
     FilePrivate(PathBuf),
-    /// A file that the accesses change (`MAP_SHARED`). It holds nothing but
-    /// bytes of 0 and 1.
+    /// A file that the accesses change (`MAP_SHARED`). All of its bytes are 0 or 1.
     FileShared(PathBuf),
 }
 
@@ -143,31 +141,31 @@ pub enum Mapping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Initialisation {
-    /// Nothing: pages come with the first access.
+    /// Nothing: the first access to a page allocates it.
     None,
     /// `MAP_POPULATE`.
     Populate,
     /// `memset` to 0, then `msync(MS_SYNC)`.
     MemsetMsync,
-    /// Random bytes in all of it, which no swap leaves out or compresses: the
-    /// kernel writes no pages of zeros to a swap file and reads none back
-    /// (swap_writepage in mm/page_io.c). Only without a file.
+    /// Fill it with random bytes, which swap can neither skip nor compress: the kernel does not
+    /// write pages of zeros to a swap file, and does not read them back (swap_writepage in
+    /// mm/page_io.c). Only without a file.
     Fill,
 }
 
-/// State of the pages that the accesses reach when they begin beside a
-/// competitor.
+/// State of the pages that the accesses will reach, when the accesses begin with a competitor
+/// running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReachedPages {
-    /// As they are once the competitor has its memory: it has taken most of
-    /// them, since nobody used them meanwhile.
+    /// As the competitor left them when it got its memory: it has taken most of them, since no
+    /// process used them in the meantime.
     AsLeft,
-    /// Each is read again, so that it is in memory.
+    /// Each page is read again, so that it is in memory.
     Used,
 }
 
-/// A process that competes with the accesses for memory, until they end.
+/// A process that competes with the accesses for memory until they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Competitor {
@@ -175,24 +173,23 @@ pub struct Competitor {
     pub uses: CompetitorUses,
 }
 
-/// Which pages a competitor uses. The accesses begin when it has written to
-/// pages as often as it has pages.
+/// Which pages a competitor uses. The accesses begin once it has made as many writes as it has
+/// pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompetitorUses {
-    /// Reads a byte of a random page again and again and writes it every eighth
-    /// time, as published.
+    /// Repeatedly reads a byte of a random page, and writes it every eighth time, as published.
     Random,
-    /// Writes to every page, from the first to the last and again.
+    /// Repeatedly writes to every page, from the first to the last.
     Sweep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HugePages {
-    /// The smallest, whatever the system is set to (`PR_SET_THP_DISABLE`).
+    /// The smallest pages, regardless of the system's setting (`PR_SET_THP_DISABLE`).
     None,
-    /// As the system is set.
+    /// The system's setting.
     System,
     /// Transparent huge pages (`MADV_HUGEPAGE`).
     Madvise,
@@ -215,4 +212,64 @@ pub enum MemoryAdvice {
     PopulateRead,
     /// `MADV_POPULATE_WRITE` (Linux 5.14).
     PopulateWrite,
+}
+
+impl MemoryRequest {
+    /// With a buffer of whole cache lines.
+    pub(crate) fn in_lines(mut self) -> Self {
+        self.buffer_bytes -= self.buffer_bytes % LINE_BYTES;
+        self
+    }
+}
+
+impl WorkRequest for MemoryRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["pressure", "limit", "fs"];
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        let memory: Self = from_levels(levels.iter().copied())?;
+        Ok(Workload::Memory(memory.in_lines()))
+    }
+
+    fn disk_needs(&self) -> DiskNeeds {
+        let is_mapped = self.mapping != Mapping::Anonymous;
+        DiskNeeds {
+            zeros_bytes: is_mapped.then_some(self.buffer_bytes),
+            ..DiskNeeds::default()
+        }
+    }
+
+    fn begins_cold(&self) -> bool {
+        self.mapping != Mapping::Anonymous && self.cache == CacheState::Cold
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        // A shared file's pages can always go back to the file.
+        Some(match self.mapping {
+            Mapping::FileShared(_) => 0,
+            _ => self.buffer_bytes,
+        })
+    }
+
+    fn place(&mut self, _directory: &Path, seed: u64) {
+        self.seed = seed;
+    }
+}
+
+impl WorkRequest for ChaseRequest {
+    const PRICE_METRIC: Option<&'static str> = Some("latency_ns");
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        let mut chase: Self = from_levels(levels.iter().copied())?;
+        chase.size_bytes -= chase.size_bytes % LINE_BYTES;
+        Ok(Workload::Chase(chase))
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        // The order of the cycle is kept beside it, 4 bytes a line.
+        Some(self.size_bytes + self.size_bytes / 16)
+    }
+
+    fn place(&mut self, _directory: &Path, seed: u64) {
+        self.seed = seed;
+    }
 }

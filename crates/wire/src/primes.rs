@@ -1,14 +1,17 @@
-//! The same counting of primes in different places.
+//! The same count of primes, computed in different places.
+
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::levels::count;
+use crate::levels::{count, from_levels};
+use crate::workload::{WorkRequest, Workload};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PrimesRequest {
     pub placement: PrimesPlacement,
-    /// How many numbers, each from 2 to `n`: 2 to [`PRIMES_N_MAX`].
+    /// Number of values, each from 2 to `n`: 2 to [`PRIMES_N_MAX`].
     #[serde(deserialize_with = "count::<2, { PRIMES_N_MAX as u64 }, _, _>")]
     pub n: u32,
     pub random: RandomSource,
@@ -34,26 +37,25 @@ impl Default for PrimesRequest {
     }
 }
 
-/// Most numbers, and the largest of them (`TOLL_PRIMES_N_MAX`).
+/// Most values, and the largest value (`TOLL_PRIMES_N_MAX`).
 pub const PRIMES_N_MAX: u32 = 1 << 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrimesPlacement {
     User,
-    /// In a process started for it, which prints `n` and the count, as published.
-    /// The published clock is [`PrimesClock::Inside`]; the others hold the
-    /// process from its start to its end.
+    /// In a process started for it, which prints `n` and the count, as published. The published
+    /// clock is [`PrimesClock::Inside`]; the others measure the process from its start to its end.
     UserProcess,
-    /// In system call 549, as published: a pointer to `n` in, which the kernel
-    /// prints, and the count out.
+    /// In system call 549, as published: it takes a pointer to `n`, which the kernel prints, and
+    /// returns the count.
     SyscallPublished,
     /// In system call 550, which takes all parameters.
     Syscall,
-    /// In the driver `toll_primes`, by ioctl; guests only.
+    /// In the driver `toll_primes`, through an ioctl; guests only.
     Module,
-    /// At the insertion of the module, which prints `n` and the count, as
-    /// published; guests only.
+    /// During the insertion of the module, which prints `n` and the count, as published; guests
+    /// only.
     ModuleLoad,
     /// In a BPF program, over numbers that the probe has drawn into its map.
     Bpf,
@@ -63,12 +65,11 @@ pub enum PrimesPlacement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RandomSource {
-    /// One generator with one seed, the same in all places.
+    /// The same generator with the same seed in all places.
     Seeded,
-    /// The kernel's generator, once for all: `getrandom` or
-    /// `get_random_bytes`.
+    /// The kernel's generator, in one call for all values: `getrandom` or `get_random_bytes`.
     Bulk,
-    /// A call a number: `rand` in user space, `get_random_u32` in the kernel.
+    /// One call per value: `rand` in user space, `get_random_u32` in the kernel.
     Each,
 }
 
@@ -86,13 +87,13 @@ pub enum Printing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrimesAllocation {
-    /// As is usual there: `malloc` in user space, `kmalloc` in the kernel.
+    /// The usual allocator: `malloc` in user space, `kmalloc` in the kernel.
     Usual,
     /// `kmalloc`: physically contiguous.
     Kmalloc,
     /// `vmalloc`: page by page.
     Vmalloc,
-    /// `kvmalloc`: the former if it can be, else the latter.
+    /// `kvmalloc`: `kmalloc` if possible, otherwise `vmalloc`.
     Kvmalloc,
 }
 
@@ -103,8 +104,18 @@ pub enum PrimesClock {
     Monotonic,
     /// `gettimeofday` around the whole operation, in microseconds.
     Gettimeofday,
-    /// The place's own readings, without the way there and back: around
-    /// allocating, drawing and counting; in the published program and module
-    /// from before `n` is printed until the count is.
+    /// Clock reads in the place itself, without the way there and back. They enclose allocating,
+    /// drawing and counting; in the published program and module, everything from before `n` is
+    /// printed until the count has been printed.
     Inside,
+}
+
+impl WorkRequest for PrimesRequest {
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        from_levels(levels.iter().copied()).map(Workload::Primes)
+    }
+
+    fn place(&mut self, _directory: &Path, seed: u64) {
+        self.seed = seed;
+    }
 }

@@ -1,18 +1,17 @@
-//! Where the time of a trial went.
+//! Where the time of a trial was spent.
 
 use serde::{Deserialize, Serialize};
 
 /// The timed regions of a trial, split into what its threads did, by stack.
 ///
-/// The times add up to [`Profile::region_ns`]: a moment goes to the main thread
-/// while it is on a CPU, else in equal parts to the other threads on a CPU, else
-/// to a wait.
+/// The times add up to [`Profile::region_ns`]. A moment is charged to the main thread while it is
+/// on a CPU, otherwise in equal parts to the other threads on a CPU, otherwise to a wait.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     pub region_ns: u64,
     pub samples: u64,
-    /// Files that are mapped where user code ran.
+    /// Files mapped at the addresses where user code ran.
     pub files: Vec<String>,
     pub stacks: Vec<ProfiledStack>,
     /// What could not be recorded, and how to enable it.
@@ -23,7 +22,7 @@ pub struct Profile {
 #[serde(deny_unknown_fields)]
 pub struct ProfiledStack {
     pub activity: Activity,
-    /// The innermost first.
+    /// Innermost frame first.
     pub frames: Vec<CodeAddress>,
     pub time_ns: f64,
 }
@@ -32,14 +31,14 @@ pub struct ProfiledStack {
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
     OnCpu,
-    /// In programs, where they may not be sampled.
+    /// In user space, where the probe is not permitted to sample.
     OnCpuInPrograms,
-    /// In the kernel, where it may not be sampled.
+    /// In the kernel, where the probe is not permitted to sample.
     OnCpuInKernel,
     Blocked,
-    /// Ready to go on, while another has the CPU.
+    /// Runnable, while another task has the CPU.
     WaitsForCpu,
-    /// Before the program runs and after it has ended.
+    /// Before the program starts and after it has ended.
     StartAndEnd,
 }
 
@@ -49,6 +48,6 @@ pub enum CodeAddress {
     Kernel(u64),
     /// Offset in a file, by its index in [`Profile::files`].
     File(u32, u64),
-    /// Code that no file holds.
+    /// Code that is in no file.
     Anonymous,
 }

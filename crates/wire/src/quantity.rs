@@ -1,7 +1,7 @@
 //! Sizes, durations and shares as people write them.
 //!
-//! Size suffixes follow `dd(1)`, but for `b`, which is a byte: `k`, `K`, `KiB`
-//! and so on are powers of 1024, `kB`, `MB` and so on powers of 1000.
+//! Size suffixes follow `dd(1)`, except `b`, which is a byte: `k`, `K`, `KiB` and so on are powers
+//! of 1024, `kB`, `MB` and so on powers of 1000.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
             let value = digits.parse::<f64>().map_err(|_| wrong())? * *factor as f64;
             if value.fract() != 0.0 {
                 return Err(format!(
-                    "cannot read size {text:?}: it is no whole number of bytes"
+                    "cannot read size {text:?}: it is not a whole number of bytes"
                 ));
             }
             value as u64
@@ -61,14 +61,14 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// Whether a text is a size with an explicit unit, so that a list of levels
-/// like `4k,64k` is seen to be sizes while `1,2,4` stays plain numbers.
+/// Whether a text is a size with an explicit unit. Thus a list of levels such as `4k,64k` counts
+/// as sizes, while `1,2,4` stays a list of plain numbers.
 pub fn has_size_unit(text: &str) -> bool {
     let (digits, suffix) = split_suffix(text);
     !digits.is_empty() && !suffix.is_empty() && parse_size(text).is_ok()
 }
 
-/// Writes bytes in the largest binary unit that holds them exactly: `64KiB`.
+/// Formats bytes in the largest binary unit that divides them evenly: `64KiB`.
 pub fn format_size(bytes: u64) -> String {
     for (unit, shift) in [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)] {
         if bytes >= 1 << shift && bytes.is_multiple_of(1 << shift) {

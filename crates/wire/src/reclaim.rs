@@ -1,16 +1,17 @@
-//! Work on working sets in which it matters what reclaim keeps.
+//! Working sets for which it matters which pages reclaim keeps.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::MEMORY_BYTES_MAX;
-use crate::levels::{count, sizes};
+use crate::levels::{count, from_levels, sizes};
+use crate::workload::{DiskNeeds, WorkRequest, Workload, chosen};
+use crate::{CacheState, MEMORY_BYTES_MAX, MemoryRequest};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReclaimRequest {
-    /// What is used again and again, by whom, beside which stream.
+    /// Which pages are hot, which processes use them, and what streams past them.
     pub set: WorkingSet,
     pub mapping: HotMapping,
     /// Bytes of the hot pages of all processes together: whole pages for each.
@@ -24,12 +25,11 @@ pub struct ReclaimRequest {
     pub processes: u32,
     #[serde(deserialize_with = "count::<1, { PASSES_MAX as u64 }, _, _>")]
     pub passes: u32,
-    /// File of zeros of at least `stream_bytes`, for sets whose stream is of
-    /// reads of a file.
+    /// File of zeros of at least `stream_bytes`, for sets that stream by reading a file.
     #[serde(rename = "@stream_file")]
     pub stream_file: Option<PathBuf>,
-    /// Directory on the file system under test; the probe makes and removes
-    /// the file of the hot pages there.
+    /// Directory on the file system under test; the probe creates and removes the file of the hot
+    /// pages there.
     #[serde(rename = "@directory")]
     pub directory: PathBuf,
     #[serde(rename = "@seed")]
@@ -41,8 +41,7 @@ sizes! {
 }
 
 impl Default for ReclaimRequest {
-    /// In a guest of 256 MiB the hot pages fit with ease, and with the stream beside
-    /// them they do not.
+    /// In a guest of 256 MiB the hot pages fit easily, but not together with the stream.
     fn default() -> Self {
         Self {
             set: WorkingSet::PrivateHot,
@@ -64,12 +63,11 @@ pub const PROCESSES_MAX: u32 = 64;
 /// Most passes over a stream.
 pub const PASSES_MAX: u32 = 10_000;
 
-/// Which pages are hot, and what passes by them.
+/// Which pages are hot, and what streams past them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkingSet {
-    /// The published access function. It is the memory workload's, of which
-    /// `toll` asks the probe then.
+    /// The published access function. `toll` then requests the memory workload from the probe.
     Published,
     /// Each process has hot pages of its own and streams through anonymous
     /// memory of its own.
@@ -90,7 +88,7 @@ impl WorkingSet {
         matches!(self, Self::Executable | Self::FileHot)
     }
 
-    /// What backs the hot pages where nobody chose.
+    /// Returns what backs the hot pages by default.
     pub(crate) fn usual_mapping(self) -> HotMapping {
         match self {
             Self::Published | Self::PrivateHot | Self::SharedHot => HotMapping::Anonymous,
@@ -100,14 +98,79 @@ impl WorkingSet {
     }
 }
 
-/// What backs hot pages, which are only read once they are made.
+/// What backs the hot pages, which are only read after they have been created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HotMapping {
-    /// Nothing; pages that processes share are inherited over `fork`.
+    /// No file; pages that processes share are inherited through `fork`.
     Anonymous,
     /// A file (`MAP_PRIVATE`).
     FilePrivate,
     /// A file (`MAP_SHARED`).
     FileShared,
+}
+
+/// Parameters of the memory workload that the published set has.
+const PUBLISHED_PARAMETERS: &[&str] = &[
+    "addressing",
+    "order",
+    "initialisation",
+    "buffer",
+    "steps",
+    "reached_pages",
+];
+
+impl WorkRequest for ReclaimRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["pressure", "limit", "fs"];
+    const FURTHER_PARAMETERS: &'static [&'static str] = PUBLISHED_PARAMETERS;
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        let of_memory = |name: &str| PUBLISHED_PARAMETERS.contains(&name);
+        let own = chosen(levels, |name| !of_memory(name));
+        let mut reclaim: Self = from_levels(own)?;
+        if reclaim.set == WorkingSet::Published {
+            let published = chosen(levels, |name| of_memory(name) || name == "mapping");
+            let memory: MemoryRequest = from_levels(published)?;
+            return Ok(Workload::Memory(MemoryRequest {
+                // The initialisation brings the pages in. All of them warm before is
+                // more than a kernel short of memory can promise.
+                cache: CacheState::Cold,
+                ..memory.in_lines()
+            }));
+        }
+        if !levels.iter().any(|(name, _)| *name == "mapping") {
+            reclaim.mapping = reclaim.set.usual_mapping();
+        }
+        Ok(Workload::Reclaim(reclaim))
+    }
+
+    fn disk_needs(&self) -> DiskNeeds {
+        DiskNeeds {
+            zeros_bytes: self.set.streams_file().then_some(self.stream_bytes),
+            scratch_bytes: self.hot_bytes,
+            ..DiskNeeds::default()
+        }
+    }
+
+    fn begins_cold(&self) -> bool {
+        self.set.streams_file()
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        let stream = if self.set.streams_file() {
+            0
+        } else {
+            self.stream_bytes
+        };
+        let hot = match self.mapping {
+            HotMapping::Anonymous => self.hot_bytes,
+            HotMapping::FilePrivate | HotMapping::FileShared => 0,
+        };
+        Some(stream + hot)
+    }
+
+    fn place(&mut self, directory: &Path, seed: u64) {
+        self.seed = seed;
+        self.directory = directory.to_owned();
+    }
 }

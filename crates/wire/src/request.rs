@@ -1,12 +1,11 @@
-//! What `toll` asks of a probe.
+//! The request that `toll` sends to a probe.
 
 use serde::{Deserialize, Serialize};
 
 use crate::levels::count;
 use crate::{ITERATIONS_MAX, WIRE_VERSION, WireError, Workload};
 
-/// One trial: a workload, how often to repeat it inside the trial, and what to
-/// count meanwhile.
+/// One trial: a workload, how often to repeat it inside the trial, and which events to count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -21,29 +20,29 @@ pub struct Request {
     /// `instructions` or `dtlb-read-misses`. One that cannot be opened is
     /// reported in [`crate::TrialData::counters_missing`], never as zero.
     pub counters: Vec<String>,
-    /// Whether processes that a command leaves running may go on to live, as a
-    /// server that a set-up starts for the trials. Those of a trial are ended
-    /// with the iteration that left them.
+    /// Whether processes that a command leaves running may stay alive, such as a server that a
+    /// set-up command starts for the trials. Processes that a trial leaves are killed at the end
+    /// of the iteration that left them.
     pub may_leave_processes: bool,
     #[serde(default)]
     pub recording: Recording,
 }
 
-/// What is recorded of the timed regions of a trial, which disturbs them.
+/// What to record of the timed regions of a trial. Recording disturbs them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recording {
     #[default]
     Nothing,
-    /// Where their time goes.
+    /// Where the time is spent.
     Profile,
-    /// System calls, by whoever counts them between [`CALL_REGION_BEGINS`] and
+    /// System calls, counted outside the probe between [`CALL_REGION_BEGINS`] and
     /// [`CALL_REGION_ENDS`].
     SystemCalls,
 }
 
-/// Numbers of system calls that no kernel has (`toll` and what follows it), so that they
-/// fail and change nothing. Who counts system calls sees them.
+/// System call numbers that no kernel has (`toll` in ASCII, and the next number). The calls fail
+/// and change nothing, but a counter of system calls sees them.
 pub const CALL_REGION_BEGINS: i64 = 0x746f_6c6c;
 pub const CALL_REGION_ENDS: i64 = 0x746f_6c6d;
 

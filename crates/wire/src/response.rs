@@ -1,4 +1,4 @@
-//! What a probe answers.
+//! The response of a probe.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,8 +25,8 @@ impl Response {
     }
 }
 
-/// How a trial ended. A failure is data like any other, so that it is stored
-/// and shown in place of the samples.
+/// How a trial ended. A failure is data like any other: it is stored and shown in place of the
+/// samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -39,7 +39,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialData {
-    /// One a timed iteration, in order.
+    /// One per timed iteration, in order.
     pub samples: Vec<Sample>,
     /// What disturbed the machine from before the first timed iteration to
     /// after the last.
@@ -49,11 +49,11 @@ pub struct TrialData {
     /// Facts about how the trial ran that a reader needs to judge it, such as
     /// the buffer size that a method resolved to.
     pub notes: Vec<String>,
-    /// Instructions by function of the kernel in the iteration in the middle, where a
-    /// guest's are counted. The probe knows nothing of it.
+    /// Instructions by kernel function in the middle iteration, if a guest's instructions are
+    /// counted. The probe leaves it empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub functions: BTreeMap<String, u64>,
-    /// Where the time went, if that was asked for.
+    /// Where the time was spent, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
 }
@@ -81,30 +81,30 @@ pub struct CounterReading {
     pub count: u64,
     /// Time the counter was enabled, in nanoseconds.
     pub enabled_ns: u64,
-    /// Time it really counted. Below `enabled_ns` the kernel shared the unit
-    /// among events, and a scaled count is an estimate.
+    /// Time the counter really counted, in nanoseconds. If it is less than `enabled_ns`, the
+    /// kernel shared the unit among events, and a scaled count is an estimate.
     pub running_ns: u64,
 }
 
-/// What else the machine did during a trial: differences over the timed
-/// iterations, except where a name says otherwise. `None` where this kernel or
-/// guest does not tell.
+/// What else the machine did during a trial: differences over the timed iterations, except where a
+/// name says otherwise. `None` if this kernel or guest does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Disturbance {
-    /// Time the hypervisor ran others on our virtual CPUs, in nanoseconds.
+    /// Time in which the hypervisor ran something else on this machine's virtual CPUs, in
+    /// nanoseconds.
     pub steal_ns: Option<u64>,
-    /// Times the probe was taken off a CPU although it could go on.
+    /// Times the probe was taken off a CPU while it was runnable.
     pub involuntary_switches: Option<u64>,
     /// Times the probe moved to another CPU.
     pub migrations: Option<u64>,
     /// Pages brought in from storage for the probe.
     pub major_faults: Option<u64>,
-    /// Stall time of some task for CPU (PSI), in nanoseconds.
+    /// Time in which some task waited for CPU (PSI), in nanoseconds.
     pub psi_cpu_some_ns: Option<u64>,
-    /// Stall time of some task for I/O (PSI), in nanoseconds.
+    /// Time in which some task waited for I/O (PSI), in nanoseconds.
     pub psi_io_some_ns: Option<u64>,
-    /// Stall time of some task for memory (PSI), in nanoseconds.
+    /// Time in which some task waited for memory (PSI), in nanoseconds.
     pub psi_memory_some_ns: Option<u64>,
     /// Dirty page-cache bytes when the timed iterations began.
     pub dirty_bytes_before: Option<u64>,
@@ -118,18 +118,18 @@ pub struct Disturbance {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// What sort of failure it is, which decides how the run goes on.
+    /// The kind of failure, which decides how the run continues.
     pub kind: FailureKind,
     /// A lower-case sentence in the form `cannot X: why; what to do`.
     pub message: String,
 }
 
 impl Failure {
-    /// Of a trial that was ended since it took longer than it may.
+    /// Returns the failure of a trial that was stopped because it exceeded its time limit.
     pub fn of_time_limit(limit: Duration) -> Self {
         let message = format!(
             "cannot finish the trial: it was stopped after {} s; give a longer --trial-timeout or \
-             make its work smaller",
+             reduce its work",
             limit.as_secs_f64()
         );
         let kind = FailureKind::TimedOut;
@@ -145,12 +145,12 @@ pub enum FailureKind {
     Unsupported,
     /// The work went wrong: an error code, a content mismatch, a non-zero exit.
     Failed,
-    /// The measurement could not be set up or read as it must be, such as a
-    /// page cache that would not drop: the trial is excluded and counted.
+    /// The measurement could not be set up or read as required, for example because the page cache
+    /// could not be dropped. The trial is excluded and counted.
     Instrument,
-    /// The trial ran into its time limit.
+    /// The trial exceeded its time limit.
     TimedOut,
-    /// The probe itself died, or spoke nonsense.
+    /// The probe itself died, or sent an invalid response.
     Crashed,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters that `toll` sees to. The probe gets what comes of them.
+//! Parameters that `toll` handles. The probe only gets the result.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,14 @@ use crate::levels::{count, sizes};
 #[serde(deny_unknown_fields, default)]
 pub struct Surroundings {
     pub fs: WorkFileSystem,
-    /// What a file system that a program serves keeps of a file; its own choice if
-    /// absent.
+    /// How much of a file is cached by a file system that a program serves; the program's own
+    /// choice if absent.
     pub mount_cache: Option<MountCache>,
     /// Round-trip time to the SSH server of a file system, in milliseconds.
     #[serde(deserialize_with = "count::<0, 10_000, _, _>")]
     pub round_trip_ms: u64,
     pub pressure: Pressure,
-    /// Memory that a trial on this machine may have.
+    /// Memory limit of a trial on this machine, in bytes.
     #[serde(rename = "limit", deserialize_with = "limit_size")]
     pub limit_bytes: Option<u64>,
     pub content: SourceContent,
@@ -27,11 +27,11 @@ sizes! {
         "64 MiB (room for the probe itself) to 64 GiB";
 }
 
-/// Least limit on the memory of a trial.
+/// Smallest memory limit of a trial, in bytes.
 pub const LIMIT_BYTES_MIN: u64 = 64 << 20;
 
-/// File systems that trials have their files on: the work directory's own, those
-/// made on loop devices, a mounted foreign one, and those that a program serves.
+/// File systems for the files of trials: the work directory's own, those created on loop devices,
+/// a mounted foreign one, and those that a program serves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkFileSystem {
@@ -57,13 +57,13 @@ pub enum WorkFileSystem {
 }
 
 impl WorkFileSystem {
-    /// Whether a program serves it in user space.
+    /// Whether a program in user space serves it.
     pub fn is_served(self) -> bool {
         self >= Self::Userfs
     }
 }
 
-/// What a served file system keeps of a file.
+/// How much of a file a served file system caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MountCache {
@@ -82,7 +82,7 @@ pub enum Pressure {
     Sweeping,
 }
 
-/// What a file to be copied holds.
+/// Content of a file to be copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceContent {
@@ -90,6 +90,6 @@ pub enum SourceContent {
     /// otherwise move less than the size says.
     #[default]
     Random,
-    /// The two lines of the virtual-device report again and again.
+    /// The two lines of the virtual-device report, repeated.
     Lines,
 }

@@ -117,7 +117,7 @@ fn a_transfer_that_no_machine_can_do_is_known_from_its_request() {
         request.page_log = PageLog::On;
         assert_eq!(fits(&request), can_choose);
     }
-    // Only these buffers end where a page ends.
+    // The published loop needs a buffer whose size divides a page.
     for (buffer_bytes, is_part_of_page) in [(512, true), (4096, true), (5000, false), (8192, false)]
     {
         let mut request = both(Channel::Tcp, SendMethod::PublishedMmap);

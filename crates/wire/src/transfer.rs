@@ -1,19 +1,20 @@
-//! Parameters of a transfer of a file from one process to another.
+//! Parameters of the transfer of a file from one process to another.
 
 use core::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::levels::{size, sizes};
+use crate::levels::{from_levels, size, sizes};
+use crate::workload::{DiskNeeds, WorkRequest, Workload};
 
-/// Least and most bytes of either end's buffer: those of the device's.
+/// Smallest and largest buffer of either end in bytes: the limits of the device's buffer.
 pub const TRANSFER_BUFFER_BYTES_MIN: u64 = 512;
 pub const TRANSFER_BUFFER_BYTES_MAX: u64 = 16 << 20;
 
-/// What the published master maps at a time, of the file and of the device.
+/// Bytes of the file, and of the device, that the published master maps at a time.
 const PAGE_BYTES: u64 = 4096;
-/// Largest window of the published slave.
+/// Largest window of the published slave, in bytes.
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +23,7 @@ pub struct TransferRequest {
     pub channel: Channel,
     pub sender: SendMethod,
     pub receiver: ReceiveMethod,
-    /// How the kernel's sockets are used; of [`Channel::Device`] alone.
+    /// How the kernel's sockets are used; only for [`Channel::Device`].
     pub mode: SocketMode,
     /// Bytes of one call, in the sender's buffer.
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
@@ -30,22 +31,22 @@ pub struct TransferRequest {
     /// Bytes of one call, in the receiver's buffer.
     #[serde(rename = "receiver_buffer", deserialize_with = "buffer_size")]
     pub receiver_buffer_bytes: u64,
-    /// Bytes of its file that the receiver maps at a time, in whole pages; of
-    /// [`ReceiveMethod::PublishedMmap`] alone.
+    /// Bytes of its file that the receiver maps at a time, in whole pages; only for
+    /// [`ReceiveMethod::PublishedMmap`].
     #[serde(rename = "window", deserialize_with = "window_size")]
     pub window_bytes: u64,
     /// Whether the device logs the page-table entries that the published ends look up.
     pub page_log: PageLog,
-    /// The file to be sent, all of whose pages are warm.
+    /// The file to send; all of its pages are warm.
     #[serde(rename = "@source")]
     pub source: PathBuf,
-    /// Its bytes that are sent, from its beginning.
+    /// Bytes to send, from the beginning of the file.
     #[serde(rename = "size", deserialize_with = "size")]
     pub size_bytes: u64,
-    /// XXH3-64 of them, against which what arrived is checked.
+    /// XXH3-64 of these bytes, to check what arrived.
     #[serde(rename = "@xxh3")]
     pub xxh3: u64,
-    /// Directory in which the receiver makes its file.
+    /// Directory in which the receiver creates its file.
     #[serde(rename = "@directory")]
     pub directory: PathBuf,
     #[serde(rename = "@part")]
@@ -54,7 +55,7 @@ pub struct TransferRequest {
 
 sizes! {
     buffer_size: TRANSFER_BUFFER_BYTES_MIN..=TRANSFER_BUFFER_BYTES_MAX,
-        "512 bytes to 16 MiB, as much as the driver has";
+        "512 bytes to 16 MiB, the limits of the driver";
     window_size: PAGE_BYTES..=WINDOW_BYTES_MAX, "4 KiB to 1 GiB";
 }
 
@@ -80,33 +81,33 @@ impl Default for TransferRequest {
 }
 
 impl TransferRequest {
-    /// Why no machine can do it, where the request alone tells.
+    /// Returns why no machine can do this transfer, if the request alone shows it.
     pub fn contradiction(&self) -> Option<&'static str> {
         let is_device = self.channel == Channel::Device;
         if self.sender == SendMethod::Zerocopy && self.channel != Channel::Tcp {
             return Some(
-                "cannot send with MSG_ZEROCOPY over this channel: only TCP has it among them; use \
+                "cannot send with MSG_ZEROCOPY over this channel: only TCP supports it; use \
                  channel = tcp",
             );
         }
         if self.mode != SocketMode::Sync && !is_device {
             return Some(
-                "cannot choose the mode of this channel: only the device's sockets are the \
-                 kernel's; use channel = device",
+                "cannot choose the mode of this channel: only the device uses sockets in the \
+                 kernel; use channel = device",
             );
         }
         if self.page_log == PageLog::On && !is_device {
             return Some(
-                "cannot log page-table entries over this channel: the device logs them; use \
+                "cannot log page-table entries over this channel: only the device logs them; use \
                  channel = device",
             );
         }
-        // Otherwise its loop copies past the end of what it has mapped.
+        // Otherwise its loop copies past the end of its mapping.
         if self.sender == SendMethod::PublishedMmap && !PAGE_BYTES.is_multiple_of(self.buffer_bytes)
         {
             return Some(
-                "cannot send by the published loop with this buffer: it ends pages only where \
-                 buffers end; use a buffer that divides 4 KiB, or sender = mended-mmap",
+                "cannot send by the published loop with this buffer: the loop changes pages only \
+                 at the end of a buffer; use a buffer that divides 4 KiB, or sender = mended-mmap",
             );
         }
         let is_local = matches!(self.channel, Channel::Unix | Channel::Pipe);
@@ -126,54 +127,53 @@ pub enum Channel {
     /// The devices of the modules `master` and `slave`, joined by a TCP
     /// connection inside the kernel (Virtual Device); guests only.
     Device,
-    /// A TCP connection of the two programs.
+    /// A TCP connection between the two programs.
     Tcp,
-    /// A pair of stream sockets of the Unix domain.
+    /// A pair of Unix stream sockets.
     Unix,
     Pipe,
 }
 
-/// How a sender gives its file to the channel.
+/// How a sender moves its file into the channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendMethod {
     /// `read` into a buffer and `write` from it (the report's "fcntl").
     ReadWrite,
-    /// The file is mapped, a buffer's bytes at a time. Into a socket or pipe it is
-    /// written from there; for the device it is copied into the driver's mapped
-    /// buffer and sent by ioctl.
+    /// Maps the file, one buffer at a time. For a socket or pipe it is written from the mapping;
+    /// for the device it is copied into the driver's mapped buffer and sent by an ioctl.
     Mmap,
-    /// The published master, as it was printed. It maps a page of the file and one of
-    /// the device, and for each buffer copies from the beginning of the one to the
-    /// beginning of the other and sends from there. It never unmaps the device. So it
-    /// sends the right bytes only if a buffer is a page, and its mappings run out.
-    /// Elsewhere than through the device, memory stands in for the device's page.
+    /// The published master, as it was printed. It maps a page of the file and a page of the
+    /// device. For each buffer it copies from the beginning of the first to the beginning of the
+    /// second, and sends from there. It never unmaps the device. So it sends the right bytes only
+    /// if a buffer is a page, and it runs out of mappings. For other channels than the device,
+    /// memory replaces the device's page.
     PublishedMmap,
-    /// The same without its defects: it copies what follows, unmaps the device's page,
-    /// and looks up the entry of the file's page while that is mapped.
+    /// The same loop without its defects: it copies the bytes that come next, unmaps the device's
+    /// page, and looks up the page-table entry of the file's page while that page is mapped.
     MendedMmap,
     Sendfile,
-    /// `splice`, through a pipe where the channel is none.
+    /// `splice`, through a pipe unless the channel is one.
     Splice,
     /// `read` into a buffer and `send` with `MSG_ZEROCOPY`; TCP only.
     Zerocopy,
     IoUring,
 }
 
-/// How a receiver takes what comes into its file.
+/// How a receiver moves what arrives into its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiveMethod {
     /// `read` into a buffer and `write` from it (the report's "fcntl").
     ReadWrite,
-    /// The file is grown and mapped, and filled from the channel: by `read` into
-    /// the mapping, or for the device from the driver's mapped buffer.
+    /// Extends and maps the file, and fills it from the channel: by `read` into the mapping, or
+    /// for the device from the driver's mapped buffer.
     Mmap,
-    /// The published slave: `read` into a buffer, from which it copies into a mapping
-    /// of the file. Whenever the mapped window is full it unmaps it, grows the file by
-    /// another and maps that; in the end it cuts the file to its length.
+    /// The published slave: `read` into a buffer, from which it copies into a mapping of the file.
+    /// Whenever the mapped window is full, it unmaps the window, extends the file by another one
+    /// and maps that. Finally it truncates the file to its length.
     PublishedMmap,
-    /// `splice`, through a pipe where the channel is none.
+    /// `splice`, through a pipe unless the channel is one.
     Splice,
 }
 
@@ -183,11 +183,11 @@ pub enum ReceiveMethod {
 #[serde(rename_all = "kebab-case")]
 pub enum PageLog {
     Off,
-    /// A line for each page that is sent, and two for each window that is received.
+    /// One line for each page sent, and two for each window received.
     On,
 }
 
-/// How the kernel's sockets of the device are used.
+/// How the device uses its sockets in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketMode {
@@ -199,18 +199,44 @@ pub enum SocketMode {
     Async,
 }
 
-/// Which ends of a transfer a probe is.
+/// Which ends of a transfer the probe runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferPart {
     Both,
     /// The sender, whose partner is on another host and connects to it.
     Sender {
-        /// Where the sender waits for it.
+        /// Address on which the sender waits for it.
         listen: IpAddr,
     },
     /// The receiver, whose partner is on another host.
     Receiver {
         connect: IpAddr,
     },
+}
+
+impl WorkRequest for TransferRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["content", "fs"];
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        let all = levels.iter().copied();
+        let sizes = all.filter(|level| *level != ("receiver_buffer", "same"));
+        let mut transfer: Self = from_levels(sizes)?;
+        if transfer.receiver_buffer_bytes == 0 {
+            transfer.receiver_buffer_bytes = transfer.buffer_bytes;
+        }
+        Ok(Workload::Transfer(transfer))
+    }
+
+    fn disk_needs(&self) -> DiskNeeds {
+        DiskNeeds {
+            source_bytes: Some(self.size_bytes),
+            scratch_bytes: self.size_bytes,
+            ..DiskNeeds::default()
+        }
+    }
+
+    fn place(&mut self, directory: &Path, _seed: u64) {
+        self.directory = directory.to_owned();
+    }
 }

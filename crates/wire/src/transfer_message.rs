@@ -1,5 +1,4 @@
-//! What the two ends of a transfer say to each other, beside the channel that is
-//! measured.
+//! Messages between the two ends of a transfer, outside of the measured channel.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -10,32 +9,32 @@ use crate::{
     Channel, Failure, ReceiveMethod, SendMethod, TransferRequest, WIRE_VERSION, WireError,
 };
 
-/// A word from one end to the other.
+/// A message from one end to the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferMessage {
-    /// The receiver's first: what it was asked to do, which must be what the
-    /// sender was.
+    /// The receiver's first message: what it was asked to do, which must be the same as for the
+    /// sender.
     Hello {
         terms: TransferTerms,
-        /// How its method resolved what it was free to choose.
+        /// How the receiver's method chose what it was free to choose.
         notes: Vec<String>,
     },
-    /// The sender's: an iteration begins.
+    /// From the sender: an iteration begins.
     Begin {
-        /// Where the receiver connects to, over a channel with addresses.
+        /// Address to connect to, if the channel has addresses.
         connect: Option<SocketAddr>,
     },
-    /// The receiver's: it is connected and waits for bytes.
+    /// From the receiver: it is connected and waits for bytes.
     Ready {
-        /// Where it connected from, over a channel with addresses.
+        /// Address that it connected from, if the channel has addresses.
         from: Option<SocketAddr>,
     },
-    /// The receiver's: the iteration is over and its file was looked at.
+    /// From the receiver: the iteration is over and its file was examined.
     Received(ReceiverReport),
-    /// Either end's: it cannot go on.
+    /// From either end: it cannot continue.
     Failed(Failure),
-    /// The sender's: no iteration follows.
+    /// From the sender: no iteration follows.
     End,
 }
 
@@ -67,23 +66,21 @@ impl From<&TransferRequest> for TransferTerms {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiverReport {
-    /// When it had all bytes in its file, in nanoseconds of its own clock.
+    /// Time at which all bytes were in the receiver's file, in nanoseconds of its own clock.
     pub end_ns: u64,
-    /// From the return of its first call that brought bytes until then, in
-    /// nanoseconds.
+    /// Time from the return of the first call that received bytes until `end_ns`, in nanoseconds.
     pub duration_ns: u64,
-    /// Its data-moving system calls.
+    /// Number of system calls that moved data.
     pub calls: u64,
     pub bytes: u64,
     pub xxh3: u64,
-    /// Time in user mode from before it waited for bytes until the end, in
-    /// nanoseconds.
+    /// Time in user mode from before the wait for bytes until the end, in nanoseconds.
     pub user_ns: u64,
-    /// Time in kernel mode likewise, in nanoseconds.
+    /// Time in kernel mode over the same period, in nanoseconds.
     pub system_ns: u64,
-    /// Page faults served without storage likewise.
+    /// Page faults served without storage over the same period.
     pub minor_faults: u64,
-    /// What its channel tells besides: metrics' names and values.
+    /// Further metrics that the channel reports, by name.
     pub metrics: BTreeMap<String, u64>,
 }
 
@@ -102,6 +99,6 @@ pub fn encode_transfer_message(message: &TransferMessage) -> String {
 }
 
 pub fn decode_transfer_message(line: &str) -> Result<TransferMessage, WireError> {
-    let envelope: Envelope = crate::decode(line, "what the other end of the transfer says")?;
+    let envelope: Envelope = crate::decode(line, "the message from the other end of the transfer")?;
     Ok(envelope.message)
 }

@@ -5,29 +5,30 @@ use serde::de::value::{Error, StrDeserializer};
 use serde::de::{Deserializer, IntoDeserializer, Visitor};
 use serde::{de::DeserializeOwned, forward_to_deserialize_any};
 
-/// The words of an enum's variants, in the order of their declaration.
+/// Returns the words of an enum's variants, in the order of their declaration.
 ///
 /// # Panics
 /// If `T` is not an enum.
 pub fn words<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut words: &[&str] = &[];
-    // Always an error: no value is there to be read.
+    // Always an error: there is no value to read.
     let _ = T::deserialize(Enquiry(&mut words));
     assert!(!words.is_empty(), "only an enum has words");
     words
 }
 
-/// The variant that a word names; none if no variant without content has it.
+/// Returns the variant that a word names; `None` if no variant without content has this word.
 pub fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
     let deserializer: StrDeserializer<'_, Error> = word.into_deserializer();
     T::deserialize(deserializer).ok()
 }
 
+/// Returns the word of a variant without content.
 pub fn word<T: serde::Serialize>(variant: &T) -> String {
     crate::encode(variant).trim_matches('"').to_owned()
 }
 
-/// Keeps the names that `Deserialize` says an enum's variants have.
+/// Keeps the variant names that an enum's `Deserialize` passes to it.
 struct Enquiry<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for Enquiry<'_> {

@@ -1,20 +1,20 @@
-//! Writing a file with a durability.
+//! Writing a file with a given durability.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::BUFFER_BYTES_MAX;
-use crate::levels::{size, sizes};
+use crate::levels::{from_levels, size, sizes};
+use crate::workload::{DiskNeeds, WorkRequest, Workload};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WriteRequest {
-    /// Directory on the file system under test; the probe makes and removes
-    /// its file there.
+    /// Directory on the file system under test; the probe creates and removes its file there.
     #[serde(rename = "@directory")]
     pub directory: PathBuf,
-    /// Bytes given to one `write`; the last may be shorter.
+    /// Bytes passed to one `write`; the last may be shorter.
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: u64,
     /// Bytes written in one iteration.
@@ -41,7 +41,7 @@ impl Default for WriteRequest {
     }
 }
 
-/// What is promised about bytes on the device when the timed region ends.
+/// What is guaranteed about bytes on the device when the timed region ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
@@ -67,11 +67,31 @@ pub enum Placement {
     Overwrite,
     /// Into an empty file, so that blocks are allocated on the way.
     Append,
-    /// As published by timewrite: over one descriptor into a file that was empty at
-    /// first, in passes of [`RISING_BYTES_MIN`] bytes a call, doubled up to the
-    /// buffer's size. The last pass is timed, and the first allocates all blocks.
+    /// As published by timewrite: through one file descriptor into an initially empty file, in
+    /// several passes. A call writes [`RISING_BYTES_MIN`] bytes in the first pass, and twice as
+    /// many in each further pass, up to the buffer's size. The last pass is timed; the first one
+    /// allocates all blocks.
     Rising,
 }
 
-/// Bytes a call in the first pass of [`Placement::Rising`].
+/// Bytes per call in the first pass of [`Placement::Rising`].
 pub const RISING_BYTES_MIN: u64 = 256;
+
+impl WorkRequest for WriteRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["fs"];
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        from_levels(levels.iter().copied()).map(Workload::Write)
+    }
+
+    fn disk_needs(&self) -> DiskNeeds {
+        DiskNeeds {
+            scratch_bytes: self.input_bytes,
+            ..DiskNeeds::default()
+        }
+    }
+
+    fn place(&mut self, directory: &Path, _seed: u64) {
+        self.directory = directory.to_owned();
+    }
+}

@@ -9,14 +9,14 @@ mod sync {
     pub(crate) use loom::thread::{ThreadId, current as current_thread};
 }
 mod source {
-    pub use userfs::source::{Error, Result, Timespec};
+    pub use toll_mount::source::{Error, Result, Timespec};
 }
-#[path = "../../../userfs/src/ranges.rs"]
+#[path = "../../../../mount/src/ranges.rs"]
 mod ranges;
 
-#[path = "../../../userfs/src/mount/path_locks.rs"]
+#[path = "../../../../mount/src/mount/path_locks.rs"]
 mod path_locks;
-#[path = "../../../userfs/src/cache/write_back_state.rs"]
+#[path = "../../../../mount/src/cache/write_back_state.rs"]
 mod write_back_state;
 
 mod both_sides;

@@ -1,4 +1,4 @@
-//! What to do on this machine.
+//! Advice for this machine.
 
 use toll_stats::{Interval, median, median_interval, stopped_interval};
 
@@ -8,10 +8,10 @@ use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived};
 use crate::format;
 use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Level, Selector};
 
-/// What a larger buffer must gain, relative, to be worth its memory.
+/// What a larger buffer must gain, as a share, to be worth its memory.
 const WORTHWHILE: f64 = 0.05;
 
-/// Draws all advice that an experiment asks for and its data allow.
+/// Gives all advice that an experiment asks for and its data allow.
 pub(super) fn advise(context: &AnalysisContext) -> Vec<Advice> {
     let mut advice = Vec::new();
     for spec in &context.experiment.advice {
@@ -88,9 +88,9 @@ impl Topic<'_> {
         candidates
     }
 
-    /// How many times worse a candidate is than another: above 1 is worse,
-    /// whichever side of the metric is better. `None` where blocks are too few for a verdict,
-    /// too.
+    /// Returns how many times worse a candidate is than another: above 1 is worse, whichever
+    /// side of the metric is better. `None` without a ratio, or with too few blocks for a
+    /// verdict.
     fn times_worse(&self, of: &Candidate, than: &Candidate, confidence: f64) -> Option<Interval> {
         let higher = self.context.metric(&self.spec.metric).better == Better::Higher;
         let (of, than) = if higher { (than, of) } else { (of, than) };
@@ -103,7 +103,7 @@ impl Topic<'_> {
         interval.reaches(confidence).then(|| interval.map(f64::exp))
     }
 
-    /// How many times worse, in words.
+    /// Says how many times worse.
     fn worse(&self, interval: &Interval) -> String {
         let metric = self.context.metric(&self.spec.metric);
         let ratio = super::summary::estimate(interval);
@@ -124,7 +124,7 @@ impl Topic<'_> {
         )
     }
 
-    /// Comparisons with the best, which all hold together at 95 %.
+    /// Compares all others with the best; the comparisons hold simultaneously at 95 %.
     fn best(&self) -> Option<Advice> {
         let candidates = self.candidates();
         let (best, others) = candidates.split_first()?;
@@ -171,8 +171,9 @@ impl Topic<'_> {
         })
     }
 
-    /// The smallest that loses less than [`WORTHWHILE`] to the best, and whether more gains
-    /// as much. All comparisons are with the best, and hold together.
+    /// Finds the smallest level that loses less than [`WORTHWHILE`] to the best, and whether
+    /// a larger one gains as much. All comparisons are with the best, and hold
+    /// simultaneously.
     fn saturation(&self) -> Option<Advice> {
         let mut candidates = self.candidates();
         if candidates.len() < 2 {
@@ -192,14 +193,14 @@ impl Topic<'_> {
             let worse = worse.unwrap_or_else(|| "too few blocks".into());
             match loss {
                 Some(loss) if loss.high < 1.0 + WORTHWHILE => {
-                    evidence.push(format!("{} will do: {worse}", candidate.label));
+                    evidence.push(format!("{} is enough: {worse}", candidate.label));
                     found = candidate;
                     break;
                 }
                 Some(loss) if loss.low > 1.0 + WORTHWHILE => {}
                 _ => {
-                    open.push(format!("whether {} would do", candidate.label));
-                    evidence.push(format!("{} may do: {worse}", candidate.label));
+                    open.push(format!("whether {} is enough", candidate.label));
+                    evidence.push(format!("{} may be enough: {worse}", candidate.label));
                 }
             }
         }
@@ -212,15 +213,15 @@ impl Topic<'_> {
         let gained = may_gain.map(|one| format!("whether {} gains 5 %", one.label));
         let mut text = match (is_last, &gained) {
             (true, _) => format!(
-                "use {}, the largest tried: the data do not show where more stops gaining",
+                "use {}, the largest tried: the data do not show where a larger one stops gaining",
                 found.label
             ),
-            (false, None) => format!("use {}: more gains less than 5 %", found.label),
+            (false, None) => format!("use {}: a larger one gains less than 5 %", found.label),
             (false, Some(_)) => format!("use {}", found.label),
         };
         let first_open = open.into_iter().next().or(gained);
         if let Some(first) = &first_open {
-            text.push_str(&format!("; {first}, the data do not decide"));
+            text.push_str(&format!("; the data do not decide {first}"));
         }
         let smaller = candidates.iter().filter(|one| one.index < found.index);
         Some(Advice {
@@ -232,7 +233,7 @@ impl Topic<'_> {
         })
     }
 
-    /// What each level costs per call and per byte.
+    /// Lists what each level costs per call and per byte.
     fn cost(&self, over: &str) -> Option<Advice> {
         let factor = self.context.experiment.factor(&self.spec.factor)?;
         let mut evidence = Vec::new();
@@ -287,9 +288,9 @@ impl Topic<'_> {
             return None;
         }
         let text = match decided {
-            true => format!("{name} costs least per call; what each kind costs:"),
+            true => format!("{name} costs least per call; costs of each kind:"),
             false => {
-                "what each kind costs; the data do not tell which costs least per call:".into()
+                "costs of each kind; the data do not show which kind costs least per call:".into()
             }
         };
         Some(Advice {
@@ -297,20 +298,20 @@ impl Topic<'_> {
             text,
             decided,
             evidence,
-            // Kinds that promise less cost less.
+            // Kinds that promise less also cost less.
             gain: None,
         })
     }
 }
 
-/// How many times worse the median of the others is; absent without another.
+/// How many times worse the median of the others is; `None` without others.
 fn gain(advised: f64, others: impl Iterator<Item = f64>) -> Option<f64> {
     let others: Vec<f64> = others.collect();
     let ratio = (!others.is_empty()).then(|| median(&others) / advised)?;
-    // Less of what is better when more of it is there.
+    // For metrics where more is better, the ratio is inverted.
     let gain = ratio.max(1.0 / ratio);
     gain.is_finite().then_some(gain)
 }
 
-/// Most figures shown behind a piece of advice that they decide.
+/// Most numbers shown as evidence of advice that is decided.
 const EVIDENCE_MAX: usize = 4;

@@ -1,10 +1,10 @@
-//! Runs against earlier ones.
+//! Comparisons of runs with earlier ones.
 //!
-//! The two sides share no block, so nothing can be paired. From three runs a side on,
-//! the run is what is replicated: each treatment has one value a run, and the interval
-//! is that of the difference of their means, which holds what changes between runs.
-//! Fewer runs give two series of trials, whose shift holds nothing of that; how much it
-//! may be, other runs of the same thing tell (`sessions.rs`).
+//! The two sides share no block, so nothing can be paired. From three runs per side on, the
+//! run is the replicate: each treatment has one value per run, and the interval is that of
+//! the difference of their means, which includes variation between runs. Fewer runs give two
+//! series of trials, whose shift includes none of it; other runs of the same work show how
+//! large it may be (`sessions.rs`).
 
 use toll_stats::{Interval, Welch, holm, shift};
 
@@ -20,14 +20,14 @@ use crate::reason::EMULATED;
 pub use super::sessions::{Side, mean_of_medians};
 
 impl Run {
-    /// Whether a treatment's values in the metric are no measure of this machine.
+    /// Returns whether a treatment's values in the metric come from emulation.
     fn is_emulated(&self, metric: &str, treatment: &TreatmentSummary) -> bool {
         let stored = &self.stored;
         emulation::is_time(&stored.experiment, metric)
             && emulation::emulated(&stored.treatments, &stored.boots).contains(&treatment.index)
     }
 
-    /// How far two runs of the same treatment lay apart within this run.
+    /// Returns how far apart two runs of the same treatment were within this run.
     fn noise_band(&self, metric: &str) -> f64 {
         let twins = self.analysis.twins.iter();
         let bands = twins
@@ -42,10 +42,10 @@ impl Run {
     }
 }
 
-/// Compares runs with earlier ones in each metric that the new ones compare, treatment
-/// by treatment: those of the same levels of all factors. The intervals of all metrics
-/// hold together. Of `others`, runs at other times, those count that did the same as
-/// the old ones. What commands used is compared too, each at 95 % for itself.
+/// Compares runs with earlier ones in each metric that the new ones compare. Treatments are
+/// matched by the levels of all factors, and the intervals of all metrics hold
+/// simultaneously. From `others`, runs at other times, those count that did the same work as
+/// the old ones. Resources that commands used are compared too, each on its own at 95 %.
 pub fn compare_sides(new: &Side, old: &Side, others: &[Run]) -> Vec<RunComparison> {
     let pairing = Pairing::new(new, old);
     let experiment = &new.first().stored.experiment;
@@ -62,14 +62,14 @@ pub fn compare_sides(new: &Side, old: &Side, others: &[Run]) -> Vec<RunCompariso
     compared.collect()
 }
 
-/// What each run of a side made of one treatment.
+/// Results of one treatment in each run of a side.
 type OfRuns<'a> = Vec<(&'a Run, &'a TreatmentSummary)>;
 
 /// The treatments that both sides have.
 struct Pairing<'a> {
     new: &'a Side<'a>,
     old: &'a Side<'a>,
-    /// Label on the new side, and what the runs of the new and the old side made of it.
+    /// Label on the new side, with the results in the runs of the new and the old side.
     rows: Vec<(&'a str, [OfRuns<'a>; 2])>,
     replicates: Replicates,
 }
@@ -85,10 +85,10 @@ struct Measured<'a> {
 }
 
 struct MeasuredRow {
-    /// Values of the new and the old side, as logarithms; or why there is no ratio.
+    /// Values of the new and the old side, as logarithms, or why there is no ratio.
     logs: Result<[Vec<f64>; 2], String>,
     is_emulated: bool,
-    /// Error of its interval.
+    /// Error rate of its interval.
     level: f64,
 }
 
@@ -140,12 +140,12 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// One value of each replicate of the new and the old side.
+    /// Returns a value for each replicate of the new and the old side, as logarithms.
     fn logs(&self, metric: &str, sides: &[OfRuns<'a>; 2]) -> Result<[Vec<f64>; 2], String> {
         let mut units = sides.iter().flatten().map(|(run, _)| run.unit(metric));
         let first = units.next().flatten();
         if units.any(|unit| unit != first) {
-            return Err(format!("{metric} has another unit there"));
+            return Err(format!("{metric} has different units in these runs"));
         }
         let [new, old] = [(&sides[0], "new", self.new), (&sides[1], "old", self.old)];
         let values = |(of_runs, name, side): (&OfRuns<'a>, &str, &Side)| {
@@ -189,8 +189,8 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// Divides the error among all ratios that are judged: equally (Bonferroni) among
-    /// those of trials, by Holm's procedure among those of sessions.
+    /// Divides the error rate among all judged ratios: equally (Bonferroni) if they are of
+    /// trials, by Holm's procedure if they are of sessions.
     fn set_levels(&self, measured: &mut [Measured]) {
         let judged = measured.iter_mut().filter(|one| one.is_judged);
         let rows = judged.flat_map(|one| {
@@ -277,7 +277,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// What an interval says. A wide margin hides a difference, but makes nothing the same.
+/// Judges an interval. A wide margin hides a difference, but does not make sides the same.
 fn judged(interval: &Interval, margin: f64, better: Better) -> Relation {
     match relation(interval, margin, better) {
         Relation::Same if relation(interval, MARGIN_MIN.ln_1p(), better) != Relation::Same => {
@@ -287,15 +287,15 @@ fn judged(interval: &Interval, margin: f64, better: Better) -> Relation {
     }
 }
 
-/// Labels of the treatments that one side has alone.
+/// Labels of the treatments that only one side has.
 fn alone(one: &Side, other: &Side) -> Vec<String> {
     let is_missing = |treatment: &&TreatmentSummary| other.of(&treatment.levels).is_empty();
     let missing = one.treatments().into_iter().filter(is_missing);
     missing.map(|treatment| treatment.label.clone()).collect()
 }
 
-/// Both series as logarithms. Where all values are zero, as counts often are,
-/// both are the same.
+/// Converts both series to logarithms. If all values are zero, as counts often are, both are
+/// the same.
 fn logs(new: &[f64], old: &[f64]) -> Result<[Vec<f64>; 2], String> {
     let mut all = new.iter().chain(old);
     if all.clone().all(|value| *value == 0.0) {

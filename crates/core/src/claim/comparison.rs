@@ -1,4 +1,4 @@
-//! Every treatment against its reference.
+//! Comparisons of treatments with their reference.
 
 use toll_stats::{
     Decision, Interval, Region, decide, hodges_lehmann, stopped_interval, values_needed,
@@ -15,15 +15,15 @@ use crate::plan::{self, Treatment};
 use crate::reason::EMULATED;
 use crate::spec::{Experiment, WorkloadKind};
 
-/// The pairs whose reference runs here.
+/// Returns the pairs whose reference runs here.
 pub(super) fn pairs(context: &AnalysisContext) -> Vec<(usize, usize)> {
     let mut pairs = plan::pairs(context.experiment, context.treatments);
     pairs.retain(|(_, reference)| context.treatments[*reference].skipped.is_none());
     pairs
 }
 
-/// How many comparisons a run makes of some pairs: each in all metrics that trials
-/// of both can have.
+/// Counts the comparisons that a run makes of some pairs: each in all metrics that trials of
+/// both can have.
 fn count(experiment: &Experiment, treatments: &[Treatment], pairs: &[(usize, usize)]) -> usize {
     let of_pair = |(one, to): &(usize, usize)| {
         let can_have = |metric: &&str| {
@@ -36,8 +36,8 @@ fn count(experiment: &Experiment, treatments: &[Treatment], pairs: &[(usize, usi
     pairs.iter().map(of_pair).sum()
 }
 
-/// Whether trials of a treatment can have a metric: its workload has it, and its guest
-/// counts instructions if that is what it is about, and has no times if so.
+/// Returns whether trials of a treatment can have a metric. Its workload must have it. A
+/// guest that counts instructions has no times, and only such a guest has path lengths.
 fn can_have(experiment: &Experiment, treatment: &Treatment, metric: &str) -> bool {
     let counts_instructions = treatment
         .levels
@@ -53,30 +53,30 @@ fn can_have(experiment: &Experiment, treatment: &Treatment, metric: &str) -> boo
     fits_clock && (has(own) || !others.any(has))
 }
 
-/// Confidence of each comparison's interval, so that all of an experiment hold
-/// together: 1 - alpha/k for k comparisons (Bonferroni).
+/// Confidence of each comparison's interval, such that all of an experiment hold
+/// simultaneously: 1 - alpha/k for k comparisons (Bonferroni).
 pub(super) fn confidence(comparisons: usize) -> f64 {
     1.0 - ALPHA / comparisons.max(1) as f64
 }
 
-/// Time on a CPU, which decides beside other work where the time on the wall does not.
+/// Processor time, which can decide beside other work when wall-clock time cannot.
 pub const CPU_TIME: &str = "cpu_ns";
 
-/// Time on the wall, which also grows if commands wait longer.
+/// Wall-clock time, which also grows if commands wait longer.
 pub const WALL_TIME: &str = "duration_ns";
 
-/// Comparisons by the time that nobody named have a fifth of the error rate of the requested
-/// ones. Together, both are wrong in at most 6 % of runs.
+/// Comparisons by the time that was not requested have a fifth of the error rate of the
+/// requested ones. Together, both are wrong in at most 6 % of runs.
 const OTHER_TIME_FACTOR: usize = 5;
 
-/// The confidence level of each comparison by the time that nobody named, given the number of
+/// Confidence of each comparison by the time that was not requested, given the number of
 /// requested comparisons.
 fn confidence_of_other_time(comparisons: usize) -> f64 {
     confidence(comparisons * OTHER_TIME_FACTOR)
 }
 
-/// Which time of commands is compared though nobody named it: that on the wall if the one on a
-/// CPU is named alone, else that on a CPU.
+/// Returns the time of commands that is compared without a request: wall-clock time if only
+/// processor time is requested, else processor time. `None` if both are.
 pub(super) fn other_time(experiment: &Experiment) -> Option<&'static str> {
     let is_named = |name: &str| experiment.compared_metrics().any(|one| one == name);
     match (is_named(CPU_TIME), is_named(WALL_TIME)) {
@@ -87,8 +87,8 @@ pub(super) fn other_time(experiment: &Experiment) -> Option<&'static str> {
     }
 }
 
-/// Fewest blocks from which the comparisons within a run of this experiment can be
-/// decided; `None` if it compares nothing.
+/// Returns the fewest blocks that can decide the comparisons within a run of this
+/// experiment; `None` if it compares nothing.
 pub(super) fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
     let pairs = plan::pairs(experiment, treatments);
     let comparisons = count(experiment, treatments, &pairs);
@@ -96,8 +96,8 @@ pub(super) fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -
     (!pairs.is_empty()).then(needed)
 }
 
-/// Compares all treatments with the reference in the main metric, then in the
-/// others that are named, then in what commands are shown to use.
+/// Compares all treatments with the reference in the main metric, then in the other
+/// requested metrics, then in the resources that commands used.
 pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
     let pairs = pairs(context);
     let named: Vec<&str> = context.experiment.compared_metrics().collect();
@@ -126,7 +126,7 @@ pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
     comparisons
 }
 
-/// Why treatments that ran are not compared by a metric that is named.
+/// Returns why treatments that ran are not compared by a requested metric.
 pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
     let pairs = pairs(context);
     let obstacle = |metric: &str| {
@@ -140,14 +140,13 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
         });
         reasons
             .next()
-            .map(|reason| format!("not all are compared by {metric}: {reason}"))
+            .map(|reason| format!("some treatments are not compared by {metric}: {reason}"))
     };
     let metrics = context.experiment.compared_metrics();
     metrics.filter_map(obstacle).collect()
 }
 
-/// What the system says that commands used, but for metrics that are compared
-/// anyway.
+/// Resources that the kernel reports for commands, except metrics that are compared anyway.
 pub(super) fn resources(experiment: &Experiment) -> Vec<&'static str> {
     let is_shown = |name: &&str| {
         let mut compared = experiment.compared_metrics();
@@ -158,14 +157,14 @@ pub(super) fn resources(experiment: &Experiment) -> Vec<&'static str> {
     other_time(experiment).into_iter().chain(others).collect()
 }
 
-/// What is the same for all comparisons in one metric.
+/// Settings that all comparisons in one metric share.
 struct Comparing<'a> {
     metric: &'a str,
     confidence: f64,
     is_judged: bool,
-    /// Whether its interval holds wherever the run stopped.
+    /// Whether its interval must hold wherever the run stopped.
     may_stop: bool,
-    /// Whether it is one of a list.
+    /// Whether the comparisons are a list of differences.
     is_list: bool,
     context: &'a AnalysisContext<'a>,
 }
@@ -227,7 +226,7 @@ impl Comparing<'_> {
     }
 }
 
-/// That a run of so many blocks decides no comparison.
+/// Says that a run of `blocks` blocks cannot decide a comparison.
 pub fn too_few_blocks(blocks: usize, needed: usize) -> String {
     match blocks {
         1 => format!("1 block cannot decide; at least {needed} can"),
@@ -238,8 +237,8 @@ pub fn too_few_blocks(blocks: usize, needed: usize) -> String {
 /// Why an interval that reaches its confidence decides nothing.
 const TOO_WIDE: &str = "the interval is too wide; more blocks narrow it";
 
-/// What an interval says, judged against a margin on its logarithmic scale.
-pub(crate) fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
+/// Judges an interval against a margin on its logarithmic scale.
+pub fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
     let holds = |region| decide(interval, region) == Decision::Supported;
     if holds(Region::Within(-margin, margin)) {
         return Relation::Same;
@@ -253,12 +252,12 @@ pub(crate) fn relation(interval: &Interval, margin: f64, better: Better) -> Rela
     }
 }
 
-/// The comparisons as questions, each at the confidence at which it is judged.
+/// Returns the comparisons as questions, each at the confidence at which it is judged.
 pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
     let mut pairs = pairs(context);
     if pairs.is_empty() && context.experiment.reference.is_some() {
-        // A single treatment is compared with its twin alone; what is waited
-        // for is then how well its own noise is known.
+        // A single treatment is compared only with its twin: the run goes on until its noise
+        // is known well enough.
         let twins = context.treatments.iter();
         pairs.extend(twins.filter_map(|twin| Some((twin.index, twin.twin_of?))));
     }
@@ -289,7 +288,7 @@ fn question(
     let limit = run.regression_limit.filter(|_| better != Better::Neither);
     let beside_twin = limit.and_then(|_| twin::of(metric, reference, context));
     let noise = beside_twin.map_or(0.0, |twin| twin.reach());
-    // Twins that lie within the limit have no say any more.
+    // Twins that are within the limit do not matter any more.
     let is_twin_needed = limit.is_some_and(|limit| noise > limit);
     let twin = context
         .treatments

@@ -1,5 +1,5 @@
-//! What all conclusions of a run are drawn from: its experiment, its treatments,
-//! and trial values by metric, treatment and block.
+//! Input of all conclusions about a run: its experiment, its treatments, and trial values by
+//! metric, treatment and block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use crate::reason::Reason;
 use crate::run::{BootRecord, RunStatus, TrialRecord, TrialState};
 use crate::spec::{Claim, Derived, Experiment, Selector};
 
-/// A run as the statistics see it.
+/// A run as the statistics use it.
 #[derive(Debug)]
 pub(super) struct AnalysisContext<'a> {
     pub experiment: &'a Experiment,
     pub treatments: &'a [Treatment],
-    /// By treatment and block, the median of the trial's samples. Iterations of
-    /// one process share its memory layout and its luck, so they are no more
-    /// than one observation (Kalibera & Jones 2013).
+    /// Median of a trial's samples, by metric, treatment and block. Iterations of one
+    /// process share its memory layout and its luck, so they count as one observation
+    /// (Kalibera & Jones 2013).
     by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>>,
     blocks: BTreeSet<u32>,
     is_interrupted: bool,
@@ -29,11 +29,11 @@ pub(super) struct AnalysisContext<'a> {
     outcomes: BTreeSet<(u32, usize)>,
     /// Why a counter could not be opened, by name.
     counters_missing: BTreeMap<String, String>,
-    /// Why the first trial failed of each treatment that has no completed one.
+    /// Why the first trial failed, for each treatment without a completed trial.
     failures: BTreeMap<usize, String>,
-    /// Treatments whose times are those of an emulation.
+    /// Treatments whose times come from emulation.
     emulated: BTreeSet<usize>,
-    /// Instructions by function, by treatment and block, of the trials that have them.
+    /// Instructions by function, for each treatment and block whose trial has them.
     functions: BTreeMap<(usize, u32), &'a BTreeMap<String, u64>>,
 }
 
@@ -80,8 +80,8 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
-    /// The one treatment that a selector picks among those that ran here, or why there is
-    /// none: not in this profile, or skipped.
+    /// Returns the one treatment that a selector picks among those that ran here. Fails with
+    /// the reason: it is not in this profile, or was skipped.
     pub fn pick(&self, selector: &Selector) -> Result<usize, Reason> {
         let index = crate::plan::find(self.treatments, selector, &self.experiment.factors)?;
         match &self.treatments[index].skipped {
@@ -98,21 +98,21 @@ impl<'a> AnalysisContext<'a> {
         metric::describe(self.experiment, name)
     }
 
-    /// Median of a treatment's trials; `None` without one.
+    /// Median of a treatment's trials; `None` without trials.
     pub fn median(&self, metric: &str, treatment: usize) -> Option<Estimate> {
         let values = self.values(metric, treatment);
         (!values.is_empty()).then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
     }
 
-    /// One treatment over another; `None` without a block of both.
+    /// Ratio of one treatment to another; `None` without a block of both.
     pub fn ratio(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
         let logs = self.log_ratios(metric, of, to).ok()?;
         let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);
         Some(estimate(&interval.map(f64::exp)))
     }
 
-    /// When the run could end by what it saw. One that ended before its first look saw
-    /// nothing: the number of its blocks does not depend on them.
+    /// Returns the looks at which the run could end by its results. A run that ended before
+    /// its first look saw none, so the number of its blocks does not depend on them.
     pub fn looks(&self) -> Looks {
         let looks = self.experiment.run.looks();
         match self.blocks.len() < looks.first && !self.is_interrupted {
@@ -121,7 +121,7 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
-    /// The look at the latest values of some treatments: no later block ran them.
+    /// Returns the look at the last block that ran any of some treatments.
     pub fn look_at(&self, treatments: &[usize]) -> Look {
         let of_these = |(_, treatment): &&(u32, usize)| treatments.contains(treatment);
         let latest = self.outcomes.iter().rev().find(of_these);
@@ -129,13 +129,13 @@ impl<'a> AnalysisContext<'a> {
         self.looks().at(before)
     }
 
-    /// Seconds that a block took, on average.
+    /// Average time of a block, in seconds.
     pub fn block_s(&self) -> f64 {
         self.trials_s / self.blocks.len().max(1) as f64
     }
 
-    /// Why a claim that cannot be tested was not measured, if that is no fault of the machine:
-    /// another profile has its levels, or the run was interrupted.
+    /// Returns why a claim that cannot be tested was not measured, if the machine is not the
+    /// cause: another profile has its levels, or the run was interrupted.
     pub fn why_unmeasured(&self, claim: &Claim, reason: &Reason) -> Option<NoVerdict> {
         match reason {
             Reason::LeftOut { .. } => {
@@ -149,8 +149,7 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
-    /// The same run, of which it is known how it ended. Who interrupts it may have seen its
-    /// progress.
+    /// Adds how the run ended. A user who interrupts a run may have seen its progress.
     pub fn ended(self, status: RunStatus) -> Self {
         Self {
             is_interrupted: status != RunStatus::Complete,
@@ -158,18 +157,18 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
-    /// Whether treatments may be compared by a metric.
+    /// Returns whether treatments may be compared by a metric.
     pub fn is_comparable(&self, metric: &str, treatments: &[usize]) -> bool {
         !emulation::is_time(self.experiment, metric)
             || !treatments.iter().any(|one| self.is_emulated(*one))
     }
 
-    /// Whether a treatment's times are those of an emulation.
+    /// Returns whether a treatment's times come from emulation.
     pub fn is_emulated(&self, treatment: usize) -> bool {
         self.emulated.contains(&treatment)
     }
 
-    /// Value by block of one metric of one treatment; empty if there is none.
+    /// Values of one metric of one treatment by block; empty if there are none.
     pub fn column(&self, metric: &str, treatment: usize) -> &BTreeMap<u32, f64> {
         static EMPTY: BTreeMap<u32, f64> = BTreeMap::new();
         self.by_metric
@@ -193,7 +192,7 @@ impl<'a> AnalysisContext<'a> {
         self.by_metric.keys().map(String::as_str)
     }
 
-    /// Blocks in which all of some treatments have a value of a metric.
+    /// Returns the blocks in which all `treatments` have a value of a metric.
     pub fn common_blocks(&self, metric: &str, treatments: &[usize]) -> Vec<u32> {
         self.blocks
             .iter()
@@ -206,8 +205,8 @@ impl<'a> AnalysisContext<'a> {
             .collect()
     }
 
-    /// Blocks that ended. The last of an unfinished run did if every treatment that
-    /// runs here has an outcome in it.
+    /// Returns the number of blocks that ended. The last block of an unfinished run has
+    /// ended if every treatment that runs here has an outcome in it.
     pub fn ended_blocks(&self, status: RunStatus) -> usize {
         let has_outcome = |treatment: &Treatment| {
             let last = self.blocks.last().copied().unwrap_or_default();
@@ -217,8 +216,8 @@ impl<'a> AnalysisContext<'a> {
         self.blocks.len() - usize::from(!is_ended && !self.blocks.is_empty())
     }
 
-    /// Why one of some treatments has no value of a metric: its trials failed, or
-    /// no trial of the run has it.
+    /// Returns why one of some treatments has no value of a metric: its trials failed, or no
+    /// trial of the run has it.
     pub fn why_absent(&self, metric: &str, treatments: &[usize]) -> Option<Reason> {
         let mut failures = treatments.iter().filter_map(|one| self.failures.get(one));
         if let Some(failure) = failures.next() {
@@ -236,13 +235,13 @@ impl<'a> AnalysisContext<'a> {
         })
     }
 
-    /// Natural logarithms of the ratio of two treatments in each block that has
-    /// both; `Err` with the reason if there are none.
+    /// Returns the natural logarithm of the ratio of two treatments in each block that has
+    /// both. Fails with the reason if there are none.
     pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, Reason> {
         self.logs(metric, of, to, log_ratio)
     }
 
-    /// As [`Self::log_ratios`], of the ratio in an acceleration.
+    /// Like [`Self::log_ratios`], but for the ratio in an acceleration.
     pub fn accelerations(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, Reason> {
         self.logs(metric, of, to, acceleration_log)
     }
@@ -261,8 +260,8 @@ impl<'a> AnalysisContext<'a> {
     }
 }
 
-/// Natural logarithms of the ratio of two columns in each block that both have;
-/// `Err` with the reason if there are none.
+/// Returns the natural logarithm of the ratio of two columns in each block that both have.
+/// Fails with the reason if there are none.
 pub(super) fn column_log_ratios(
     of: &BTreeMap<u32, f64>,
     to: &BTreeMap<u32, f64>,
@@ -308,8 +307,8 @@ fn failures(trials: &[TrialRecord]) -> BTreeMap<usize, String> {
     failures
 }
 
-/// The logarithm of a ratio. Two zeros are the same, as counts often are; one
-/// zero has no ratio.
+/// Returns the logarithm of a ratio. Two zeros count as the same, since counts are often 0;
+/// a single zero has no ratio.
 pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, Reason> {
     if of == 0.0 && to == 0.0 {
         return Ok(0.0);
@@ -319,16 +318,16 @@ pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, Reason> {
         return Err(format!("a value of {value} has no ratio").into());
     }
     let ratio = of / to;
-    // Of two numbers of opposite ends of the range, beyond it.
+    // The ratio of numbers from opposite ends of the range overflows or underflows.
     Ok(match ratio.is_normal() {
         true => ratio.ln(),
         false => of.ln() - to.ln(),
     })
 }
 
-/// The logarithm of the ratio in an acceleration, `1 - of/to`. A clock with coarse ticks
-/// reads 0 of a short time. Such a side has the other's billionth: where `of` is 0, all of
-/// the time was saved.
+/// Returns the logarithm of the ratio in an acceleration, `1 - of/to`. A clock with coarse
+/// ticks reads 0 for a short time. Such a side counts as a billionth of the other: if `of`
+/// is 0, all of the time was saved.
 pub(super) fn acceleration_log(of: f64, to: f64) -> Result<f64, Reason> {
     let billionth = |value: f64, other: f64| match value == 0.0 {
         true => other * 1e-9,

@@ -4,7 +4,7 @@ use super::context::{AnalysisContext, log_ratio};
 use crate::reason::Reason;
 use crate::spec::{Contrast, Experiment, Selector};
 
-/// Logarithms of a contrast's ratio, one a block.
+/// Returns the logarithms of a contrast's ratio, one per block.
 pub(super) fn block_logs(
     contrast: Contrast<'_>,
     context: &AnalysisContext,
@@ -32,8 +32,8 @@ pub(super) fn block_logs(
         .collect()
 }
 
-/// A contrast in words: `method=swept / method=page at sink=null`, what both
-/// sides share told once, and what does not vary in this run left out.
+/// Describes a contrast: `method=swept / method=page at sink=null`. Levels that both sides
+/// share appear once, and those that do not vary in this run are left out.
 pub(super) fn describe(contrast: Contrast<'_>, experiment: &Experiment) -> String {
     let own = side(contrast.of, contrast.to, experiment);
     let mut text = format!("{} / {}", own.0, own.1);
@@ -62,7 +62,7 @@ pub(super) fn describe(contrast: Contrast<'_>, experiment: &Experiment) -> Strin
     text
 }
 
-/// Levels in words, those that do not vary in this run left out.
+/// Describes levels, leaving out those that do not vary in this run.
 pub(super) fn levels(selector: &Selector, experiment: &Experiment) -> String {
     let varying = selector.iter().filter(|(name, _)| varies(experiment, name));
     shown(varying, experiment)

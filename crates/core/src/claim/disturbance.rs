@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use super::model::DisturbanceSummary;
 use crate::run::TrialRecord;
 
-/// What is recorded, in words, with why it matters.
+/// Descriptions of what is recorded, with why it matters.
 const MEANINGS: &[(&str, &str)] = &[
     (
         "steal_ns",
-        "time the hypervisor gave our CPUs to others: trials look slower",
+        "time the hypervisor gave this machine's CPUs to others: trials look slower",
     ),
     (
         "involuntary_switches",
-        "times the probe was taken off its CPU: caches go cold",
+        "times the probe was preempted: caches go cold",
     ),
     (
         "migrations",
-        "times the probe changed its CPU: caches go cold",
+        "times the probe moved to another CPU: caches go cold",
     ),
     (
         "major_faults",
@@ -37,11 +37,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "dirty_bytes_before",
-        "unwritten bytes in the page cache before the trial: writes may queue",
+        "dirty bytes in the page cache before the trial: writes may queue",
     ),
     (
         "writeback_bytes_before",
-        "bytes on their way to storage before the trial: writes may queue",
+        "bytes being written back before the trial: writes may queue",
     ),
     (
         "frequency_khz",
@@ -49,7 +49,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Sums up the disturbances of all trials.
+/// Summarises the disturbances of all trials.
 pub(super) fn summarise(trials: &[TrialRecord]) -> Vec<DisturbanceSummary> {
     let mut by_name: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for trial in trials {

@@ -1,4 +1,4 @@
-//! Evidence for a claim and against it, from the side of its border on which each block lies.
+//! Evidence for and against a claim, from the side of its border on which each block lies.
 
 use std::f64::consts::{LN_2, LN_10};
 
@@ -6,11 +6,12 @@ use toll_stats::{Region, ln_e_value, ln_sum};
 
 use super::model::EValues;
 
-/// The evidence of blocks by the values that they have. A value on a border lies on the side
+/// Returns the evidence of blocks from their values. A value on a border counts for the side
 /// to which the border belongs, as in a verdict.
 ///
-/// A claim with two borders is supported as far as both are excluded. It is refuted by either,
-/// and nobody said beforehand by which: the mean of two e-values is one.
+/// A claim with two borders is supported only as far as both are excluded. Either of them
+/// can refute it, and which one is not fixed beforehand; the mean of two e-values is an
+/// e-value.
 pub(super) fn of_blocks(values: &[f64], region: Region) -> EValues {
     let blocks = values.len();
     let count =
@@ -77,7 +78,7 @@ mod tests {
         let region = Region::Within(-1.0, 1.0);
         let [support, refutation] = of(&[0.0; 5], region);
         assert!(support > 21.9 && refutation < 0.1, "{support} {refutation}");
-        // A border that half of the blocks are beyond keeps the other from deciding.
+        // If half of the blocks are beyond one border, the other cannot decide.
         assert!(of(&[0.0, 2.0, 0.0, 2.0, 0.0, 2.0], region)[0] < 1.0);
         for outside in [-2.0, 2.0] {
             let [support, refutation] = of(&[outside; 5], region);

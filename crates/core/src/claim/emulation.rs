@@ -1,9 +1,8 @@
 //! Times of guests whose instructions QEMU translates.
 //!
-//! What is counted in such a guest (faults, calls, blocks) is counted by its
-//! kernel as anywhere. How long it takes is a property of the translator: it
-//! models no cache and no TLB, and what is cheap on a CPU may be dear there.
-//! So such times are shown and never judged.
+//! The kernel of such a guest counts faults, calls and blocks as any other does. But times
+//! are a property of the translator: it models no cache and no TLB, and what is cheap on a
+//! CPU may be expensive there. So such times are shown and never judged.
 
 use std::collections::BTreeSet;
 
@@ -37,8 +36,8 @@ pub(super) fn note(summaries: &mut [TreatmentSummary], context: &AnalysisContext
     }
 }
 
-/// Why a claim is not judged on this run although there are values for it, if
-/// it is on times and one of its sides was emulated.
+/// Returns why a claim is not judged on this run although it has values: it is about times,
+/// and one of its sides was emulated.
 pub(super) fn obstacle(test: Test<'_>, context: &AnalysisContext) -> Option<Reason> {
     let is_touched = match test {
         Test::Never(_) => false,
@@ -53,7 +52,7 @@ pub(super) fn obstacle(test: Test<'_>, context: &AnalysisContext) -> Option<Reas
     is_touched.then_some(Reason::Emulated)
 }
 
-/// Treatments that ran in a guest under TCG and of which no claim judges a count.
+/// Returns the treatments that ran in a guest under TCG and whose counts no claim judges.
 pub fn unjudged(
     experiment: &Experiment,
     treatments: &[Treatment],
@@ -97,7 +96,7 @@ fn any_emulated(selector: &Selector, context: &AnalysisContext) -> bool {
         .any(|treatment| context.is_emulated(treatment.index) && treatment.matches(selector))
 }
 
-/// Whether a metric is a time, or an amount in a time.
+/// Returns whether a metric is a time or a rate.
 pub fn is_time(experiment: &Experiment, metric: &str) -> bool {
     let unit = describe(experiment, metric).unit;
     unit == "ns" || unit.starts_with("ns/") || unit.ends_with("/s") || unit == "s"

@@ -11,7 +11,7 @@ use super::model::{
 use super::summary::without_extremes;
 use crate::spec::{Factor, FigureKind, FigureSpec, GroupSpec, LineSpec, Selector};
 
-/// Most groups of a distribution drawn unasked; more cannot be told apart.
+/// Most groups of a distribution that is drawn by default; readers cannot distinguish more.
 const GROUPS_MAX: usize = 40;
 
 struct Figures<'a> {
@@ -20,8 +20,8 @@ struct Figures<'a> {
     staircases: &'a [Staircase],
 }
 
-/// The figures that an experiment asks for, else those that fit its factors.
-/// What has no data is left out.
+/// Draws the figures that an experiment asks for, or those that fit its factors. Figures
+/// without data are omitted.
 pub(super) fn draw_all(
     context: &AnalysisContext,
     derived: &[DerivedEstimate],
@@ -100,8 +100,8 @@ impl Figures<'_> {
         })
     }
 
-    /// The lines of a curve: those that are named, else one for each level of
-    /// the series, else a single one.
+    /// Returns the lines of a curve: the named ones, else one for each level of the series,
+    /// else a single one.
     fn lines(&self, spec: &FigureSpec) -> Vec<LineSpec> {
         if !spec.lines.is_empty() {
             return spec.lines.clone();
@@ -125,7 +125,7 @@ impl Figures<'_> {
         levels.collect()
     }
 
-    /// What the figure marks, each with the line that it was computed from.
+    /// Returns the marks of the figure, each with the line that it was computed from.
     fn marks(&self, spec: &FigureSpec, selectors: &[Selector]) -> Vec<CurveMark> {
         let lines: Vec<(usize, &str)> = self.marked_lines(spec, selectors).collect();
         spec.marks
@@ -142,8 +142,8 @@ impl Figures<'_> {
             .collect()
     }
 
-    /// Positions of lines with the derived quantities that are marked on them:
-    /// those over the same levels of the same metric.
+    /// Returns positions of lines with the derived quantities marked on them: those over the
+    /// same levels of the same metric.
     fn marked_lines<'a>(
         &'a self,
         spec: &'a FigureSpec,
@@ -159,7 +159,7 @@ impl Figures<'_> {
         })
     }
 
-    /// The staircase that has a step.
+    /// Returns the staircase that contains a step.
     fn staircase(&self, id: &str) -> Option<&Staircase> {
         let has = |staircase: &&Staircase| staircase.steps.iter().any(|step| step.id == id);
         self.staircases.iter().find(has)
@@ -188,7 +188,7 @@ impl Figures<'_> {
             .collect()
     }
 
-    /// `1 - of/to` with the interval of the ratio, whose ends change places.
+    /// Returns `1 - of/to` with the interval of the ratio, whose ends swap.
     fn acceleration(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
         let logs = self.context.accelerations(metric, of, to).ok()?;
         let ratio = toll_stats::hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
@@ -293,8 +293,8 @@ impl Figures<'_> {
         })
     }
 
-    /// For an experiment that asks for no figures: a curve if a single factor
-    /// is numeric, and the distribution over all treatments.
+    /// Returns the default figures: a curve if the only varying factor is numeric, and the
+    /// distribution over all treatments.
     fn unasked(&self) -> Vec<Figure> {
         let metric = &self.context.experiment.metric;
         let mut figures = Vec::new();
@@ -336,7 +336,7 @@ impl Figures<'_> {
     }
 }
 
-/// The box of some values; `None` of no value.
+/// Returns the box of some values; `None` without values.
 fn box_of(values: &[f64]) -> Option<MeasuredBox> {
     if values.is_empty() {
         return None;
@@ -369,7 +369,7 @@ fn published_point((x, y): &(f64, f64)) -> CurvePoint {
     }
 }
 
-/// Whether two selectors pick the same levels of the same factors.
+/// Returns whether two selectors pick the same levels of the same factors.
 fn same(a: &Selector, b: &Selector) -> bool {
     a.len() == b.len()
         && a.iter()

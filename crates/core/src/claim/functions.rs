@@ -1,11 +1,11 @@
-//! Which functions make the difference of two path lengths.
+//! Functions that account for the difference between two path lengths.
 //!
-//! A path length that differs and its functions share the error of one comparison: they
-//! are tested in a fixed order, each at the whole of it, up to the first that cannot be
-//! told from chance (Maurer, Hothorn and Lehmacher 1995). So however many functions a
-//! kernel has, they cost no blocks. The order is that of the smallest absolute
-//! difference of any block. Absolute differences say nothing of the signs, on which the
-//! signed-rank test rests, so the order may come from the same blocks.
+//! A path length that differs and its functions share the error rate of one comparison. The
+//! functions are tested in a fixed order, each at the full rate, up to the first that chance
+//! may explain (Maurer, Hothorn and Lehmacher 1995). So the number of functions in a kernel
+//! does not increase the blocks needed. They are ordered by their smallest absolute
+//! difference in any block. Absolute differences say nothing about the signs, which the
+//! signed-rank test uses, so the order may come from the same blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ use super::model::{FunctionDifference, FunctionDifferences};
 use super::summary::estimate;
 use crate::count::explaining;
 
-/// The functions in which a treatment differs from its reference, at the confidence of
-/// the comparison. `None` where too few blocks have them.
+/// Returns the functions in which a treatment differs from its reference, at the confidence
+/// of the comparison. `None` if too few blocks have them.
 pub(super) fn explain(
     context: &AnalysisContext,
     (treatment, reference): (usize, usize),
@@ -63,7 +63,7 @@ fn size(interval: &Interval) -> f64 {
     interval.estimate.abs()
 }
 
-/// Treatment less reference in a block.
+/// Differences in one block: treatment minus reference.
 struct Block<'a> {
     path_length: f64,
     functions: BTreeMap<&'a str, f64>,
@@ -93,14 +93,14 @@ impl<'a> Block<'a> {
         self.functions.get(name).copied().unwrap_or_default()
     }
 
-    /// What the functions leave of the difference of path lengths.
+    /// Returns the difference in path length that the functions do not explain.
     fn rest(&self, listed: &[(&str, Interval)]) -> f64 {
         let explained: f64 = listed.iter().map(|(name, _)| self.of(name)).sum();
         self.path_length - explained
     }
 }
 
-/// The functions whose difference is none of chance.
+/// Returns the functions whose difference chance does not explain, with their intervals.
 fn differing<'a>(
     blocks: &[Block<'a>],
     interval: &dyn Fn(&[f64]) -> Interval,

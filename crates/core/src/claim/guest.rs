@@ -1,9 +1,9 @@
-//! What the guests of a run were.
+//! Summaries of the guests of a run.
 
 use super::model::GuestSummary;
 use crate::run::BootRecord;
 
-/// Boots by what they were booted with, in the order of the first of each.
+/// Groups boots by their boot parameters, in the order of the first of each.
 pub(super) fn summarise(boots: &[BootRecord]) -> Vec<GuestSummary> {
     let mut kinds: Vec<Vec<&BootRecord>> = Vec::new();
     for boot in boots {

@@ -1,7 +1,7 @@
 //! From samples to estimates and verdicts.
 //!
-//! Architecture invariant: this module does no I/O. All it knows of a run is
-//! what the store holds, so the same run always yields the same verdicts.
+//! Architecture invariant: this module does no I/O. Its only input is the stored run, so the
+//! same run always yields the same verdicts.
 
 mod advice;
 pub mod between;
@@ -39,38 +39,38 @@ use crate::plan::{self, Treatment};
 use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::{ComparisonGoal, Experiment};
 
-pub(crate) use comparison::relation;
+pub use comparison::relation;
 pub use comparison::{CPU_TIME, WALL_TIME, too_few_blocks};
+pub use toll_wire::{SYSTEM_CALLS, metric_words};
 pub use over_runs::Multiplied;
 pub use sessions::SESSIONS_MIN;
-pub use toll_wire::{SYSTEM_CALLS, metric_words};
 
 use context::AnalysisContext;
 use model::{Analysis, Better, FactorSummary, Outcome};
 
-/// Confidence of every interval that is not a claim's own.
+/// Default confidence of an interval; claims and comparisons are judged at their own.
 pub const CONFIDENCE: f64 = 0.95;
-/// Two-sided error over all claims of an experiment.
+/// Two-sided error rate over all claims of an experiment.
 pub const ALPHA: f64 = 0.05;
-/// Two-sided error of each check.
+/// Two-sided error rate of each check.
 pub const CHECK_ALPHA: f64 = 0.01;
-/// Least margin of a verdict, relative: below 1 % a difference between two
-/// builds or layouts of the same program is as large (Mytkowicz 2009).
+/// Smallest margin of a verdict, relative. Two builds or layouts of the same program can
+/// differ by up to 1 % (Mytkowicz 2009).
 pub const MARGIN_MIN: f64 = 0.01;
 
-/// What a run is to answer: a claim, or a comparison.
+/// A question that a run has to answer: a claim or a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The claim, or the compared treatment.
+    /// Id of the claim, or label of the compared treatment.
     pub id: String,
-    /// Half the width of its interval on a logarithmic scale: 0.05 is ±5 %.
+    /// Half-width of its interval on a logarithmic scale: 0.05 is ±5 %.
     pub half_width: f64,
-    /// Half-width at which a claim without a verdict is left so, and which a
-    /// comparison needs in any case; of one against a limit, that which reaches it.
+    /// Target half-width: a claim stops here even if undecided, and a comparison must reach
+    /// it. For a comparison against a limit, the distance from the estimate to the limit.
     pub target: f64,
     /// Whether its interval decides it.
     pub is_decided: bool,
-    /// Whether it is worth every block of the run until it is decided.
+    /// Whether the run must go on until it is decided, up to its last block.
     pub must_be_decided: bool,
     /// The claim's verdict so far; `None` for a comparison.
     pub outcome: Option<Outcome>,
@@ -79,9 +79,9 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether no further block is needed. While `is_early` a comparison has to be decided and
-    /// as narrow as it must be; later its goal says what is enough. One that must be decided
-    /// needs nothing else.
+    /// Returns whether no further block is needed. While `is_early`, a comparison must be
+    /// decided and reach its target; later `goal` says what suffices. A question with
+    /// `must_be_decided` only has to be decided.
     pub fn is_settled(&self, goal: ComparisonGoal, is_early: bool) -> bool {
         let is_narrow = self.half_width <= self.target;
         match self.outcome {
@@ -95,17 +95,18 @@ impl Question {
     }
 }
 
-/// How many blocks a run takes for verdicts. It depends on which claims can be tested here,
-/// and on no measured value.
+/// Number of blocks that a run needs for verdicts. It depends on which claims can be tested
+/// here, and not on measured values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecidingBlocks {
-    /// Fewest from which any claim can be decided, one after another in a fixed sequence.
+    /// Fewest blocks that can decide any claim, with claims tested one after another in a
+    /// fixed sequence.
     pub in_sequence: usize,
-    /// Fewest from which claims can be decided whatever the others come to.
+    /// Fewest blocks that can decide claims whatever the results of the others.
     pub together: usize,
 }
 
-/// A run: what was stored of it, and what is concluded from that.
+/// A stored run with the conclusions drawn from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     pub stored: StoredRun,
@@ -120,13 +121,14 @@ impl From<StoredRun> for Run {
 }
 
 impl Run {
-    /// Whether it has a verdict.
+    /// Returns whether it could test at least one claim.
     pub fn is_judged(&self) -> bool {
         let mut verdicts = self.analysis.verdicts.iter();
         verdicts.any(|one| one.outcome != Outcome::NotTestable)
     }
 
-    /// The same run, compared in other metrics, of which the first is the main one.
+    /// Returns the run compared in other metrics, the first of which is the main one. Fails
+    /// if no trial recorded one of them.
     pub fn in_metrics(mut self, metrics: &[String]) -> Result<Self, String> {
         let recorded = |name: &str| {
             let mut treatments = self.analysis.treatments.iter();
@@ -136,7 +138,7 @@ impl Run {
             let known = self.analysis.metrics.keys().filter(|name| recorded(name));
             let known: Vec<&str> = known.map(String::as_str).collect();
             return Err(format!(
-                "cannot show {unknown} of run {}: no trial recorded it; recorded are {}",
+                "cannot show {unknown} for run {}: no trial recorded it; recorded metrics are {}",
                 self.stored.run.id,
                 known.join(", ")
             ));
@@ -201,14 +203,14 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     }
 }
 
-/// Treatments whose times are those of an emulation: shown, never judged, and
-/// no matter for other programs.
+/// Returns the treatments whose times come from emulation. They are shown but never judged,
+/// and not exported to other programs.
 pub fn emulated_treatments(stored: &StoredRun) -> BTreeSet<usize> {
     emulation::emulated(&stored.treatments, &stored.boots)
 }
 
-/// Why no ratio of a run of this experiment could ever show a regression: it
-/// compares nothing, or in a metric without a worse side.
+/// Checks that a run of this experiment can show a regression. Fails with the reason: it
+/// compares nothing, or only in metrics without a worse side.
 pub fn can_regress(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), String> {
     if plan::pairs(experiment, treatments).is_empty() {
         return Err("it compares nothing".into());
@@ -216,12 +218,13 @@ pub fn can_regress(experiment: &Experiment, treatments: &[Treatment]) -> Result<
     has_worse_side(experiment)
 }
 
-/// Which side of a metric of an experiment is better.
+/// Returns which side of a metric is better.
 pub fn better_side(experiment: &Experiment, name: &str) -> Better {
     metric::describe(experiment, name).better
 }
 
-/// Whether more or less of a metric that an experiment compares is worse.
+/// Checks that at least one of the compared metrics has a worse side; fails with their
+/// names.
 pub fn has_worse_side(experiment: &Experiment) -> Result<(), String> {
     let has_none = |name: &&str| better_side(experiment, name) == Better::Neither;
     let metrics: Vec<&str> = experiment.compared_metrics().collect();
@@ -243,7 +246,7 @@ fn factor(factor: &crate::spec::Factor) -> FactorSummary {
     }
 }
 
-/// What a run is to answer: its testable claims; where it has none, its comparisons.
+/// Returns what a run has to answer: its testable claims or, without any, its comparisons.
 pub fn questions(
     experiment: &Experiment,
     treatments: &[Treatment],
@@ -258,13 +261,13 @@ pub fn questions(
     }
 }
 
-/// Fewest blocks from which a run can answer all its questions; `None` if it has none.
+/// Returns the fewest blocks that can answer all questions of a run; `None` if it has none.
 pub fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
     let of_claims = verdict::blocks_needed(experiment);
     of_claims.or_else(|| comparison::blocks_needed(experiment, treatments))
 }
 
-/// Fewest blocks after which a run has a verdict on any claim, as far as its trials tell
+/// Returns the fewest blocks after which a run can have a verdict. The trials so far show
 /// which claims can be tested here; `None` if none can.
 pub fn deciding_blocks(
     experiment: &Experiment,

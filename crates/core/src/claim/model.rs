@@ -1,4 +1,4 @@
-//! What the claim stage concludes from a run: plain data, ready to be shown.
+//! Conclusions of the claim stage: plain data, ready to be shown.
 //!
 //! All values are on natural scales (ratios, bytes, nanoseconds), never
 //! logarithms. A ratio is always *this treatment over the one it is compared
@@ -47,37 +47,37 @@ pub struct Analysis {
     pub metrics: BTreeMap<String, Metric>,
     /// Factors in the order of the experiment file.
     pub factors: Vec<FactorSummary>,
-    /// One for every treatment of the plan, in plan order, twins last.
+    /// One for every treatment of the plan, in plan order; twins come last.
     pub treatments: Vec<TreatmentSummary>,
     /// The A/A comparisons.
     pub twins: Vec<TwinSummary>,
     /// One for every claim of the experiment, in its order.
     pub verdicts: Vec<Verdict>,
-    /// One for every check of the machine and the instrument: `supported` is
-    /// passed, `refuted` is failed. Each is judged for itself, at 99 %.
+    /// One for every check of the machine and the instrument: `supported` means passed,
+    /// `refuted` means failed. Each is judged on its own, at 99 %.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Verdict>,
     /// Quantities computed from several treatments, such as a knee.
     pub derived: Vec<DerivedEstimate>,
-    /// What each row costs, in an experiment of rows.
+    /// Price of each row, in an experiment of rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<Price>,
-    /// Curves that go up in steps, where the experiment asks for the steps.
+    /// Curves that rise in steps, if the experiment asks for the steps.
     #[serde(default)]
     pub staircases: Vec<Staircase>,
-    /// Every treatment against the reference, where the experiment names one.
+    /// Every treatment against the reference, if the experiment names one.
     pub comparisons: Vec<Comparison>,
-    /// What they come to together, where they are a list of differences.
+    /// Summary of the comparisons, if they are a list of differences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overall: Vec<Overall>,
-    /// Why treatments differ, where that was asked for.
+    /// Why treatments differ, if they were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explanation>,
     /// Published tables with the measured values beside them.
     pub tables: Vec<PublishedTable>,
     /// Curves and distributions to draw, in order.
     pub figures: Vec<Figure>,
-    /// What to do on this machine, drawn from this run's intervals.
+    /// Advice for this machine, drawn from this run's intervals.
     pub advice: Vec<Advice>,
     /// The guests that trials ran in, if any did.
     #[serde(default)]
@@ -86,7 +86,7 @@ pub struct Analysis {
     pub disturbances: Vec<DisturbanceSummary>,
     /// What a reader must know before trusting the numbers.
     pub warnings: Vec<String>,
-    /// What holds for all treatments alike, such as how a metric is taken.
+    /// Notes that apply to all treatments, such as how a metric is taken.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -107,48 +107,48 @@ pub struct Estimate {
 /// A measured quantity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metric {
-    /// Base unit: `ns`, `bytes`, `bytes/s`, `ns/byte`, `count` or a free text.
+    /// Base unit: `ns`, `bytes`, `bytes/s`, `ns/byte`, `count` or free text.
     pub unit: String,
     /// Which direction is better.
     pub better: Better,
 }
 
-/// What is varied.
+/// A factor of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactorSummary {
     /// Its name in the experiment file.
     pub name: String,
     /// Its levels as labels, in order.
     pub levels: Vec<String>,
-    /// The levels as numbers (bytes for sizes) where all of them are.
+    /// The levels as numbers (bytes for sizes) if all of them are numeric.
     pub numbers: Option<Vec<f64>>,
 }
 
-/// One treatment and what its trials gave.
+/// One treatment and the results of its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TreatmentSummary {
     /// Position in the plan.
     pub index: usize,
-    /// Levels joined for people, such as `method=page sink=null`; only factors
-    /// that vary in this run.
+    /// Levels in readable form, such as `method=page sink=null`; only factors that vary in
+    /// this run.
     pub label: String,
-    /// Level label by factor name, all factors.
+    /// Label of the level by factor name, for all factors.
     pub levels: BTreeMap<String, String>,
     /// The treatment of which this is the A/A twin.
     pub twin_of: Option<usize>,
-    /// Why no trial of it could run here.
+    /// Why none of its trials could run here.
     pub skipped: Option<String>,
     /// Trials with samples.
     pub trials_completed: usize,
     /// Trials that ended in an error.
     pub trials_failed: usize,
-    /// Trials set aside for a fault of the instrument.
+    /// Trials set aside because of an instrument fault.
     pub trials_excluded: usize,
     /// Message of the first failure or exclusion.
     pub first_failure: Option<String>,
     /// By metric name.
     pub estimates: BTreeMap<String, TreatmentEstimate>,
-    /// Notes of the probe, each once (buffer sizes that methods resolved to).
+    /// Distinct notes of the probe, such as the buffer sizes that methods resolved to.
     pub notes: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ pub struct TreatmentSummary {
 pub struct TreatmentEstimate {
     /// Median over trials with its order-statistic interval.
     pub median: Estimate,
-    /// One value a completed trial (the median of its samples), in block order.
+    /// One value per completed trial (the median of its samples), in block order.
     pub trial_values: Vec<f64>,
     /// Positions in `trial_values` outside Tukey's fences; shown, never
     /// dropped.
@@ -171,21 +171,21 @@ pub struct TwinSummary {
     pub label: String,
     /// Metric compared.
     pub metric: String,
-    /// Twin over original; honest noise centres on 1.
+    /// Twin over original; pure noise centres on 1.
     pub ratio: Estimate,
     /// Per-block ratios, for the plot.
     pub block_ratios: Vec<f64>,
 }
 
 impl TwinSummary {
-    /// The largest departure from 1 inside the interval of the ratio, relative:
-    /// how far apart two runs of the same thing may yet lie.
+    /// Returns the largest relative departure from 1 within the interval of the ratio: how
+    /// far apart two runs of the same treatment may be.
     pub fn reach(&self) -> f64 {
         self.ratio.high.max(1.0 / self.ratio.low) - 1.0
     }
 }
 
-/// What else the two sides of a claim on time differ in: what may explain it.
+/// Other metrics in which the two sides of a claim about time differ; they may explain it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplanatoryMetrics {
     /// Metrics that differ by more than their margin, counters first.
@@ -203,8 +203,8 @@ pub struct SideBySide {
     pub of: f64,
     /// Median over trials of the denominator's treatment.
     pub to: f64,
-    /// Numerator over denominator, block by block; its interval holds for
-    /// itself alone. Absent where one side is 0 in some block.
+    /// Numerator over denominator, block by block; its confidence is for this interval
+    /// alone. Absent if one side is 0 in some block.
     pub ratio: Option<Estimate>,
 }
 
@@ -219,7 +219,7 @@ pub struct DerivedEstimate {
     pub unit: String,
     /// The estimate; absent if it could not be computed.
     pub estimate: Option<DerivedValue>,
-    /// Further figures, such as a model's residual, by name.
+    /// Further values, such as a model's residual, by name.
     pub details: BTreeMap<String, f64>,
     /// Why there is no estimate, or what qualifies it.
     pub note: Option<String>,
@@ -228,13 +228,13 @@ pub struct DerivedEstimate {
 /// A line of a price list: what a row of an experiment costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Price {
-    /// What is paid for, in words.
+    /// What the price is for, in words.
     pub name: String,
-    /// Heading under which it stands; absent of what is measured and not listed.
+    /// Heading in the list; absent for a row that is measured but not listed.
     pub group: Option<String>,
-    /// Index of the treatment; absent of a derived quantity.
+    /// Index of the treatment; absent for a derived quantity.
     pub treatment: Option<usize>,
-    /// What the price is of, such as `call`; empty of a derived quantity.
+    /// Unit of work that the price is for, such as `call`; empty for a derived quantity.
     pub per: String,
     /// Unit of the value: `ns` or `bytes`.
     pub unit: String,
@@ -253,7 +253,7 @@ pub struct DerivedValue {
     pub low: Option<f64>,
     /// Upper end; absent if beyond the largest level.
     pub high: Option<f64>,
-    /// Coverage that the interval has at least.
+    /// Minimum coverage of the interval.
     pub confidence: f64,
 }
 
@@ -264,37 +264,35 @@ pub struct Comparison {
     pub treatment: usize,
     /// Index of the reference treatment.
     pub reference: usize,
-    /// What both have in common, such as the row, in a list of differences; empty
-    /// elsewhere.
+    /// What both sides share, such as the row, in a list of differences; empty elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub common: String,
     /// Metric compared.
     pub metric: String,
     /// Treatment over reference.
     pub ratio: Estimate,
-    /// What the interval says: the same within 1 %, or which side is ahead at all.
+    /// What the interval shows: the same within 1 %, or which side is better by any amount.
     pub relation: Relation,
-    /// Whether they differ by more than 1 %; absent where the interval does not tell.
+    /// Whether they differ by more than 1 %; absent if the interval does not show it.
     #[serde(default)]
     pub exceeds_margin: Option<bool>,
-    /// Why it says nothing, where that is known.
+    /// Why it is undecided, if known.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Whether the interval may decide anything: it has enough blocks, and its times are
-    /// not emulated.
+    /// Whether the interval may decide: it has enough blocks, and its times are not
+    /// emulated.
     pub may_decide: bool,
-    /// Whether it counts: a metric that nobody named is only shown, and its
-    /// interval holds for itself.
+    /// Whether it is judged. A metric that was not requested is only shown, and the
+    /// confidence of its interval is for that interval alone.
     pub is_judged: bool,
-    /// Of path lengths that differ: the functions that make the difference, where they
-    /// were counted.
+    /// The functions that account for a difference in path length, if they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub functions: Option<FunctionDifferences>,
 }
 
 impl Comparison {
-    /// How far apart two runs of the reference may lie, as a share; `None` if it has no
-    /// A/A twin.
+    /// Returns how far apart two runs of the reference may be, as a share; `None` if it has
+    /// no A/A twin.
     pub fn noise(&self, analysis: &Analysis) -> Option<f64> {
         let label = &analysis.treatments[self.reference].label;
         let mut twins = analysis.twins.iter();
@@ -302,7 +300,8 @@ impl Comparison {
         Some(twin.reach())
     }
 
-    /// Whether it is worse by more than a limit, a share, and than its twins.
+    /// Judges whether it is worse by more than `limit`, a share, and by more than twins
+    /// differ.
     pub fn regression(&self, analysis: &Analysis, limit: f64) -> Regression {
         let better = analysis.metrics[&self.metric].better;
         let noise = self.noise(analysis).unwrap_or_default();
@@ -313,8 +312,8 @@ impl Comparison {
     }
 }
 
-/// What an interval says. Within a run sides differ if the interval leaves out 1; between runs,
-/// and where versions are searched, if it lies beyond the margin.
+/// What an interval shows. Within a run, sides differ if the interval excludes 1; between
+/// runs, and in a search over versions, if it lies beyond the margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
@@ -339,10 +338,10 @@ pub struct Advice {
     pub text: String,
     /// Whether the data decide.
     pub decided: bool,
-    /// The figures behind it, each a short sentence with its interval.
+    /// Numbers that support it, each in a short sentence with its interval.
     pub evidence: Vec<String>,
-    /// How many times worse than what is advised the median of the other
-    /// choices is; absent if nothing else was measured.
+    /// How many times worse the median of the other choices is than the advised one; absent
+    /// if nothing else was measured.
     #[serde(default)]
     pub gain: Option<f64>,
 }
@@ -350,9 +349,9 @@ pub struct Advice {
 /// One kind of disturbance over a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DisturbanceSummary {
-    /// What it is, such as `steal_ns`.
+    /// Its name, such as `steal_ns`.
     pub name: String,
-    /// In words, with why it matters.
+    /// Description, with why it matters.
     pub text: String,
     /// Trials in which it was recorded.
     pub trials_recorded: usize,
@@ -367,20 +366,20 @@ pub struct DisturbanceSummary {
 /// All boots of a run with the same parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GuestSummary {
-    /// What they were booted with: level by name.
+    /// Boot parameters: level by name.
     pub levels: BTreeMap<String, String>,
     /// What executed their instructions: `kvm`, `tcg` or `icount`; `None` if
     /// none of them came up.
     pub accelerator: Option<String>,
-    /// What the first that came up was, as seen from inside, by name.
+    /// Facts about the first one that came up, as seen from inside, by name.
     pub facts: BTreeMap<String, String>,
-    /// Boots.
+    /// Number of boots.
     pub boots: usize,
-    /// Boots that did not come up, or ended before their time.
+    /// Boots that did not come up, or ended early.
     pub failed: usize,
     /// The first of their errors.
     pub first_error: Option<String>,
-    /// Median time from start until the guest could be asked, in nanoseconds;
-    /// `None` if none came up.
+    /// Median time from start until the guest accepted requests, in nanoseconds; `None` if
+    /// none came up.
     pub boot_ns: Option<f64>,
 }

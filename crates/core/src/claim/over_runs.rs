@@ -1,7 +1,7 @@
-//! The evidence of comparable runs, multiplied.
+//! Multiplies the evidence of comparable runs.
 //!
 //! Each run's trials are new, so the product of its e-values with those of earlier runs is
-//! again one, also where the earlier ones were the reason to run again.
+//! an e-value again, even if the earlier ones were the reason to run again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use crate::format;
 use crate::plan::Treatment;
 use crate::run::{RunRecord, StoredRun};
 
-/// A run whose evidence is multiplied with that of others, which are added one after the other.
+/// A run whose evidence is multiplied with that of others, which are added one by one.
 ///
-/// All runs of its experiment have to be added: whoever chooses among them by what they show
-/// leaves the method.
+/// All runs of its experiment must be added: choosing among them by their results makes the
+/// method invalid.
 #[derive(Debug, Clone)]
 pub struct Multiplied<'a> {
     run: &'a StoredRun,
@@ -51,8 +51,8 @@ impl<'a> Multiplied<'a> {
         multiplied
     }
 
-    /// Adds a run of the same experiment, unless it is another machine's, kernel's or
-    /// workload's. An unfinished one has the evidence of its trials so far.
+    /// Adds a run of the same experiment, or excludes it if its machine, kernel or workload
+    /// differs. An unfinished run adds the evidence of its trials so far.
     pub fn add(&mut self, other: &StoredRun) {
         if !self.seen.insert(other.run.uid.clone()) {
             return;
@@ -70,18 +70,19 @@ impl<'a> Multiplied<'a> {
         }
     }
 
-    /// Leaves out a run, with the reason in a few words.
+    /// Excludes a run, with the reason in a few words.
     pub fn exclude(&mut self, id: i64, reason: &str) {
         let runs = self.excluded.entry(reason.to_owned()).or_default();
         runs.push(id);
     }
 
-    /// Judges all claims on which a run has evidence together, by the procedure of Wang and
-    /// Ramdas ("False discovery rate control with e-values", JRSS B 84 (2022)), which is that of
-    /// Benjamini and Hochberg with the inverses of e-values. Of a claim's two e-values only the
-    /// one for the wrong side can make an error, so each claim counts once. However the claims
-    /// depend on each other, on average at most 5 % of the verdicts are wrong; and with all but
-    /// a chance of 5 % none is whose e-value reaches the number of claims over 5 %.
+    /// Judges all claims with evidence together, by the procedure of Wang and Ramdas ("False
+    /// discovery rate control with e-values", JRSS B 84 (2022)): that of Benjamini and
+    /// Hochberg with the inverses of e-values. Only one of a claim's two e-values, that for
+    /// the wrong side, can cause an error, so each claim counts once. Whatever the
+    /// dependence between claims, at most 5 % of the verdicts are wrong on average. A
+    /// verdict is family-wise if its e-value reaches the number of claims over 5 %: the
+    /// chance that any of these is wrong is at most 5 %.
     pub fn conclude(mut self) -> OverRuns {
         let tested = self.claims.iter_mut();
         let mut tested: Vec<(&mut ClaimOverRuns, EValues)> = tested
@@ -115,7 +116,7 @@ impl<'a> Multiplied<'a> {
     }
 }
 
-/// The evidence of one run on each claim.
+/// Returns the evidence of one run on each claim.
 fn e_values(stored: &StoredRun) -> Vec<Option<EValues>> {
     let StoredRun {
         experiment,
@@ -128,7 +129,7 @@ fn e_values(stored: &StoredRun) -> Vec<Option<EValues>> {
     verdict::e_values_of_all(context)
 }
 
-/// In what another run of the same experiment is not comparable: the first such thing.
+/// Returns the first difference that makes another run of the same experiment incomparable.
 fn difference(one: &StoredRun, other: &StoredRun) -> Option<String> {
     let systems = system(&one.run).into_iter().zip(system(&other.run));
     let of_system = systems
@@ -145,8 +146,8 @@ fn difference(one: &StoredRun, other: &StoredRun) -> Option<String> {
         .or_else(|| different_experiment(one, other).map(str::to_owned))
 }
 
-/// What identifies the machine and the kernel of a run, and the program that measured. What
-/// explains most comes first.
+/// Identifies the machine and kernel of a run, and the program that measured. Facts that
+/// explain the most come first.
 fn system(run: &RunRecord) -> [(&'static str, String); 15] {
     let machine = &run.machine;
     let known = |fact: &Option<String>| fact.clone().unwrap_or_default();
@@ -154,7 +155,7 @@ fn system(run: &RunRecord) -> [(&'static str, String); 15] {
         ("host", machine.hostname.clone()),
         ("CPU", machine.cpu_model.clone()),
         ("number of CPUs", machine.cpus_online.to_string()),
-        // The kernel keeps a little more or less of it at each boot.
+        // The kernel reserves a little more or less of it at each boot.
         ("memory", format::bytes(machine.memory_bytes as f64)),
         ("virtualization", machine.virtualization.clone()),
         ("kernel release", machine.kernel_release.clone()),
@@ -170,10 +171,10 @@ fn system(run: &RunRecord) -> [(&'static str, String); 15] {
     ]
 }
 
-/// What differs between guests that were booted alike. One that only one of the runs booted
-/// is no difference.
+/// Returns a difference between guests that were booted alike. A guest that only one of the
+/// runs booted is not a difference.
 fn different_guest(one: &StoredRun, other: &StoredRun) -> Option<String> {
-    /// Read anew at each boot, or given by the settings of the guest.
+    /// Facts that are read anew at each boot, or follow from the settings of the guest.
     const VARYING: [&str; 3] = ["clock read, ns", "memory, bytes", "kernel command line"];
     let guests = [one, other].map(|run| guest::summarise(&run.boots));
     let is_up = |facts: &BTreeMap<String, String>| !facts.is_empty();

@@ -1,5 +1,5 @@
-//! What comes of many comparisons together: one side beside the other, over all that
-//! both did.
+//! Summary of many comparisons: one side compared with another, over everything that both
+//! did.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::plan::Treatment;
 use crate::spec::Selector;
 use crate::spec::trees::TREE;
 
-/// Most metrics that a table has side by side.
+/// Most metrics that a table shows side by side.
 const METRICS_IN_TABLE: usize = 3;
 
-/// Whether comparisons are a list of differences, and no table of treatments beside one
-/// reference: there are several references, or more metrics than such a table holds.
+/// Returns whether comparisons are a list of differences, not a table of treatments beside
+/// one reference: there are several references, or more metrics than such a table holds.
 pub(super) fn is_list(context: &AnalysisContext) -> bool {
     let pairs = comparison::pairs(context);
     let metrics = context.experiment.compared_metrics().count();
@@ -23,8 +23,8 @@ pub(super) fn is_list(context: &AnalysisContext) -> bool {
     has_references || !pairs.is_empty() && metrics > METRICS_IN_TABLE
 }
 
-/// One for each side that is compared with the reference, by the main metric. Empty
-/// where the comparisons are no list.
+/// Returns a summary for each side that is compared with the reference, by the main metric.
+/// Empty if the comparisons are not a list.
 pub(super) fn of_all(context: &AnalysisContext, comparisons: &[Comparison]) -> Vec<Overall> {
     let experiment = context.experiment;
     let Some(reference) = &experiment.reference else {
@@ -63,8 +63,8 @@ pub(super) fn of_all(context: &AnalysisContext, comparisons: &[Comparison]) -> V
     sides.into_iter().filter_map(overall).collect()
 }
 
-/// By block the mean logarithm over all pairs that have a ratio in every block of any,
-/// so that each mean is of the same.
+/// Returns by block the mean logarithm over the pairs that have the most blocks, so that
+/// each mean covers the same pairs.
 fn mean_logs(context: &AnalysisContext, pairs: &[(usize, usize)]) -> Vec<f64> {
     let metric = &context.experiment.metric;
     let by_pair: Vec<Vec<f64>> = pairs
@@ -80,14 +80,14 @@ fn mean_logs(context: &AnalysisContext, pairs: &[(usize, usize)]) -> Vec<f64> {
     (0..blocks).map(mean).collect()
 }
 
-/// The levels of a treatment in which it differs from what it is compared with.
+/// Names the side of a treatment by its levels of the factors in the reference.
 fn side(treatment: &Treatment, reference: &Selector) -> String {
     let levels = reference.keys().filter_map(|name| {
         let level = treatment.levels.get(name)?;
         Some((name, &level.text))
     });
     match levels.collect::<Vec<_>>().as_slice() {
-        // These stand for themselves.
+        // These levels need no factor name.
         [(name, text)] if ["kernel", "command_line", TREE].contains(&name.as_str()) => {
             (*text).clone()
         }
@@ -98,9 +98,8 @@ fn side(treatment: &Treatment, reference: &Selector) -> String {
     }
 }
 
-/// What both sides of a comparison have in common, for people: the levels that vary,
-/// without those that the reference names. Empty where a single treatment is the
-/// reference.
+/// Describes what both sides of a comparison share: the levels that vary, except those that
+/// the reference names. Empty without a reference.
 pub(super) fn common_label(context: &AnalysisContext, treatment: usize) -> String {
     let experiment = context.experiment;
     let Some(reference) = &experiment.reference else {
@@ -135,7 +134,8 @@ pub(super) fn common_label(context: &AnalysisContext, treatment: usize) -> Strin
     }
 }
 
-/// Why pairs that ran are not compared, by reason: metric and what they have in common.
+/// Returns why pairs that ran are not compared, by reason and metric, with what each pair
+/// shares.
 pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
     let experiment = context.experiment;
     let mut by_reason: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
@@ -145,10 +145,7 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
             let logs = context.log_ratios(metric, treatment, reference);
             if let (Err(why), false) = (logs, columns.iter().any(|column| column.is_empty())) {
                 let label = common_label(context, treatment);
-                by_reason
-                    .entry((why.to_string(), metric))
-                    .or_default()
-                    .insert(label);
+                by_reason.entry((why.to_string(), metric)).or_default().insert(label);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What each row of an experiment costs.
+//! Price of each row of an experiment.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::model::{DerivedEstimate, DerivedValue, Estimate, Price, TreatmentSumm
 use crate::plan::{Treatment, TreatmentParameters};
 use crate::spec::Row;
 
-/// The price list of an experiment with rows, in the order of its groups; derived
-/// quantities come last in theirs. Empty where no row has a group.
+/// Returns the price list of an experiment with rows, in the order of its groups. Derived
+/// quantities come last in their group. Empty if no row has a group.
 pub(super) fn list(
     context: &AnalysisContext,
     summaries: &[TreatmentSummary],
@@ -75,7 +75,7 @@ fn price(
         group: row.group.clone(),
         treatment: Some(treatment.index),
         per: row.per.clone(),
-        // A time per call or byte, times so many of them, is a time.
+        // A time per call or byte, multiplied by a number of them, is a time.
         unit: match unit.starts_with("ns/") {
             true => "ns".into(),
             false => unit,
@@ -97,7 +97,8 @@ fn of_derived(derived: &DerivedEstimate, group: Option<String>) -> Price {
     }
 }
 
-/// The level of cache that holds what a chase goes through.
+/// Names the smallest data cache that holds the buffer of a pointer chase, or memory; `None`
+/// for anything else.
 fn cache_of(
     treatment: &Treatment,
     context: &AnalysisContext,

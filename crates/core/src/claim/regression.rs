@@ -2,20 +2,20 @@
 
 use super::model::{Better, Estimate};
 
-/// What is known of a regression past a limit.
+/// Whether a ratio is a regression past a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Regression {
     /// The interval lies wholly below the limit on the worse side.
     No,
     /// It lies wholly past the limit, and past the noise.
     Yes,
-    /// It does neither, or may not decide.
+    /// Neither, or the interval may not decide.
     Undecided,
 }
 
-/// Judges an interval that may decide. `limit` and `noise`, which is how far twins may lie
-/// apart, are shares: at 0.05 a duration must be more than 1.05 times as long, a throughput
-/// less than 1/1.05 of what it was.
+/// Judges an interval that may decide. `limit` and `noise`, which is how far apart twins may
+/// be, are shares: at 0.05 a duration must be more than 1.05 times as long, and a throughput
+/// less than 1/1.05 of the earlier one.
 pub fn judge(ratio: &Estimate, better: Better, limit: f64, noise: f64) -> Regression {
     let (least, most) = match better {
         Better::Lower => (ratio.low, ratio.high),
@@ -47,7 +47,7 @@ mod tests {
             Regression::Yes => Regression::Undecided,
             other => other,
         };
-        assert_eq!(noisy, expected_noisy, "[{low}, {high}] among noise");
+        assert_eq!(noisy, expected_noisy, "[{low}, {high}] with noise");
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! Whether comparisons on this machine come out as they must: identical work
-//! compared with itself, and, as the positive control, with work that is longer
-//! by a share known by construction.
+//! Checks that comparisons on this machine are right: identical work is compared with itself
+//! and, as the positive control, with work that is longer by a known share.
 
 use toll_stats::{Rng, clopper_pearson, median};
 
@@ -9,43 +8,43 @@ use super::{ALPHA, CONFIDENCE, MARGIN_MIN};
 use crate::format;
 use crate::spec::{Experiment, SpecError};
 
-/// The experiment of one comparison, as a file of its own kind.
+/// The experiment file of one comparison.
 const TOML: &str = include_str!("selftest.toml");
-/// Reads of 64 KiB in the shorter work; a multiple of 100, so that whole shares
-/// of it are whole reads.
+/// Reads of 64 KiB in the shorter work; a multiple of 100, so that whole percentages of it
+/// are whole reads.
 const READS: u64 = 200;
 const READ_BYTES: u64 = 64 << 10;
 
-/// How much the work of identical treatments may differ: a byte in 13 million.
+/// Bound on how much the work of identical treatments differs: a byte in 13 million.
 const BYTE: f64 = 1e-6;
 
-/// Injected differences, in hundredths of the work.
+/// Injected differences, in percent of the work.
 pub const DELAYS_PERCENT: [u32; 4] = [0, 1, 2, 5];
-/// The difference that has to be found.
+/// The difference that must be found, in percent.
 const FOUND_PERCENT: u32 = 5;
 /// Share of comparisons that must find it: the customary power (Cohen,
 /// "Statistical power analysis for the behavioral sciences", 2nd edition (1988)).
 const POWER: f64 = 0.8;
 
-/// Further comparisons of identical work for each that errs.
+/// Further comparisons of identical work for each wrong one.
 const FURTHER: usize = 12;
 
-/// How many comparisons a self-test makes.
+/// Number of comparisons that a self-test makes.
 ///
-/// Of identical work it makes more while errors leave open whether their rate is
-/// over 5 %: a sequential test (Wald, "Sequential tests of statistical hypotheses",
-/// Annals of Mathematical Statistics 16 (1945)), so that a sound machine takes few.
+/// It makes more of identical work while errors leave open whether their rate is over 5 %: a
+/// sequential test (Wald, "Sequential tests of statistical hypotheses", Annals of
+/// Mathematical Statistics 16 (1945)), so that a sound machine needs few.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Of identical work, if none of them errs.
+    /// Comparisons of identical work if none of them is wrong.
     identical: usize,
-    /// Of identical work at most.
+    /// Most comparisons of identical work.
     identical_max: usize,
-    /// Fewest errors in so many that show a rate above 5 %, by the exact interval. They
-    /// do wherever the self-test ends: as if none of those that were not made would err.
-    /// So the chance to accuse a sound machine is at most 2.5 %.
+    /// Fewest errors in `identical_max` comparisons that show a rate above 5 %, by the exact
+    /// interval. They show it wherever the self-test ends, as if the comparisons not made
+    /// were all right. So the chance of accusing a sound machine is at most 2.5 %.
     errors_over: usize,
-    /// Of each delay.
+    /// Comparisons of each delay.
     each_delay: usize,
 }
 
@@ -57,7 +56,7 @@ impl Size {
         errors_over: 12,
         each_delay: 10,
     };
-    /// Always as many, for narrow intervals of all rates.
+    /// Always makes the same number, for narrow intervals of all rates.
     pub const FULL: Size = Size {
         identical: 200,
         identical_max: 200,
@@ -65,8 +64,8 @@ impl Size {
         each_delay: 50,
     };
 
-    /// Injected differences in hundredths, in random order, so that what the machine
-    /// does meanwhile meets all of them. Whatever follows is identical work.
+    /// Returns the injected differences in percent, in random order, so that changes of the
+    /// machine affect all of them alike. Comparisons after these are of identical work.
     pub fn schedule(self, seed: u64) -> Vec<u32> {
         let repeat = |percent: u32| {
             let count = match percent {
@@ -80,8 +79,8 @@ impl Size {
         schedule
     }
 
-    /// Comparisons of identical work after which the self-test ends, if so many of
-    /// those that were `made` err.
+    /// Returns the comparisons of identical work after which the self-test ends, if `errors`
+    /// of the `made` ones are wrong.
     fn identical_planned(self, made: usize, errors: usize) -> usize {
         match errors >= self.errors_over {
             true => made.max(self.identical),
@@ -89,7 +88,7 @@ impl Size {
         }
     }
 
-    /// Comparisons that are made in all, by what is known from those `made`.
+    /// Returns the number of comparisons in all, given the results of those `made` so far.
     pub fn planned(self, made: &[Compared]) -> usize {
         let identical = made.iter().filter(|compared| compared.delay_percent == 0);
         let count = |is: fn(&Compared) -> bool| identical.clone().filter(|one| is(one)).count();
@@ -99,10 +98,10 @@ impl Size {
     }
 }
 
-/// What one comparison came to.
+/// Result of one comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compared {
-    /// The injected difference, in hundredths.
+    /// The injected difference, in percent.
     pub delay_percent: u32,
     relation: Relation,
     ratio: f64,
@@ -112,7 +111,7 @@ pub struct Compared {
     reach: f64,
 }
 
-/// The experiment that compares work with work longer by some hundredths.
+/// Returns the experiment that compares work with work that is `delay_percent` longer.
 pub fn experiment(delay_percent: u32) -> Result<Experiment, SpecError> {
     let bytes = READS * READ_BYTES;
     let other = match delay_percent {
@@ -126,7 +125,7 @@ pub fn experiment(delay_percent: u32) -> Result<Experiment, SpecError> {
     )
 }
 
-/// What a comparison's analysis came to.
+/// Takes the result of a comparison from its analysis. Fails with the reason if it has none.
 pub fn compared(delay_percent: u32, analysis: &Analysis) -> Result<Compared, String> {
     let failure = || {
         let mut messages = analysis.treatments.iter().filter_map(|treatment| {
@@ -183,7 +182,7 @@ impl Compared {
     }
 }
 
-/// Sums up a self-test; `trials` and the time are for the record.
+/// Summarises a self-test; `trials` and `wall_s` are only recorded.
 pub fn report(
     seed: u64,
     size: Size,
@@ -246,12 +245,12 @@ fn rate(count: usize, of: usize) -> Rate {
     }
 }
 
-/// What is off. A rate is if its whole interval is, so that a self-test does not cry
-/// wolf where one comparison errs.
+/// Returns the problems found. A rate is one only if its whole interval is too high or too
+/// low, so that a single wrong comparison raises no alarm.
 fn problems(size: Size, arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<String> {
     let mut problems = Vec::new();
     let told = |rate: &Rate| format!("in {} of {} comparisons", rate.count, rate.of);
-    let often = format!("more often than in {}", format::percent(ALPHA));
+    let often = format!("more than {}", format::percent(ALPHA));
     for arm in arms {
         let work = match arm.delay {
             0.0 => "identical work".to_owned(),
@@ -269,7 +268,7 @@ fn problems(size: Size, arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<S
         }
         if arm.delay == 0.0 && is_over(&arm.missed) {
             problems.push(format!(
-                "the interval of the ratio does not hold 1 for {work} {}: {often}",
+                "the interval of the ratio excludes 1 for {work} {}: {often}",
                 told(&arm.missed)
             ));
         }
@@ -279,7 +278,7 @@ fn problems(size: Size, arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<S
                 format!("; the noise floor is {}", format::percent(floor))
             });
             problems.push(format!(
-                "{work} is called different only {}, less often than in {}{floor}; close other \
+                "{work} is called different only {}, less than {}{floor}; close other \
                  programs, or give real runs more blocks",
                 told(&arm.called_different),
                 format::percent(POWER)

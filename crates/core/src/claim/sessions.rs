@@ -1,9 +1,9 @@
-//! Runs as sessions: which of them are of the same thing, and how far these lie apart.
+//! Runs as sessions: which runs did the same work, and how far apart these are.
 //!
-//! What changes between two runs as wholes (memory layout, neighbours, temperature) is
-//! the same in all trials of each, so no interval of one run or of two shows it
-//! (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM (2013)). Runs
-//! of the same thing at different times do.
+//! What varies between whole runs (memory layout, neighbours, temperature) is the same in
+//! all trials of one run, so the interval of one run, or of two, does not show it (Kalibera
+//! and Jones, "Rigorous benchmarking in reasonable time", ISMM (2013)). Several runs of the
+//! same work at different times do.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::work::different_work;
 use super::{CONFIDENCE, Run};
 use crate::run::RunStatus;
 
-/// Fewest runs whose differences are taken for those of sessions.
+/// Fewest runs from which the variation between sessions is estimated.
 pub const SESSIONS_MIN: usize = 3;
 
 /// One side of a comparison: a run, or several sessions of the same work on the same
@@ -29,13 +29,14 @@ impl<'a> From<&'a Run> for Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// Takes runs, one at least, for sessions of one thing; refuses others.
+    /// Takes runs, at least one, as sessions of the same work. Fails with the reason if they
+    /// are not.
     pub fn new(runs: &'a [Run]) -> Result<Self, String> {
         let first = &runs[0];
         for run in &runs[1..] {
             if let Some(why) = run.why_no_session_of(first) {
                 return Err(format!(
-                    "cannot take runs {} and {} for sessions of the same thing: {why}; name them on \
+                    "cannot take runs {} and {} as sessions of the same work: {why}; name them on \
                      different sides",
                     first.stored.run.id, run.stored.run.id
                 ));
@@ -53,12 +54,12 @@ impl<'a> Side<'a> {
         self.0.iter().map(|run| run.stored.run.id).collect()
     }
 
-    /// The run that stands for what all of them did.
+    /// Returns the run that represents what all of them did.
     pub fn first(&self) -> &'a Run {
         self.0[0]
     }
 
-    /// One summary of each treatment that any of the runs has, but no twins.
+    /// Returns one summary of each treatment that any of the runs has, twins excluded.
     pub(super) fn treatments(&self) -> Vec<&'a TreatmentSummary> {
         let mut all: Vec<&TreatmentSummary> = Vec::new();
         for treatment in self.0.iter().flat_map(|run| run.own()) {
@@ -69,7 +70,7 @@ impl<'a> Side<'a> {
         all
     }
 
-    /// What the runs made of the treatment of some levels, each with its run.
+    /// Returns the summaries of the treatment with some levels, each with its run.
     pub(super) fn of(
         &self,
         levels: &BTreeMap<String, String>,
@@ -82,8 +83,8 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The geometric mean of the medians that several runs have of a treatment, with their
-/// range in the place of an interval; `None` where no run has one.
+/// Returns the geometric mean of several runs' medians of a treatment, with their range in
+/// place of an interval; `None` if no run has a median.
 pub fn mean_of_medians(treatments: &[&TreatmentSummary], metric: &str) -> Option<Estimate> {
     let estimates = treatments
         .iter()
@@ -104,7 +105,8 @@ impl Run {
         all.filter(|treatment| treatment.twin_of.is_none())
     }
 
-    /// Why another run did not do the same work on the same system to its end, if so.
+    /// Returns why the two runs are not sessions: one is unfinished, or work or system
+    /// differ.
     fn why_no_session_of(&self, other: &Run) -> Option<String> {
         let records = [&other.stored.run, &self.stored.run];
         let system = |what, [one, other]: [&String; 2]| {
@@ -116,7 +118,7 @@ impl Run {
             .find(|run| run.status != RunStatus::Complete)
             .map(|run| {
                 let id = run.id;
-                format!("run {id} is unfinished (`toll run --resume {id}` goes on with it)")
+                format!("run {id} is unfinished (`toll run --resume {id}` continues it)")
             });
         unfinished
             .or_else(|| system("the experiment", records.map(|run| &run.experiment)))
@@ -132,7 +134,7 @@ impl Run {
     }
 }
 
-/// What a store's other runs show of how far sessions of an old side lie apart, in a
+/// Estimates from a store's other runs how far apart sessions of an old side are in a
 /// metric. A new run beside them is one more session.
 pub(super) fn of(old: &Side, others: &[Run], metric: &str) -> Sessions {
     let first = old.first();

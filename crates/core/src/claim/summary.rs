@@ -11,7 +11,7 @@ use crate::plan::Treatment;
 use crate::reason::Reason;
 use crate::run::{TrialRecord, TrialState};
 
-/// An interval as the model has it.
+/// Converts an interval to the model's type.
 pub(super) fn estimate(interval: &Interval) -> Estimate {
     Estimate {
         value: interval.estimate,
@@ -21,14 +21,14 @@ pub(super) fn estimate(interval: &Interval) -> Estimate {
     }
 }
 
-/// The values within 1.5 interquartile ranges of the quartiles.
+/// Returns the values within 1.5 interquartile ranges of the quartiles.
 pub(super) fn without_extremes(values: &[f64]) -> Vec<f64> {
     let extremes = toll_stats::outliers(values);
     let kept = (0..values.len()).filter(|index| !extremes.contains(index));
     kept.map(|index| values[index]).collect()
 }
 
-/// Summaries of all treatments, in plan order.
+/// Summarises all treatments, in plan order.
 pub(super) fn summarise(
     context: &AnalysisContext,
     trials: &[TrialRecord],
@@ -96,8 +96,8 @@ fn summary(
     }
 }
 
-/// Takes out of the summaries the notes that all treatments with trials share,
-/// so that they are told once.
+/// Moves the notes that all treatments with trials share out of the summaries, so that they
+/// are shown once.
 pub(super) fn take_common_notes(summaries: &mut [TreatmentSummary]) -> Vec<String> {
     let ran = |summary: &&TreatmentSummary| summary.trials_completed > 0;
     let Some(first) = summaries.iter().find(ran) else {
@@ -114,7 +114,7 @@ pub(super) fn take_common_notes(summaries: &mut [TreatmentSummary]) -> Vec<Strin
     common
 }
 
-/// Distinct notes kept of one treatment; numbers that vary make more.
+/// Most distinct notes kept for one treatment; numbers that vary would make more.
 const NOTES_MAX: usize = 8;
 
 fn treatment_estimate(values: Vec<f64>) -> TreatmentEstimate {

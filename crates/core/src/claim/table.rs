@@ -30,7 +30,7 @@ pub(super) fn fill_all(context: &AnalysisContext) -> Vec<PublishedTable> {
     context.experiment.tables.iter().map(fill).collect()
 }
 
-/// Where the measured values of a group come from.
+/// Source of the measured values of a group.
 struct Group<'a> {
     context: &'a AnalysisContext<'a>,
     group: &'a TableQuantity,
@@ -108,10 +108,10 @@ impl Group<'_> {
             .unwrap_or_else(|| "no trial completed".into())
     }
 
-    /// Values of a row by block, or why no treatment stands for it.
+    /// Returns the values of a row by block, or why no treatment corresponds to it.
     fn column(&self, row: &TableRow) -> Result<BTreeMap<u32, f64>, Reason> {
         if row.at.is_empty() {
-            return Err("nothing here measures it".into());
+            return Err("no treatment here corresponds to it".into());
         }
         let treatment = self.context.pick(&row.at)?;
         let column = self.context.column(&self.group.metric, treatment);

@@ -1,4 +1,4 @@
-//! A/A twins: how far two runs of the same thing lie apart here.
+//! A/A twins: how far apart two runs of the same treatment are here.
 
 use super::CONFIDENCE;
 use super::comparison::other_time;
@@ -7,8 +7,8 @@ use super::model::TwinSummary;
 use super::summary::estimate;
 use crate::plan::Treatment;
 
-/// The twins of a run, in the metrics that are compared, and in the other time where that is
-/// held against a limit, too.
+/// Returns the twins of a run in the compared metrics and, if there is a regression limit,
+/// in the other time too.
 pub(super) fn summarise(context: &AnalysisContext) -> Vec<TwinSummary> {
     let experiment = context.experiment;
     let has_limit = experiment.run.regression_limit.is_some();
@@ -27,7 +27,7 @@ fn summarise_metric(metric: &str, context: &AnalysisContext) -> Vec<TwinSummary>
         .collect()
 }
 
-/// The twin of a treatment in a metric.
+/// Compares a treatment with its twin in a metric; `None` without a twin or a ratio.
 pub(super) fn of(metric: &str, original: usize, context: &AnalysisContext) -> Option<TwinSummary> {
     let (twin, _) = twins(context.treatments).find(|(_, of)| *of == original)?;
     let logs = context.log_ratios(metric, twin, original).ok()?;

@@ -1,29 +1,30 @@
-//! What state a claim is in that no interval decides, and what would decide it.
+//! State of a claim that no interval decides, and what would decide it.
 
 use toll_stats::{Decision, Interval, Region, decide, median, normal_quantile};
 
 use super::ALPHA;
 use super::model::{NoVerdict, Outcome};
 
-/// Up to so many times the blocks made, a claim is open; from more times on, its value lies
-/// at the border.
+/// Up to this multiple of the blocks made, a claim is open; beyond it, its value lies at the
+/// border.
 const OPEN_MAX: f64 = 10.0;
 /// Normal quantile of the power that the forecast of blocks has: 80 %.
 const POWER_QUANTILE: f64 = 0.84;
 /// Scales the median absolute deviation to the standard deviation of normal values.
 const MAD_SCALE: f64 = 1.48;
-/// Stands for the logarithm of 0 in differences; that of any other number is larger.
+/// Replaces the logarithm of 0 in differences; that of any positive number is larger.
 const LOG_OF_NOTHING: f64 = -1e3;
-/// Blocks that a rank test takes for one of the t-test (its efficiency is 3/π for normal values).
+/// Blocks that a rank test needs for each block of a t-test (its efficiency is 3/π for
+/// normal values).
 const RANKS: f64 = 1.05;
 
 /// A claim without a verdict.
 pub(super) struct State<'a> {
     pub region: Region,
-    /// Values of the blocks on a logarithmic scale; empty where there are none.
+    /// Values of the blocks on a logarithmic scale; empty if there are none.
     pub logs: &'a [f64],
     pub blocks: usize,
-    /// At the level at which the claim would be decided.
+    /// The interval at the level that would decide the claim.
     pub interval: Interval,
     pub level: f64,
     /// The claim's own p-value.
@@ -32,7 +33,7 @@ pub(super) struct State<'a> {
     pub least_p: f64,
     /// Fewest blocks that reach the level.
     pub fewest: usize,
-    /// Half-width at which more blocks are no use.
+    /// Half-width at which sampling stops.
     pub target: f64,
     /// Seconds that a block takes.
     pub block_s: f64,
@@ -47,7 +48,7 @@ impl State<'_> {
             };
         }
         let needed = self.needed();
-        // A forecast of fewer than were made was too bright.
+        // A forecast of fewer blocks than were made was too optimistic.
         let more = (needed - self.blocks as f64)
             .max(self.blocks as f64 / 4.0)
             .ceil();
@@ -72,7 +73,7 @@ impl State<'_> {
         }
     }
 
-    /// The side to which a claim leans: that which would decide it at 5 % if it were alone.
+    /// Returns the side to which a claim leans: its verdict at 5 % if it were alone.
     fn leaning(&self) -> Option<Outcome> {
         (self.p <= ALPHA).then(|| self.outcome_of(self.interval.estimate))
     }
@@ -90,10 +91,10 @@ impl State<'_> {
         }
     }
 
-    /// Blocks that decide with a power of 80 %, if the estimate and the noise stay: those of a
-    /// one-sided test of a mean (Lehr, "Sixteen s-squared over d-squared", Statistics in
-    /// Medicine 11 (1992), with the quantiles in place of its 16), or, without values, by the
-    /// width of the interval.
+    /// Returns the blocks that decide with a power of 80 % if estimate and noise stay the
+    /// same: those of a one-sided test of a mean (Lehr, "Sixteen s-squared over d-squared",
+    /// Statistics in Medicine 11 (1992), with the quantiles in place of its 16), or, without
+    /// values, those that the width of the interval suggests.
     fn needed(&self) -> f64 {
         let borders = match self.region {
             Region::Below(border) | Region::Above(border) => [border; 2],
@@ -117,8 +118,7 @@ impl State<'_> {
     }
 }
 
-/// What is known of a claim without a verdict beside the state itself; empty where that says
-/// all.
+/// Describes what is known of a claim without a verdict, in addition to the state itself.
 pub(super) fn detail(state: &NoVerdict) -> String {
     let more = |blocks: &usize, seconds: &f64| match blocks {
         1 => format!("about 1 more block{}", time(*seconds)),
@@ -144,14 +144,14 @@ pub(super) fn detail(state: &NoVerdict) -> String {
             blocks_more,
             seconds_more,
         } => more(blocks_more, seconds_more),
-        NoVerdict::AtBorder => "more blocks hardly decide it".into(),
-        NoVerdict::TooFewBlocks { decide, made } => format!("{decide} decide, {made} made"),
+        NoVerdict::AtBorder => "more blocks are unlikely to decide it".into(),
+        NoVerdict::TooFewBlocks { decide, made } => format!("{decide} needed, {made} made"),
         NoVerdict::LeftTo { .. } => "this profile leaves out its levels".into(),
-        NoVerdict::NotMeasured => "the run was interrupted before".into(),
+        NoVerdict::NotMeasured => "the run was interrupted before its trials".into(),
     }
 }
 
-/// ` (1:40)`, minutes and seconds; empty where the time of a block is not known.
+/// Formats minutes and seconds as ` (1:40)`; empty if the time of a block is unknown.
 fn time(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -164,7 +164,7 @@ fn time(seconds: f64) -> String {
 mod tests {
     use super::*;
 
-    /// A claim of less than 1 after the logarithms of some ratios, beside `claims` claims.
+    /// State of a claim of less than 1, given logarithms of ratios, among `claims` claims.
     fn state(logs: &[f64], claims: f64) -> NoVerdict {
         let level = ALPHA / claims;
         let region = Region::Below(0.0);
@@ -248,7 +248,7 @@ mod tests {
     fn so_few_blocks_that_none_decide_say_how_many_do() {
         let found = state(&[-0.5; 8], 13.0);
         assert_eq!(found, NoVerdict::TooFewBlocks { decide: 9, made: 8 });
-        assert_eq!(detail(&found), "9 decide, 8 made");
+        assert_eq!(detail(&found), "9 needed, 8 made");
     }
 
     #[test]

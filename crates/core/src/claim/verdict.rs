@@ -15,13 +15,12 @@ use crate::plan::of_claim;
 use crate::reason::Reason;
 use crate::spec::{Claim, Experiment, Test};
 
-/// Share of the way from threshold to published value that half an interval
-/// may take up and still be narrow enough: a quarter leaves three for the
-/// estimate to err in.
+/// Largest half-width of an interval that is narrow enough, as a share of the way from
+/// threshold to published value. A quarter leaves three quarters for the estimate to err in.
 const WIDTH_SHARE: f64 = 0.25;
 
-/// Half-width, logarithmic, at which a claim that is not decided is left so. From a
-/// wider interval no verdict could follow where the published value is true.
+/// Target half-width, logarithmic: sampling stops here even if the claim is undecided. From
+/// a wider interval no verdict could follow if the published value is true.
 fn target_width(claim: &Claim, target_ci: f64) -> f64 {
     let margin = margin(claim);
     let from_claim = match (claim.direction(), claim.threshold_high(), claim.published) {
@@ -37,20 +36,20 @@ fn target_width(claim: &Claim, target_ci: f64) -> f64 {
     target_ci.min(from_claim)
 }
 
-/// The testable claims as questions, each with the verdict that it would have now.
+/// Returns the testable claims as questions, each with its verdict so far.
 pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
     let claims = context.experiment.claim_family().collect();
     let cases = cases(claims, ALPHA, context).into_iter();
     let testable = cases.filter_map(|(claim, case)| Some((claim, case.ok()?)));
     testable
         .map(|(claim, (case, steps))| {
-            // Precise enough, and decided, for the stricter of both error rates.
+            // Precise and decided at the stricter of the two error rates.
             let step = steps.family;
             let (interval, _) = case.judge(&step);
             let (_, decision) = case.judge(steps.deciding());
             let narrowing = match &case.evidence {
                 Evidence::Logs(_) => interval,
-                // Between which levels it lies, no number of blocks tells.
+                // No number of blocks shows where between two levels it lies.
                 Evidence::Derived(quantity) => {
                     let at_look = case.confidence_at_look(step.level);
                     case.of_all_looks(quantity.unwidened_interval(at_look))
@@ -73,19 +72,19 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
         .collect()
 }
 
-/// What a claim is judged on.
+/// The data that a claim is judged on.
 struct Case {
     region: Region,
     /// The look at which the latest of its blocks were judged.
     look: Look,
     blocks: usize,
-    /// Ends of intervals that hold together where the claim is decided.
+    /// Ends of intervals that must hold simultaneously to decide the claim.
     tails: usize,
     evidence: Evidence,
 }
 
 enum Evidence {
-    /// Logarithms of a ratio, one a block.
+    /// Logarithms of a ratio, one per block.
     Logs(Vec<f64>),
     Derived(derived::Quantity),
 }
@@ -98,7 +97,7 @@ impl Evidence {
         }
     }
 
-    /// Of what is shown and not judged.
+    /// Returns the interval of a claim that is shown but not judged.
     fn interval(&self) -> Interval {
         match self {
             Self::Logs(logs) => toll_stats::hodges_lehmann(logs, CONFIDENCE).map(f64::exp),
@@ -113,7 +112,7 @@ pub(super) fn judge_all(context: &AnalysisContext) -> Vec<Verdict> {
     judge_family(claims, ALPHA, context)
 }
 
-/// Judges each check for itself, so that no error rate of the run is about it.
+/// Judges each check on its own, so that it does not count in the error rates of the run.
 pub(super) fn check_all(context: &AnalysisContext) -> Vec<Verdict> {
     let checks = context.experiment.checks();
     let judged = checks.flat_map(|check| judge_family(vec![check], CHECK_ALPHA, context));
@@ -137,24 +136,24 @@ fn judge_family(claims: Vec<&Claim>, alpha: f64, context: &AnalysisContext) -> V
     judged.collect()
 }
 
-/// The evidence on each claim that other runs multiply.
+/// Returns the evidence on each claim that is multiplied with that of other runs.
 pub(super) fn e_values_of_all(context: &AnalysisContext) -> Vec<Option<EValues>> {
     let claims = context.experiment.claim_family();
     let of_claim = |claim| case(claim, context).ok()?.e_values();
     claims.map(of_claim).collect()
 }
 
-/// How a claim fares beside the others of its run.
+/// Result of a claim in the procedures over all claims of its run.
 #[derive(Clone, Copy)]
 struct Steps {
-    /// In the procedure that hardly ever has any verdict wrong.
+    /// In the procedure that bounds the chance of any wrong verdict.
     family: TestStep,
-    /// In the one that has few of its verdicts wrong.
+    /// In the procedure that bounds the share of wrong verdicts.
     discovery: TestStep,
 }
 
 impl Steps {
-    /// The one that decides, if any does.
+    /// Returns the step that decides, if one does.
     fn deciding(&self) -> &TestStep {
         match self.family.rejected {
             true => &self.family,
@@ -163,11 +162,11 @@ impl Steps {
     }
 }
 
-/// What a claim is judged on and how it fares, or why it cannot be judged.
+/// The data of a claim with its steps, or why it cannot be judged.
 type CaseAtStep = Result<(Case, Steps), Reason>;
 
-/// Every claim with what it is judged on and its steps of the procedures, which go
-/// over the claims that can be tested; the others make no error.
+/// Returns every claim with its data and its steps in the procedures. These cover only the
+/// claims that can be tested; the others cannot cause errors.
 fn cases<'a>(
     claims: Vec<&'a Claim>,
     alpha: f64,
@@ -189,7 +188,7 @@ fn cases<'a>(
         .collect()
 }
 
-/// Tests claims so that with all but a chance of `alpha` none has a wrong verdict.
+/// Tests claims so that the chance of any wrong verdict is at most `alpha`.
 ///
 /// Holm's procedure applies where the data chose the number of blocks. Otherwise the smallest
 /// attainable p-values are known in advance, and Tarone–Holm uses them. If none of these is small
@@ -209,9 +208,10 @@ fn family_steps(cases: &[&Case], ps: &[f64], alpha: f64, looks: Looks) -> Vec<Te
     }
 }
 
-/// The order in which claims are tested one after another: first those with one border, the
-/// farther the block that is nearest to it the earlier; then the others as in the file. The
-/// distances are absolute, so they do not tell on which side of its border a claim is.
+/// Returns the order in which claims are tested one after another. Claims with one border
+/// come first, in descending order of the distance from the border to the nearest block;
+/// then the others as in the file. The distances are absolute, so they do not show on which
+/// side of its border a claim is.
 fn sequence(cases: &[&Case]) -> Vec<usize> {
     let distances: Vec<Option<f64>> = cases.iter().map(|case| case.least_distance()).collect();
     let mut order: Vec<usize> = (0..cases.len()).collect();
@@ -220,7 +220,7 @@ fn sequence(cases: &[&Case]) -> Vec<usize> {
     order
 }
 
-/// Collects what a claim is judged on, or shown by.
+/// Collects the data that a claim is judged on.
 fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, Reason> {
     match claim.test() {
         Test::Never(reason) => Err(reason.into()),
@@ -244,7 +244,7 @@ fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, Reason> {
     let blocks = evidence.blocks();
     Ok(Case {
         region: region(claim),
-        // No run ends by what a check shows.
+        // No run ends because of a check.
         look: match claim.is_check {
             true => Look::ONLY,
             false => context.look_at(&of_claim(
@@ -269,7 +269,7 @@ impl Case {
                 self.region.sides() as f64 * quantity.least_level() / 2.0
             }
         };
-        // How many intervals there are may depend on values, and is never less than this.
+        // The number of intervals may depend on values, but is never smaller than this.
         joint.min(self.tails as f64 * all_on_one_side).min(1.0)
     }
 
@@ -279,8 +279,8 @@ impl Case {
         (sides * self.look.error(self.least_p() / sides)).min(1.0)
     }
 
-    /// The distance from the border to the nearest block, where there is one border and each
-    /// block has a value.
+    /// Returns the distance from the border to the nearest block, if there is one border and
+    /// each block has a value.
     fn least_distance(&self) -> Option<f64> {
         let (Region::Below(border) | Region::Above(border)) = self.region else {
             return None;
@@ -296,7 +296,8 @@ impl Case {
         distances.into_iter().reduce(f64::min)
     }
 
-    /// The evidence that other runs multiply, of a claim that has a value in each block.
+    /// Returns the evidence that is multiplied with that of other runs, if each block has a
+    /// value.
     fn e_values(&self) -> Option<EValues> {
         let values: Vec<f64> = match &self.evidence {
             Evidence::Logs(logs) => logs.clone(),
@@ -308,19 +309,18 @@ impl Case {
         (!values.is_empty()).then(|| e_values::of_blocks(&values, self.region))
     }
 
-    /// Confidence of the interval that decides at a level of error. Where the region
-    /// has one border, only one end of the interval can err, so each end has the
-    /// whole level.
+    /// Confidence of the interval that decides at an error level. If the region has one
+    /// border, only one end of the interval can err, so each end has the whole level.
     fn confidence(&self, level: f64) -> f64 {
         1.0 - 2.0 * level / self.region.sides() as f64
     }
 
-    /// The same of the interval of a single look.
+    /// The same for the interval of a single look.
     fn confidence_at_look(&self, level: f64) -> f64 {
         1.0 - 2.0 * self.look.tail(level / self.region.sides() as f64)
     }
 
-    /// The smallest level at which the claim is decided, either way.
+    /// Returns the smallest level at which the claim is decided, either way.
     fn p(&self) -> f64 {
         let sides = self.region.sides() as f64;
         match &self.evidence {
@@ -335,7 +335,7 @@ impl Case {
         }
     }
 
-    /// An interval of a single look, with the confidence of all of them.
+    /// Gives an interval of a single look the confidence over all looks.
     fn of_all_looks(&self, interval: Interval) -> Interval {
         let error = 2.0 * self.look.error((1.0 - interval.confidence) / 2.0);
         Interval {
@@ -344,7 +344,7 @@ impl Case {
         }
     }
 
-    /// The interval of all looks at a step's level, and what it decides.
+    /// Returns the interval over all looks at a step's level, and its decision.
     fn judge(&self, step: &TestStep) -> (Interval, Decision) {
         match &self.evidence {
             Evidence::Logs(logs) => {
@@ -359,7 +359,7 @@ impl Case {
         }
     }
 
-    /// What a logarithmic interval at a step's level decides.
+    /// Returns the decision of a logarithmic interval at a step's level.
     fn decide(&self, interval: &Interval, step: &TestStep) -> Decision {
         match step.rejected {
             true => decide(interval, self.region),
@@ -368,13 +368,14 @@ impl Case {
     }
 }
 
-/// The interval on the scale of a claim's region; a share below 0 is below any bound.
+/// Converts an interval to the scale of a claim's region; a share below 0 is below any
+/// bound.
 fn logarithmic(interval: &Interval) -> Interval {
     interval.map(|value| value.max(0.0).ln())
 }
 
-/// Up to where, relative, values count as the same as a claim's threshold. Ratios
-/// are not told from 1 more closely than two layouts of one program differ.
+/// Relative difference up to which values count as the same as a claim's threshold. Ratios
+/// are not distinguished from 1 more finely than two layouts of one program differ.
 fn margin(claim: &Claim) -> f64 {
     let own = claim.margin.unwrap_or_default();
     let is_sameness = claim.direction() == ClaimDirection::Equal || claim.threshold() == 1.0;
@@ -384,7 +385,7 @@ fn margin(claim: &Claim) -> f64 {
     }
 }
 
-/// The logarithms of the values that a claim names.
+/// Returns the region, in logarithms, in which a claim holds.
 fn region(claim: &Claim) -> Region {
     let (threshold, margin) = (claim.threshold().ln(), margin(claim).ln_1p());
     match (claim.direction(), claim.threshold_high()) {
@@ -395,8 +396,8 @@ fn region(claim: &Claim) -> Region {
     }
 }
 
-/// Fewest blocks from which every claim of an experiment can be decided; `None`
-/// without claims that a run tests.
+/// Returns the fewest blocks that can decide every claim of an experiment; `None` if a run
+/// tests no claims.
 pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
     let is_tested = |claim: &&Claim| {
         let is_left = experiment.left_to.contains_key(&claim.id);
@@ -424,8 +425,8 @@ pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
     (!sides_and_tails.is_empty()).then(|| (1..).find(decides_all))?
 }
 
-/// Fewest blocks after which claims can be decided that the trials so far show to be testable
-/// here; `None` if there is no such claim.
+/// Returns the fewest blocks that can decide the claims that are testable here, judging by
+/// the trials so far; `None` if there are none.
 pub(super) fn deciding_blocks(context: &AnalysisContext) -> Option<DecidingBlocks> {
     let experiment = context.experiment;
     let claims = experiment.claim_family();
@@ -452,7 +453,7 @@ pub(super) fn deciding_blocks(context: &AnalysisContext) -> Option<DecidingBlock
     })
 }
 
-/// Ends of intervals that hold together where a claim is decided.
+/// Returns how many ends of intervals must hold simultaneously to decide a claim.
 fn tails(claim: &Claim, experiment: &Experiment) -> usize {
     let spec = match claim.test() {
         Test::Derived(id) => experiment.derived.iter().find(|one| one.id == id),
@@ -461,7 +462,7 @@ fn tails(claim: &Claim, experiment: &Experiment) -> usize {
     region(claim).sides() * spec.map_or(1, |spec| derived::joint_intervals(spec, experiment))
 }
 
-/// Fewest blocks that decide the first of `claims` claims, whose intervals have `tails` ends.
+/// Fewest blocks that decide the first of `claims` claims whose intervals have `tails` ends.
 fn blocks_for(claims: usize, tails: usize, experiment: &Experiment) -> usize {
     let level = ALPHA / claims as f64 / tails as f64;
     values_needed(1.0 - 2.0 * level, experiment.run.looks())
@@ -499,7 +500,7 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, steps: &Steps) -
     verdict
 }
 
-/// JSON has no infinity, so what lies beyond the levels is kept apart.
+/// Stores the interval. JSON has no infinity, so one beyond the levels is stored separately.
 fn show(verdict: &mut Verdict, interval: &Interval) {
     match interval.estimate.is_finite() && interval.high.is_finite() {
         true => verdict.measured = Some(estimate(interval)),
@@ -581,7 +582,7 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
     }
 }
 
-/// Why the outcome is what it is, in a sentence.
+/// Returns the reason for the outcome, in a sentence.
 fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
     let margin = format::percent(verdict.margin);
     match (verdict.outcome, claim.direction()) {
@@ -611,7 +612,7 @@ fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
     }
 }
 
-/// How far a claim is from a verdict.
+/// Describes how far a claim is from a verdict.
 fn undecided(
     claim: &Claim,
     interval: &Interval,
@@ -647,7 +648,7 @@ fn undecided(
     state.describe()
 }
 
-/// An interval that is shown, on the scale of the claim's region.
+/// Converts a shown interval to the scale of the claim's region.
 fn logarithmic_of(case: &Case, interval: &Interval) -> Interval {
     match &case.evidence {
         Evidence::Logs(_) => interval.map(f64::ln),
@@ -655,7 +656,7 @@ fn logarithmic_of(case: &Case, interval: &Interval) -> Interval {
     }
 }
 
-/// Why a claim that something is less, or greater, is refuted.
+/// Returns why a claim of less or greater is refuted.
 fn refuted(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
     let is_less = claim.direction() == ClaimDirection::Less;
     if claim.threshold() != 1.0 {

@@ -1,4 +1,4 @@
-//! What a reader must know before trusting the numbers.
+//! Warnings that a reader needs before trusting the numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use super::model::{Outcome, TwinSummary, Verdict};
 use crate::format;
 use crate::run::{RunStatus, StoredRun, TrialState};
 
-/// How far apart twins may lie before the machine is called noisy: beyond it a
-/// difference of 5 % can hardly be told.
+/// How far apart twins may be before the machine is called noisy: beyond it, a difference of
+/// 5 % can hardly be detected.
 const NOISY_REACH: f64 = 0.05;
-/// Share of trials with stolen time from which it is worth a warning.
+/// Share of trials with stolen time that is worth a warning.
 const STEAL_SHARE: f64 = 0.1;
 
 /// Collects the warnings of a run.
 pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> {
     let mut warnings = Vec::new();
     if stored.run.status == RunStatus::Unfinished {
-        warnings.push("the run is not finished: `toll run --resume` goes on with it".into());
+        warnings.push("the run is not finished: `toll run --resume` continues it".into());
     }
     let excluded: Vec<_> = stored
         .trials
@@ -25,7 +25,7 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
         .collect();
     if let Some(first) = excluded.first() {
         warnings.push(format!(
-            "{} of {} trials were set aside for a fault of the instrument, the first: {}",
+            "{} of {} trials were set aside because of an instrument fault; the first: {}",
             excluded.len(),
             stored.trials.len(),
             first.message.as_deref().unwrap_or_default()
@@ -38,8 +38,8 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
     let noisy = |twin: &&TwinSummary| twin.reach() > NOISY_REACH;
     for twin in twins.iter().filter(is_compared).filter(noisy) {
         warnings.push(format!(
-            "two runs of the same treatment ({}) may lie {:.0} % apart: the machine is noisy, and \
-             hardly a smaller difference can be told in so many blocks",
+            "two runs of the same treatment ({}) may differ by {:.0} %: the machine is noisy, and \
+             this many blocks can hardly show a smaller difference",
             twin.label,
             twin.reach() * 100.0
         ));
@@ -67,12 +67,12 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
     warnings
 }
 
-/// What cannot fail on a working machine, and has.
+/// Warns of failed checks, which cannot fail on a working machine.
 pub(super) fn failed_checks(checks: &[Verdict]) -> impl Iterator<Item = String> {
     let failed = checks.iter().filter(|one| one.outcome == Outcome::Refuted);
     failed.map(|one| {
         format!(
-            "check {} failed: {}; measured was {}: the machine or the instrument is odd",
+            "check {} failed: {}; measured {}: the machine or the instrument may be faulty",
             one.id,
             one.text,
             format::measured(one)
@@ -80,18 +80,18 @@ pub(super) fn failed_checks(checks: &[Verdict]) -> impl Iterator<Item = String> 
     })
 }
 
-/// What cold means on a virtual machine, if anything here is measured cold.
+/// Explains what cold means on a virtual machine, if anything here is measured cold.
 pub(super) fn cold_host(stored: &StoredRun) -> Option<String> {
     let mut levels = stored.treatments.iter().flat_map(|one| one.levels.values());
     let is_virtual = stored.run.machine.virtualization != "none";
     (is_virtual && levels.any(|level| level.text == "cold")).then(|| {
-        "this is a virtual machine: cold means cold in this kernel, while the host below may still \
-         hold a file in its memory"
+        "this is a virtual machine: cold means cold in this kernel, while the host may still \
+         cache a file in its memory"
             .into()
     })
 }
 
-/// A metric that no trial recorded yields empty tables; most often its name is
+/// Warns of metrics that no trial recorded. They yield empty tables; most often the name is
 /// mistyped.
 fn missing_metrics(stored: &StoredRun) -> Vec<String> {
     let mut recorded: Vec<&str> = stored
@@ -106,14 +106,14 @@ fn missing_metrics(stored: &StoredRun) -> Vec<String> {
     let missing = compared.filter(|name| !recorded.is_empty() && !recorded.contains(name));
     let told = missing.map(|metric| {
         format!(
-            "no trial recorded the metric {metric}; recorded are {}",
+            "no trial recorded the metric {metric}; recorded metrics are {}",
             recorded.join(", ")
         )
     });
     told.collect()
 }
 
-/// A counter that shared its unit with others saw only part of the time.
+/// Warns of counters that shared their unit with others and so saw only part of the time.
 fn shared_counters(stored: &StoredRun) -> Vec<String> {
     let mut shared = BTreeSet::new();
     for trial in &stored.trials {
@@ -132,13 +132,13 @@ fn shared_counters(stored: &StoredRun) -> Vec<String> {
     let told = |counter| {
         format!(
             "{counter} counted only part of the time, since the CPU had too few counters for all: \
-             ask for fewer at a time"
+             request fewer at a time"
         )
     };
     shared.into_iter().map(told).collect()
 }
 
-/// Counters that could not be opened, those with the same reason together.
+/// Warns of counters that could not be opened, grouped by the reason.
 fn missing_counters(stored: &StoredRun) -> Vec<String> {
     let mut missing: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for trial in &stored.trials {

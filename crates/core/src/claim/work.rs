@@ -1,4 +1,4 @@
-//! What runs must do alike, for a ratio between them to be about one thing.
+//! What runs must have in common, for a ratio between them to be about one thing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,16 +17,16 @@ pub struct Difference {
     pub values: Vec<String>,
 }
 
-/// Finds what some experiments do differently: commands of the same name, what
-/// commands read and write, and what is run around them. Commands that one of the
-/// experiments has alone are compared with nothing, and are no difference.
+/// Finds what experiments do differently: commands of the same name, what commands read and
+/// write, and what is run around them. A command that only one experiment has is compared
+/// with nothing, so it is not a difference.
 pub fn different_work(experiments: &[&Experiment]) -> Vec<Difference> {
     let commands = different_commands(experiments);
     let settings: Vec<_> = experiments.iter().map(|one| settings(one)).collect();
     commands.into_iter().chain(differing(&settings)).collect()
 }
 
-/// The facts in which some runs differ, by name.
+/// Returns the facts in which runs differ, by name.
 pub fn differing(runs: &[BTreeMap<String, String>]) -> Vec<Difference> {
     let names: BTreeSet<&String> = runs.iter().flat_map(BTreeMap::keys).collect();
     let differs = |name: &&String| runs.iter().any(|run| run.get(*name) != runs[0].get(*name));
@@ -40,7 +40,7 @@ pub fn differing(runs: &[BTreeMap<String, String>]) -> Vec<Difference> {
         .collect()
 }
 
-/// What commands that several experiments have differ in.
+/// Finds differences in the commands that several experiments share.
 fn different_commands(experiments: &[&Experiment]) -> Vec<Difference> {
     let has = |name: &&String| {
         let all = experiments.iter();
@@ -109,7 +109,7 @@ fn conclude(experiment: &Experiment, name: &str) -> Option<String> {
     of_command(experiment, name, experiment.workload.conclude.as_ref())
 }
 
-/// `None` where the experiment has no such command.
+/// Returns `None` if the experiment has no such command.
 fn of_command(experiment: &Experiment, name: &str, texts: Option<&PerCommand>) -> Option<String> {
     command(experiment, name)?;
     let text = texts.and_then(|texts| texts.of(name));
@@ -133,7 +133,7 @@ fn variables(experiment: &Experiment, name: &str) -> Option<String> {
 
 const NONE: &str = "none";
 
-/// What is the same for all treatments of an experiment.
+/// Returns the settings that are the same for all treatments of an experiment.
 fn settings(experiment: &Experiment) -> BTreeMap<String, String> {
     let workload = &experiment.workload;
     let shell = match &workload.shell {

@@ -1,4 +1,4 @@
-//! Commands or kernels beside each other, by function.
+//! Compares commands or kernels, by function.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::{CommandCount, has_several_kernels};
 
-/// Share of a difference that functions which are not listed may have.
+/// Largest share of a difference that functions which are not listed may have.
 const UNEXPLAINED: f64 = 0.01;
 
-/// One count less the one that it is compared with, of the runs in the middle. The
-/// ends are those of any run less any run.
+/// One count minus the one that it is compared with, for the runs in the middle. The
+/// ends bound the difference between any two runs of the sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Difference {
     pub instructions: i64,
@@ -19,8 +19,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The smallest and the largest count of each side, behind those of its run in the
-    /// middle.
+    /// Takes, for each side, the count of its run in the middle, followed by the smallest and
+    /// the largest count.
     fn new(one: (u64, [u64; 2]), reference: (u64, [u64; 2])) -> Self {
         let less = |a: u64, b: u64| a.cast_signed() - b.cast_signed();
         Self {
@@ -30,16 +30,16 @@ impl Difference {
         }
     }
 
-    /// Whether all runs of one side have more than all of the other, by more than the
-    /// runs of both sides differ among themselves: their ranges together are the width of
-    /// the interval.
+    /// Whether all runs of one side have more than all of the other, by more than the runs of
+    /// both sides differ among themselves. The width of the interval is the sum of both
+    /// ranges.
     fn is_told_from_variation(&self) -> bool {
         let width = self.high - self.low;
         self.low > width || self.high < -width
     }
 }
 
-/// A function of which one side executes more than the runs of either vary.
+/// A function whose count differs between the sides by more than the runs of either vary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DifferingFunction {
     pub name: String,
@@ -47,7 +47,7 @@ pub struct DifferingFunction {
     pub difference: Difference,
 }
 
-/// A count beside the one that it is compared with.
+/// A count and the one that it is compared with.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CountComparison {
     /// Place of the count among all.
@@ -56,18 +56,18 @@ pub struct CountComparison {
     pub reference: usize,
     #[serde(flatten)]
     pub difference: Difference,
-    /// Those that differ, the largest first, until all that differ beyond them have less
-    /// than 1 % of the difference.
+    /// Functions that differ, the largest first. The differing functions that are not listed
+    /// have less than 1 % of the difference.
     pub functions: Vec<DifferingFunction>,
-    /// What the functions leave of the difference.
+    /// The part of the difference that the functions do not explain.
     pub rest: i64,
-    /// Share of the difference that the functions are; absent where there is none.
+    /// Share of the difference that the functions explain; absent if there is no difference.
     pub explained: Option<f64>,
 }
 
-/// Each count beside the one that it is compared with: of several kernels the same
-/// command under the first kernel, of one kernel the first command. Those compared with
-/// are beside nothing.
+/// Compares each count with its reference: with several kernels, the same command under
+/// the first kernel; with one kernel, the first command. References are not compared with
+/// anything.
 pub fn comparisons(counts: &[CommandCount]) -> Vec<CountComparison> {
     let has_kernels = has_several_kernels(counts);
     let reference = |one: &CommandCount| match has_kernels {
@@ -113,8 +113,8 @@ fn compare(counts: &[CommandCount], count: usize, reference: usize) -> CountComp
     }
 }
 
-/// How many of some sizes, the largest first, explain a difference: the others together
-/// are less than 1 % of it, so that nothing large cancels out among them.
+/// Returns how many of some sizes, the largest first, explain a difference: the others
+/// together are at most 1 % of it, so that nothing large cancels out among them.
 pub(crate) fn explaining(sizes: &[f64], difference: f64) -> usize {
     let mut left_out = 0.0;
     let is_little = |size: &&f64| {
@@ -238,8 +238,8 @@ mod tests {
         assert!(is_told(-60, -31) && !is_told(-60, -30) && !is_told(-1, 60));
     }
 
-    /// How often a function that does not differ is listed, of 20,000 lists of so many runs
-    /// a side.
+    /// Returns the share of 20,000 lists, of this many runs per side, that contain a function
+    /// that does not differ.
     fn listed_by_chance(runs: usize, mut count: impl FnMut(&mut Rng) -> u64) -> f64 {
         const LISTS: usize = 20_000;
         let mut rng = Rng::new(1);

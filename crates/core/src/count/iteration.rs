@@ -1,24 +1,25 @@
-//! Which functions of the kernel an iteration of a trial went through.
+//! Functions of the kernel that an iteration of a trial executed.
 
 use std::collections::BTreeMap;
 
 use super::{ENTRY_BYTES, Symbols, records, word};
 
-/// The name of all instructions outside of the kernel.
+/// The name for all instructions outside of the kernel.
 pub const PROGRAMS: &str = "programs";
 
-/// Most instructions of two reads of the clock, which stand between the marks beside what
+/// Most instructions of the two reads of the clock that are between the marks, besides what
 /// an iteration times.
 const CLOCK_INSTRUCTIONS: f64 = 5_000.0;
 
-/// Most of a path length that the ways into and out of idle time add, which are no part of it.
+/// Most that entering and leaving idle time adds to a region, as a share of the path length,
+/// which does not include it.
 const IDLE_SHARE: f64 = 0.1;
 
-/// Instructions by function in the iteration whose path length is in the middle, of an
-/// even number the smaller one. Empty where no counted region is as long.
+/// Returns the instructions by function of the iteration whose path length is in the
+/// middle; of an even number, the smaller one. Empty if no counted region is as long.
 ///
 /// `bytes` are what the plugin wrote during the trial: regions of iterations, and others
-/// of warm-ups and of what stands beside them.
+/// of warm-ups and of work beside them.
 ///
 /// # Errors
 /// What is wrong with them.
@@ -38,7 +39,8 @@ pub fn functions_in_the_middle(
     };
     let records = records(bytes)?;
     let totals: Vec<f64> = records.iter().map(total).collect();
-    // The clock takes the same in all iterations, so with the right region all have one.
+    // The clock takes the same in all iterations, so the right region gives a clock with
+    // which every iteration has a region.
     let misfit = |clock: f64| -> f64 {
         let nearest = |length: &f64| {
             let distances = totals.iter().map(|total| (total - length - clock).abs());
@@ -57,7 +59,7 @@ pub fn functions_in_the_middle(
     let mut functions: BTreeMap<String, u64> = BTreeMap::new();
     for entry in record.chunks_exact(ENTRY_BYTES) {
         let (address, count) = (word(entry, 0), word(entry, 3));
-        // The upper half of the addresses is the kernel's.
+        // The kernel has the upper half of the addresses.
         let name = match address >> 63 {
             0 => PROGRAMS,
             _ => symbols.at(address).0,
@@ -81,7 +83,7 @@ mod tests {
     fn the_region_that_is_as_long_as_the_iteration_in_the_middle_is_taken() {
         let kernel = 0xffff_ffff_8100_0000;
         let symbols = Symbols::read("ffffffff81000000 T vfs_read\nffffffff81000100 t fget");
-        // Ten of each region are the clock's.
+        // Ten instructions of each region are the clock's.
         let region = |count| {
             record(&[
                 [kernel, 0, 1, count],
@@ -98,7 +100,7 @@ mod tests {
         let lengths = [90_000.0, 50_004.0, 50_000.0];
         assert_eq!(functions(&lengths), expected.into());
         assert_eq!(functions(&[20_000.0, 90_000.0])["vfs_read"], 20_000);
-        // Idle time was left and entered in it.
+        // The region entered and left idle time.
         assert_eq!(functions(&[84_000.0])["vfs_read"], 90_000);
         assert!(functions(&[70_000.0]).is_empty() && functions(&[]).is_empty());
         assert!(functions_in_the_middle(&bytes[1..], &symbols, &[1.0]).is_err());

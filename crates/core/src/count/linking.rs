@@ -1,4 +1,4 @@
-//! What an ELF program asks of the dynamic linker.
+//! What an ELF program needs from the dynamic linker.
 
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, FileHeader32, FileHeader64, PT_INTERP};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
@@ -13,7 +13,8 @@ const NAMES_MAX: usize = 1024;
 /// The interpreter and libraries that an ELF file names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Linking {
-    /// Kind of addresses and machine: the linker passes over libraries of another kind.
+    /// Whether addresses have 64 bits, and the machine. The linker skips libraries of
+    /// another kind.
     pub kind: (bool, u16),
     /// The dynamic linker (`PT_INTERP`).
     pub interpreter: Option<String>,
@@ -88,7 +89,7 @@ impl Linking {
                 DT_RPATH => self.rpath.extend(directories()),
                 _ => self.runpath.extend(directories()),
             }
-            // Names may overlap in the file, and take more memory than it has bytes.
+            // Names may overlap in the file, and so take more memory than it has bytes.
             let counts = [&self.needed, &self.rpath, &self.runpath].map(Vec::len);
             if counts.iter().any(|count| *count > NAMES_MAX) {
                 return Err(format!(
@@ -103,7 +104,7 @@ impl Linking {
     }
 }
 
-/// The names that a dynamic section refers to, from where the linker would map them.
+/// Returns the names that a dynamic section refers to, from where the linker would map them.
 fn strings<'data, Elf: FileHeader<Endian = Endianness>>(
     endian: Endianness,
     content: &'data [u8],

@@ -1,7 +1,7 @@
-//! Functions of programs, found by the content of the pages that were executed.
+//! Finds functions of programs by the content of the pages that were executed.
 //!
-//! Addresses alone tell nothing: processes share them, and nobody tells the host what
-//! is mapped where. A page's content names the file and the place in it.
+//! Addresses alone identify nothing: processes share them, and the host does not know
+//! what is mapped where. A page's content identifies the file and the place in it.
 
 use std::collections::HashMap;
 
@@ -14,35 +14,35 @@ const PAGE_BYTES: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Programs {
     files: Vec<ProgramFile>,
-    /// Number of a file, and the page's address in it, by [`identity`].
+    /// Index of a file, and the page's address in it, by [`identity`].
     pages: HashMap<u64, (usize, u64)>,
 }
 
 #[derive(Debug)]
 struct ProgramFile {
     name: String,
-    /// By ascending addresses.
+    /// Sorted by address.
     functions: Vec<Function>,
 }
 
 #[derive(Debug)]
 struct Function {
     begin: u64,
-    /// The address behind it; without one it ends where the next begins.
+    /// The first address after it; without one, it ends where the next function begins.
     end: Option<u64>,
     name: String,
 }
 
 impl Programs {
-    /// Adds a program or library under a name. Whatever is no ELF file has no
-    /// functions and changes nothing.
+    /// Adds a program or library under a name. Ignores content that is not an ELF
+    /// file.
     pub fn add(&mut self, name: &str, content: &[u8]) {
         if let Ok(elf) = object::File::parse(content) {
             self.add_pages(name, content, &elf, functions(&elf, content.len()));
         }
     }
 
-    /// Adds a program whose functions are nobody's concern.
+    /// Adds a program that counts as a whole, without its functions.
     pub fn add_as_one(&mut self, name: &str, content: &[u8]) {
         if let Ok(elf) = object::File::parse(content) {
             self.add_pages(name, content, &elf, Vec::new());
@@ -77,7 +77,7 @@ impl Programs {
                     continue;
                 }
                 let identity = identity(page);
-                // The plugin says 0 of what it cannot read, and of a page of zeros.
+                // The plugin reports 0 for a page that it cannot read, and for one of zeros.
                 if identity != 0 {
                     let address = base.wrapping_add((index * PAGE_BYTES) as u64);
                     self.pages.entry(identity).or_insert((number, address));
@@ -90,8 +90,8 @@ impl Programs {
         });
     }
 
-    /// The function of a block, and whether the block is its begin; `page` is the
-    /// identity of the page, `address` where the guest had the block.
+    /// Returns the function of a block, and whether the block is its start; `page` is
+    /// the identity of the page, `address` that of the block in the guest.
     pub(super) fn at(&self, page: u64, address: u64) -> (String, bool) {
         let Some((number, page_address)) = self.pages.get(&page) else {
             return ("programs, without a file".to_owned(), false);
@@ -116,8 +116,8 @@ impl Programs {
     }
 }
 
-/// The functions of a file, of stripped ones those that it exports. Their names together are at
-/// most `names_bytes_max` long: in the file they may overlap.
+/// Returns the functions of a file; if it is stripped, those that it exports. Their names
+/// together are at most `names_bytes_max` long, since names may overlap in the file.
 fn functions(elf: &object::File, names_bytes_max: usize) -> Vec<Function> {
     let mut left = names_bytes_max;
     let symbols = elf.symbols().chain(elf.dynamic_symbols());
@@ -133,8 +133,8 @@ fn functions(elf: &object::File, names_bytes_max: usize) -> Vec<Function> {
         })
     };
     let mut all: Vec<Function> = defined.filter_map(function).collect();
-    // Of several names of one place that is taken which programs call it by:
-    // `read`, not `__read`.
+    // Of several names for one address, takes the one that programs use: `read`, not
+    // `__read`.
     let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
     all.sort_by(|a, b| {
         let key = |one: &Function| (one.begin, underscores(&one.name));
@@ -144,8 +144,8 @@ fn functions(elf: &object::File, names_bytes_max: usize) -> Vec<Function> {
     all
 }
 
-/// Names the content of a page, whose rest is zeros where a file ends:
-/// `crates/toll/plugin/count_blocks.c` has the same for pages in the guest.
+/// Hashes the content of a page; zeros follow the end of a file.
+/// `crates/toll/plugin/count_blocks.c` does the same for pages in the guest.
 fn identity(page: &[u8]) -> u64 {
     let mut whole = [0; PAGE_BYTES];
     whole[..page.len()].copy_from_slice(page);
@@ -182,7 +182,7 @@ mod tests {
             .chunks(PAGE_BYTES)
             .nth(usize::try_from(offset).unwrap() / PAGE_BYTES)
             .unwrap();
-        // Wherever a process has it, the offset in its page stays.
+        // Wherever a process maps it, the offset in its page is the same.
         let address = 0x7fff_0000_0000 + main.begin % PAGE_BYTES as u64;
         let page = identity(page);
         let expected = ("main [program]".to_owned(), true);

@@ -1,4 +1,4 @@
-//! Functions of the kernel by their addresses.
+//! Functions of the kernel, by address.
 
 /// Functions by address, ascending.
 #[derive(Debug, Clone, Default)]
@@ -7,7 +7,7 @@ pub struct Symbols(Vec<(u64, Symbol)>);
 #[derive(Debug, Clone)]
 struct Symbol {
     name: String,
-    /// Whether a block at its address is a call of it.
+    /// Whether executing the block at its address is a call of it.
     is_entry: bool,
 }
 
@@ -18,8 +18,9 @@ impl Symbols {
             let mut words = line.split_ascii_whitespace();
             let address = u64::from_str_radix(words.next()?, 16).ok()?;
             let own = words.nth(1)?;
-            // Copies and parts that the compiler made of a function: `NAME.isra.0`,
-            // `NAME.cold`. It may make others of a changed source, so they are one.
+            // The compiler makes copies and parts of a function: `NAME.isra.0`,
+            // `NAME.cold`. They count as one function, since the compiler may make
+            // others if the source changes.
             let (name, part) = own.split_once('.').unwrap_or((own, ""));
             let name = match words.next() {
                 Some(module) => format!("{name} {module}"),
@@ -29,13 +30,13 @@ impl Symbols {
             Some((address, Symbol { name, is_entry }))
         };
         let mut all: Vec<(u64, Symbol)> = lines.lines().filter_map(symbol).collect();
-        // Of several names of one place the first is taken.
+        // Of several names for one address, takes the first.
         all.sort_by_key(|(address, _)| *address);
         all.dedup_by_key(|(address, _)| *address);
         Self(all)
     }
 
-    /// The function of a block, and whether the block is its begin.
+    /// Returns the function of a block, and whether the block is its start.
     pub(super) fn at(&self, address: u64) -> (&str, bool) {
         let behind = self.0.partition_point(|(begin, _)| *begin <= address);
         match behind.checked_sub(1) {

@@ -1,12 +1,12 @@
 //! Why one treatment takes longer than another: from profiles to rows that can be
-//! told from noise.
+//! distinguished from noise.
 //!
-//! A row's time in a trial is what the stacks of that trial say, and its difference
-//! is taken within each block. Rows are tested in three stages, each with a third of
-//! the error budget, in equal parts for what it tests: functions and waits; groups of
-//! what is left of a program or system call; the rest of the kernel, of programs and
-//! of waits. Intervals have the level of the tests. Holm's procedure would list more
-//! rows, but the intervals at its levels do not hold together.
+//! A row's time in a trial comes from the stacks of that trial, and its difference is taken
+//! within each block. Rows are tested in three stages, each with a third of the error
+//! budget, divided equally among its tests: functions and waits; groups of what is left of a
+//! program or system call; the rest of the kernel, of programs and of waits. Intervals have
+//! the level of the tests. Holm's procedure would list more rows, but the intervals at its
+//! levels do not hold simultaneously.
 
 pub mod model;
 mod place;
@@ -26,19 +26,19 @@ use place::{Places, entered_by, places};
 
 const KINDS: [RowKind; 3] = [RowKind::Function, RowKind::Group, RowKind::Rest];
 
-/// Most rows of a stage, and least share of all time that a row has, so that few
-/// tests share the error budget. What is chosen depends on the sum of both
-/// treatments, of which their difference knows nothing.
+/// Most rows of a stage, and smallest share of all time that a row has, so that few tests
+/// share the error budget. The choice depends on the sum of both treatments, which says
+/// nothing about their difference.
 const ROWS_MAX: usize = 20;
 const SHARE_MIN: f64 = 0.005;
 
-/// Blocks from which the largest row of a full stage can be told from noise.
+/// Fewest blocks in which the largest row of a full stage can be distinguished from noise.
 pub fn blocks_needed() -> usize {
     let level = ALPHA / KINDS.len() as f64 / ROWS_MAX as f64;
     values_needed(1.0 - level, Looks::once(1))
 }
 
-/// The explanations of a run, the newest of each pair of treatments.
+/// Returns the explanations of a run, the newest for each pair of treatments.
 pub fn explain_all(stored: &StoredRun) -> Vec<Explanation> {
     let mut newest: BTreeMap<(usize, usize), &ProfileRecord> = BTreeMap::new();
     for record in &stored.profiles {
@@ -83,8 +83,8 @@ pub fn explain(stored: &StoredRun, record: &ProfileRecord) -> Option<Explanation
     let mut notes = record.notes.clone();
     if let Some(ratio) = timed.filter(|ratio| *ratio < 1.0) {
         notes.push(format!(
-            "the timed trials have it the other way round, {ratio:.3} times: all numbers here \
-             are of profiled trials"
+            "the timed trials show the opposite, a ratio of {ratio:.3}: all numbers here are \
+             from profiled trials"
         ));
     }
     Some(Explanation {
@@ -112,14 +112,14 @@ pub fn explain(stored: &StoredRun, record: &ProfileRecord) -> Option<Explanation
     })
 }
 
-/// Times of the stacks of one trial, of an iteration.
+/// Times per iteration of the stacks of one trial.
 type Times = BTreeMap<(Activity, u32), f64>;
 
 /// The blocks that have both treatments.
 struct Blocks<'a> {
     places: BTreeMap<(Activity, u32), Places>,
     entries: BTreeMap<(Activity, u32), Option<String>>,
-    /// By block, the times of the slower treatment and of the faster.
+    /// Times of the slower treatment and of the faster, by block.
     pairs: Vec<[Times; 2]>,
     waits_for_cpu_ns: f64,
     record: &'a ProfileRecord,
@@ -141,7 +141,7 @@ impl<'a> Blocks<'a> {
                 let key = (*activity, *stack);
                 let time_ns = *time_ns as f64 / f64::from(trial.iterations.max(1));
                 match activity {
-                    // Other programs had it: that is the machine's doing.
+                    // Other programs had the CPU: the treatment did not cause that.
                     Activity::WaitsForCpu => {
                         blocks.waits_for_cpu_ns += time_ns / record.trials.len() as f64;
                     }
@@ -187,7 +187,7 @@ impl<'a> Blocks<'a> {
             .collect()
     }
 
-    /// Times by name at a level, of the stacks that no listed row has.
+    /// Times by name at a level, for the stacks that no listed row has.
     fn at(&self, level: usize, listed: &[BTreeSet<String>]) -> Vec<Column> {
         self.columns(|key| {
             let places = &self.places[key];
@@ -196,12 +196,12 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    /// Times by the way into the kernel.
+    /// Times by entry into the kernel.
     fn entries(&self) -> Vec<Column> {
         self.columns(|key| self.entries[key].as_deref())
     }
 
-    /// Times by name: the largest that have at least the least share.
+    /// Times by name: the largest ones that have at least the minimum share.
     fn columns<'b>(&'b self, name: impl Fn(&(Activity, u32)) -> Option<&'b str>) -> Vec<Column> {
         let mut columns: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
         for (block, pair) in self.pairs.iter().enumerate() {
@@ -224,7 +224,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// A name, and the times of the slower treatment and of the faster by block.
+/// A name, with the times of the slower treatment and of the faster by block.
 type Column = (String, Vec<[f64; 2]>);
 
 fn is_listed(places: &Places, listed: &[BTreeSet<String>]) -> bool {
@@ -250,8 +250,8 @@ fn find_rows(blocks: &Blocks<'_>, whole: &[f64], attributed: &mut [f64]) -> Vec<
     rows
 }
 
-/// The columns whose difference can be told from noise within an error budget, with
-/// their differences by block.
+/// Returns the columns whose difference can be distinguished from noise within an error
+/// budget, with their differences by block.
 fn test(
     columns: &[Column],
     whole: &[f64],
@@ -274,8 +274,8 @@ fn test(
         .collect()
 }
 
-/// The columns that differ by a test of each with an equal part of an error budget,
-/// their differences by block, and the confidence of an interval that agrees.
+/// Returns the columns that differ, each tested with an equal part of an error budget, with
+/// their differences by block and the confidence of an interval that agrees with the test.
 fn told_from_noise(columns: &[Column], alpha: f64) -> Vec<(&Column, Vec<f64>, f64)> {
     let level = alpha / columns.len() as f64;
     let tested = columns
@@ -290,9 +290,9 @@ fn side_median(pairs: &[[f64; 2]], side: usize) -> f64 {
     median(&pairs.iter().map(|pair| pair[side]).collect::<Vec<_>>())
 }
 
-/// A part of the difference over the whole: block by block, or, where the whole of a
-/// block is of the other sign, over the estimate of the whole. `None` if the whole
-/// cannot be told from 0, so that a share of it means nothing.
+/// Returns a part of the difference over the whole: block by block or, if the whole of a
+/// block has the other sign, over the estimate of the whole. `None` if the whole cannot be
+/// distinguished from 0, so that a share of it means nothing.
 fn share(part: &[f64], whole: &[f64], confidence: f64) -> Option<Estimate> {
     if whole.iter().all(|whole| *whole > 0.0) {
         let shares: Vec<f64> = part
@@ -340,7 +340,7 @@ fn sum(pairs: &[[f64; 2]]) -> f64 {
     pairs.iter().flatten().sum()
 }
 
-/// Median of a treatment's timed trials, in nanoseconds of an iteration.
+/// Median of a treatment's timed trials, in nanoseconds per iteration.
 fn timed_ns(stored: &StoredRun, treatment: usize) -> Option<f64> {
     let is_timed = |trial: &&crate::run::TrialRecord| {
         trial.treatment == treatment && trial.state == TrialState::Completed
@@ -381,8 +381,8 @@ fn overheads(
     treatments.into_iter().filter_map(overhead).collect()
 }
 
-/// What the treatments count differently, each metric tested for itself within one
-/// error budget.
+/// Returns the counts in which the treatments differ, each metric tested on its own within
+/// one error budget.
 fn counts(record: &ProfileRecord, slower: usize) -> Vec<ExplainedCount> {
     let mut columns: BTreeMap<&str, BTreeMap<u32, [Option<f64>; 2]>> = BTreeMap::new();
     for trial in &record.trials {

@@ -16,40 +16,41 @@ pub struct Explanation {
     pub faster: usize,
     /// Its label.
     pub faster_label: String,
-    /// Time of the slower over that of the faster, in the timed trials if they have it.
+    /// Time of the slower over that of the faster, from the timed trials if available.
     pub ratio: f64,
-    /// Blocks of profiled trials.
+    /// Number of blocks of profiled trials.
     pub blocks: usize,
-    /// Fewest blocks from which a row can be told from noise.
+    /// Fewest blocks in which a row can be distinguished from noise.
     pub blocks_needed: usize,
-    /// The difference of an iteration in the profiled trials, in nanoseconds.
+    /// Difference per iteration in the profiled trials, in nanoseconds.
     pub difference_ns: Estimate,
-    /// What can be told from noise, the largest first. All intervals hold together.
+    /// Rows that can be distinguished from noise, largest first. All intervals hold
+    /// simultaneously.
     pub rows: Vec<ExplainedRow>,
     /// The rest of the difference, in nanoseconds.
     pub not_attributed_ns: Estimate,
     /// The same as a share; `None` as for rows.
     pub not_attributed_share: Option<Estimate>,
-    /// Time in each system call, in page faults and in interrupts, with all that they
-    /// called and waited for, and in programs: a split of its own, with an error budget
-    /// of its own.
+    /// Time in each system call, in page faults and in interrupts, including all that they
+    /// called and waited for, and in programs. This is a separate split with its own error
+    /// budget.
     pub entries: Vec<ExplainedRow>,
-    /// What an iteration counted, where the treatments differ.
+    /// Counts per iteration, if the treatments differ in them.
     pub counts: Vec<ExplainedCount>,
     /// How much longer profiled trials took than timed ones.
     pub overheads: Vec<ProfilingOverhead>,
-    /// Time of an iteration in which other programs had the CPU, which is left out.
+    /// Time per iteration in which other programs had the CPU; it is left out.
     pub waits_for_cpu_ns: f64,
-    /// What a reader must know.
+    /// Notes that a reader must know.
     pub notes: Vec<String>,
 }
 
 /// A function, wait or group of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainedRow {
-    /// What it is, such as `vfs_read (read)`.
+    /// Its name, such as `vfs_read (read)`.
     pub name: String,
-    /// How it came about.
+    /// What it represents.
     pub kind: RowKind,
     /// Median time of an iteration of the slower treatment, in nanoseconds.
     pub slower_ns: f64,
@@ -57,11 +58,11 @@ pub struct ExplainedRow {
     pub faster_ns: f64,
     /// The difference, in nanoseconds.
     pub difference_ns: Estimate,
-    /// Its share of the whole difference; `None` if that is of either sign.
+    /// Its share of the whole difference; `None` if the sign of that is unknown.
     pub share: Option<Estimate>,
 }
 
-/// What a row stands for.
+/// What a row represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowKind {
@@ -71,11 +72,11 @@ pub enum RowKind {
     Group,
     /// What is left of the kernel, of all programs, or of all waits.
     Rest,
-    /// A way into the kernel, with all that came of it.
+    /// An entry into the kernel, with everything that it caused.
     Entry,
 }
 
-/// Something that an iteration counted.
+/// A count of an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainedCount {
     /// The metric.
@@ -88,7 +89,7 @@ pub struct ExplainedCount {
     pub difference: Estimate,
 }
 
-/// What profiling costs a treatment.
+/// Cost of profiling a treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfilingOverhead {
     /// Index of the treatment.

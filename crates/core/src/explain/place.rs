@@ -4,8 +4,8 @@ use toll_wire::Activity;
 
 use crate::run::ProfiledFunction;
 
-/// The function that stands for the way back from a system call, where a timer's
-/// samples are of the instruction behind the call.
+/// Name of the return from a system call. A timer's samples at the instruction after the call
+/// belong to it.
 pub const SYSTEM_CALL_RETURN: &str = "return from a system call";
 
 const SYSTEM_CALLS: &str = "system-call entry and exit";
@@ -14,7 +14,7 @@ const PAGE_FAULTS: &str = "page faults";
 /// Names of a stack at each level, from the most to the least precise.
 pub type Places = [Option<String>; 3];
 
-/// Where a stack belongs; `frames` has the innermost first.
+/// Returns the places of a stack; `frames` has the innermost function first.
 pub fn places(activity: Activity, frames: &[&ProfiledFunction]) -> Places {
     match activity {
         Activity::OnCpu => on_cpu(frames),
@@ -26,7 +26,8 @@ pub fn places(activity: Activity, frames: &[&ProfiledFunction]) -> Places {
     }
 }
 
-/// The system call, fault or interrupt in which a stack is, or that it is in none.
+/// Returns the system call, fault or interrupt of a stack, or that it is in a program;
+/// `None` if unknown.
 pub fn entered_by(activity: Activity, frames: &[&ProfiledFunction]) -> Option<String> {
     let names = kernel_names(frames);
     match (activity, names.is_empty()) {
@@ -60,8 +61,8 @@ fn on_cpu(frames: &[&ProfiledFunction]) -> Places {
 fn in_kernel(names: &[&str]) -> Places {
     let context = context(names);
     let inside = names.iter().find(|name| !is_entry(name));
-    // Code of the entry has many small parts without names of their own: all that
-    // user code enters at once.
+    // Entry code has many small parts without names of their own, so everything that user
+    // code enters directly is taken together.
     let is_entry_code = inside.is_none() || names.len() == 1;
     let function = match (is_entry_code, context.as_deref()) {
         (true, Some(PAGE_FAULTS)) => "page-fault entry and exit".to_owned(),
@@ -97,7 +98,7 @@ fn wait(frames: &[&ProfiledFunction]) -> Places {
     [Some(function), group, Some("other waits".to_owned())]
 }
 
-/// Names of the kernel's functions from the innermost to where it was entered.
+/// Returns the names of the kernel's functions, from the innermost to the entry.
 fn kernel_names<'a>(frames: &[&'a ProfiledFunction]) -> Vec<&'a str> {
     let in_kernel = frames.iter().take_while(|frame| frame.file.is_none());
     in_kernel
@@ -107,7 +108,7 @@ fn kernel_names<'a>(frames: &[&'a ProfiledFunction]) -> Vec<&'a str> {
 
 const INTERRUPTS: &str = "interrupts";
 
-/// For what the kernel runs: a system call, a page fault or an interrupt, the
+/// Returns what the kernel runs for: a system call, a page fault or an interrupt, the
 /// innermost of them.
 fn context(names: &[&str]) -> Option<String> {
     for (index, name) in names.iter().enumerate() {
@@ -132,7 +133,7 @@ fn context(names: &[&str]) -> Option<String> {
     None
 }
 
-/// The system call that a function serves. Calls that only pass on to another
+/// Returns the system call that a function serves. Calls that only pass on to another
 /// function are not on the stack.
 fn system_call(name: &str) -> &str {
     let prefixes = [
@@ -160,7 +161,7 @@ fn is_system_call_entry(name: &str) -> bool {
         .contains(&name)
 }
 
-/// Whether a function belongs to the way into the kernel or out of it.
+/// Returns whether a function belongs to the way into the kernel or out of it.
 fn is_entry(name: &str) -> bool {
     is_system_call_entry(name)
         || [
@@ -183,7 +184,7 @@ fn is_entry(name: &str) -> bool {
         .contains(&name)
 }
 
-/// Whether a function only gives up the CPU for another that waits.
+/// Returns whether a function only gives up the CPU for another function that waits.
 fn is_scheduler(name: &str) -> bool {
     [
         "schedule",
@@ -198,7 +199,7 @@ fn is_scheduler(name: &str) -> bool {
 
 fn file_name(file: &str) -> &str {
     match file {
-        "" => "code of no file",
+        "" => "code outside any file",
         file => file,
     }
 }

@@ -19,7 +19,7 @@ name = 'durability'
 levels = ['none', 'fsync']
 ";
 
-/// A run whose trials do not matter here.
+/// Makes a run without trials.
 fn two_treatments() -> StoredRun {
     let experiment = crate::spec::parse(EXPERIMENT, "test", "quick").unwrap();
     let plan = crate::plan::Plan::new(&experiment, 1).unwrap();
@@ -64,8 +64,8 @@ fn user(name: Option<&str>, file: &str) -> ProfiledFunction {
     }
 }
 
-/// Trials of two treatments whose stacks take what `time` says, in microseconds,
-/// with noise of 2 %, given treatment and stack.
+/// Makes trials of two treatments. `time` gives the microseconds of a stack by treatment and
+/// stack, to which noise of 2 % is added.
 fn record(
     functions: Vec<ProfiledFunction>,
     stacks: &[(Activity, &[u32])],
@@ -182,7 +182,7 @@ fn timed_trials_of_the_other_sign_are_told() {
     let record = record(functions, stacks, |treatment, _| [300.0, 100.0][treatment]);
     let explanation = explain(&stored, &record).unwrap();
     assert!((explanation.ratio - 3.0).abs() < 0.1, "{explanation:?}");
-    assert!(explanation.notes[0].contains("the other way round, 0.900 times"));
+    assert!(explanation.notes[0].contains("the opposite, a ratio of 0.900"));
     stored.trials = [(0, 110.0), (1, 100.0)].map(timed).to_vec();
     let explanation = explain(&stored, &record).unwrap();
     assert_eq!((explanation.ratio, explanation.notes), (1.1, Vec::new()));

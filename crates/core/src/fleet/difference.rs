@@ -2,9 +2,10 @@
 //! could have shown it.
 //!
 //! Levels of the fact are compared among machines that are alike in the other facts that
-//! explain. The intervals of all these comparisons hold together. A claim is supported
-//! by one that lies beyond the claimed factor, if the fact explains, and refuted if all
-//! lie below it. Neither is said where another fact splits the machines as this one does.
+//! explain. The intervals of all these comparisons hold simultaneously. A claim is
+//! supported if the fact explains and one interval lies beyond the claimed factor. It is
+//! refuted if all lie below that factor. If another fact splits the machines in the same
+//! way, it is neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ use crate::claim::{ALPHA, CONFIDENCE};
 use crate::format;
 use crate::spec::{KERNEL, Platform};
 
-/// Machines of a level that a comparison needs: from so many on its interval holds.
+/// Fewest machines of a level in a comparison; with fewer, its interval does not hold.
 const COMPARED_MIN: usize = 3;
 
 /// One level over another, on a logarithmic scale.
@@ -29,7 +30,7 @@ struct Comparison<'a> {
     ratio: Interval,
 }
 
-/// What the machines say of a claim on how they differ; `None` of another claim.
+/// Judges a claim on how machines differ; returns `None` for any other claim.
 pub(super) fn difference(
     verdict: &FleetVerdict,
     pooling: &Pooling,
@@ -79,8 +80,8 @@ pub(super) fn difference(
     })
 }
 
-/// Whether each two of the levels compared are so with each other, not only with others:
-/// where machines must be alike, two levels may have none.
+/// Whether every two of the compared levels are compared with each other. Since the
+/// machines must be alike in other facts, two levels may have no comparison.
 fn is_complete(comparisons: &[Comparison]) -> bool {
     let pairs = comparisons
         .iter()
@@ -93,8 +94,8 @@ fn is_complete(comparisons: &[Comparison]) -> bool {
     pairs.len() == levels.len() * levels.len().saturating_sub(1) / 2
 }
 
-/// All levels of a fact against each other, in the direction that the claim names or in
-/// both.
+/// Compares all levels of a fact with each other, in the direction that the claim names
+/// or in both.
 fn comparisons<'a>(
     values: &[f64],
     levels: &[Option<&'a str>],
@@ -122,7 +123,7 @@ fn comparisons<'a>(
             }
         }
     }
-    // Of both directions each interval has the same ends.
+    // The two directions of a comparison share one interval.
     let intervals = found.len() / if is_ordered { 1 } else { 2 };
     let confidence = 1.0 - ALPHA / intervals.max(1) as f64;
     let comparison = |(of, to, welch): (&'a str, &'a str, Welch)| Comparison {
@@ -136,7 +137,7 @@ fn comparisons<'a>(
     found.into_iter().map(comparison).collect()
 }
 
-/// A release in the order of releases: 6.12 comes after 6.8.
+/// Splits a release into numbers, which order releases: 6.12 comes after 6.8.
 fn version(release: &str) -> Vec<u64> {
     release
         .split('.')
@@ -144,7 +145,8 @@ fn version(release: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Such as `supported: xfs over ext4 is 30.1 [25.2, 35.9], beyond the claimed 2`.
+/// Returns the result in words, such as `supported: xfs over ext4 is 30.1 [25.2, 35.9],
+/// beyond the claimed 2`.
 pub(super) fn sentence(verdict: &FleetVerdict, difference: &FleetDifference) -> String {
     let FleetDifference {
         fact,
@@ -173,7 +175,7 @@ pub(super) fn sentence(verdict: &FleetVerdict, difference: &FleetDifference) -> 
             "not testable: no machine has a value with an interval".to_owned()
         }
         (_, _) if !confounded_with.is_empty() => format!(
-            "undecided: these machines cannot tell {fact} from {}",
+            "undecided: on these machines {fact} cannot be told from {}",
             words(confounded_with, "or")
         ),
         (_, None) => {
@@ -186,7 +188,7 @@ pub(super) fn sentence(verdict: &FleetVerdict, difference: &FleetDifference) -> 
             format!("refuted: {alike}{measured} at most, below the claimed {claimed}")
         }
         (Outcome::Undecided, Some(measured)) if is_beyond => {
-            format!("undecided: {alike}{measured}, but so few machines do not tell it from chance")
+            format!("undecided: {alike}{measured}, but with so few machines it may be chance")
         }
         (Outcome::Undecided, Some(measured)) => {
             format!("undecided: {alike}{measured}, so the claimed {claimed} is open")
@@ -194,8 +196,8 @@ pub(super) fn sentence(verdict: &FleetVerdict, difference: &FleetDifference) -> 
     }
 }
 
-/// For each publication that concludes something of platforms by a claim, whether they can
-/// show that machines differ by a fact.
+/// Returns, for each publication that concludes something about platforms by a claim,
+/// whether they can show that machines differ by a fact.
 pub(super) fn published(claim: &str, fact: &str, platforms: &[&Platform]) -> Vec<String> {
     let concerned = platforms
         .iter()
@@ -207,7 +209,7 @@ pub(super) fn published(claim: &str, fact: &str, platforms: &[&Platform]) -> Vec
     let told = |(report, platforms): (&str, Vec<&Platform>)| {
         let count = platforms.len();
         match obstacles(fact, &platforms).as_slice() {
-            [] => format!("{report} tells of {count} platforms"),
+            [] => format!("{report} describes {count} platforms"),
             why => format!(
                 "the {count} platforms of {report} cannot show it: {}",
                 why.join(", and ")
@@ -217,8 +219,8 @@ pub(super) fn published(claim: &str, fact: &str, platforms: &[&Platform]) -> Vec
     reports.into_iter().map(told).collect()
 }
 
-/// Why platforms cannot show that machines differ by a fact, by the rules for machines.
-/// Few of them share a level, so each level counts.
+/// Returns why platforms cannot show that machines differ by a fact, by the rules for
+/// machines. Few of them share a level, so every level counts.
 fn obstacles(fact: &str, platforms: &[&Platform]) -> Vec<String> {
     let names = platforms.iter().flat_map(|one| one.facts.keys());
     let level = |platform: usize, name: &str| {

@@ -1,10 +1,11 @@
 //! Which facts explain how machines differ.
 //!
-//! 1. Each fact is tested for itself, and Holm's procedure guards a claim's tests.
-//! 2. Of those found, the one with the smallest p-value explains most.
-//! 3. A fact that splits the machines as it does is confounded with it.
-//! 4. Other facts found are tested once more among machines that are alike in what
-//!    explains so far. What is still found explains, too; what is not is associated.
+//! 1. Each fact is tested on its own; Holm's procedure bounds the error of a claim's tests.
+//! 2. Of the significant facts, the one with the smallest p-value explains most.
+//! 3. A fact that splits the machines in the same way is confounded with it.
+//! 4. The other significant facts are tested again among machines that are alike in the
+//!    explaining facts so far. Facts that are still significant explain, too; the others
+//!    are associated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +14,19 @@ use toll_stats::{Moderator, TestStep, holm};
 use super::model::FactRole;
 use crate::claim::ALPHA;
 
-/// Machines that a level needs, and levels that a fact needs, to be tested.
+/// Fewest machines of a level, and fewest levels of a fact, for a test.
 pub(super) const LEVEL_MACHINES_MIN: usize = 2;
 const LEVELS_MIN: usize = 2;
-/// Cramér's V from which on two facts split the machines alike. For two levels each, one
-/// of 20 machines that is not split alike gives 0.9.
+/// Cramér's V from which two facts split the machines alike. With two levels each, it is
+/// 0.9 if one of 20 machines is split differently.
 const CONFOUNDED: f64 = 0.9;
-/// Of the permutations; any would do, one gives the same report each time.
+/// Seed of the permutations. Any would do; a fixed one gives the same report each time.
 const SEED: u64 = 22;
 
-/// The level of each machine that tells it.
+/// The level of each machine; `None` if it is not known.
 pub(super) type Levels<'a> = Vec<Option<&'a str>>;
 
-/// What was found of one fact.
+/// What was found about one fact.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finding {
     pub role: FactRole,
@@ -39,8 +40,8 @@ pub(super) struct Tested {
     pub adjusted_p: f64,
 }
 
-/// What was found of each fact, by name. `values` are the machines' in the order of the
-/// levels of each fact.
+/// Returns what was found about each fact, by name. `values` has one value per machine, in
+/// the order of each fact's levels.
 pub(super) fn findings(
     values: &[f64],
     facts: &BTreeMap<&str, Levels>,
@@ -82,7 +83,7 @@ struct TestedFact<'a> {
     is_found: bool,
 }
 
-/// Every fact, the one that explains most first.
+/// Tests every fact; the one that explains most comes first.
 fn test_all<'a>(
     values: &[f64],
     facts: &BTreeMap<&'a str, Split>,
@@ -105,7 +106,7 @@ fn test_all<'a>(
             is_found: step.rejected,
         })
         .collect();
-    // Small p-values are equal: no permutation was as extreme.
+    // The smallest p-values are equal: no permutation was as extreme.
     tested.sort_by(|a, b| {
         let (a, b) = (&a.tested.moderator, &b.tested.moderator);
         a.p.total_cmp(&b.p)
@@ -114,7 +115,7 @@ fn test_all<'a>(
     tested
 }
 
-/// The facts that explain, are confounded with one that does, or are associated.
+/// Returns the facts that explain, are confounded with one that does, or are associated.
 fn roles<'a>(
     values: &[f64],
     facts: &BTreeMap<&'a str, Split>,
@@ -148,7 +149,8 @@ fn roles<'a>(
     roles
 }
 
-/// Strata whose machines are alike in one more fact. Those that do not tell it are alike.
+/// Splits strata so that their machines are alike in one more fact. Machines for which it
+/// is not known count as alike.
 fn refine(strata: &[usize], levels: &[Option<usize>]) -> Vec<usize> {
     let pairs = || strata.iter().zip(levels);
     let all: BTreeSet<(&usize, &Option<usize>)> = pairs().collect();
@@ -158,7 +160,7 @@ fn refine(strata: &[usize], levels: &[Option<usize>]) -> Vec<usize> {
         .collect()
 }
 
-/// Machines that are alike in some facts have one number.
+/// Returns a number for each machine, which is the same for machines alike in some facts.
 pub(super) fn strata<'a>(
     machines: usize,
     facts: impl Iterator<Item = &'a Levels<'a>>,
@@ -172,14 +174,14 @@ pub(super) fn strata<'a>(
     strata
 }
 
-/// Whether two levels of a fact have two machines each.
+/// Whether at least two levels of a fact have two machines each.
 pub(super) fn is_testable(fact: &str, facts: &BTreeMap<&str, Levels>) -> bool {
     let levels = facts.get(fact);
     levels.is_some_and(|levels| Split::new(levels, LEVEL_MACHINES_MIN).is_some())
 }
 
-/// The facts that split the machines as one fact does. Levels of fewer machines than
-/// `machines_min` do not count.
+/// Returns the facts that split the machines as one fact does. Levels of fewer machines
+/// than `machines_min` do not count.
 pub(super) fn confounded_with<'a>(
     fact: &str,
     facts: &BTreeMap<&'a str, Levels>,
@@ -197,12 +199,12 @@ pub(super) fn confounded_with<'a>(
 /// How a fact splits the machines: into its levels that have enough machines.
 #[derive(Debug, Clone)]
 struct Split {
-    /// The level of each machine by number; none of a machine whose level has too few.
+    /// The number of each machine's level; `None` if that level has too few machines.
     levels: Vec<Option<usize>>,
 }
 
 impl Split {
-    /// `None` if fewer than two levels have so many machines.
+    /// Returns `None` if fewer than two levels have `machines_min` machines.
     fn new(levels: &Levels, machines_min: usize) -> Option<Self> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for level in levels.iter().flatten() {
@@ -227,7 +229,7 @@ impl Split {
         Moderator::test(&values, &levels, &strata, SEED)
     }
 
-    /// Whether each level of one lies in one level of the other, or nearly: Cramér's V is
+    /// Whether each level of one is within one level of the other, or nearly: Cramér's V is
     /// 0.9 or more (Cramér, "Mathematical methods of statistics" (1946), section 21.9).
     fn is_confounded(&self, with: &Self) -> bool {
         let pairs = self.levels.iter().zip(&with.levels);
@@ -246,12 +248,12 @@ impl Split {
         if rows.len() < LEVELS_MIN || columns.len() < LEVELS_MIN {
             return false;
         }
-        // A cell for each level, so each has one alone.
+        // There are as many cells as levels, so each level has only one.
         let is_nested = cells.len() == rows.len().max(columns.len());
         let share = |((row, column), count): (&(usize, usize), &f64)| {
             count * count / (rows[row] * columns[column])
         };
-        // Chi-squared over the number of machines.
+        // Chi-squared divided by the number of machines.
         let contingency = cells.iter().map(share).sum::<f64>() - 1.0;
         let freedom = rows.len().min(columns.len()) as f64 - 1.0;
         is_nested || (contingency / freedom).sqrt() >= CONFOUNDED

@@ -1,15 +1,15 @@
-//! What may explain how one machine differs from another.
+//! Facts that may explain how one machine differs from another.
 
 use std::collections::BTreeMap;
 
 use crate::run::Machine;
 use crate::spec::FACTS;
 
-/// Words with which the name of a CPU family is over.
+/// Words that end the name of a CPU family.
 const CPU_NAME_ENDS: [&str; 4] = ["CPU", "@", "Processor", "processor"];
 
-/// Facts of a machine, by name; without those that it does not tell. They are coarse,
-/// since a level that one machine alone has can explain nothing.
+/// Returns the known facts of a machine, by name. They are coarse, since a level that only
+/// one machine has can explain nothing.
 pub fn facts_of(machine: &Machine) -> BTreeMap<String, String> {
     let levels = [
         cpu_family(&machine.cpu_model),
@@ -27,7 +27,7 @@ pub fn facts_of(machine: &Machine) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Maker and series: `Intel Xeon` of `Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz`.
+/// Returns maker and series: `Intel Xeon` for `Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz`.
 fn cpu_family(model: &str) -> String {
     let mut plain = model.to_owned();
     for mark in ["(R)", "(r)", "(TM)", "(tm)"] {
@@ -42,7 +42,7 @@ fn cpu_family(model: &str) -> String {
     let Some((maker, series)) = words.split_first() else {
         return String::new();
     };
-    // A virtual CPU is called `EPYC-Milan`.
+    // A virtual CPU has a name such as `EPYC-Milan`.
     let series = series.first().map_or("", |word| before(word, '-'));
     let is_name =
         !CPU_NAME_ENDS.contains(&series) && !series.contains(|c: char| c.is_ascii_digit());
@@ -52,7 +52,7 @@ fn cpu_family(model: &str) -> String {
     }
 }
 
-/// Major and minor number: `6.18` of `6.18.44-amd64`.
+/// Returns major and minor number: `6.18` for `6.18.44-amd64`.
 fn release(version: &str) -> String {
     let is_part = |c: char| c.is_ascii_digit() || c == '.';
     let end = version.find(|c| !is_part(c)).unwrap_or(version.len());
@@ -60,7 +60,7 @@ fn release(version: &str) -> String {
     parts.join(".").trim_end_matches('.').to_owned()
 }
 
-/// Name and version: `Ubuntu 24.04` of `Ubuntu 24.04.1 LTS`.
+/// Returns name and version: `Ubuntu 24.04` for `Ubuntu 24.04.1 LTS`.
 fn operating_system(name: &str) -> String {
     let mut words = Vec::new();
     for word in before(name, '(').split_whitespace() {
@@ -75,8 +75,8 @@ fn operating_system(name: &str) -> String {
     words.join(" ")
 }
 
-/// Whether the kernel works around the flaws that the CPU has: `on`, `off`, `partly`, or
-/// `not needed`.
+/// Returns whether the kernel mitigates the vulnerabilities of the CPU: `on`, `off`,
+/// `partly`, or `not needed`; empty if unknown.
 fn mitigations(machine: &Machine) -> &'static str {
     if machine.mitigations.is_empty() {
         return "";

@@ -1,6 +1,6 @@
-//! Many machines: on how many of them each claim holds, where the values of all lie, and
-//! which facts explain how machines differ. It is drawn from the verdicts of each
-//! machine's runs alone.
+//! Reports on many machines: on how many of them each claim holds, where their values lie,
+//! and which facts explain how they differ. Only the verdicts of each machine's runs are
+//! used.
 
 mod difference;
 mod explain;
@@ -24,7 +24,7 @@ use model::{
 };
 use pooling::Pooling;
 
-/// What the machines say together. Each of them judges a claim at most once.
+/// Combines what the machines say. Each of them judges a claim at most once.
 pub fn report(machines: &[FleetMachine]) -> FleetReport {
     // Values in different units, or of different quantities, are different claims.
     let mut claims: BTreeMap<[&str; 3], Vec<Judged>> = BTreeMap::new();
@@ -66,7 +66,7 @@ fn claim(judged: &[Judged], platforms: &[&Platform]) -> FleetClaim {
     let verdict = judged[0].verdict;
     let differ_by = verdict.differ_by.as_deref();
     let measured = judged.iter().map(|one| one.verdict.measured);
-    // What is not above 0 differs from nothing by a factor.
+    // A value that is not above 0 cannot differ by a factor.
     let has_factor = |one: &Estimate| differ_by.is_none() || one.low > 0.0;
     let estimates: Vec<Option<Estimate>> = measured.map(|one| one.filter(has_factor)).collect();
     let pooling = Pooling::new(&estimates, verdict.unit.is_empty() || differ_by.is_some());
@@ -142,7 +142,7 @@ fn pooled(
     }
 }
 
-/// For every fact that some machine tells, the levels of the machines with a value.
+/// Returns the levels of the machines with a value, for every fact known of some machine.
 fn levels<'a>(judged: &[Judged<'a>], pooling: &Pooling) -> BTreeMap<&'a str, Levels<'a>> {
     let names = judged.iter().flat_map(|one| one.machine.facts.keys());
     let names: BTreeSet<&str> = names.map(String::as_str).collect();

@@ -13,11 +13,11 @@ use crate::spec::Platform;
 /// One machine, and what was found on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetMachine {
-    /// What tells it from the others, such as its name.
+    /// Identifier, such as its name.
     pub id: String,
-    /// What may explain how it differs, by name; see [`super::facts_of`].
+    /// Facts that may explain how it differs, by name; see [`super::facts_of`].
     pub facts: BTreeMap<String, String>,
-    /// One a claim. Of several runs of one experiment the newest counts.
+    /// One per claim. If an experiment has several runs, the newest counts.
     pub verdicts: Vec<FleetVerdict>,
     /// The published platforms of its experiments.
     pub platforms: Vec<Platform>,
@@ -36,7 +36,7 @@ pub struct FleetVerdict {
     pub quantity: String,
     /// Unit of `measured`; empty for a ratio.
     pub unit: String,
-    /// The fact by which machines are said to differ, of a claim over machines.
+    /// For a claim over machines: the fact by which they are said to differ.
     pub differ_by: Option<String>,
     /// The judgement.
     pub outcome: Outcome,
@@ -44,7 +44,7 @@ pub struct FleetVerdict {
     pub measured: Option<Estimate>,
     /// What the claim says.
     pub direction: ClaimDirection,
-    /// The value that the claim is about; of a claim over machines the factor between
+    /// The value that the claim is about; for a claim over machines, the factor between
     /// them.
     pub threshold: f64,
 }
@@ -54,9 +54,9 @@ pub struct FleetVerdict {
 pub struct FleetReport {
     /// In the order they were given.
     pub machines: Vec<MachineFacts>,
-    /// One for every claim, quantity and unit, in the order of these.
+    /// One for every claim, quantity and unit, sorted by these.
     pub claims: Vec<FleetClaim>,
-    /// Machines that publications tell of. Nothing was measured on them, so they count
+    /// Machines that publications describe. Nothing was measured on them, so they count
     /// in no claim.
     pub published_platforms: Vec<Platform>,
 }
@@ -64,9 +64,9 @@ pub struct FleetReport {
 /// One machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineFacts {
-    /// What tells it from the others.
+    /// Identifier of the machine.
     pub id: String,
-    /// What may explain how it differs, by name.
+    /// Facts that may explain how it differs, by name.
     pub facts: BTreeMap<String, String>,
 }
 
@@ -87,17 +87,16 @@ pub struct FleetClaim {
     pub threshold: f64,
     /// One for every machine that judged it.
     pub machines: Vec<MachineOutcome>,
-    /// On how many machines it fares how.
+    /// Number of machines by outcome.
     pub counts: OutcomeCounts,
-    /// The measured values of all machines together; absent if fewer than 3 can be
-    /// pooled.
+    /// The pooled value of all machines; absent if fewer than 3 can be pooled.
     pub pooled: Option<PooledEstimate>,
-    /// What may explain how the machines differ, by name.
+    /// Facts that may explain how the machines differ, by name.
     pub facts: Vec<FleetFact>,
-    /// The judgement of all machines together, of a claim on how they differ; each by
-    /// itself cannot test it.
+    /// For a claim on how machines differ: the judgement of all of them together, since
+    /// one alone cannot test it.
     pub difference: Option<FleetDifference>,
-    /// What the published platforms could show of such a claim, a sentence a publication.
+    /// What the published platforms can show about such a claim, one sentence per publication.
     pub published: Vec<String>,
     /// The result in a sentence, such as `holds on 37 of 40 machines, refuted on 2,
     /// undecided on 1; differs by file system, not by kernel`.
@@ -113,7 +112,7 @@ pub struct FleetDifference {
     pub outcome: Outcome,
     /// The two levels that decide, or differ most; absent if none can be compared.
     pub levels: Option<LevelRatio>,
-    /// Other facts that explain: only machines alike in them are compared.
+    /// Other facts that explain; only machines alike in them are compared.
     pub alike_in: Vec<String>,
     /// Facts that split the machines as this one does, so that either may be the cause.
     pub confounded_with: Vec<String>,
@@ -126,7 +125,7 @@ pub struct LevelRatio {
     pub of: String,
     /// The denominator.
     pub to: String,
-    /// Ratio of their geometric means. The intervals of all levels hold together.
+    /// Ratio of their geometric means. The intervals of all levels hold simultaneously.
     pub ratio: Estimate,
 }
 
@@ -139,7 +138,7 @@ pub struct MachineOutcome {
     pub outcome: Outcome,
     /// The measured value.
     pub measured: Option<Estimate>,
-    /// Whether the value lies so far from the others that the pooled one leaves it out.
+    /// Whether the value is so far from the others that the pooled one leaves it out.
     pub is_outlying: bool,
 }
 
@@ -157,13 +156,13 @@ pub struct OutcomeCounts {
 }
 
 impl OutcomeCounts {
-    /// All machines.
+    /// Returns the number of machines.
     pub fn total(&self) -> usize {
         self.supported + self.refuted + self.undecided + self.not_testable
     }
 }
 
-/// Where the values of all machines lie.
+/// The pooled value of all machines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PooledEstimate {
     /// Scale on which values were pooled.
@@ -172,20 +171,20 @@ pub struct PooledEstimate {
     pub machines: usize,
     /// Centre of the machines that are not outlying.
     pub mean: Estimate,
-    /// Where the true value of a further machine lies that is not outlying.
+    /// Where the true value of a further machine lies, if it is not outlying.
     pub prediction: Estimate,
     /// Standard deviation between the true values of machines that are not outlying; of
-    /// their logarithms where these were pooled.
+    /// their logarithms if these were pooled.
     pub between_deviation: f64,
-    /// Machines that lie far from the others. Of fewer than 10 none can be told.
+    /// Machines that lie far from the others. None can be found among fewer than 10.
     pub outlying: Vec<String>,
 }
 
-/// Scale on which values are normally distributed, more or less.
+/// Scale on which values are approximately normally distributed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolingScale {
-    /// Logarithms, of ratios that are all positive.
+    /// Logarithms, for ratios that are all positive.
     Logarithmic,
     /// The values themselves.
     Linear,
@@ -200,9 +199,9 @@ pub struct FleetFact {
     pub role: FactRole,
     /// The explaining fact that it is confounded or associated with.
     pub with: Option<String>,
-    /// Chance of a difference this large between levels if the fact has no part in it.
+    /// Probability of a difference this large between levels if the fact has no effect.
     pub p: Option<f64>,
-    /// The same with Holm's adjustment for the facts tested of this claim.
+    /// The same with Holm's adjustment for all facts tested for this claim.
     pub p_adjusted: Option<f64>,
     /// Share of the variance of the machines' ranks that lies between levels, corrected for
     /// their number.
@@ -211,11 +210,11 @@ pub struct FleetFact {
     pub levels: Vec<FactLevel>,
 }
 
-/// What a fact has to do with differences between machines.
+/// How a fact is related to differences between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactRole {
-    /// Machines differ by it, also among those that are alike in the facts found before.
+    /// Machines differ by it, even among those that are alike in the facts found before.
     Explains,
     /// It splits the machines as an explaining fact does, so that either may be the cause.
     Confounded,

@@ -6,7 +6,7 @@ use super::model::PoolingScale;
 use crate::claim::CONFIDENCE;
 use crate::claim::model::Estimate;
 
-/// Machines that a pooled value needs.
+/// Fewest machines of a pooled value.
 const MACHINES_MIN: usize = 3;
 
 /// Values with their standard errors, and the machines that have them.
@@ -19,8 +19,8 @@ pub(super) struct Pooling {
 }
 
 impl Pooling {
-    /// Of the estimates that have a finite interval. Those of ratios, or of what machines
-    /// differ in by a factor, are pooled as logarithms, on which scale 1/2 and 2 lie
+    /// Takes the estimates that have a finite interval. Ratios, and quantities in which
+    /// machines differ by a factor, are pooled as logarithms: on that scale 1/2 and 2 are
     /// equally far from 1.
     pub fn new(estimates: &[Option<Estimate>], is_logarithmic: bool) -> Self {
         let usable = estimates
@@ -42,7 +42,7 @@ impl Pooling {
             PoolingScale::Linear => x,
         };
         let error = |estimate: &Estimate| {
-            // Intervals of verdicts have different confidences, as Holm's procedure says.
+            // Holm's procedure gives the intervals of verdicts different confidences.
             let deviations = 2.0 * normal_quantile(f64::midpoint(1.0, estimate.confidence));
             (value(estimate.high) - value(estimate.low)) / deviations
         };
@@ -54,13 +54,13 @@ impl Pooling {
         }
     }
 
-    /// All machines together; `None` if they are fewer than 3.
+    /// Pools all machines; returns `None` if they are fewer than 3.
     pub fn all(&self) -> Option<RandomEffects> {
         let is_enough = self.values.len() >= MACHINES_MIN;
         is_enough.then(|| RandomEffects::new(&self.values, &self.errors))
     }
 
-    /// Centre of some of the machines; `None` if fewer than 3 of them can be pooled.
+    /// Returns the centre of some machines; `None` if fewer than 3 of them can be pooled.
     pub fn mean_of(&self, machines: &[usize]) -> Option<Estimate> {
         let kept = (0..self.machines.len()).filter(|at| machines.contains(&self.machines[*at]));
         let kept: Vec<usize> = kept.collect();
@@ -72,7 +72,7 @@ impl Pooling {
         })
     }
 
-    /// An interval on the natural scale.
+    /// Converts an interval to the natural scale.
     pub fn estimate(&self, interval: &Interval) -> Estimate {
         let natural = match self.scale {
             PoolingScale::Logarithmic => interval.map(f64::exp),

@@ -1,9 +1,9 @@
-//! A claim's result on all machines in a sentence.
+//! A claim's result on all machines, as a sentence.
 
 use super::model::{FactRole, FleetFact, OutcomeCounts};
 
-/// Such as `holds on 37 of 40 machines, refuted on 2, undecided on 1; differs by file
-/// system, not by kernel`.
+/// Returns the result, such as `holds on 37 of 40 machines, refuted on 2, undecided on 1;
+/// differs by file system, not by kernel`.
 pub(super) fn sentence(counts: &OutcomeCounts, facts: &[FleetFact]) -> String {
     match by_facts(facts) {
         Some(by_facts) => format!("{}; {by_facts}", on_machines(counts)),
@@ -30,7 +30,7 @@ fn on_machines(counts: &OutcomeCounts) -> String {
     text
 }
 
-/// What the machines differ by; `None` if no fact could be tested.
+/// Returns the facts by which the machines differ; `None` if no fact could be tested.
 fn by_facts(facts: &[FleetFact]) -> Option<String> {
     let of = |role: FactRole| {
         let facts = facts.iter().filter(move |fact| fact.role == role);
@@ -62,7 +62,7 @@ fn by_facts(facts: &[FleetFact]) -> Option<String> {
     Some(text)
 }
 
-/// Such as `a, b and c`.
+/// Joins words, such as `a, b and c`.
 pub(super) fn list(words: &[&str], last: &str) -> String {
     match words {
         [] => String::new(),

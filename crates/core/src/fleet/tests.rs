@@ -146,7 +146,7 @@ fn a_fact_that_explains_is_named_with_those_confounded_with_it() {
                     },
                 ),
                 ("file system", if is_zfs { "zfs" } else { "ext4" }),
-                // Finer, but never on both file systems.
+                // Finer, but no level is on both file systems.
                 ("kernel", ["6.8", "6.1", "6.12"][id / 8]),
                 (
                     "operating system",
@@ -189,7 +189,7 @@ fn two_facts_may_explain_each_its_part_and_a_third_go_along() {
     let machines: Vec<FleetMachine> = (0..40)
         .map(|id| {
             let (is_zfs, is_guest) = (id % 2 == 0, id % 4 < 2);
-            // As `is_guest` but for one machine in five, and without effect.
+            // The same as `is_guest` except for one machine in five, and without effect.
             let is_mitigated = is_guest != (id % 5 == 4);
             let facts = [
                 ("file system", if is_zfs { "zfs" } else { "ext4" }),
@@ -230,8 +230,9 @@ fn an_outlying_machine_is_named() {
     assert_eq!(outlying.count(), 1);
 }
 
-/// Machines whose facts are independent of each other; those on `zfs` differ by so many
-/// standard deviations, one in ten is outlying, and errors differ up to ninefold.
+/// Machines whose facts are independent of each other. Those with the second file system
+/// differ by `effect` standard deviations, one in ten is outlying, and errors differ up to
+/// ninefold.
 fn fleet(rng: &mut Rng, count: usize, effect: f64) -> Vec<FleetMachine> {
     const LEVELS: [&str; 3] = ["a", "b", "c"];
     let mut levels = FACTS.map(|name| {
@@ -272,7 +273,7 @@ fn fleet(rng: &mut Rng, count: usize, effect: f64) -> Vec<FleetMachine> {
     (0..count).map(one).collect()
 }
 
-/// In how many fleets the file system explains, and in how many something else does.
+/// Returns in how many fleets the file system explains, and in how many something else does.
 fn explained(runs: usize, count: usize, effect: f64) -> (usize, usize) {
     let mut rng = Rng::new(count as u64);
     let mut found = (0, 0);
@@ -291,7 +292,7 @@ fn explained(runs: usize, count: usize, effect: f64) -> (usize, usize) {
 fn a_planted_fact_is_found_and_none_where_there_is_none() {
     const RUNS: usize = 30;
     for (machines, effect) in [(20, 6.0), (40, 4.0)] {
-        // 5 % err; three standard deviations of a binomial more.
+        // 5 % err, plus three standard deviations of a binomial.
         let most = 0.05 * RUNS as f64 + 3.0 * (RUNS as f64 * 0.05 * 0.95).sqrt();
         let (found, wrong) = explained(RUNS, machines, effect);
         assert!((RUNS - found) as f64 <= most, "{machines}: {found} found");

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{Treatment, find};
 use crate::spec::{Derived, DerivedKind, Experiment, Level, Selector, Test};
 
-/// The treatments that claims compare, numbered anew; all if there are none,
-/// as where the profile's levels leave every claim out.
+/// Keeps the treatments that claims compare and renumbers them. Keeps all if there are none,
+/// for instance because the profile's levels leave every claim out.
 pub fn keep(experiment: &Experiment, mut treatments: Vec<Treatment>) -> Vec<Treatment> {
     let wanted = claimed(experiment, &treatments);
     if !wanted.is_empty() {
@@ -25,7 +25,7 @@ fn claimed(experiment: &Experiment, treatments: &[Treatment]) -> BTreeSet<usize>
         .collect()
 }
 
-/// Indices of the treatments that a claim compares.
+/// Returns the indices of the treatments that a claim compares.
 pub fn of_claim(experiment: &Experiment, test: &Test<'_>, treatments: &[Treatment]) -> Vec<usize> {
     match test {
         Test::Ratio(contrast) => {

@@ -1,7 +1,7 @@
 //! Which trials to run, in which order.
 //!
-//! A plan is a pure function of an experiment and a seed: whoever has both has
-//! the trial list, which is how a killed run is resumed.
+//! A plan is a pure function of an experiment and a seed. The two give the list of trials,
+//! so a killed run can be resumed.
 //!
 //! Architecture invariant: this module does no I/O.
 
@@ -37,9 +37,9 @@ pub struct Plan {
     /// All treatments, A/A twins last.
     pub treatments: Vec<Treatment>,
     seed: u64,
-    /// Whether all trials of a block draw the same.
+    /// Whether all trials of a block draw the same numbers.
     shares_draws: bool,
-    /// The treatments of each question that a run is to answer.
+    /// Treatments of each question that a run has to answer.
     compared: Vec<Vec<usize>>,
 }
 
@@ -84,8 +84,8 @@ impl Plan {
         let mut plan = Self {
             treatments,
             seed,
-            // How long counting takes depends on the numbers, so a comparison
-            // within a block is one on the same numbers.
+            // The time to count primes depends on the numbers, so treatments are compared
+            // within a block on the same numbers.
             shares_draws: experiment.workload.kind == WorkloadKind::Primes,
             compared: Vec::new(),
         };
@@ -99,7 +99,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Has a twin run in each block that compares something with its original.
+    /// Adds twins to the groups that compare something with their originals.
     fn run_twins_along(&mut self) {
         for group in &mut self.compared {
             let twins = self.treatments.iter().filter(|one| {
@@ -118,8 +118,8 @@ impl Plan {
             twins => twins,
         };
         for selector in selectors {
-            // A twin that a profile's levels or constraints leave out falls
-            // back to the first treatment, so that no run is without one.
+            // A twin that a profile's levels or constraints leave out falls back to the
+            // first treatment, so that every run has one.
             let found = self
                 .treatments
                 .iter()
@@ -138,17 +138,16 @@ impl Plan {
         Ok(())
     }
 
-    /// Length of the padding in the environment of one trial, in bytes. Where
-    /// the stack starts depends on the environment's size, and with it whether
-    /// hot data straddles cache lines; so it is drawn anew for each trial
-    /// (Mytkowicz et al., ASPLOS 2009).
+    /// Length of the padding in the environment of one trial, in bytes. The size of the
+    /// environment decides where the stack starts, and so whether hot data straddles cache
+    /// lines. So it is drawn anew for each trial (Mytkowicz et al., ASPLOS 2009).
     pub fn padding_bytes(&self, block: u32, treatment: usize) -> usize {
         let stream = (u64::from(block) << 32) | (1 << 31) | treatment as u64;
         Rng::new(self.seed).fork(stream).below(4096)
     }
 
-    /// Seed of what one trial draws for itself, such as the order of a chase;
-    /// for numbers that are to be counted the same in a whole block.
+    /// Seed of what a trial draws itself, such as the order of a chase. Trials of a block
+    /// share it if all of them have to count the same numbers.
     pub fn trial_seed(&self, block: u32, treatment: usize) -> u64 {
         let drawn_for = match self.shares_draws {
             true => 0,
@@ -158,7 +157,7 @@ impl Plan {
         Rng::new(self.seed).fork(stream).next_u64()
     }
 
-    /// Whether two treatments are the same one or its twin.
+    /// Returns whether two treatments are the same, or twins of one another.
     pub fn are_twins(&self, one: usize, other: usize) -> bool {
         let original = |index: usize| self.treatments[index].twin_of.unwrap_or(index);
         original(one) == original(other)
@@ -170,7 +169,8 @@ impl Plan {
     }
 }
 
-/// The one of some treatments, twins aside, that a selector picks.
+/// Returns the one treatment, twins excluded, that a selector picks. Fails with the reason
+/// if it picks none or several.
 pub fn find(
     treatments: &[Treatment],
     selector: &Selector,
@@ -195,7 +195,8 @@ fn picked<'a>(
     treatments.iter().filter(is_picked)
 }
 
-/// A factor of which a selector should name a level, as it picks several treatments.
+/// Returns a factor of which a selector should name a level, since it picks several
+/// treatments.
 fn left_open<'a>(treatments: &'a [Treatment], selector: &'a Selector) -> Option<&'a str> {
     let mut found = picked(treatments, selector);
     let (first, second) = (found.next()?, found.next()?);
@@ -216,7 +217,7 @@ fn why_none(selector: &Selector, factors: &[Factor]) -> Reason {
     Reason::LeftOut { what }
 }
 
-/// A selector in words, `a=1 b=2`.
+/// Describes a selector, as in `a=1 b=2`.
 pub fn describe(selector: &Selector) -> String {
     if selector.is_empty() {
         return "(any)".into();
@@ -228,7 +229,8 @@ pub fn describe(selector: &Selector) -> String {
     parts.join(" ")
 }
 
-/// Levels of all treatments before constraints, with the fixed parameters of each.
+/// Returns the levels of all treatments before constraints, with the fixed parameters of
+/// each.
 fn combinations(experiment: &Experiment) -> Box<dyn Iterator<Item = BTreeMap<String, Level>> + '_> {
     let with = |fixed: &BTreeMap<String, Level>, varied: BTreeMap<&str, &Level>| {
         let mut levels = fixed.clone();

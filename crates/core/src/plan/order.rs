@@ -7,12 +7,12 @@ use toll_stats::Rng;
 use super::{Boot, Plan, Treatment, claimed, pairs};
 use crate::spec::Experiment;
 
-/// Blocks at the begin that run every treatment: as many as an interval of 95 % takes.
+/// Number of first blocks that run every treatment: as many as an interval of 95 % needs.
 const FULL_BLOCKS: u32 = 6;
-/// After these, one block in so many does.
+/// After these, one block in this many runs every treatment.
 const FULL_EVERY: u32 = 16;
 
-/// The treatments that each claim compares; without claims, each treatment beside
+/// Returns the treatments that each claim compares or, without claims, each treatment with
 /// its reference.
 pub(super) fn compared(experiment: &Experiment, treatments: &[Treatment]) -> Vec<Vec<usize>> {
     let claims = experiment.claims.iter();
@@ -38,21 +38,21 @@ pub(super) fn compared(experiment: &Experiment, treatments: &[Treatment]) -> Vec
 }
 
 impl Plan {
-    /// Indices of the treatments that a block runs, in their order. `open` are the
-    /// treatments of each question that is not settled; without it, all are. A block
-    /// runs what open questions need; the first blocks, and one in sixteen after them,
-    /// run everything, for figures, tables and twins.
+    /// Returns the indices of the treatments that a block runs, in order. `open` has the
+    /// treatments of each question that is not settled; without it, all questions are open.
+    /// A block runs what open questions need. The first blocks, and one in sixteen after
+    /// them, run everything, for figures, tables and twins.
     ///
-    /// Treatments of one question stand together, since what disturbs a machine lasts
-    /// from one trial to the next and cancels between neighbours. Questions, and the
-    /// treatments of each, are in random order, and the whole order is reversed for
-    /// every second block on average: whatever is shared by many questions, and so
-    /// comes early, comes late as often.
+    /// Treatments of one question are adjacent: a disturbance of the machine lasts from one
+    /// trial to the next, so it cancels between neighbours. Questions, and the treatments of
+    /// each, are in random order. The whole order is reversed for every second block on
+    /// average: a treatment that many questions share tends to come early, and so comes late
+    /// as often.
     ///
-    /// Skipped treatments are included: their place is drawn all the same, so that
-    /// the order of the others does not depend on what this machine has. Those that
-    /// share a boot of a guest stand together, since each block boots it once: boots
-    /// are in random order, and so is what runs in each.
+    /// Skipped treatments are included: their place is drawn as well, so that the order of
+    /// the others does not depend on what this machine has. Treatments that share a boot of
+    /// a guest are adjacent, since each block boots it once. Boots are in random order, and
+    /// so are the treatments within each.
     pub fn block_order(&self, block: u32, open: Option<&[Vec<usize>]>) -> Vec<usize> {
         let mut rng = Rng::new(self.seed).fork(u64::from(block));
         let is_full = block < FULL_BLOCKS || block % FULL_EVERY == FULL_EVERY - 1;
@@ -76,7 +76,7 @@ impl Plan {
         self.by_boot(order, &mut rng)
     }
 
-    /// The treatments of each question that a run is to answer.
+    /// Returns the treatments of each question that a run has to answer.
     pub fn compared(&self) -> &[Vec<usize>] {
         &self.compared
     }
@@ -89,7 +89,7 @@ impl Plan {
         let mut seen = BTreeSet::new();
         let mut places: Vec<&Option<Boot>> = boots.iter().collect();
         places.retain(|boot| seen.insert(*boot));
-        // Not by who comes first: the boot with most trials would lead too often.
+        // In order of their first trial, the boot with the most trials would lead too often.
         rng.shuffle(&mut places);
         let numbered = places.into_iter().enumerate();
         let place_of: BTreeMap<_, _> = numbered.map(|(place, boot)| (boot, place)).collect();

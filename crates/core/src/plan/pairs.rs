@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::Treatment;
 use crate::spec::{Experiment, Selector};
 
-/// Each treatment that is compared, and the one that it is compared with.
+/// Returns each compared treatment with the one that it is compared with.
 ///
-/// A reference that picks one treatment is compared with all others. One that names
-/// levels of some factors and picks several is compared within pairs: each treatment
-/// with the one that has these levels and all others alike.
+/// A reference that picks one treatment is compared with all others. A reference that names
+/// levels of some factors and picks several is compared within pairs: each treatment with
+/// the one that has these levels and otherwise the same ones.
 pub fn pairs(experiment: &Experiment, treatments: &[Treatment]) -> Vec<(usize, usize)> {
     let Some(reference) = &experiment.reference else {
         return Vec::new();
@@ -30,7 +30,7 @@ pub fn pairs(experiment: &Experiment, treatments: &[Treatment]) -> Vec<(usize, u
         .collect()
 }
 
-/// The levels that a selector says nothing of.
+/// Returns the levels of factors that a selector does not name.
 fn rest<'a>(treatment: &'a Treatment, selector: &Selector) -> Vec<(&'a str, &'a str)> {
     let levels = treatment.levels.iter();
     levels

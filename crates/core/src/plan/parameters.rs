@@ -1,4 +1,4 @@
-//! What the levels of a treatment come to.
+//! Parameters of a treatment, read from its levels.
 
 use toll_wire::guest::PairSide;
 use toll_wire::{
@@ -15,9 +15,9 @@ use crate::spec::guest::GuestParameters;
 pub struct TreatmentParameters {
     /// The request to the probe, without directories, files and seeds.
     pub workload: Workload,
-    /// What is around the trial.
+    /// The conditions around the trial.
     pub surroundings: Surroundings,
-    /// What its guest is booted with; `None` on this machine.
+    /// Boot parameters of its guest; `None` on this machine.
     pub guest: Option<GuestParameters>,
 }
 
@@ -55,8 +55,8 @@ impl TreatmentParameters {
         Ok(parameters)
     }
 
-    /// The limit on memory of a trial on this machine that is under pressure, in
-    /// bytes. The limit of a guest is its memory.
+    /// Memory limit of a trial on this machine, in bytes, if it has one. A guest is limited
+    /// by its memory.
     pub fn memory_limit(&self) -> Option<u64> {
         let Surroundings {
             pressure,
@@ -74,8 +74,8 @@ impl TreatmentParameters {
         }
     }
 
-    /// The process that competes for memory. It wants as much as there is, as
-    /// published.
+    /// Returns the process that competes for memory. As published, it wants as much as there
+    /// is.
     fn competitor(&self) -> Option<Competitor> {
         let uses = match self.surroundings.pressure {
             Pressure::None => return None,
@@ -87,7 +87,7 @@ impl TreatmentParameters {
         Some(Competitor { bytes, uses })
     }
 
-    /// The file system that its files are on, as a work directory knows it.
+    /// Names the file system of its files, as a work directory does.
     pub fn file_system(&self) -> String {
         let Surroundings {
             fs,
@@ -109,14 +109,14 @@ impl TreatmentParameters {
         name
     }
 
-    /// Why no machine can run it, where the parameters alone tell.
+    /// Returns why no machine can run it, if the parameters alone show that.
     pub fn contradiction(&self) -> Option<String> {
         let Workload::Transfer(transfer) = &self.workload else {
             return None;
         };
         if transfer.channel == Channel::Device && self.guest.is_none() {
             return Some(
-                "the device needs a guest: the modules are never inserted into this machine".into(),
+                "the device needs a guest: its modules are never loaded on this machine".into(),
             );
         }
         transfer.contradiction().map(str::to_owned)

@@ -1,10 +1,10 @@
-//! Selectors that pick several treatments, where only one can be meant.
+//! Refuses selectors that pick several treatments where one is meant.
 
 use super::{Plan, Treatment, describe, left_open, pairs};
 use crate::spec::{self, Derived, DerivedKind, Experiment, Problem, Selector, SpecError, Test};
 
-/// Reads an experiment file that is to be run as it is: refuses also what only its plan
-/// shows.
+/// Reads an experiment file that is to be run unchanged. Also refuses errors that only its
+/// plan shows.
 pub fn read(text: &str, origin: &str, profile: &str) -> Result<Experiment, SpecError> {
     let experiment = spec::parse(text, origin, profile)?;
     let planned = Plan::new(&experiment, 0).map_err(Problem::from);
@@ -37,7 +37,7 @@ fn check(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), Proble
         return Err(Problem {
             message: format!(
                 "cannot use the reference {reference}: nothing can be compared with it; name a \
-                 level of a factor that has others"
+                 level of a factor that has other levels"
             ),
             mention: Some("reference".into()),
         });
@@ -66,7 +66,7 @@ fn check(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), Proble
     Ok(())
 }
 
-/// The treatments along a quantity's factor.
+/// Returns selectors of the treatments along a quantity's factor.
 fn selectors_of(derived: &Derived, experiment: &Experiment) -> Vec<Selector> {
     let sides = match &derived.kind {
         DerivedKind::Acceleration { of, to, .. } | DerivedKind::Crossing { of, to, .. } => {

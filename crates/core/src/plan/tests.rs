@@ -1,3 +1,4 @@
+use crate::reason::Reason;
 use proptest::prelude::*;
 
 use super::*;
@@ -90,7 +91,7 @@ among = ['2k', '4k', '8k']
     assert_eq!(labels(&claimed).len(), 6, "and a twin");
     let levels = spec::parse_override("a=x,y,z").unwrap();
     spec::apply_levels(&mut claimed, &[levels]).unwrap();
-    assert_eq!(labels(&claimed).len(), 13, "levels by hand are all wanted");
+    assert_eq!(labels(&claimed).len(), 13, "levels by hand are all kept");
     claimed.run.claims_only = true;
     claimed.claims.clear();
     assert_eq!(labels(&claimed).len(), 13, "nothing would be left");
@@ -108,17 +109,12 @@ fn a_selector_must_pick_one_treatment() {
     };
     let find = |pairs| super::find(&plan.treatments, &select(pairs), &experiment.factors);
     assert_eq!(find(&[("a", "y"), ("b", "1024")]), Ok(4));
-    assert!(
-        find(&[("a", "y")])
-            .unwrap_err()
-            .to_string()
-            .contains("leaves b open")
-    );
-    assert!(
-        find(&[("a", "w"), ("b", "1k")])
-            .unwrap_err()
-            .to_string()
-            .contains("no a=w")
+    let open = find(&[("a", "y")]).unwrap_err().to_string();
+    assert!(open.contains("leaves b open"), "{open}");
+    let what = "a=w".into();
+    assert_eq!(
+        find(&[("a", "w"), ("b", "1k")]),
+        Err(Reason::LeftOut { what })
     );
 }
 
@@ -166,7 +162,7 @@ direction = 'less'
 fn a_block_runs_what_is_open_and_the_sides_of_a_claim_stand_together() {
     let plan = Plan::new(&experiment(CLAIMS), 5).unwrap();
     let order = |block, open: Option<&[Vec<usize>]>| plan.block_order(block, open);
-    // v is compared twice and stands beside one of the two at least.
+    // `v` is compared twice and is next to at least one of the two.
     let is_neighbour = |block: &u32| {
         let order = order(16 * block + 15, None);
         let place = |one: usize| order.iter().position(|other| *other == one).unwrap();

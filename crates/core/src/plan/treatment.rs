@@ -8,8 +8,7 @@ use crate::reason::Reason;
 use crate::spec::guest::{GuestParameters, IN_GUEST, PLACE};
 use crate::spec::{Factor, Level, Selector};
 
-/// What a guest is booted with: level by name, of all parameters that need a
-/// boot.
+/// Boot parameters of a guest: level by name, of all parameters that need a boot.
 pub type Boot = BTreeMap<String, String>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +16,7 @@ pub struct Treatment {
     pub index: usize,
     /// Level by name, of factors and of fixed parameters.
     pub levels: BTreeMap<String, Level>,
-    /// The levels that vary in this plan, for people: `method=page sink=null`.
+    /// The levels that vary in this plan, in readable form: `method=page sink=null`.
     pub label: String,
     /// The treatment of which this is the A/A twin.
     pub twin_of: Option<usize>,
@@ -71,7 +70,7 @@ impl Treatment {
         })
     }
 
-    /// The boot of a guest that the treatment runs in; `None` on this machine.
+    /// Returns the boot of the guest that the treatment runs in; `None` on this machine.
     pub fn boot(&self) -> Option<Boot> {
         let place = self.levels.get(PLACE)?;
         (place.text == IN_GUEST).then(|| {

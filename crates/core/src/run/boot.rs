@@ -1,15 +1,15 @@
-//! One boot of a guest as it is kept.
+//! One boot of a guest, as it is stored.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most of a kernel's log that is kept of one boot, in bytes. The last part is
-/// kept, since that is where a crash is told.
+/// Most of a kernel's log that is stored for one boot, in bytes. The last part is kept,
+/// since a crash is reported there.
 pub const LOG_BYTES_MAX: usize = 64 << 10;
 
-/// One boot of a guest: what it was booted with, what it was, what it told.
+/// One boot of a guest: its parameters, facts about it, and its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BootRecord {
@@ -17,44 +17,44 @@ pub struct BootRecord {
     pub block: u32,
     /// When it was started, RFC 3339 in UTC.
     pub started_at: String,
-    /// Time until it could be asked, in nanoseconds.
+    /// Time until it accepted requests, in nanoseconds.
     pub boot_ns: u64,
-    /// What it was booted with: level by name.
+    /// Boot parameters: level by name.
     pub levels: BTreeMap<String, String>,
     /// What executed its instructions: `kvm`, `tcg` or `icount`; `None` if it
     /// did not come up.
     pub accelerator: Option<String>,
-    /// What it was, in words, as seen from inside; empty if it did not come up.
+    /// Facts about it by name, as seen from inside; empty if it did not come up.
     pub facts: BTreeMap<String, String>,
-    /// Why it did not come up, or how it ended before its time.
+    /// Why it did not come up, or how it ended early.
     pub error: Option<String>,
-    /// The kernel's log; of a long one the last part.
+    /// The kernel's log; only the last part of a long one.
     pub log: String,
     /// The other guest of a pair, if it came up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partner: Option<PartnerRecord>,
 }
 
-/// The partner of a guest: what it was, what it told. It is booted with what its
-/// guest is booted with.
+/// The partner of a guest: facts about it, and its log. It has the boot parameters of its
+/// guest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartnerRecord {
-    /// What it was, in words, as seen from inside.
+    /// Facts about it by name, as seen from inside.
     pub facts: BTreeMap<String, String>,
-    /// The kernel's log; of a long one the last part.
+    /// The kernel's log; only the last part of a long one.
     pub log: String,
 }
 
 impl PartnerRecord {
-    /// Keeps of a log what there is room for, whole lines of it.
+    /// Stores the last whole lines of a log, up to [`LOG_BYTES_MAX`].
     pub fn set_log(&mut self, log: &str) {
         self.log = last_part(log).to_owned();
     }
 }
 
 impl BootRecord {
-    /// Keeps of a log what there is room for, whole lines of it.
+    /// Stores the last whole lines of a log, up to [`LOG_BYTES_MAX`].
     pub fn set_log(&mut self, log: &str) {
         self.log = last_part(log).to_owned();
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a reader needs to know of a machine to judge a run, or to compare it
-/// with a run from another. `None` where this machine does not tell.
+/// Facts about a machine that a reader needs to judge a run, or to compare it with a run
+/// from another machine. `None` if this machine does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Node name.
     pub hostname: String,
-    /// CPU model as the CPU names itself.
+    /// CPU model as the CPU reports it.
     pub cpu_model: String,
     /// CPUs online.
     pub cpus_online: u32,
@@ -49,15 +49,15 @@ pub struct Machine {
     pub swap_bytes: u64,
     /// Transparent huge pages setting.
     pub transparent_hugepage: Option<String>,
-    /// `kernel.randomize_va_space`: 2 is full address-space randomisation, on
-    /// which the independence of trials rests.
+    /// `kernel.randomize_va_space`: 2 is full address-space randomisation, on which
+    /// the independence of trials depends.
     #[serde(default)]
     pub randomize_va_space: Option<String>,
-    /// Memory page in bytes.
+    /// Size of a memory page, in bytes.
     pub page_bytes: u64,
-    /// Where the work files lay.
+    /// File system of the work files.
     pub work_file_system: FileSystem,
-    /// Effective user is root.
+    /// Whether the effective user is root.
     pub root: bool,
 }
 

@@ -15,7 +15,7 @@ pub use profile::{ProfileRecord, ProfiledFunction, ProfiledTrial};
 pub use record::{RunRecord, RunStatus};
 pub use trial::{TrialRecord, TrialState};
 
-/// All that is kept of one run.
+/// Everything that is stored for one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
     pub run: RunRecord,

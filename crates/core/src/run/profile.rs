@@ -1,4 +1,4 @@
-//! Profiles of two treatments, as they are kept.
+//! Profiles of two treatments, as they are stored.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toll_wire::Activity;
 
-/// Trials that recorded where the time of two treatments goes. They stand beside the
+/// Trials that recorded where the time of two treatments goes. They are separate from the
 /// timed trials, which they would disturb.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -17,9 +17,9 @@ pub struct ProfileRecord {
     pub reference: usize,
     /// When the first trial began, RFC 3339 in UTC.
     pub started_at: String,
-    /// Functions, which stacks name by their place here.
+    /// Functions; stacks refer to them by index.
     pub functions: Vec<ProfiledFunction>,
-    /// Stacks, the innermost function first, which trials name by their place here.
+    /// Stacks, innermost function first; trials refer to them by index.
     pub stacks: Vec<Vec<u32>>,
     /// The trials in the order in which they ran.
     pub trials: Vec<ProfiledTrial>,
@@ -33,8 +33,8 @@ pub struct ProfileRecord {
 pub struct ProfiledFunction {
     /// Its name, if the file has it.
     pub name: Option<String>,
-    /// Name of the file without directories; `None` for the kernel, empty for code
-    /// of no file.
+    /// Name of the file without directories; `None` for the kernel, empty for code outside
+    /// any file.
     pub file: Option<String>,
 }
 
@@ -46,13 +46,13 @@ pub struct ProfiledTrial {
     pub block: u32,
     /// Index of the treatment.
     pub treatment: usize,
-    /// Timed iterations, which all times are of.
+    /// Timed iterations, which all times cover.
     pub iterations: u32,
-    /// Samples that were taken.
+    /// Number of samples taken.
     pub samples: u64,
-    /// Activity, stack and nanoseconds; together the timed regions.
+    /// Activity, stack and nanoseconds; together they cover the timed regions.
     #[schemars(with = "Vec<(String, u32, u64)>")]
     pub times: Vec<(Activity, u32, u64)>,
-    /// What was counted of an iteration, by metric.
+    /// Counts of an iteration, by metric.
     pub counts: BTreeMap<String, f64>,
 }

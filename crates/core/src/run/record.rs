@@ -1,4 +1,4 @@
-//! What the store keeps of a run, as plain data.
+//! The stored record of a run, as plain data.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct RunRecord {
     pub created_at: String,
     /// Time the last recorded trial began, if there is one.
     pub updated_at: Option<String>,
-    /// Where the run stands.
+    /// State of the run.
     pub status: RunStatus,
     /// Why it stopped, in words.
     pub stop_reason: Option<String>,
@@ -42,9 +42,9 @@ pub struct RunRecord {
     pub command_line: String,
     /// The machine it ran on.
     pub machine: Machine,
-    /// Variables that commands inherited and that can change what they take: `LD_*`,
-    /// `GLIBC_TUNABLES`, `MALLOC_*`, `LANG`, `LC_*` and `PATH`, with their values. Empty without
-    /// commands.
+    /// Environment variables that commands inherited and that can change their measurements:
+    /// `LD_*`, `GLIBC_TUNABLES`, `MALLOC_*`, `LANG`, `LC_*` and `PATH`, with their values.
+    /// Empty without commands.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
     /// Whether it was made elsewhere and imported.
@@ -52,7 +52,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// What it says of its experiment; all else is empty.
+    /// Creates a record from the fields of an experiment; all others are empty.
     pub fn of(experiment: &Experiment) -> Self {
         Self {
             experiment: experiment.name.clone(),
@@ -78,14 +78,15 @@ impl RunRecord {
             .collect();
         (!names.is_empty()).then(|| {
             format!(
-                "commands inherit {}, which can change what they take; unset what they are not to have",
+                "commands inherit {}, which can change their measurements; unset those that they \
+                 should not have",
                 names.join(", ")
             )
         })
     }
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
@@ -96,7 +97,7 @@ pub enum RunStatus {
     Complete,
 }
 
-/// Seeds use all 64 bits, and JSON readers lose those above 2^53.
+/// Stores seeds as text: they use all 64 bits, and JSON readers are inexact above 2^53.
 mod seed_text {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,4 +1,4 @@
-//! One trial as it is kept.
+//! One trial, as it is stored.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toll_wire::{Disturbance, FailureKind, Outcome, TrialData};
 
-/// One trial: where it stood in the plan, what it yielded, what disturbed it.
+/// One trial: its place in the plan, its results, and what disturbed it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialRecord {
@@ -18,26 +18,26 @@ pub struct TrialRecord {
     pub treatment: usize,
     /// When it began, RFC 3339 in UTC.
     pub started_at: String,
-    /// How long it took in all, set-up and checks included, in nanoseconds.
+    /// Total time, including set-up and checks, in nanoseconds.
     pub wall_ns: u64,
-    /// How long the run had taken when it ended, over all sessions and without pauses, in
-    /// nanoseconds.
+    /// Time that the run had taken when this trial ended, over all sessions and without
+    /// pauses, in nanoseconds.
     pub run_ns: u64,
     /// How it ended.
     pub state: TrialState,
-    /// The error's message, unless it completed.
+    /// Error message, unless it completed.
     pub message: Option<String>,
-    /// One value a timed iteration, by metric.
+    /// One value per timed iteration, by metric.
     pub samples: BTreeMap<String, Vec<f64>>,
-    /// What disturbed the machine meanwhile, by name; only what was recorded.
+    /// Disturbances of the machine during the trial, by name; only those that were recorded.
     pub disturbance: BTreeMap<String, f64>,
-    /// Counters asked for and not to be had, with the reason.
+    /// Requested counters that were not available, with the reason.
     pub counters_missing: BTreeMap<String, String>,
-    /// What the probe noted.
+    /// Notes of the probe.
     pub notes: Vec<String>,
-    /// Instructions by function of the kernel in the iteration whose path length is in the
-    /// middle, of an even number the smaller one; `programs` is all outside of the kernel.
-    /// Only of guests whose instructions were counted.
+    /// Instructions by kernel function in the iteration with the median path length (of an
+    /// even number, the smaller of the two); `programs` is everything outside the kernel.
+    /// Only for guests whose instructions were counted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub functions: BTreeMap<String, u64>,
 }
@@ -49,13 +49,13 @@ pub enum TrialState {
     /// It has samples.
     #[default]
     Completed,
-    /// The work went wrong.
+    /// The work failed.
     Failed,
-    /// The kernel or file system cannot do this.
+    /// The kernel or file system does not support this.
     Unsupported,
-    /// Set aside for a fault of the instrument.
+    /// Set aside because of an instrument fault.
     Excluded,
-    /// It ran into its time limit.
+    /// It exceeded its time limit.
     TimedOut,
     /// The probe died.
     Crashed,
@@ -81,7 +81,7 @@ impl From<FailureKind> for TrialState {
 }
 
 impl TrialRecord {
-    /// Fills in what a probe answered.
+    /// Fills in the reply of a probe.
     pub fn take_outcome(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Failed(failure) => {
@@ -101,8 +101,8 @@ impl TrialRecord {
         }
     }
 
-    /// Sets aside metrics that not every iteration has, or that are no finite
-    /// number: places in a column mean iterations, and JSON has no NaN.
+    /// Sets aside metrics that are missing from an iteration or not finite: positions in a
+    /// column are iterations, and JSON has no NaN.
     fn drop_partial_metrics(&mut self, iterations: usize) {
         let notes = &mut self.notes;
         self.samples.retain(|name, values| {
@@ -117,7 +117,7 @@ impl TrialRecord {
     }
 }
 
-/// Turns samples by iteration into values by metric.
+/// Converts samples by iteration to values by metric.
 fn columns(data: &TrialData) -> BTreeMap<String, Vec<f64>> {
     let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut put = |name: String, value: f64| columns.entry(name).or_default().push(value);
@@ -140,7 +140,7 @@ fn columns(data: &TrialData) -> BTreeMap<String, Vec<f64>> {
     columns
 }
 
-/// The recorded disturbances by name.
+/// Returns the recorded disturbances by name.
 fn numbers(disturbance: &Disturbance) -> BTreeMap<String, f64> {
     let told = serde_json::to_value(disturbance).expect("it is plain data");
     let told = told.as_object().into_iter().flatten();

@@ -16,19 +16,19 @@ pub const NAME: &str = "commands";
 pub struct AdhocCommands {
     /// Command templates, at least one.
     pub commands: Vec<String>,
-    /// Names for them, in order; a command without one is its own name.
+    /// Their names, in order; a command without one is its own name.
     pub names: Vec<String>,
     pub overrides: Vec<LevelOverride>,
-    /// Command to which the others are compared: one of them, or a further
-    /// one. The first if absent.
+    /// Command with which the others are compared: one of `commands`, or a further
+    /// one. If absent, the first.
     pub reference: Option<String>,
-    /// Run them in a guest.
+    /// Whether to run them in a guest.
     pub in_guest: bool,
 }
 
-/// Makes an experiment of commands, to be checked when it has all its settings. Its
-/// first treatment, or the one named as the reference, is what all others are
-/// compared to, and its A/A twin.
+/// Makes an experiment of commands. The caller checks it when it has all its settings. The
+/// first treatment, or the one named as the reference, is the one with which all others
+/// are compared, and it gets the A/A twin.
 pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, SpecError> {
     let wrong = |message: String| SpecError {
         origin: "command line".into(),
@@ -39,12 +39,12 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     if let Some(reference) = &request.reference
         && !commands.contains(reference)
     {
-        // Last, so that names go to the commands in the order given.
+        // Last, so that names match the commands in the order given.
         commands.push(reference.clone());
     }
     if request.names.len() > commands.len() {
         return Err(wrong(format!(
-            "cannot name {} commands: there are {}",
+            "cannot name {} commands: the command line has {}",
             request.names.len(),
             commands.len()
         )));
@@ -85,7 +85,7 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     ))
 }
 
-/// An option that may be given once for all commands, or once for each in their
+/// Reads an option that may be given once for all commands, or once for each in their
 /// order.
 pub fn per_command<T: Clone>(
     option: &str,
@@ -103,14 +103,14 @@ pub fn per_command<T: Clone>(
         }
         several => Err(format!(
             "cannot use {option} {} times: give it once for all commands, or once for each of the \
-             {} in their order",
+             {} commands, in their order",
             several.len(),
             commands.len()
         )),
     }
 }
 
-/// A command's name as a level, never a number however it looks.
+/// Returns a command's name as a level, which is never a number even if it looks like one.
 fn word(text: &str) -> Level {
     Level {
         text: text.to_owned(),
@@ -152,7 +152,7 @@ fn assemble(
         rows: Vec::new(),
         guest: request.in_guest.then(|| {
             let mut guest = GuestSettings::default();
-            // What is varied is not fixed as well.
+            // A varied parameter must not be fixed as well.
             for factor in &factors {
                 guest.vary(&factor.name);
             }
@@ -163,7 +163,7 @@ fn assemble(
         parsed_metrics: BTreeMap::new(),
         counters: Vec::new(),
         run: RunSettings {
-            // Time ends them before.
+            // The time limit ends the run earlier.
             max_blocks: BLOCKS_MAX,
             comparison_goal: match profile {
                 "full" => ComparisonGoal::Precision,
@@ -185,8 +185,9 @@ fn assemble(
     }
 }
 
-/// Whether a command line needs a shell: it has an operator, expansion, quote
-/// that only a shell treats, or starts with a word that a shell provides.
+/// Whether a command line needs a shell: it contains an operator, an expansion or another
+/// character that only a shell interprets, or its first word is missing, an assignment or
+/// a builtin of shells.
 pub fn needs_shell(command: &str) -> bool {
     const BUILTINS: &[&str] = &[
         ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "eval", "exec",
@@ -203,7 +204,7 @@ pub fn needs_shell(command: &str) -> bool {
     first.contains('=') || first.is_empty() || BUILTINS.contains(&first)
 }
 
-/// The shell of an experiment's command line.
+/// Returns the shell that starts an experiment's command line.
 pub fn effective_shell(shell: &Shell, command: &str) -> toll_wire::ShellChoice {
     match shell {
         Shell::None => toll_wire::ShellChoice::None,

@@ -9,14 +9,14 @@ pub struct Builtin {
 }
 
 impl Builtin {
-    /// Its heading, without reading the whole of it: a list of all must not take
-    /// as long as a start of all.
+    /// Returns its heading without parsing the whole file, since listing all experiments
+    /// must not take as long as starting them all.
     pub fn title(&self) -> Option<String> {
         #[derive(serde::Deserialize)]
         struct Head {
             title: String,
         }
-        // What stands before the first table is the document's own.
+        // Keys before the first table belong to the document itself.
         let end = self.toml.find("\n[").unwrap_or(self.toml.len());
         Some(toml::from_str::<Head>(&self.toml[..end]).ok()?.title)
     }
@@ -38,32 +38,32 @@ macro_rules! builtin {
 
 macro_rules! builtins {
     ($($name:literal),* $(,)?) => {
-        /// All of them, in the order in which `toll run` takes them.
+        /// The experiments that `toll run` runs without names, in its order.
         pub const BUILTINS: &[Builtin] = &[$(builtin!($name)),*];
     };
 }
 
-/// What `toll kernel ab` runs. Of one kernel it says nothing, so it is none of those
-/// that `toll run` takes by itself.
+/// The experiment that `toll kernel ab` runs. It says nothing about a single kernel, so
+/// `toll run` without names leaves it out.
 pub const KERNEL: Builtin = builtin!("kernel");
 
-/// The reports' calls on the kernels of Debian's suites. These are downloaded, so it runs
-/// by its name alone.
+/// The reports' calls on the kernels of Debian's suites. It downloads these kernels, so it
+/// runs only by name.
 pub const VERSIONS: Builtin = builtin!("versions");
 
 builtins![
-    // Prices, then those first that decide most a minute (bench/results/replay.md).
+    // Prices first, then those that decide most per minute (bench/results/replay.md).
     "prices", "transfer", "mem", "write", "crossing", "cat", "userfs", "sweep", "chase",
-    "pressure", // Those that need guests, which may first need a kernel.
+    "pressure", // Those that need guests come last: guests may first need a kernel.
     "foreign", "primes", "device", "reclaim",
 ];
 
-/// Those that `toll run NAME` knows.
+/// Returns the experiments that `toll run NAME` knows.
 pub fn with_names() -> impl Iterator<Item = &'static Builtin> {
     BUILTINS.iter().chain([&VERSIONS])
 }
 
-/// The built-in experiment of a name.
+/// Returns the built-in experiment with a name.
 pub fn find(name: &str) -> Option<&'static Builtin> {
     let mut all = with_names().chain([&KERNEL]);
     all.find(|builtin| builtin.name == name)
@@ -100,7 +100,7 @@ mod tests {
             let stored = serde_json::to_string(&whole).unwrap();
             let read: crate::spec::Experiment = serde_json::from_str(&stored).unwrap();
             read.check().unwrap();
-            // Of a figure's scaled numbers JSON may lose the last bit.
+            // JSON may lose the last bit of a figure's scaled numbers.
             let compared = [&read, &whole].map(|one| (&one.claims, &one.derived, &one.tables));
             assert!(compared[0] == compared[1], "{}", builtin.name);
             assert!(read.advice == whole.advice, "{}", builtin.name);

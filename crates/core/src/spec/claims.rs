@@ -1,4 +1,4 @@
-//! Claims: what is to be judged.
+//! Claims: statements to judge.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::level::share;
 use super::platform::{KERNEL, is_fact, no_fact};
 use super::{Experiment, Level, Selector, join, published};
 
-/// Most combinations of levels of which a statement makes claims, before constraints.
+/// Most combinations of levels for which one statement makes claims, before constraints.
 const EACH_MAX: usize = 10_000;
 
-/// Something to be judged.
+/// A statement to judge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -23,13 +23,13 @@ pub struct Claim {
     pub text: String,
     /// Short name of the publication, if it was published.
     pub report: Option<String>,
-    /// The claim of which this is the corrected form.
+    /// The claim that this one corrects.
     pub corrects: Option<String>,
-    /// Whether it is a check of the machine and the instrument, which is judged for
-    /// itself and no part of the family of claims.
+    /// Whether it is a check of the machine and the instrument, which is judged on its own,
+    /// outside the family of claims.
     #[serde(default, rename = "check", skip_serializing_if = "std::ops::Not::not")]
     pub is_check: bool,
-    /// Factors for each of whose combinations a file makes the claim.
+    /// Factors; the file makes the claim for each combination of their levels.
     #[serde(default, skip_serializing)]
     each: Vec<String>,
     /// Levels that a file gives for all of the claim's selectors.
@@ -43,8 +43,8 @@ pub struct Claim {
     per_to: Option<Selector>,
     derived: Option<String>,
     not_testable: Option<String>,
-    /// The fact by which machines are said to differ in what is measured. One run has
-    /// nothing to compare, so it measures and does not judge.
+    /// Fact by which machines are said to differ in the measured quantity. One run has no
+    /// other machine to compare with, so it measures and does not judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differ_by: Option<String>,
     direction: Option<ClaimDirection>,
@@ -58,10 +58,10 @@ pub struct Claim {
     /// How the report's own numbers contradict what it concludes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradicted: Option<String>,
-    /// Least relative margin.
+    /// Smallest relative margin.
     #[serde(default, deserialize_with = "share")]
     pub margin: Option<f64>,
-    /// Why its plan cannot be expected to decide at the published value.
+    /// Why its plan is not expected to decide if the published value is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub underpowered: Option<String>,
 }
@@ -69,7 +69,7 @@ pub struct Claim {
 /// How a claim is tested.
 #[derive(Debug, Clone, Copy)]
 pub enum Test<'a> {
-    /// By the ratio of a metric between two treatments of each block.
+    /// By the ratio of a metric between two treatments in each block.
     Ratio(Contrast<'a>),
     /// By a derived quantity.
     Derived(&'a str),
@@ -85,7 +85,7 @@ pub struct Contrast<'a> {
     pub of: &'a Selector,
     /// Denominator.
     pub to: &'a Selector,
-    /// A second numerator and denominator by whose ratio the first is divided.
+    /// A second numerator and denominator, whose ratio divides the first ratio.
     pub per: Option<(&'a Selector, &'a Selector)>,
 }
 
@@ -134,20 +134,20 @@ impl Claim {
         }
     }
 
-    /// The value it is about; the lower bound of [`ClaimDirection::Within`].
+    /// Returns the value that it is about; the lower bound of [`ClaimDirection::Within`].
     pub fn threshold(&self) -> f64 {
         let lower = self.between.map(|(low, _)| low);
         lower.or(self.threshold).unwrap_or(1.0)
     }
 
-    /// The upper bound of [`ClaimDirection::Within`].
+    /// Returns the upper bound of [`ClaimDirection::Within`].
     pub fn threshold_high(&self) -> Option<f64> {
         self.between.map(|(_, high)| high)
     }
 
-    /// The claims that a statement of a file makes: one, or one for each combination of the
-    /// levels of `each` in any profile. What the file's own constraints leave out is in none;
-    /// those of a profile only leave it to other profiles.
+    /// Returns the claims that a statement of a file makes: one, or one for each combination
+    /// of the levels of `each` in any profile. Combinations that the file's own constraints
+    /// leave out make no claim; those of a profile only leave claims to other profiles.
     pub(super) fn finished(
         mut self,
         experiment: &Experiment,
@@ -190,7 +190,7 @@ impl Claim {
         }
     }
 
-    /// The claim at each combination of the levels of some factors.
+    /// Returns the claim at each combination of the levels of some factors.
     fn for_each(
         &self,
         each: &[String],
@@ -201,7 +201,7 @@ impl Claim {
             return Err(self.wrong("each needs of and to"));
         }
         if let Some(name) = each.iter().find(|name| experiment.factor(name).is_none()) {
-            return Err(self.wrong(&format!("each names {name}, which is no factor")));
+            return Err(self.wrong(&format!("each names {name}, which is not a factor")));
         }
         let mut all = vec![Selector::new()];
         for name in each {
@@ -228,7 +228,7 @@ impl Claim {
         Ok(claims.filter(|claim| claim.of != claim.to).collect())
     }
 
-    /// Why a treatment that a ratio compares cannot be there in any profile.
+    /// Returns why a treatment that a ratio compares cannot exist in any profile.
     fn why_untestable(&self, constraints: &Constraints<'_>) -> Result<Option<String>, String> {
         let Test::Ratio(contrast) = self.test() else {
             return Ok(None);
@@ -241,7 +241,7 @@ impl Claim {
         Ok(None)
     }
 
-    /// Checks what needs no other part of the experiment.
+    /// Checks what does not depend on other parts of the experiment.
     pub(super) fn check(&self) -> Result<(), String> {
         let is_ratio = self.of.is_some();
         let is_testable = self.not_testable.is_none();
@@ -265,7 +265,7 @@ impl Claim {
             ),
             (
                 self.per_of.is_some() != self.per_to.is_some(),
-                "per_of and per_to come together",
+                "per_of and per_to need each other",
             ),
             (
                 has_range && !(is_range && (is_within || self.direction.is_none())),
@@ -281,10 +281,10 @@ impl Claim {
                 "a derived quantity needs a threshold",
             ),
             (
-                // Claims are judged on a logarithmic scale, which has no place for 0.
+                // Claims are judged on a logarithmic scale, which does not contain 0.
                 is_testable && !bounds.into_iter().flatten().all(|bound| bound > 0.0),
-                "its bounds and its published value are above 0; instead of between 0 and a bound \
-                 say less than the bound",
+                "its bounds and its published value must be above 0; instead of between 0 and a \
+                 bound, say less than the bound",
             ),
         ];
         match problems.iter().find(|(is_wrong, _)| *is_wrong) {
@@ -307,7 +307,7 @@ impl Claim {
         let problems = [
             (
                 self.is_check || self.not_testable.is_some() || self.between.is_some(),
-                "differ_by goes with none of check, not_testable and between",
+                "differ_by cannot be combined with check, not_testable or between",
             ),
             (
                 self.threshold() <= 1.0,
@@ -315,11 +315,11 @@ impl Claim {
             ),
             (
                 fact == KERNEL && !is_one_sided,
-                "direction is missing: whether values of older kernels are less or greater",
+                "direction is missing: say whether values of older kernels are less or greater",
             ),
             (
                 fact != KERNEL && self.direction.is_some(),
-                "direction goes with differ_by = \"kernel\" alone: other facts have no order",
+                "direction is only for differ_by = \"kernel\": other facts have no order",
             ),
         ];
         match problems.iter().find(|(is_wrong, _)| *is_wrong) {
@@ -342,8 +342,8 @@ impl Claim {
         sides.into_iter().flatten()
     }
 
-    /// The claim at one combination. A side that names a factor itself keeps its
-    /// level.
+    /// Returns the claim at one combination. A side that names a factor itself keeps its
+    /// own level.
     fn at_combination(&self, at: &Selector) -> Self {
         let mut claim = self.clone();
         for (name, level) in at {

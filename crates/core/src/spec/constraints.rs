@@ -1,4 +1,4 @@
-//! Which treatments the constraints of an experiment leave out.
+//! Finds the treatments that the constraints of an experiment leave out.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use super::expression::{Expression, Word};
 use super::validate::{Problem, problem};
 use super::{Experiment, Level, ROW, Row, Selector};
 
-/// Constraints of an experiment, read once for all of its treatments.
+/// Constraints of an experiment, parsed once for all of its treatments.
 pub(crate) struct Constraints<'a> {
     experiment: &'a Experiment,
-    /// Each with its text.
+    /// Each constraint with its text.
     all: Vec<(&'a str, Expression)>,
-    /// Names of factors and fixed parameters, those of rows among them.
+    /// Names of factors and fixed parameters, including those of rows.
     names: BTreeSet<&'a str>,
 }
 
@@ -33,14 +33,14 @@ impl<'a> Constraints<'a> {
         })
     }
 
-    /// Whether a word is a name, and no value.
+    /// Whether a word is a name, not a value.
     pub fn is_name(&self, word: &str) -> bool {
         self.names.contains(word)
     }
 
-    /// The first constraint that leaves out all treatments with these levels. One that
-    /// depends on a level which is not among them, or which their row does not have, leaves
-    /// out none.
+    /// Returns the first constraint that leaves out all treatments with these levels. A
+    /// constraint that depends on a level that is not given, or that their row does not
+    /// have, leaves out none.
     pub fn against(&self, levels: &Selector) -> Result<Option<&'a str>, String> {
         let lookup = |word: &str| match levels.get(word) {
             Some(level) => Word::Level(level),
@@ -55,7 +55,7 @@ impl<'a> Constraints<'a> {
         Ok(None)
     }
 
-    /// Refuses a row that none of its treatments could be of.
+    /// Refuses a row that a constraint leaves without any treatment.
     pub fn check_rows(&self) -> Result<(), Problem> {
         for Row { name, .. } in &self.experiment.rows {
             let row = Selector::from([(ROW.to_owned(), Level::new(name))]);
@@ -67,7 +67,7 @@ impl<'a> Constraints<'a> {
         Ok(())
     }
 
-    /// What treatments with these levels hold fixed.
+    /// Returns the value at which treatments with these levels hold a parameter fixed.
     fn fixed(&self, name: &str, levels: &Selector) -> Option<&Level> {
         let experiment = self.experiment;
         let of_work = match experiment.rows.as_slice() {
@@ -77,7 +77,7 @@ impl<'a> Constraints<'a> {
         of_work.or_else(|| experiment.guest.as_ref()?.parameters.get(name))
     }
 
-    /// Why no treatment can have these levels, as far as they tell.
+    /// Returns why no treatment can have these levels, as far as they show it.
     pub fn why_none(&self, levels: &Selector) -> Result<Option<String>, String> {
         let row = self.experiment.row(levels);
         let why = row.and_then(|row| self.why_not_of_row(row, levels));

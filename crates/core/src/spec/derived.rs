@@ -9,17 +9,17 @@ use super::{Level, Selector, join};
 pub struct Derived {
     /// Identifier.
     pub id: String,
-    /// What it is, in words.
+    /// Description in words.
     pub text: String,
-    /// Heading of the price list under which it stands, if it does.
+    /// Heading of the price list under which it is listed, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// How it is computed. Refuses keys that neither the kind nor any other has.
+    /// How it is computed. Refuses keys that belong neither to the kind nor to another field.
     #[serde(flatten)]
     pub kind: DerivedKind,
     /// Factor over whose levels it is computed.
     pub factor: String,
-    /// The levels that count; all if empty.
+    /// The levels to include; all if empty.
     #[serde(default)]
     pub among: Vec<Level>,
     #[serde(default)]
@@ -29,8 +29,8 @@ pub struct Derived {
     pub at: Selector,
 }
 
-/// Ways to compute a derived quantity. Those without parameters have braces: serde
-/// lets a variant without them have any key.
+/// Ways to compute a derived quantity. Variants without parameters have braces: serde
+/// accepts any key for a unit variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DerivedKind {
@@ -55,7 +55,7 @@ pub enum DerivedKind {
         of: Selector,
         /// The slower side.
         to: Selector,
-        /// The acceleration looked for; 0 is where the gain ends.
+        /// The acceleration ratio to find; at 0 the gain ends.
         #[serde(default)]
         value: f64,
     },
@@ -63,29 +63,29 @@ pub enum DerivedKind {
     CostPerCall {},
     /// Cost of one byte in t = calls·a + bytes·b.
     CostPerByte {},
-    /// Share of the per-call part at one level.
+    /// Share of the time that the calls cost, at one level.
     CallShare { level: Level },
     /// Largest ratio between two of the factor's levels.
     Spread {},
     /// One metric over another of the same trials, at one level.
     Quotient {
-        /// The metric that it is divided by.
+        /// The metric to divide by.
         per: String,
         level: Level,
     },
-    /// The level at which the metric goes up for the `number`th time.
+    /// The level at which the metric rises for the `number`th time.
     Step {
-        /// Which of the steps, from 1.
+        /// Number of the step, from 1.
         #[serde(rename = "step")]
         number: usize,
-        /// Least relative rise of a step.
+        /// Smallest relative rise of a step.
         #[serde(default = "step_rise", deserialize_with = "one_share")]
         rise: f64,
     },
 }
 
 impl DerivedKind {
-    /// The two sides of a quantity that compares treatments.
+    /// Returns the two sides of a quantity that compares treatments; none of any other.
     pub fn sides(&self) -> impl Iterator<Item = &Selector> {
         let sides = match self {
             Self::Acceleration { of, to, .. } | Self::Crossing { of, to, .. } => {
@@ -101,14 +101,14 @@ fn knee_tolerance() -> f64 {
     0.10
 }
 
-/// Levels of a cache differ about threefold; the rounding of a step may look like one
-/// of half its height.
+/// Returns the default rise of a step. Cache levels differ about threefold; the rounded
+/// edge of a step may look like another one of half its height.
 fn step_rise() -> f64 {
     1.0
 }
 
 impl Derived {
-    /// Fills in what an experiment file leaves to its defaults.
+    /// Fills in the defaults of what an experiment file leaves out.
     pub(super) fn finished(mut self, metric: &str) -> Self {
         if self.metric.is_empty() {
             metric.clone_into(&mut self.metric);

@@ -8,7 +8,7 @@ use super::validate::Problem;
 pub struct SpecError {
     /// The file, or the name of a built-in experiment.
     pub origin: String,
-    /// Line, from 1, where it is known.
+    /// Line, from 1, if known.
     pub line: Option<usize>,
     /// `cannot X: why; what to do`.
     pub message: String,
@@ -25,7 +25,7 @@ impl std::fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// A text with its name, to turn byte offsets into lines.
+/// A text with its name, which turns byte offsets into line numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceText<'a> {
     pub origin: &'a str,
@@ -45,15 +45,15 @@ impl SourceText<'_> {
         }
     }
 
-    /// Tells a problem at the word that shows it: in the statement that begins at an
-    /// offset, or anywhere.
+    /// Reports a problem at the line of the word that shows it, in the statement that begins
+    /// at an offset, or anywhere.
     pub fn problem(&self, statement: Option<usize>, problem: Problem) -> SpecError {
         let rest = &self.text[statement.unwrap_or_default()..];
-        // The next one begins with a line of brackets.
+        // The next statement begins with a line in brackets.
         let end = statement.and_then(|_| Some(1 + rest.get(1..)?.find("\n[")?));
         let searched = &rest[..end.unwrap_or(rest.len())];
         let at = problem.mention.and_then(|word| {
-            // A quoted word is where it is given; the last one where it stands twice.
+            // The quoted word is where the value is given; of several, the last one.
             let quoted = ['"', '\''].map(|quote| format!("{quote}{word}{quote}"));
             let mut quoted = quoted.iter().filter_map(|quoted| searched.rfind(quoted));
             quoted.next().or_else(|| searched.find(&word))
@@ -64,7 +64,7 @@ impl SourceText<'_> {
 
     pub fn toml_error(&self, error: &toml::de::Error) -> SpecError {
         let message = error.message();
-        // What this program found has the form of its errors already.
+        // Errors of this program's own readers have this form already.
         let message = match message.starts_with("cannot ") {
             true => message.to_owned(),
             false => format!("cannot read it: {message}"),
@@ -81,7 +81,7 @@ impl SourceText<'_> {
     }
 }
 
-/// The key or word that serde does not know, and those that it does.
+/// Returns the key or word that serde does not know, and those that it does.
 fn unknown_word(message: &str) -> Option<(&str, Vec<&str>)> {
     if !message.contains("unknown field") && !message.contains("unknown variant") {
         return None;

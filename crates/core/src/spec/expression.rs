@@ -2,32 +2,32 @@
 //!
 //! Grammar, from loose to tight: `or`, `and`, `not`, then a comparison (`==`,
 //! `!=`, `<`, `<=`, `>`, `>=`, `in [a, b]`) or a parenthesis. A word is a factor
-//! or a fixed parameter if one has that name, else a value; quotes make it a
-//! value always.
+//! or a fixed parameter if one has that name, else a value. A quoted word is
+//! always a value.
 
 use super::level::Level;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression(Node);
 
-/// What a word of a constraint stands for.
+/// The meaning of a word in a constraint.
 #[derive(Debug, Clone, Copy)]
 pub enum Word<'a> {
-    /// It is a name, and this is its level.
+    /// A name, with its level.
     Level(&'a Level),
-    /// It is a name whose level is not known.
+    /// A name whose level is not known.
     Open,
-    /// It is a value.
+    /// A value.
     Value,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    // Lists, so that a long chain is no deep nesting.
+    // Lists, so that a long chain does not nest deeply.
     Or(Vec<Node>),
     And(Vec<Node>),
     Not(Box<Node>),
-    /// Two terms, and the sign between them.
+    /// Two terms with the sign between them.
     Compare(Term, &'static str, Term),
     In(Term, Vec<Term>),
 }
@@ -35,7 +35,7 @@ enum Node {
 #[derive(Debug, Clone, PartialEq)]
 struct Term {
     is_quoted: bool,
-    /// The text as a value, read once for all treatments.
+    /// The text as a value, parsed once for all treatments.
     value: Level,
 }
 
@@ -46,13 +46,13 @@ enum Token {
     Sign(&'static str),
 }
 
-/// All but words, the longer ones first.
+/// All tokens except words, longer ones first.
 const SIGNS: &[&str] = &["==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", ","];
 
-/// Of these, those that compare.
+/// The signs that compare.
 const COMPARISONS: &[&str] = SIGNS.split_at(6).0;
 
-/// Deepest nesting of an expression; it bounds the parser's recursion.
+/// Deepest nesting of an expression; bounds the parser's recursion.
 const DEPTH_MAX: usize = 64;
 
 impl Expression {
@@ -72,14 +72,14 @@ impl Expression {
         parse().map_err(|why: String| format!("cannot read constraint {text:?}: {why}"))
     }
 
-    /// Evaluates the constraint; `lookup` says what a word stands for. The result is
-    /// `None` where it depends on a level that is not known. It fails if two words
-    /// without numbers are compared by order.
+    /// Evaluates the constraint; `lookup` gives the meaning of a word. Returns `None` if
+    /// the result depends on a level that is not known. Fails if two words without numbers
+    /// are compared by order.
     pub fn holds<'a>(&'a self, lookup: &dyn Fn(&str) -> Word<'a>) -> Result<Option<bool>, String> {
         evaluate(&self.0, lookup)
     }
 
-    /// The first comparison of which no side is known by name, in words. Two
+    /// Returns, in words, the first comparison in which no side is a known name. Two
     /// values always compare the same, so one of them is a mistyped name.
     pub fn comparison_without(&self, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
         unknown_comparison(&self.0, is_known)
@@ -108,7 +108,7 @@ fn evaluate<'a>(node: &'a Node, lookup: &dyn Fn(&str) -> Word<'a>) -> Result<Opt
             Word::Value => Some(&term.value),
         },
     };
-    // The first part that decides, as far as it can be evaluated.
+    // Stops at the first part that decides; a part that cannot be evaluated leaves it open.
     let any = |parts: &'a [Node], decisive: bool| {
         let mut result = Some(!decisive);
         for part in parts {
@@ -226,7 +226,7 @@ impl Parser {
         self.chain("and", Self::not, Node::And)
     }
 
-    /// Parts with a word between them; a part alone is itself.
+    /// Parses parts with a word between them; a single part is returned unchanged.
     fn chain(
         &mut self,
         word: &str,
@@ -278,9 +278,9 @@ impl Parser {
             Some(Token::Term(term)) => Ok(term),
             _ => Err(match self.tokens.get(self.at) {
                 Some(other) => {
-                    format!("{} stands where a name or value should", describe(other))
+                    format!("{} is where a name or value should be", describe(other))
                 }
-                None => "it ends where a name or value should stand".into(),
+                None => "it ends where a name or value should be".into(),
             }),
         }
     }

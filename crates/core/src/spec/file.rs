@@ -1,7 +1,6 @@
-//! The shape of an experiment file, and the way from it to an [`Experiment`].
+//! The shape of an experiment file, and its conversion to an [`Experiment`].
 //!
-//! `docs/FORMAT.md` is the description for people; a field here is documented
-//! there.
+//! `docs/FORMAT.md` documents the fields for users.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -30,8 +29,8 @@ const FORMAT_VERSION: i64 = 1;
 /// Names of the profiles, from cheap to thorough.
 const PROFILES: &[&str] = &["quick", "standard", "full"];
 
-/// An experiment file. Statements of which there may be several have their line, for
-/// errors.
+/// An experiment file. Statements that may be repeated carry their position, so that
+/// errors can name the line.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExperimentFile {
@@ -80,8 +79,8 @@ struct ExperimentFile {
 #[derive(Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "cannot read metric: it is the name of one; did you mean [metrics.NAME], which \
-                 describes one that is parsed from output?"
+    expecting = "cannot read metric: it must be a name; did you mean [metrics.NAME], which \
+                 describes a metric that is parsed from output?"
 )]
 enum MetricName {
     Name(String),
@@ -165,7 +164,7 @@ pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, Spec
     if !(1..=FORMAT_VERSION).contains(&format) {
         return Err(source.error(
             Some(file.format.span().start),
-            format!("cannot read format {format}: this toll knows 1 to {FORMAT_VERSION}"),
+            format!("cannot read format {format}: this toll reads formats 1 to {FORMAT_VERSION}"),
         ));
     }
     let experiment = Reader { source }.experiment(file, profile)?;
@@ -181,24 +180,24 @@ pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, Spec
     })
 }
 
-/// An error at the place in a file that a problem mentions.
+/// Returns an error at the place in a file that a problem mentions.
 pub fn located(text: &str, origin: &str, problem: Problem) -> SpecError {
     SourceText { origin, text }.problem(None, problem)
 }
 
-/// Levels of factors and fixed parameters in any profile.
+/// Collects the levels of factors and fixed parameters over all profiles.
 fn levels_of_all_profiles(file: &ExperimentFile) -> BTreeMap<String, Vec<Level>> {
     let rows = file.rows.iter().flat_map(|table| &table.list);
     let rows = Levels::List(rows.map(|row| Level::new(&row.get_ref().name)).collect());
     let factors = file.factor.iter().map(Spanned::get_ref);
-    // A factor of the file itself comes last, so it takes the place of the rows.
+    // Factors of the file come last, so that one named `row` replaces that of the rows.
     let factors = factors.map(|factor| (factor.name.as_str(), &factor.levels));
     let factors: BTreeMap<&str, &Levels> = [(ROW, &rows)].into_iter().chain(factors).collect();
     let mut levels: BTreeMap<String, Vec<Level>> = BTreeMap::new();
     let mut add = |name: &str, more: Vec<Level>| {
         levels.entry(name.to_owned()).or_default().extend(more);
     };
-    // From the most thorough on, whose levels are mostly in the file's order.
+    // The most thorough profile first: its levels are mostly in the file's order.
     for profile in PROFILES.iter().rev() {
         let profile = file.profile.get(*profile).map(Spanned::get_ref);
         for (name, of_file) in &factors {
@@ -223,7 +222,7 @@ fn known_profile(name: &str) -> Result<(), String> {
     match PROFILES.contains(&name) {
         true => Ok(()),
         false => Err(format!(
-            "cannot use profile {name:?}: it is none of {}",
+            "cannot use profile {name:?}: choose one of {}",
             PROFILES.join(", ")
         )),
     }
@@ -269,7 +268,7 @@ impl Reader<'_> {
             levels.entry(name.clone()).or_default().push(level.clone());
         }
         let metric = experiment.metric.clone();
-        // Each refers to what is read before it.
+        // Each kind of statement refers only to those that are read before it.
         experiment.derived = self.each(derived, |derived| {
             let derived = derived.finished(&metric);
             references::check_derived(&derived, Scope::new(&experiment, &levels)).map(|()| derived)
@@ -305,7 +304,7 @@ impl Reader<'_> {
         Ok(experiment)
     }
 
-    /// All but what is to be judged and shown.
+    /// Reads everything except what is judged and shown.
     fn frame(&self, file: ExperimentFile, profile: &str) -> Result<Experiment, SpecError> {
         let (overlay, overlay_at) = self.overlay(file.profile, profile)?;
         let workload_at = Some(file.workload.span().start);
@@ -378,7 +377,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What the chosen profile changes, and where it stands.
+    /// Returns what the chosen profile changes, and its offset in the file.
     fn overlay(
         &self,
         mut profiles: BTreeMap<String, Spanned<ProfileTable>>,
@@ -398,15 +397,15 @@ impl Reader<'_> {
     }
 }
 
-/// The factor that chooses a command by its name. A single template, under the empty name,
-/// needs none.
+/// Returns the factor that selects a command by its name. A single template, under the
+/// empty name, needs none.
 fn factor_of_commands(workload: &WorkloadSpec) -> Option<Result<Factor, String>> {
     let is_choice = workload.commands.keys().any(|name| !name.is_empty());
     let levels = workload.commands.keys().map(|name| Level::new(name));
     is_choice.then(|| Factor::new("command", levels.collect(), false))
 }
 
-/// Settings of the file and its profile, over the defaults.
+/// Merges the settings of the file and its profile into the defaults.
 fn guest_settings(
     table: GuestTable,
     overlay: &BTreeMap<String, Level>,
@@ -417,7 +416,7 @@ fn guest_settings(
         ..GuestSettings::default()
     };
     for factor in factors {
-        // A default gives way to a factor; what the file says does not.
+        // A factor replaces a default, but not what the file sets.
         settings.parameters.remove(&factor.name);
     }
     let given = table.parameters.into_iter();
@@ -428,7 +427,7 @@ fn guest_settings(
         if !settings.has(&name) || settings.knobs.contains_key(&name) {
             return Err(format!(
                 "cannot set {name} of the guest: it has accelerator, command_line, environment, \
-                 kernel, memory, partner, swap and vcpus, and its knobs stand under [guest.knobs]"
+                 kernel, memory, partner, swap and vcpus; define knobs under [guest.knobs]"
             ));
         }
         settings.parameters.insert(name, level);
@@ -437,7 +436,7 @@ fn guest_settings(
         let is_factor = factors.iter().any(|factor| factor.name == *name);
         if is_factor == knob.value.is_some() {
             return Err(format!(
-                "cannot use knob {name}: either there is a factor of its name, or it has a value"
+                "cannot use knob {name}: it needs either a factor of its name or a value"
             ));
         }
     }
@@ -464,7 +463,7 @@ fn run_settings(profile: &str, layers: &[RunTable]) -> RunSettings {
     run
 }
 
-/// What a profile means where an experiment says nothing.
+/// Returns a profile's settings for everything that an experiment leaves open.
 pub(super) fn default_settings(profile: &str) -> RunSettings {
     let (min_blocks, max_blocks, time_budget_s, target_ci) = match profile {
         "quick" => (8, 20, 60.0, 0.05),
@@ -488,7 +487,7 @@ pub(super) fn default_settings(profile: &str) -> RunSettings {
 
 fn workload(table: WorkloadTable) -> Result<WorkloadSpec, String> {
     let mut parameters = table.parameters;
-    // Of other kinds it is a parameter: `write` has one of this name.
+    // For other kinds it is a parameter: `write` has one of this name.
     let input = match table.kind {
         WorkloadKind::Command => parameters.remove("input"),
         _ => None,

@@ -1,4 +1,4 @@
-//! What an experiment says of the guests that its trials run in.
+//! Settings of the guests in which an experiment's trials run.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -15,8 +15,8 @@ pub const PLACE: &str = "environment";
 pub const ON_HOST: &str = "host";
 pub const IN_GUEST: &str = "guest";
 
-/// The parameter that says whether a guest is one of two that are joined by a
-/// network: `none` or [`PARTNER_GUEST`].
+/// The parameter that says whether a guest has a partner, to which a network joins
+/// it: `none` or [`PARTNER_GUEST`].
 pub const PARTNER: &str = "partner";
 pub const PARTNER_GUEST: &str = "guest";
 
@@ -26,31 +26,31 @@ pub const NOT_TWO_ENDS: &str = "cannot use partner = \"guest\" with this workloa
 
 /// Why a guest that counts instructions cannot have a partner.
 pub(crate) const NO_COMMON_CLOCK: &str = "cannot use partner = \"guest\" with accelerator = \"icount\": the clock of each guest counts \
-     its own instructions and not what it waits for; use another accelerator";
+     its own instructions and not the time that it waits; use another accelerator";
 
-/// What a guest is booted with. Each parameter may be a factor, and each level
-/// needs a boot of its own.
+/// The parameters with which a guest is booted. Each may be a factor, and each
+/// level needs its own boot.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GuestParameters {
     pub accelerator: GuestAccelerator,
-    /// What is appended to the kernel's command line.
+    /// Text that is appended to the kernel's command line.
     #[serde(deserialize_with = "command_line")]
     pub command_line: String,
-    /// Which kernels there are, only `toll` knows.
+    /// Only `toll` knows which kernels exist.
     pub kernel: KernelName,
     #[serde(rename = "memory", deserialize_with = "memory_size")]
     pub memory_bytes: u64,
     pub partner: Partner,
     #[serde(rename = "swap", deserialize_with = "swap_size")]
     pub swap_bytes: u64,
-    /// At most what the pinned kernel is configured for.
+    /// At most as many as the pinned kernel is configured for.
     #[serde(deserialize_with = "count::<1, 8, _, _>")]
     pub vcpus: u32,
 }
 
-/// What runs a guest's instructions; `auto` is `kvm` where a guest really boots
-/// under it, and `tcg` elsewhere.
+/// What executes a guest's instructions; `auto` is `kvm` if a guest really boots
+/// under it, else `tcg`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestAccelerator {
@@ -60,7 +60,7 @@ pub enum GuestAccelerator {
     Icount,
 }
 
-/// Whether a guest is one of two.
+/// Whether a guest has a partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Partner {
@@ -68,7 +68,8 @@ pub enum Partner {
     Guest,
 }
 
-/// Below 64 MiB a kernel with its first process does not come up.
+/// Reads a guest's memory size. Below 64 MiB the kernel cannot boot and start its first
+/// process.
 fn memory_size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     size_within(from, 64 << 20..=1 << 40, "64 MiB to 1 TiB")
 }
@@ -78,14 +79,14 @@ fn swap_size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
 }
 
 fn command_line<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    // x86 takes 2048 in all.
+    // x86 limits the whole command line to 2048.
     const BYTES_MAX: usize = 1024;
     let text = String::deserialize(from)?;
     let is_printable = |c: char| c.is_ascii_graphic() || c == ' ';
     match text.len() <= BYTES_MAX && text.chars().all(is_printable) {
         true => Ok(text),
         false => Err(D::Error::custom(format!(
-            "it is at most {BYTES_MAX} printable ASCII characters"
+            "use at most {BYTES_MAX} printable ASCII characters"
         ))),
     }
 }
@@ -104,7 +105,7 @@ impl Default for GuestParameters {
     }
 }
 
-/// The same as levels, with [`PLACE`]: what the published machine had, scaled to a
+/// The defaults as levels, with [`PLACE`]: those of the published machine, scaled to a
 /// laptop.
 const DEFAULTS: [(&str, &str); 8] = [
     (PLACE, IN_GUEST),
@@ -125,7 +126,7 @@ impl GuestParameters {
             .filter(|name| *name != PLACE)
     }
 
-    /// Reads what a guest is booted with.
+    /// Reads the parameters with which a guest is booted.
     pub fn read(boot: &BTreeMap<String, String>) -> Result<Self, String> {
         from_levels(
             boot.iter()
@@ -142,7 +143,7 @@ impl GuestParameters {
         self.accelerator == GuestAccelerator::Icount
     }
 
-    /// Why no guest can be booted so.
+    /// Returns why no guest can be booted with these parameters.
     pub(crate) fn contradiction(&self) -> Option<&'static str> {
         (self.has_partner() && self.counts_instructions()).then_some(NO_COMMON_CLOCK)
     }
@@ -151,7 +152,7 @@ impl GuestParameters {
 /// The guests of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuestSettings {
-    /// Level by name of [`PLACE`] and of all [`GuestParameters`] that are no
+    /// Levels, by name, of [`PLACE`] and of all [`GuestParameters`] that are not
     /// factors.
     pub parameters: BTreeMap<String, Level>,
     /// Settings of the guest's kernel that are written before each trial, by
@@ -163,17 +164,17 @@ pub struct GuestSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knob {
-    /// File below `/proc` or `/sys`.
+    /// File below `/proc/sys` or `/sys`.
     pub path: String,
-    /// What is written into it, by level; if there are none, the level itself.
+    /// Values to write into it, by level; if empty, the level itself is written.
     #[serde(default)]
     pub values: BTreeMap<String, Level>,
-    /// What is written for a knob that is no factor.
+    /// Value to write for a knob that is not a factor.
     pub value: Option<Level>,
 }
 
 impl Knob {
-    /// What is written for a level, if the knob has it.
+    /// Returns the value to write for a level, if the knob has it.
     pub fn written_for<'a>(&'a self, level: &'a str) -> Option<&'a str> {
         match self.values.is_empty() {
             true => Some(level),
@@ -198,7 +199,7 @@ impl GuestSettings {
         DEFAULTS.iter().any(|(known, _)| *known == name) || self.knobs.contains_key(name)
     }
 
-    /// Takes out of the parameters what became a factor.
+    /// Removes a parameter that became a factor, or the value of a knob that did.
     pub(super) fn vary(&mut self, name: &str) {
         self.parameters.remove(name);
         if let Some(knob) = self.knobs.get_mut(name) {
@@ -213,7 +214,7 @@ impl Experiment {
         self.guest.as_ref().is_some_and(|guest| guest.has(name))
     }
 
-    /// Names of the kernels that guests of this experiment boot.
+    /// Returns the names of the kernels that guests of this experiment boot.
     pub fn kernels(&self) -> Vec<String> {
         const KERNEL: &str = "kernel";
         let fixed = self.guest.iter();
@@ -223,8 +224,8 @@ impl Experiment {
         named.map(|(_, level)| level.text.clone()).collect()
     }
 
-    /// Puts all trials into guests, with the settings of an experiment that
-    /// says nothing of them, unless it has settings of its own.
+    /// Moves all trials into guests, with default settings unless the experiment has
+    /// its own.
     pub fn move_into_guest(&mut self) {
         let guest = self.guest.get_or_insert_with(GuestSettings::default);
         for factor in &self.factors {
@@ -237,14 +238,14 @@ impl Experiment {
     }
 }
 
-/// Checks what an experiment says of its guests.
+/// Checks an experiment's guest settings.
 pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     let Some(guest) = &experiment.guest else {
         return Ok(());
     };
     check_knobs(experiment, guest)?;
-    // Commands around the trials would run on this machine, and find nothing of the
-    // guest's.
+    // Commands around the trials would run on this machine, where nothing of the guest
+    // exists.
     let workload = &experiment.workload;
     for (name, command) in [("setup", &workload.setup), ("cleanup", &workload.cleanup)] {
         if command.is_some() {
@@ -280,9 +281,9 @@ fn check_value(guest: &GuestSettings, name: &str, text: &str) -> Result<(), Stri
     }
 }
 
-/// A partner needs work of two ends, and a clock that goes on while a guest
-/// waits. Constraints may keep levels of two factors apart; what they leave is
-/// for the plan to check.
+/// Checks that guests with partners have a workload with two ends, and a clock that
+/// goes on while a guest waits. Constraints may keep levels of two factors apart;
+/// the plan checks what they leave.
 fn check_partner(experiment: &Experiment) -> Result<(), Problem> {
     let has = |name: &str, wanted: &str| {
         let fixed = experiment.fixed(name).map(|level| (name, level));
@@ -304,8 +305,8 @@ fn check_partner(experiment: &Experiment) -> Result<(), Problem> {
     }
 }
 
-/// A knob's path stays below /proc/sys or /sys, where settings live; whatever
-/// is written elsewhere is no setting.
+/// Checks that a knob's path stays below /proc/sys or /sys, since files elsewhere are
+/// not settings, and that no parameter has its name.
 fn check_knobs(experiment: &Experiment, guest: &GuestSettings) -> Result<(), Problem> {
     for (name, knob) in &guest.knobs {
         let path = Path::new(&knob.path);
@@ -316,18 +317,18 @@ fn check_knobs(experiment: &Experiment, guest: &GuestSettings) -> Result<(), Pro
             return Err(problem(
                 &knob.path,
                 format!(
-                    "cannot use knob {name}: {:?} is no path below /proc/sys or /sys",
+                    "cannot use knob {name}: {:?} is not a path below /proc/sys or /sys",
                     knob.path
                 ),
             ));
         }
         let kind = experiment.workload.kind;
-        // A command has any parameter.
+        // A command may have any parameter.
         let is_of_workload = kind != WorkloadKind::Command && kind.has(name);
         if is_of_workload || GuestSettings::default().has(name) {
             return Err(problem(
                 name,
-                format!("cannot use knob {name}: the name is a parameter's"),
+                format!("cannot use knob {name}: it is the name of a parameter"),
             ));
         }
     }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Longest name, so that a directory of the cache can have it in its own.
+/// Longest name, so that it fits into the name of a cache directory.
 const BYTES_MAX: usize = 32;
 
-/// A name that can be a level, a file's and a variable's of make.
+/// A name that can be a level, a file name and the name of a make variable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct KernelName(String);
@@ -29,8 +29,8 @@ impl std::str::FromStr for KernelName {
         match is_name {
             true => Ok(Self(text.to_owned())),
             false => Err(format!(
-                "a kernel's name is a lower-case letter and at most {} more letters, digits and \
-                 characters of \"._-\"",
+                "a kernel's name is a lower-case letter and at most {} more lower-case letters, \
+                 digits and characters of \"._-\"",
                 BYTES_MAX - 1
             )),
         }

@@ -1,4 +1,4 @@
-//! Making of an experiment a comparison of two kernels.
+//! Turns an experiment into a comparison of two kernels.
 
 use toll_wire::{Role, metrics_with};
 
@@ -10,15 +10,15 @@ const TIME: &str = "duration_ns";
 
 const COMMAND_LINE: &str = "command_line";
 
-/// The kernel's command line for the sides of a comparison of a kernel with itself. The
-/// kernel takes no notice of a module that it has not.
+/// Kernel command lines for the two sides when a kernel is compared with itself. The
+/// kernel ignores parameters of a module that it does not have.
 const SIDES: [&str; 2] = ["toll.side=a", "toll.side=b"];
 
 impl Experiment {
-    /// Puts all trials into guests of two kernels, each compared with itself under the
-    /// other kernel, all other levels alike. What the experiment asks itself goes: its
-    /// claims compare other things. `accelerators` are levels: `icount`, and `kvm` for
-    /// times.
+    /// Moves all trials into guests of two kernels, and compares each treatment with the
+    /// one that has the other kernel and the same other levels. Drops what the experiment
+    /// asks itself, since its claims compare other things. `accelerators` are levels:
+    /// `icount`, and `kvm` for times.
     pub fn compare_kernels(
         &mut self,
         base: &str,
@@ -58,7 +58,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Command lines of the two sides of a comparison of a kernel with itself.
+    /// Returns the command lines of the two sides when a kernel is compared with itself.
     fn sides_of_one_kernel(&self) -> Result<[String; 2], SpecError> {
         let varied = self.factor(COMMAND_LINE).map(|one| one.levels.as_slice());
         let own = match varied {
@@ -67,7 +67,7 @@ impl Experiment {
                     origin: self.name.clone(),
                     line: None,
                     message: "cannot compare a kernel with itself: the sides differ in \
-                              command_line, and it has several levels here; choose one by -L"
+                              command_line, which has several levels here; choose one with -L"
                         .into(),
                 });
             }
@@ -113,7 +113,7 @@ mod tests {
                 assert_eq!(one.levels["row"], to.levels["row"]);
                 assert_eq!(to.levels["kernel"].text, base);
             }
-            // A number of blocks that is fixed beforehand takes no error for looking.
+            // With a fixed number of blocks, looks take no share of the error rate.
             experiment.run.min_blocks = experiment.run.max_blocks;
             let needed = blocks_needed(&experiment, &plan.treatments).unwrap();
             assert_eq!(needed, 15);
@@ -158,7 +158,7 @@ mod tests {
         let programs: Vec<_> = programs.collect();
         let names = programs.iter().flat_map(toll_wire::Program::names);
         let names: std::collections::BTreeSet<&str> = names.collect();
-        // Of the 374 in the table of Linux 6.12, some 20 of which no kernel has.
+        // The table of Linux 6.12 has 374, some 20 of which no kernel implements.
         assert!(names.len() >= 260, "{}", names.len());
     }
 }

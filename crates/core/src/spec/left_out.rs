@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::constraints::Constraints;
 use super::{Claim, Derived, DerivedKind, Experiment, Level, Selector, Test};
 
-/// By claim, the first of some other profiles that has all of its levels, where this one has
-/// not.
+/// Returns, for each claim whose levels are not all in this profile, the first of some other
+/// profiles that has all of them.
 pub(super) fn by_profile<'a>(
     experiment: &Experiment,
     others: impl Iterator<Item = &'a &'static str>,
@@ -41,7 +41,7 @@ fn has_levels(experiment: &Experiment, claim: &Claim) -> bool {
     let has_all = |selector: &Selector| selector.iter().all(|(name, level)| has(name, level));
     match claim.test() {
         Test::Ratio(contrast) => {
-            // What cannot be read or evaluated is refused elsewhere.
+            // Constraints that cannot be read or evaluated are refused elsewhere.
             let constraints = Constraints::new(experiment, &experiment.constraints).ok();
             let is_left_out = |side: &Selector| {
                 let against = constraints.as_ref().map(|all| all.against(side));
@@ -63,7 +63,7 @@ fn has_levels(experiment: &Experiment, claim: &Claim) -> bool {
     }
 }
 
-/// The sides of a derived quantity, and its level of the factor.
+/// Returns the sides of a derived quantity, and its level of the factor.
 fn parts(derived: &Derived) -> (Vec<&Selector>, Option<&Level>) {
     match &derived.kind {
         DerivedKind::Acceleration { of, to, level } => (vec![of, to], Some(level)),

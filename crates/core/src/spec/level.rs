@@ -6,17 +6,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use toll_wire::quantity::{format_size, has_size_unit, parse_share, parse_size};
 
-/// Most levels that one factor may have; a range that yields more is a
-/// mistake in its bounds.
+/// Most levels that one factor may have; a range that yields more has wrong
+/// bounds.
 pub const LEVELS_MAX: usize = 1000;
 
 /// One value of a factor. In an experiment file it is a number or a text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "WrittenLevel")]
 pub struct Level {
-    /// The value as given, which is what a command template receives.
+    /// The value as given, which command templates receive.
     pub text: String,
-    /// The value as a number (bytes for a size), where it is one.
+    /// The value as a number (bytes for a size), if it is one.
     pub number: Option<f64>,
 }
 
@@ -47,13 +47,13 @@ pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D
     share.transpose()
 }
 
-/// Reads a share that must be there.
+/// Reads a required share.
 pub(super) fn one_share<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     share(from)?.ok_or_else(|| D::Error::custom("cannot read a share: it is missing"))
 }
 
 impl Level {
-    /// The value as a number, for a serde reader.
+    /// Returns the value as a number, for a serde reader.
     pub(super) fn to_number<E: Error>(&self) -> Result<f64, E> {
         let cannot = || E::custom(format!("cannot read {} as a number or size", self.text));
         self.number.ok_or_else(cannot)
@@ -80,7 +80,7 @@ impl Level {
     }
 }
 
-/// What is varied, with its values in order.
+/// A factor, with its levels in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
     pub name: String,
@@ -91,7 +91,8 @@ pub struct Factor {
 }
 
 impl Factor {
-    /// Makes a factor, seeing for itself whether its levels are sizes.
+    /// Makes a factor. Its levels are sizes if all are numbers and one has a unit, or if
+    /// `force_size` is set.
     pub fn new(name: &str, levels: Vec<Level>, force_size: bool) -> Result<Self, String> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || !name.chars().all(is_name) {
@@ -104,14 +105,14 @@ impl Factor {
         }
         if levels.len() > LEVELS_MAX {
             return Err(format!(
-                "cannot vary {name}: {} levels are over the limit of {LEVELS_MAX}",
+                "cannot vary {name}: {} levels exceed the limit of {LEVELS_MAX}",
                 levels.len()
             ));
         }
         for (i, level) in levels.iter().enumerate() {
             if levels[..i].iter().any(|other| other.same(level)) {
                 return Err(format!(
-                    "cannot vary {name}: level {} stands twice",
+                    "cannot vary {name}: level {} is given twice",
                     level.text
                 ));
             }
@@ -126,7 +127,7 @@ impl Factor {
         })
     }
 
-    /// What people read for a level: sizes in their largest exact unit.
+    /// Returns the label of a level for people: sizes in their largest exact unit.
     pub fn label(&self, level: &Level) -> String {
         match level.number {
             Some(bytes) if self.is_size => format_size(bytes as u64),
@@ -134,7 +135,7 @@ impl Factor {
         }
     }
 
-    /// The level that a text means, if the factor has it.
+    /// Returns the factor's level that means the same, if it has one.
     pub fn find(&self, wanted: &Level) -> Option<&Level> {
         self.levels.iter().find(|level| level.same(wanted))
     }
@@ -172,7 +173,7 @@ impl<'de> Visitor<'de> for LevelsVisitor {
 }
 
 impl Levels {
-    /// The levels, and whether they are sizes whatever their texts.
+    /// Returns the levels, and whether they are sizes even if their texts have no unit.
     pub fn read(&self) -> Result<(Vec<Level>, bool), String> {
         match self {
             Self::List(list) => Ok((list.clone(), false)),
@@ -194,7 +195,7 @@ pub struct Range {
     pub step: Option<Level>,
     /// This many levels, evenly spaced on `scale`, both ends included.
     pub points: Option<usize>,
-    /// Spacing of `points`: logarithmic unless said otherwise.
+    /// Spacing of `points`: logarithmic by default.
     pub scale: Option<Scale>,
 }
 
@@ -207,10 +208,15 @@ pub enum Scale {
 }
 
 impl Range {
-    /// The levels of the range, and whether its bounds were written as sizes.
+    /// Returns the levels of the range, and whether its bounds were written as sizes.
     pub fn levels(&self) -> Result<(Vec<Level>, bool), String> {
         let bound = |level: &Level| {
-            let cannot = || format!("cannot make a range: {} is no number or size", level.text);
+            let cannot = || {
+                format!(
+                    "cannot make a range: {} is not a number or size",
+                    level.text
+                )
+            };
             level.number.ok_or_else(cannot)
         };
         let (from, to) = (bound(&self.from)?, bound(&self.to)?);
@@ -244,12 +250,13 @@ fn multiplied(from: f64, to: f64, times: f64) -> Result<Vec<f64>, String> {
 
 fn stepped(from: f64, to: f64, step: f64) -> Result<Vec<f64>, String> {
     if !(step > 0.0 && to >= from) {
-        return Err("cannot make a range: step needs to be positive and from <= to".into());
+        return Err("cannot make a range: step needs a positive number and from <= to".into());
     }
     Ok(collect_while(to, (0..).map(|i| from + step * f64::from(i))))
 }
 
-/// Takes one more than the limit, so that the factor sees and refuses it.
+/// Collects numbers up to `to`, and at most one more than the limit of levels, so that the
+/// factor refuses them.
 fn collect_while(to: f64, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
     let last = to * (1.0 + 1e-9);
     numbers
@@ -261,11 +268,11 @@ fn collect_while(to: f64, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
 fn spaced(from: f64, to: f64, points: usize, scale: Scale) -> Result<Vec<f64>, String> {
     if !(2..=LEVELS_MAX).contains(&points) || to <= from {
         return Err(format!(
-            "cannot make a range: points needs 2 to {LEVELS_MAX} points and from < to"
+            "cannot make a range: points needs a number from 2 to {LEVELS_MAX} and from < to"
         ));
     }
     if scale == Scale::Log && from <= 0.0 {
-        return Err("cannot make a range: a logarithmic one starts above 0".into());
+        return Err("cannot make a range: a logarithmic range starts above 0".into());
     }
     let share = |i: usize| i as f64 / (points - 1) as f64;
     Ok((0..points)
@@ -325,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_range_without_sense_is_refused() {
-        assert!(range("1", "10").levels().is_err(), "no step at all");
+        assert!(range("1", "10").levels().is_err(), "there is no step");
         let mut backwards = range("10", "1");
         backwards.times = Some(2.0);
         assert!(backwards.levels().is_err());

@@ -2,7 +2,7 @@
 //!
 //! Architecture invariant: this module does no I/O. It turns text into an
 //! [`Experiment`], a plain value that is stored with each run, so that a run
-//! can be resumed and judged again although its file has changed or gone.
+//! can be resumed and judged again after its file was changed or removed.
 
 pub mod adhoc;
 pub mod builtin;
@@ -56,10 +56,10 @@ pub use shown::{
 pub use validate::{BLOCKS_MAX, Problem};
 pub use workload::{NOWHERE, PerCommand, Shell, WorkloadSpec, shell};
 
-/// Levels by factor name; picks treatments.
+/// Levels by factor name, which select treatments.
 pub type Selector = BTreeMap<String, Level>;
 
-/// Adds levels to a selector, which keeps those that it has.
+/// Adds levels of factors that a selector does not name yet.
 fn join(selector: &mut Selector, at: &Selector) {
     for (name, level) in at {
         selector
@@ -75,64 +75,63 @@ pub struct Experiment {
     pub name: String,
     /// Heading.
     pub title: String,
-    /// What it asks.
+    /// The question that it asks.
     pub question: String,
     /// Short name of the publication it re-examines.
     pub report: Option<String>,
     /// Profile that was applied.
     pub profile: String,
-    /// The metric it is mainly about.
+    /// Main metric.
     pub metric: String,
-    /// Metrics in which treatments are compared besides.
+    /// Further metrics in which treatments are compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further_metrics: Vec<String>,
     /// What each trial does.
     pub workload: WorkloadSpec,
-    /// What single treatments do, where that differs: the levels of the factor
-    /// `row`.
+    /// Workloads that differ between treatments: the levels of the factor `row`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
-    /// The guests that trials run in; `None` where all run on this machine.
+    /// The guests that trials run in; `None` if all trials run on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestSettings>,
-    /// What is varied, in order.
+    /// Factors, in order.
     pub factors: Vec<Factor>,
-    /// Constraints that every treatment meets.
+    /// Constraints that every treatment must meet.
     pub constraints: Vec<String>,
     /// Metrics parsed from a command's output, by name.
     pub parsed_metrics: BTreeMap<String, ParsedMetric>,
     /// Performance counters to read.
     pub counters: Vec<String>,
-    /// How long and how often.
+    /// How long and how often to measure.
     pub run: RunSettings,
-    /// Treatments that run twice a block; none stands for the first.
+    /// Treatments that run twice in each block; empty means the first treatment.
     pub twins: Vec<Selector>,
-    /// Whether no treatment does: the run is a step of a search, which has a check of its
-    /// own.
+    /// Whether no treatment runs twice: the run is a step of a search, which has its own
+    /// check.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_twin: bool,
-    /// Treatment to which all others are compared.
+    /// Treatment with which all others are compared.
     pub reference: Option<Selector>,
-    /// The work trees of two commits, if it compares them.
+    /// The work trees of two commits, if the experiment compares commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trees: Option<trees::Trees>,
-    /// What is to be judged.
+    /// Claims to judge.
     pub claims: Vec<Claim>,
     /// Claims whose levels this profile leaves out, each with the first profile that has them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_to: BTreeMap<String, String>,
     /// Quantities computed from several treatments.
     pub derived: Vec<Derived>,
-    /// What the publication says and shows, and where that is here.
+    /// Parts of the publication, with their counterparts here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ReportPart>,
     /// Published tables.
     pub tables: Vec<Table>,
-    /// What to draw.
+    /// Figures to draw.
     pub figures: Vec<FigureSpec>,
-    /// What to advise on.
+    /// Topics to advise on.
     pub advice: Vec<AdviceSpec>,
-    /// Machines that the publication tells of.
+    /// Machines that the publication describes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub platforms: Vec<Platform>,
 }
@@ -160,53 +159,52 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// What a comparison goes on for, besides what the limits of the run allow.
+/// Which direction of a metric is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonGoal {
-    /// An interval as narrow as asked for.
+    /// An interval as narrow as requested.
     #[default]
     Precision,
-    /// That, and a decision: whoever measures said how long it may take.
+    /// Such an interval, and a decision: the user said how long it may take.
     Decision,
-    /// What is known after some seconds: nobody said anything, and few want to wait.
+    /// Whatever is known after some seconds: the user set no limit, and few want to wait.
     QuickAnswer,
 }
 
-/// How long and how often.
+/// How long and how often to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RunSettings {
     /// Timed repetitions inside a trial.
     pub iterations: u32,
-    /// Untimed repetitions inside a trial, before.
+    /// Untimed repetitions inside a trial, before the timed ones.
     pub warmup_iterations: u32,
     /// Blocks before the first look.
     pub min_blocks: u32,
-    /// Blocks at most.
+    /// Maximum number of blocks.
     pub max_blocks: u32,
     /// Whether treatments that no claim compares are left out.
     #[serde(default)]
     pub claims_only: bool,
-    /// Whole blocks run and thrown away before the first.
+    /// Whole blocks that run before the first one and are discarded.
     pub warmup_blocks: u32,
     /// Seconds after which no new block starts.
     pub time_budget_s: f64,
-    /// What a comparison goes on for.
+    /// What a comparison continues for.
     #[serde(default)]
     pub comparison_goal: ComparisonGoal,
-    /// Half-width, relative, at which an interval is narrow enough.
+    /// Relative half-width at which an interval is narrow enough.
     pub target_ci: f64,
-    /// Seconds after which a trial is stopped and counted as failed, where that
-    /// was given.
+    /// Seconds after which a trial is stopped and counted as failed, if given.
     pub trial_timeout_s: Option<f64>,
-    /// The least change to the worse, as a share, that is to be told from less: the
-    /// comparisons go on until they can tell, and take their twins along.
+    /// Smallest change for the worse, as a share, that comparisons must decide about. They
+    /// continue until they can, and their twins run with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regression_limit: Option<f64>,
 }
 
 impl RunSettings {
-    /// When the run may end by what it saw.
+    /// Returns after which blocks the run may end because of its results.
     pub fn looks(&self) -> Looks {
         Looks {
             first: self.min_blocks as usize,
@@ -214,8 +212,8 @@ impl RunSettings {
         }
     }
 
-    /// How long a trial may take. A guest may be emulated, which takes some ten
-    /// times as long.
+    /// Returns how long a trial may take. A guest may be emulated, so it gets ten times
+    /// as long.
     pub fn trial_timeout(&self, is_in_guest: bool) -> Duration {
         const MACHINE_S: f64 = 60.0;
         const GUEST_S: f64 = 600.0;
@@ -225,43 +223,42 @@ impl RunSettings {
 }
 
 impl Experiment {
-    /// Has the run go on until its comparisons are decided against a limit, a share, or
-    /// its time ends. Claims keep their number of blocks.
+    /// Makes the run continue until its comparisons are decided against a limit (a share)
+    /// or its time ends. An experiment with claims keeps its number of blocks.
     pub fn decide_against(&mut self, limit: f64) {
-        /// A minute or more of commands of 20 ms, each in three copies.
+        /// At least a minute for commands of 20 ms, each in three copies.
         const BLOCKS: u32 = 1000;
         self.run.regression_limit = Some(limit);
         if self.claims.is_empty() {
             self.run.max_blocks = match self.run.comparison_goal {
-                // Nobody said how long it may take.
+                // The user did not say how long it may take.
                 ComparisonGoal::QuickAnswer => BLOCKS,
                 _ => self.run.max_blocks.max(BLOCKS),
             };
         }
     }
 
-    /// Checks the experiment as a whole; needed only for one that was not made
-    /// by [`parse`].
+    /// Checks the experiment as a whole; needed only if [`parse`] did not make it.
     pub fn check(&self) -> Result<(), String> {
         validate::check(self).map_err(|problem| problem.message)
     }
 
-    /// Refuses a main metric that no trial of the experiment can have.
+    /// Refuses a compared metric that no trial of the experiment can have.
     pub fn check_metric(&self) -> Result<(), String> {
         references::check_metric(self).map_err(|problem| problem.message)
     }
 
-    /// The claims that are judged together.
+    /// Returns the claims that are judged together.
     pub fn claim_family(&self) -> impl Iterator<Item = &Claim> {
         self.claims.iter().filter(|claim| !claim.is_check)
     }
 
-    /// Checks of the machine and the instrument, each judged for itself.
+    /// Returns the checks of the machine and the instrument, each judged on its own.
     pub fn checks(&self) -> impl Iterator<Item = &Claim> {
         self.claims.iter().filter(|claim| claim.is_check)
     }
 
-    /// The metrics in which treatments are compared, the main one first.
+    /// Returns the metrics in which treatments are compared, the main one first.
     pub fn compared_metrics(&self) -> impl Iterator<Item = &str> {
         let further = self.further_metrics.iter();
         std::iter::once(&self.metric)
@@ -269,7 +266,7 @@ impl Experiment {
             .map(String::as_str)
     }
 
-    /// Compares treatments in these metrics, of which the first is the main one.
+    /// Sets the metrics in which treatments are compared; the first is the main one.
     pub fn compare_in(&mut self, metrics: &[String]) {
         let Some((main, further)) = metrics.split_first() else {
             return;
@@ -283,18 +280,18 @@ impl Experiment {
         }
     }
 
-    /// The factor of a name.
+    /// Returns the factor with a name.
     pub fn factor(&self, name: &str) -> Option<&Factor> {
         self.factors.iter().find(|factor| factor.name == name)
     }
 
-    /// The value of a parameter that is held fixed, of the workload or the guest.
+    /// Returns the value of a fixed parameter of the workload or the guest.
     pub fn fixed(&self, name: &str) -> Option<&Level> {
         let of_workload = self.workload.parameters.get(name);
         of_workload.or_else(|| self.guest.as_ref()?.parameters.get(name))
     }
 
-    /// All combinations of the levels of some factors, on top of `at`.
+    /// Returns all combinations of the levels of some factors, each added to `at`.
     pub(crate) fn combinations(&self, names: &[String], at: &Selector) -> Vec<Selector> {
         let mut all = vec![at.clone()];
         for factor in names.iter().filter_map(|name| self.factor(name)) {
@@ -309,7 +306,7 @@ impl Experiment {
         all
     }
 
-    /// All levels of all factors, each with the factor's name.
+    /// Returns all levels of all factors, each with the factor's name.
     pub fn varied(&self) -> impl Iterator<Item = (&String, &Level)> {
         self.factors
             .iter()

@@ -1,9 +1,10 @@
-//! What somebody may have meant by a name that is not there.
+//! Suggestions for mistyped names.
 
-/// How alike two names are at least, from 0 to 1, for one to be a slip for the other.
+/// Smallest likeness of two names, from 0 to 1, at which one may be a typing error for the
+/// other.
 const LIKENESS_MIN: f64 = 0.8;
 
-/// The name that is most like a word, if one is like it.
+/// Returns the name that is most like a word, if one is like it.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |name: &str| strsim::jaro_winkler(&word.to_lowercase(), &name.to_lowercase());
     let rated = names.into_iter().map(|name| (likeness(name), name));
@@ -12,7 +13,7 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     best.map(|(_, name)| name)
 }
 
-/// The same as the end of a message.
+/// Returns the nearest name as the end of a message; empty if there is none.
 pub fn suggestion<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, names).map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }

@@ -9,16 +9,16 @@ pub struct LevelOverride {
     /// Factor, or fixed parameter that becomes one.
     pub name: String,
     pub levels: Vec<Level>,
-    /// Whether they are byte sizes whatever their texts.
+    /// Whether they are byte sizes even if their texts have no unit.
     pub is_size: bool,
 }
 
-/// Reads `NAME=a,b,c` or `NAME=FROM..TO`, the range optionally with `*FACTOR`,
-/// `+STEP` or `/POINTS` behind it. A range without any steps by 1.
+/// Reads `NAME=a,b,c` or `NAME=FROM..TO`; `*FACTOR`, `+STEP` or `/POINTS` may follow a
+/// range. A range without any of these steps by 1.
 pub fn parse_override(text: &str) -> Result<LevelOverride, String> {
     let Some((name, levels)) = text.split_once('=') else {
         return Err(format!(
-            "cannot set levels by {text:?}: expected NAME=LEVEL,LEVEL or NAME=FROM..TO"
+            "cannot set levels from {text:?}: expected NAME=LEVEL,LEVEL or NAME=FROM..TO"
         ));
     };
     let (levels, is_size) = match levels.split_once("..") {
@@ -31,7 +31,7 @@ pub fn parse_override(text: &str) -> Result<LevelOverride, String> {
             false,
         ),
     };
-    // Checked for itself, so that a mistake is told before any file is read.
+    // Checked here, so that a mistake is reported before any file is read.
     Factor::new(name, levels.clone(), is_size)?;
     Ok(LevelOverride {
         name: name.to_owned(),
@@ -76,9 +76,9 @@ fn split_commas(text: &str) -> Vec<String> {
     parts
 }
 
-/// Replaces levels of an experiment's factors; a fixed parameter so named
-/// becomes a factor, and for a command any name may become one. Twins and the
-/// reference that the new levels no longer have are dropped.
+/// Replaces levels of an experiment's factors. A fixed parameter of that name becomes
+/// a factor, and for a command any name may become one. Drops twins and the reference
+/// if they name levels that no longer exist.
 pub fn apply_levels(
     experiment: &mut Experiment,
     overrides: &[LevelOverride],
@@ -120,7 +120,7 @@ pub fn apply_levels(
             )));
         }
     }
-    // Who names levels wants them measured, whatever claims need.
+    // A user who names levels wants them measured, even if no claim needs them.
     experiment.run.claims_only &= overrides.is_empty();
     let factors = experiment.factors.clone();
     let exists = |selector: &Selector| {

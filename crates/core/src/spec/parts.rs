@@ -1,10 +1,10 @@
-//! Where each part of a report is in its experiment.
+//! Parts of a report, and their counterparts in its experiment.
 
 use serde::{Deserialize, Serialize};
 
 use super::Experiment;
 
-/// A sentence, a figure or a program of a report, and what stands for it here.
+/// A sentence, a figure or a program of a report, and its counterpart here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportPart {
@@ -25,7 +25,7 @@ pub struct ReportPart {
 }
 
 impl ReportPart {
-    /// Checks that the experiment has what it names.
+    /// Checks that the experiment has everything that the part names.
     pub(super) fn check(&self, experiment: &Experiment) -> Result<(), String> {
         let cannot = |why: String| Err(format!("cannot use part {:?}: {why}", self.says));
         let mut claims = self.claims.iter();

@@ -1,4 +1,4 @@
-//! What publications tell of machines.
+//! Machines that publications describe.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::near::suggestion;
 use super::validate::{Problem, problem};
 use super::{Claim, Experiment};
 
-/// What machines may differ by.
+/// Facts by which machines may differ.
 pub const FACTS: [&str; 6] = [
     "CPU family",
     "kernel",
@@ -22,18 +22,18 @@ pub const FACTS: [&str; 6] = [
 /// The fact whose levels have an order.
 pub const KERNEL: &str = "kernel";
 
-/// A machine that a publication tells of. Nothing was measured on it here.
+/// A machine that a publication describes. Nothing was measured on it here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Platform {
-    /// What it is called.
+    /// Name of the machine.
     pub name: String,
     /// Short name of the publication.
     #[serde(default)]
     pub report: String,
-    /// What the publication tells of it, by the name of the fact.
+    /// What the publication says about it, by the name of the fact.
     pub facts: BTreeMap<String, String>,
-    /// What the publication concludes of it, by claim.
+    /// What the publication concludes about it, by claim.
     pub concluded: BTreeMap<String, String>,
 }
 

@@ -1,10 +1,10 @@
-//! What the reports print, and numbers computed from it.
+//! Numbers that the reports print, and numbers computed from them.
 //!
 //! Each report is transcribed once, in `experiments/published/`. An experiment file names a
 //! printed number, `meowlab.time.cat3`, or computes with several:
 //! `meowlab.time.cat3 / meowlab.time.cat2`. Grammar, from loose to tight: `+` and `-`, `*` and
-//! `/`, then a number, a name or a parenthesis. Signs stand between spaces, since a name may
-//! have a `-` of its own.
+//! `/`, then a number, a name or a parenthesis. Signs need spaces around them, since a name may
+//! contain a `-`.
 
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ const TRANSCRIPTIONS: &[(&str, &str)] = &[
     transcription!("virtual-device"),
 ];
 
-/// Most parentheses in an expression; they bound the parser's recursion.
+/// Most parentheses in an expression; bounds the parser's recursion.
 const PARENTHESES_MAX: usize = 64;
 
 static PRINTED: LazyLock<Table> = LazyLock::new(|| {
@@ -56,8 +56,8 @@ pub(super) struct Printed {
     pub deviation: Option<f64>,
 }
 
-/// What stands under a name: a number, several, or a table of them. The last part of a name
-/// may be an index, as of the median of a box.
+/// Returns the value under a name: a number, several, or a table of them. The last part of a
+/// name may be an index, such as that of the median of a box.
 fn find(name: &str) -> Option<&'static Value> {
     let mut parts = name.split('.');
     let first = PRINTED.get(parts.next()?)?;
@@ -76,17 +76,17 @@ fn as_number(value: &Value) -> Option<f64> {
     whole.or_else(|| value.as_float())
 }
 
-/// Printed numbers under one name, such as the quartiles of a box.
+/// Returns the printed numbers under one name, such as the quartiles of a box.
 fn numbers(name: &str) -> Result<Vec<f64>, String> {
     let found = find(name).ok_or_else(|| unknown(name))?;
     let all = match found {
         Value::Array(values) => values.iter().map(as_number).collect(),
         one => as_number(one).map(|number| vec![number]),
     };
-    all.ok_or_else(|| format!("cannot use {name} as a number: it is a table of them"))
+    all.ok_or_else(|| format!("cannot use {name} as a number: it is a table of numbers"))
 }
 
-/// The number under a name, with its deviation.
+/// Returns the number under a name, with its deviation.
 pub(super) fn printed(name: &str) -> Result<Printed, String> {
     match numbers(name)?[..] {
         [value] => Ok(value.into()),
@@ -95,13 +95,13 @@ pub(super) fn printed(name: &str) -> Result<Printed, String> {
             deviation: Some(deviation),
         }),
         ref all => Err(format!(
-            "cannot use {name} as a number: it is {}",
+            "cannot use {name} as a number: it has {} numbers",
             all.len()
         )),
     }
 }
 
-/// Printed numbers by the name of their columns, of those columns that have one.
+/// Returns the printed number of each column; `None` for a column that has none.
 pub(super) fn by_column(name: &str, columns: &[&str]) -> Result<Vec<Option<Printed>>, String> {
     let table = find(name).ok_or_else(|| unknown(name))?;
     let table = table.as_table();
@@ -116,7 +116,7 @@ pub(super) fn by_column(name: &str, columns: &[&str]) -> Result<Vec<Option<Print
     let printed = printed.collect::<Result<Vec<_>, _>>()?;
     match printed.iter().all(Option::is_none) {
         true => Err(format!(
-            "cannot use {name}: no condition has one of its columns"
+            "cannot use {name}: no condition names one of its columns"
         )),
         false => Ok(printed),
     }
@@ -134,7 +134,7 @@ pub(super) fn evaluate(text: &str) -> Result<f64, String> {
     let value = sum(&mut tokens)?;
     match tokens.next() {
         None if value.is_finite() => Ok(value),
-        None => Err(format!("cannot compute {text:?}: it is no number")),
+        None => Err(format!("cannot compute {text:?}: it is not a number")),
         Some(token) => Err(format!("cannot compute {text:?}: {token:?} is left over")),
     }
 }
@@ -176,7 +176,7 @@ fn factor(tokens: Tokens) -> Result<f64, String> {
     }
 }
 
-/// A published value in an experiment file: typed, as a size too, or computed.
+/// A published value in an experiment file: a number, a size, a name or an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "Level")]
 pub(super) struct Published(pub Printed);
@@ -210,7 +210,7 @@ pub(super) fn value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D
     Ok(published.map(|Published(printed)| printed.value))
 }
 
-/// Reads two of them.
+/// Reads two published values.
 pub(super) fn pair<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(f64, f64)>, D::Error> {
     let pair = Option::<(Published, Published)>::deserialize(from)?;
     Ok(pair.map(|(Published(one), Published(other))| (one.value, other.value)))
@@ -220,7 +220,7 @@ pub(super) fn pair<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(f64, f6
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(
     untagged,
-    expecting = "cannot read published values: they are numbers or a name"
+    expecting = "cannot read published values: they must be numbers or a name"
 )]
 pub(super) enum Several {
     Typed(Vec<f64>),
@@ -248,7 +248,7 @@ pub(super) fn points<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(f64, f64
     #[derive(Deserialize)]
     #[serde(
         untagged,
-        expecting = "cannot read published points: they are pairs or a name"
+        expecting = "cannot read published points: they must be pairs or a name"
     )]
     enum Points {
         Typed(Vec<(Level, f64)>),
@@ -266,12 +266,12 @@ pub(super) fn points<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(f64, f64
 
 fn table_of_points(name: &str) -> Result<Vec<(Level, f64)>, String> {
     let table = find(name).ok_or_else(|| unknown(name))?.as_table();
-    let table = table.ok_or_else(|| format!("cannot draw {name}: it is no table"))?;
+    let table = table.ok_or_else(|| format!("cannot draw {name}: it is not a table"))?;
     let point = |x: &String| Ok((Level::new(x), printed(&format!("{name}.{x}"))?.value));
     table.keys().map(point).collect()
 }
 
-/// Fills in what stands between braces in a text: an expression gives its value.
+/// Replaces each expression in braces in a text by its value.
 pub(super) fn filled(text: &str) -> Result<String, String> {
     let mut parts = text.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -332,12 +332,12 @@ mod tests {
                 "cannot find meowlab.time.cat9: no report prints it",
             ),
             ("meowlab.time", "it is a table"),
-            ("virtual-device.box.4.mmap-mmap", "it is 5"),
+            ("virtual-device.box.4.mmap-mmap", "it has 5 numbers"),
             ("meowlab.time.cat2 /", "is missing"),
             ("meowlab.time.cat2 meowlab.time.cat3", "is left over"),
             ("(meowlab.time.cat2", "not closed"),
-            ("1 / 0", "it is no number"),
-            ("nan", "it is no number"),
+            ("1 / 0", "it is not a number"),
+            ("nan", "it is not a number"),
             (&"(".repeat(1_000_000), "over 64 parentheses"),
         ] {
             let error = evaluate(text).unwrap_err();

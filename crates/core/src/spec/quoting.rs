@@ -1,8 +1,8 @@
-//! Paths in command lines, quoted for the place where they stand.
+//! Quotes paths for their place in a command line.
 
 use super::Shell;
 
-/// What a place in a command line is within.
+/// A construct around a place in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     Single,
@@ -15,17 +15,17 @@ enum Within {
     Comment,
 }
 
-/// Follows the quotes of a command line from its start.
+/// Tracks the quotes of a command line from its start.
 #[derive(Debug)]
 pub struct Quotes {
-    /// Why no quotes help, where the shell has rules of its own.
+    /// Why no quotes help, if the shell has rules of its own.
     foreign_shell: Option<String>,
     /// Whether a shell reads the line; otherwise it is only split into words.
     is_shell: bool,
     within: Vec<Within>,
     /// The last character.
     last: char,
-    /// How many `<` it ends.
+    /// Number of consecutive `<` that end with it.
     less: usize,
     is_escaped: bool,
     has_here_document: bool,
@@ -33,7 +33,7 @@ pub struct Quotes {
 }
 
 impl Quotes {
-    /// For a line that this shell gets.
+    /// Starts a line for this shell.
     pub fn new(shell: &Shell) -> Self {
         const LIKE_SH: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
         let foreign_shell = match shell {
@@ -104,7 +104,7 @@ impl Quotes {
         self.last = c;
     }
 
-    /// Begins what a shell expands, within double quotes too.
+    /// Enters an expansion of the shell, which may be within double quotes too.
     fn expansion(&mut self, c: char) {
         let begun = match c {
             '`' => Within::Backquotes,
@@ -120,7 +120,7 @@ impl Quotes {
     /// Returns a path, quoted so that it stays one word, or a part of one, at this place.
     ///
     /// # Errors
-    /// The reason, if no quoting keeps the path as it is at this place.
+    /// The reason, if no quoting keeps the path unchanged at this place.
     pub fn quoted(&self, path: &str) -> Result<String, String> {
         let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
         if path.chars().all(is_plain) {
@@ -128,14 +128,12 @@ impl Quotes {
         }
         let place = match self.within.last() {
             _ if self.foreign_shell.is_some() => self.foreign_shell.as_deref(),
-            _ if self.is_escaped => Some("a backslash stands before it"),
+            _ if self.is_escaped => Some("a backslash precedes it"),
             _ if self.has_here_document => Some("the command has a here-document"),
             _ if self.has_dollar_quote => Some("the command has quotes of the form $'…'"),
-            _ if self.within.contains(&Within::Backquotes) => {
-                Some("it stands in backquotes: use $(…)")
-            }
-            _ if self.within.contains(&Within::Parameter) => Some("it stands in ${…}"),
-            Some(Within::Comment) => Some("it stands in a comment"),
+            _ if self.within.contains(&Within::Backquotes) => Some("it is in backquotes: use $(…)"),
+            _ if self.within.contains(&Within::Parameter) => Some("it is in ${…}"),
+            Some(Within::Comment) => Some("it is in a comment"),
             _ => None,
         };
         if let Some(place) = place {

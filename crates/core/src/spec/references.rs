@@ -1,4 +1,4 @@
-//! Checks of what refers to factors, levels and quantities.
+//! Checks of references to factors, levels and quantities.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use super::{
 /// What statements refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
-    /// All but the statements.
+    /// Everything except the statements.
     pub experiment: &'a Experiment,
-    /// Levels of factors and parameters in any profile. `None` where they are not known:
-    /// then levels and metrics are not checked. A stored run may be of a newer program,
-    /// and levels set on the command line take others away.
+    /// Levels of factors and parameters in any profile. If they are not known (`None`),
+    /// levels and metrics are not checked: a stored run may be from a newer program, and
+    /// levels set on the command line replace others.
     pub levels: Option<&'a BTreeMap<String, Vec<Level>>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Scope<'a> {
 /// A statement whose references are checked.
 struct Statement<'a> {
     scope: Scope<'a>,
-    /// What it is, for errors.
+    /// Its name in errors.
     what: String,
 }
 
@@ -61,12 +61,12 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// What lies between levels is found on their logarithms.
+    /// Checks that levels are above 0: values between them are found on their logarithms.
     fn positive_factor(&self, name: &str) -> Result<(), Problem> {
         let mut levels = self.factor(name)?.levels.iter();
         match levels.all(|level| level.number.is_none_or(|number| number > 0.0)) {
             true => Ok(()),
-            false => Err(self.wrong(name, &format!("the levels of {name} are above 0"))),
+            false => Err(self.wrong(name, &format!("the levels of {name} must be above 0"))),
         }
     }
 
@@ -82,8 +82,8 @@ impl<'a> Statement<'a> {
         self.wrong(name, &format!("there is no factor {name}{near}"))
     }
 
-    /// Selectors name factors or parameters only, and levels that they have in some
-    /// profile. What needs a level of another profile is not testable in this one.
+    /// Checks that selectors name only factors or parameters, and levels that these have
+    /// in some profile. What needs a level of another profile is not testable in this one.
     fn selectors<'s>(
         &self,
         selectors: impl IntoIterator<Item = &'s Selector>,
@@ -116,7 +116,7 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// A metric must be one that trials can have.
+    /// Checks that trials can have the metrics.
     fn metrics<'s>(&self, names: impl IntoIterator<Item = &'s str>) -> Result<(), Problem> {
         if self.scope.levels.is_none() {
             return Ok(());
@@ -179,7 +179,7 @@ pub(super) fn check_counters(experiment: &Experiment) -> Result<(), Problem> {
     let near = nearest(name, COUNTERS);
     let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
     let message = format!(
-        "cannot use counter {name}: there is none of this name; {near}`toll run --help` lists all"
+        "cannot use counter {name}: there is no such counter; {near}`toll run --help` lists all"
     );
     Err(problem(name, message))
 }
@@ -195,7 +195,7 @@ pub(super) fn check_metric(experiment: &Experiment) -> Result<(), Problem> {
     }
 }
 
-/// Checks all that refers to something else.
+/// Checks all statements that refer to something else.
 pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     let scope = Scope {
         experiment,
@@ -237,13 +237,13 @@ pub(super) fn check_claim(claim: &Claim, scope: Scope<'_>) -> Result<(), Problem
     }
 }
 
-/// Checks what claims say of each other.
+/// Checks that ids of claims are unique, and that corrected claims exist.
 pub(super) fn check_ids(experiment: &Experiment) -> Result<(), Problem> {
     let claims = &experiment.claims;
     for (i, claim) in claims.iter().enumerate() {
         let id = &claim.id;
         if claims[..i].iter().any(|other| other.id == *id) {
-            let message = format!("cannot use claim {id}: its id stands twice");
+            let message = format!("cannot use claim {id}: its id is given twice");
             return Err(problem(id, message));
         }
         if let Some(original) = &claim.corrects
@@ -270,7 +270,7 @@ pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), P
     statement.levels(factor, &derived.among)?;
     match &derived.kind {
         DerivedKind::Knee { tolerance } if *tolerance >= 1.0 => {
-            let why = "a tolerance of 100 % or more has every level in it";
+            let why = "a tolerance of 100 % or more includes every level";
             Err(statement.wrong("tolerance", why))
         }
         DerivedKind::Acceleration { of, to, level } => {
@@ -287,7 +287,7 @@ pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), P
             statement.levels(factor, [level])
         }
         DerivedKind::Crossing { value, .. } if *value >= 1.0 => {
-            let why = "an acceleration is less than 1, which would be no time at all";
+            let why = "an acceleration ratio is less than 1, which would mean no time at all";
             Err(statement.wrong("value", why))
         }
         DerivedKind::Crossing { of, to, .. } => {
@@ -295,7 +295,7 @@ pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), P
             statement.selectors([of, to])
         }
         DerivedKind::Step { number: 0, .. } => {
-            Err(statement.wrong("step", "step is a number from 1"))
+            Err(statement.wrong("step", "step must be a number from 1"))
         }
         DerivedKind::Step { .. } => statement.positive_factor(factor),
         _ => Ok(()),

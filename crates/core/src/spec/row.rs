@@ -1,7 +1,7 @@
-//! Rows: an experiment whose treatments are works of different kinds.
+//! Rows: treatments of one experiment with workloads of different kinds.
 //!
 //! A level of the factor `row` names a row, as a level of the factor `command`
-//! names a command. What a row measures is a line of a price list.
+//! names a command. The result of a row is a line of a price list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,25 +18,25 @@ pub const ROW: &str = "row";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What it is for people, and the level that picks it.
+    /// Label for people, and the level that selects the row.
     pub name: String,
     pub kind: WorkloadKind,
     /// Parameters of its workload that are held fixed.
     pub parameters: BTreeMap<String, Level>,
-    /// Factors that vary within it, of those that some row names so.
+    /// Factors that vary in this row. Each varies only in the rows that list it here.
     pub vary: Vec<String>,
-    /// Heading of a price list under which it stands; one without is measured
-    /// and not listed.
+    /// Heading of the price list under which it is listed; a row without one is
+    /// measured and not listed.
     pub group: Option<String>,
     /// Metric that is its price.
     pub metric: String,
     /// The price is the metric times this.
     pub times: f64,
-    /// What the price is of, such as `call`.
+    /// Unit of work that the price is for, such as `call`.
     pub per: String,
 }
 
-/// Rows with what they share, as a file has them.
+/// A table of rows in a file, with the settings that they share.
 #[derive(Debug, Deserialize)]
 pub(super) struct RowsTable {
     group: Option<String>,
@@ -55,7 +55,7 @@ pub(super) struct RowTable {
     own: Shared,
 }
 
-/// What a row may share with others of its table.
+/// Settings that a row may share with others of its table.
 #[derive(Debug, Clone, Deserialize)]
 struct Shared {
     metric: Option<String>,
@@ -66,8 +66,8 @@ struct Shared {
 }
 
 impl RowsTable {
-    /// Reads one of the rows. What neither it nor its table says is that of the
-    /// workload, whose parameters it has if it is of the same kind.
+    /// Reads one of the rows. What neither it nor its table gives comes from the
+    /// workload; so do parameters, if the row is of the same kind.
     pub fn row(
         &self,
         table: RowTable,
@@ -78,7 +78,7 @@ impl RowsTable {
         let wrong = |why: &str| Err(format!("cannot use row {name:?}: {why}"));
         let kind = self.kind.unwrap_or(workload.kind);
         if kind == WorkloadKind::Command {
-            return wrong("a command is no row; put it under [workload.commands]");
+            return wrong("a command cannot be a row; put it under [workload.commands]");
         }
         let mut parameters = match kind == workload.kind {
             true => workload.parameters.clone(),
@@ -91,7 +91,7 @@ impl RowsTable {
         }
         let times = own.times.or(self.shared.times).unwrap_or(1.0);
         if !(times.is_finite() && times > 0.0) {
-            return wrong("times is a number above 0");
+            return wrong("times must be a number above 0");
         }
         if let Some(varied) = table
             .vary
@@ -109,14 +109,14 @@ impl RowsTable {
             vary: table.vary,
             group: self.group.clone(),
             metric: metric
-                .unwrap_or_else(|| usual_metric(kind).unwrap_or(metric_of_file).to_owned()),
+                .unwrap_or_else(|| kind.price_metric().unwrap_or(metric_of_file).to_owned()),
             times,
             per: per.unwrap_or_default(),
         })
     }
 }
 
-/// The factor `row` of a file that does not have it: all rows, or those of a profile.
+/// Makes the factor `row` of a file that does not define it: all rows, or those of a profile.
 pub(super) fn factor_of_rows(rows: &[Row], chosen: Option<&Levels>) -> Result<Factor, String> {
     let all = Levels::List(rows.iter().map(|row| Level::new(&row.name)).collect());
     let (levels, is_size) = chosen.unwrap_or(&all).read()?;
@@ -137,7 +137,7 @@ impl Reader<'_> {
                     let row = table.row(row, workload, metric)?;
                     match rows.iter().any(|other| other.name == row.name) {
                         true => Err(format!(
-                            "cannot use row {:?}: its name stands twice",
+                            "cannot use row {:?}: its name is given twice",
                             row.name
                         )),
                         false => Ok(row),
@@ -150,23 +150,17 @@ impl Reader<'_> {
     }
 }
 
-/// What calls or loads of these kinds cost.
-fn usual_metric(kind: WorkloadKind) -> Option<&'static str> {
-    match kind {
-        WorkloadKind::Crossing => Some("duration_per_call_ns"),
-        WorkloadKind::Chase => Some("latency_ns"),
-        _ => None,
-    }
-}
-
 impl Experiment {
-    /// The row of a treatment by its levels; `None` in an experiment without rows.
+    /// Returns the row of a treatment by its levels; `None` in an experiment without rows.
     pub fn row(&self, levels: &BTreeMap<String, Level>) -> Option<&Row> {
         let name = levels.get(ROW)?;
         self.rows.iter().find(|row| row.name == name.text)
     }
 
-    /// Names of the levels that a treatment has, given these.
+    /// Returns the names of all levels that a treatment with these levels has.
+    ///
+    /// # Errors
+    /// If they belong to no row of an experiment with rows.
     pub fn level_names(&self, levels: &BTreeMap<String, Level>) -> Result<BTreeSet<&str>, String> {
         let mut names: BTreeSet<&str> = match (self.rows.as_slice(), self.row(levels)) {
             ([], _) => {
@@ -179,19 +173,19 @@ impl Experiment {
                 let fixed = row.parameters.keys().map(String::as_str);
                 factors.chain(fixed).chain([ROW]).collect()
             }
-            (_, None) => return Err("it is of no row of the experiment".into()),
+            (_, None) => return Err("it belongs to no row of the experiment".into()),
         };
         let guest = self.guest.iter().flat_map(|guest| guest.parameters.keys());
         names.extend(guest.map(String::as_str));
         Ok(names)
     }
 
-    /// What a treatment does, by its levels.
+    /// Returns the kind of workload of a treatment, by its levels.
     pub fn kind(&self, levels: &BTreeMap<String, Level>) -> WorkloadKind {
         self.row(levels).map_or(self.workload.kind, |row| row.kind)
     }
 
-    /// The factors that vary at some levels, the factor `row` among them.
+    /// Returns the factors that vary at some levels, including the factor `row`.
     pub(crate) fn factors_at(&self, levels: &BTreeMap<String, Level>) -> Vec<&Factor> {
         match self.row(levels) {
             Some(row) => self
@@ -203,8 +197,8 @@ impl Experiment {
         }
     }
 
-    /// The factors whose levels a row combines with. One that rows vary does so
-    /// in these alone; any other varies in all.
+    /// Returns the factors that vary within a row. A factor that rows list in `vary`
+    /// varies in those rows alone; any other varies in all.
     pub(crate) fn factors_of<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Factor> {
         let is_picked = |name: &String| self.rows.iter().any(|other| other.vary.contains(name));
         self.factors.iter().filter(move |factor| {
@@ -252,7 +246,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
             Err(problem(
                 &level.text,
                 format!(
-                    "cannot use row {:?}: there is none of this name; there are {}",
+                    "cannot use row {:?}: there is no row of this name; there are {}",
                     level.text,
                     names.join(", ")
                 ),

@@ -6,8 +6,8 @@ use super::published::{self, Printed, Published, Several};
 use super::{Level, Selector, join};
 
 /// A published table. An experiment file has rows of one quantity, or several
-/// quantities under the same conditions; `finished` makes both quantities with
-/// rows.
+/// quantities under the same conditions; `finished` turns both into quantities
+/// with rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -15,13 +15,13 @@ pub struct Table {
     /// Short name of the publication.
     #[serde(default)]
     pub report: String,
-    /// Label of the row to which ratios are taken, in each quantity.
+    /// Label of the row that is the denominator of ratios, in each quantity.
     pub relative_to: Option<String>,
-    /// Which mean and standard deviation stand beside the median, if any.
+    /// Which mean and standard deviation to show beside the median, if any.
     pub mean: Option<TableMean>,
-    /// What a reader must know.
+    /// Note for the reader.
     pub note: Option<String>,
-    /// A single one without a label is the whole table.
+    /// A single quantity without a label is the whole table.
     #[serde(default)]
     pub quantities: Vec<TableQuantity>,
     #[serde(default, skip_serializing)]
@@ -51,22 +51,22 @@ pub enum TableMean {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableQuantity {
-    /// What the quantity is called.
+    /// Name of the quantity.
     pub label: Option<String>,
     /// Metric of the measured column.
     pub metric: String,
-    /// Metric of the same trial that it is divided by.
+    /// Metric of the same trial to divide by.
     pub per: Option<String>,
     /// Unit of the published column.
     #[serde(default)]
     pub unit: String,
     /// Base units of the metric in one published unit, such as 512 bytes in a
-    /// block; `None` where the two cannot be converted, or need not be.
+    /// block; `None` if the two cannot be converted, or need not be.
     pub scale: Option<f64>,
     #[serde(default)]
     pub rows: Vec<TableRow>,
-    /// Of the rows, by condition of the table. What is `nan` or an empty text was not
-    /// published, or cannot be read.
+    /// Values of the rows, by condition of the table. One that is `nan` or an empty text was
+    /// not published, or cannot be read.
     #[serde(default, skip_serializing)]
     published: Several,
     #[serde(default, skip_serializing)]
@@ -80,7 +80,7 @@ pub struct TableQuantity {
 struct TableCondition {
     label: String,
     at: Selector,
-    /// Its column of the report's table, by which quantities name their numbers.
+    /// Column of the report's table that has the numbers of quantities for this condition.
     #[serde(default)]
     column: String,
 }
@@ -90,12 +90,12 @@ struct TableCondition {
 #[serde(from = "WrittenRow")]
 pub struct TableRow {
     pub label: String,
-    /// The treatment that stands for it here; empty if none does.
+    /// The corresponding treatment; empty if there is none.
     pub at: Selector,
     pub published: Option<f64>,
-    /// The standard deviation of what was published.
+    /// Standard deviation of the published value.
     pub deviation: Option<f64>,
-    /// Words in place of a value, or beside it.
+    /// Text shown instead of a value, or beside it.
     pub text: Option<String>,
 }
 
@@ -130,7 +130,8 @@ impl From<WrittenRow> for TableRow {
 pub struct FigureSpec {
     pub title: String,
     pub kind: FigureKind,
-    /// Horizontal axis, or what makes the groups; empty for boxes and bars.
+    /// Factor of the horizontal axis, or the one that makes the groups; empty for boxes and
+    /// bars.
     #[serde(default)]
     pub factor: String,
     #[serde(default)]
@@ -149,15 +150,15 @@ pub struct FigureSpec {
     pub log_y: bool,
     #[serde(default)]
     pub marks: Vec<String>,
-    /// Lines of a curve that are named one by one.
+    /// Lines of a curve, given one by one.
     #[serde(default)]
     pub lines: Vec<LineSpec>,
     /// Groups of a box plot, or bars.
     #[serde(default)]
     pub groups: Vec<GroupSpec>,
-    /// Base units in one unit of what was published of groups or lines.
+    /// Base units in one unit of the published values of groups or lines.
     pub(crate) scale: Option<f64>,
-    /// Label of the bar to which all are drawn as ratios.
+    /// Label of the bar that is the denominator if bars are drawn as ratios.
     pub relative_to: Option<String>,
 }
 
@@ -166,7 +167,7 @@ pub struct FigureSpec {
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
     pub label: String,
-    /// The treatments that it shows, but for the factor.
+    /// Levels of the treatments that it shows, except those of the factor.
     #[serde(default)]
     pub at: Selector,
     /// Published points in base units.
@@ -181,8 +182,8 @@ pub struct GroupSpec {
     pub label: String,
     /// The treatment that it shows.
     pub at: Selector,
-    /// Of a box lower whisker, lower quartile, median, upper quartile and upper
-    /// whisker; of a bar its length.
+    /// For a box: lower whisker, lower quartile, median, upper quartile and upper
+    /// whisker. For a bar: its length.
     #[serde(default, deserialize_with = "published::values")]
     pub published: Vec<f64>,
 }
@@ -205,11 +206,11 @@ pub enum FigureKind {
 pub struct AdviceSpec {
     pub topic: String,
     pub kind: AdviceKind,
-    /// Factor among whose levels to choose.
+    /// Factor whose levels are the choices.
     pub factor: String,
     #[serde(default)]
     pub metric: String,
-    /// Factors for each of whose combinations the advice is given anew.
+    /// Factors; separate advice is given for each combination of their levels.
     #[serde(default)]
     pub each: Vec<String>,
     /// Levels of the other factors.
@@ -218,7 +219,7 @@ pub struct AdviceSpec {
     /// Levels that are measured but never advised.
     #[serde(default)]
     pub except: Vec<Level>,
-    /// Of a cost, the factor that varies the number of calls.
+    /// For a cost: the factor that varies the number of calls.
     pub over: Option<String>,
 }
 
@@ -227,7 +228,7 @@ pub struct AdviceSpec {
 pub enum AdviceKind {
     /// The best level, and those not distinguishable from it.
     Best,
-    /// The smallest level from which more gains nothing.
+    /// The smallest level beyond which nothing is gained.
     Saturation,
     /// Cost per call and per byte of each level, over another factor.
     Cost,
@@ -238,22 +239,20 @@ fn is_scale(scale: f64) -> bool {
 }
 
 impl Table {
-    /// Makes quantities with rows of what an experiment file says, and checks them.
+    /// Turns what an experiment file says into quantities with rows, and checks them.
     pub(super) fn finished(mut self, metric: &str, report: Option<&str>) -> Result<Self, String> {
         let cannot = |why: &str| format!("cannot use table {:?}: {why}", self.title);
         let is_matrix = !(self.conditions.is_empty() && self.quantities.is_empty());
         let of_one = self.metric.is_some() || self.unit.is_some() || self.scale.is_some();
         match (self.rows.is_empty(), is_matrix) {
             (false, false) if self.unit.is_none() => {
-                return Err(cannot("it needs the unit of what was published"));
+                return Err(cannot("it needs the unit of the published values"));
             }
             (true, true) if of_one => {
-                return Err(cannot(
-                    "each of the quantities has its metric, unit and scale",
-                ));
+                return Err(cannot("give each quantity its own metric, unit and scale"));
             }
             (false, false) | (true, true) => {}
-            _ => return Err(cannot("it has either rows, or conditions and quantities")),
+            _ => return Err(cannot("it needs either rows, or conditions and quantities")),
         }
         let conditions = std::mem::take(&mut self.conditions);
         for quantity in &mut self.quantities {
@@ -281,7 +280,7 @@ impl Table {
         Ok(self)
     }
 
-    /// Checks what needs no other part of the experiment.
+    /// Checks what does not depend on other parts of the experiment.
     pub(super) fn check(&self) -> Result<(), String> {
         for quantity in &self.quantities {
             let checked = quantity.check();
@@ -301,7 +300,7 @@ impl Table {
 }
 
 impl TableQuantity {
-    /// Makes a row of each condition.
+    /// Makes a row for each condition.
     fn fill_rows(&mut self, conditions: &[TableCondition]) -> Result<(), String> {
         let count = conditions.len();
         let fits = |length: usize| length == 0 || length == count;
@@ -313,7 +312,7 @@ impl TableQuantity {
             || !self.rows.is_empty()
         {
             return Err(format!(
-                "{:?} needs a published number for each of the {count} conditions, and as many \
+                "{:?} needs one published number per condition ({count} in all), and as many \
                  deviations and texts if there are any",
                 self.label.as_deref().unwrap_or_default()
             ));
@@ -333,7 +332,7 @@ impl TableQuantity {
         Ok(())
     }
 
-    /// What was published under each condition.
+    /// Returns what was published for each condition.
     fn by_condition(
         &mut self,
         conditions: &[TableCondition],
@@ -359,7 +358,7 @@ impl TableQuantity {
 
     fn check(&self) -> Result<(), String> {
         if self.scale.is_some_and(|scale| !is_scale(scale)) {
-            return Err("scale is a number above 0".into());
+            return Err("scale must be a number above 0".into());
         }
         let is_spread = |deviation: f64| deviation.is_finite() && deviation >= 0.0;
         let wrong = self.rows.iter().find(|row| {
@@ -368,7 +367,7 @@ impl TableQuantity {
         });
         match wrong {
             Some(row) => Err(format!(
-                "the deviation of row {:?} is a number of 0 or more and goes with published",
+                "the deviation of row {:?} must be a number of 0 or more, and needs published",
                 row.label
             )),
             None => Ok(()),
@@ -377,14 +376,14 @@ impl TableQuantity {
 }
 
 impl FigureSpec {
-    /// The two sides whose acceleration is drawn instead of the metric.
+    /// Returns the two sides whose acceleration is drawn instead of the metric.
     pub fn acceleration(&self) -> Option<(&Selector, &Selector)> {
         self.acceleration_of
             .as_ref()
             .zip(self.acceleration_to.as_ref())
     }
 
-    /// Checks what only one kind of figure has, and fills in what all parts share.
+    /// Checks what only some kinds of figures have, and fills in what all parts share.
     pub(super) fn finished(mut self, metric: &str) -> Result<Self, String> {
         self.check()
             .map_err(|why| format!("cannot draw {:?}: {why}", self.title))?;
@@ -412,16 +411,16 @@ impl FigureSpec {
             _ if !self.lines.is_empty()
                 && (self.kind != FigureKind::Curve || self.series.is_some()) =>
             {
-                "lines go with kind curve and take the place of series"
+                "lines are only for kind curve, where they take the place of series"
             }
             _ if self.relative_to.is_some() && self.kind != FigureKind::Bar => {
-                "relative_to goes with kind bar"
+                "relative_to is only for kind bar"
             }
             _ if self.acceleration_of.is_some() != self.acceleration_to.is_some() => {
-                "acceleration_of and acceleration_to come together"
+                "acceleration_of and acceleration_to need each other"
             }
             (true, false, true) => return self.check_groups(),
-            (true, ..) => "boxes and bars have groups, and no factor",
+            (true, ..) => "boxes and bars need groups and take no factor",
             (false, true, false)
                 if self
                     .scale
@@ -430,7 +429,8 @@ impl FigureSpec {
                 return Ok(());
             }
             (false, ..) => {
-                "it needs a factor; groups go with kinds box and bar, and a scale above 0 with these or with lines"
+                "it needs a factor; groups are only for kinds box and bar, and a scale above 0 only \
+                 for these or for lines"
             }
         };
         Err(why.to_owned())
@@ -442,7 +442,7 @@ impl FigureSpec {
             return Err(format!("there is no bar {label:?} to relate to"));
         }
         if self.scale.is_some_and(|scale| !is_scale(scale)) {
-            return Err("scale is a number above 0".into());
+            return Err("scale must be a number above 0".into());
         }
         for published in self.groups.iter().map(|group| &group.published) {
             let is_right = match self.kind {
@@ -451,13 +451,15 @@ impl FigureSpec {
             };
             if !is_right {
                 return Err(
-                    "published is one number of a bar, and of a box lower whisker, lower \
+                    "published is one number for a bar, and for a box lower whisker, lower \
                      quartile, median, upper quartile and upper whisker"
                         .into(),
                 );
             }
             if !(published.iter().all(|value| value.is_finite()) && published.is_sorted()) {
-                return Err("published numbers are finite, and those of a box ascend".into());
+                return Err(
+                    "published numbers must be finite, and those of a box must ascend".into(),
+                );
             }
         }
         Ok(())
@@ -471,10 +473,10 @@ impl AdviceSpec {
         }
         match (self.kind, &self.over) {
             (AdviceKind::Cost, None) => {
-                Err("cannot advise on cost: over names the factor that varies the calls".into())
+                Err("cannot advise on cost: over must name the factor that varies the calls".into())
             }
             (AdviceKind::Best | AdviceKind::Saturation, Some(_)) => {
-                Err("cannot advise: over goes with kind cost".into())
+                Err("cannot advise: over is only for kind cost".into())
             }
             _ => Ok(self),
         }

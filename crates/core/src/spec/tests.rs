@@ -6,7 +6,7 @@ const HEAD: &str = "format = 1\nname = \"t\"\n";
 const COPY: &str = "[workload]\nkind = \"copy\"\n";
 const FACTOR: &str = "[[factor]]\nname = \"buffer\"\nlevels = [\"4KiB\", \"64KiB\"]\n";
 
-/// Parses head, then `rest` from line 3 on, and gives the error.
+/// Parses the head, then `rest` from line 3 on, and returns the error.
 fn error(rest: &str) -> SpecError {
     match parse(&format!("{HEAD}{rest}"), "x.toml", "quick") {
         Err(error) => error,
@@ -94,10 +94,7 @@ fn what_a_transfer_cannot_be_is_refused() {
         assert!(error.message.contains(words), "{line}: {error}");
     }
     let empty = format!("{HEAD}[workload]\nkind = \"transfer\"\nsize = 0\n");
-    assert!(
-        parse(&empty, "x.toml", "quick").is_ok(),
-        "a file without bytes"
-    );
+    assert!(parse(&empty, "x.toml", "quick").is_ok(), "an empty file");
 }
 
 #[test]
@@ -166,7 +163,7 @@ fn a_quotient_and_a_step_need_what_they_are_made_of() {
 
 #[test]
 fn factors_must_differ_and_not_be_fixed_too() {
-    refused(&format!("{COPY}{FACTOR}{FACTOR}"), 9, "stands twice");
+    refused(&format!("{COPY}{FACTOR}{FACTOR}"), 9, "is given twice");
     refused(
         &format!("{COPY}buffer = \"8KiB\"\n{FACTOR}"),
         7,
@@ -230,7 +227,11 @@ fn claims_need_a_test_a_direction_and_bounds_above_zero() {
 #[test]
 fn a_claim_stands_once_and_corrects_one_that_is_there() {
     let claim = "[[claim]]\nid = \"c\"\ntext = \"x\"\nnot_testable = \"y\"\n";
-    refused(&format!("{COPY}{claim}{claim}"), 10, "its id stands twice");
+    refused(
+        &format!("{COPY}{claim}{claim}"),
+        10,
+        "its id is given twice",
+    );
     let twin = "[[claim]]\nid = \"c\"\ntext = \"x\"\nnot_testable = \"y\"\ncorrects = \"b\"\n";
     refused(&format!("{COPY}{twin}"), 6, "no such claim");
 }
@@ -253,7 +254,7 @@ fn a_newer_format_and_an_unknown_profile_are_refused() {
     refused(
         &format!("{COPY}[profile.hasty]\n"),
         5,
-        "it is none of quick",
+        "choose one of quick",
     );
 }
 
@@ -358,22 +359,22 @@ fn a_box_plot_says_what_it_is_of() {
     let groups = &figure(&good).unwrap().figures[0].groups;
     assert_eq!(groups[0].published, [1e6, 2e6, 3e6, 4e6, 5e6]);
     for (wrong, why) in [
-        ("kind = 'box'".to_owned(), "boxes and bars have groups"),
+        ("kind = 'box'".to_owned(), "boxes and bars need groups"),
         (
             format!("kind = 'box'\nfactor = 'n'\n{}", group("")),
             "no factor",
         ),
         (
             format!("kind = 'box'\nscale = 0\n{}", group("")),
-            "scale is a number",
+            "scale must be a number",
         ),
         (
             format!("kind = 'box'\n{}", group(", published = [3, 1, 2, 4, 5]")),
-            "those of a box ascend",
+            "those of a box must ascend",
         ),
         (
             format!("kind = 'bar'\n{}", group(", published = [1, 2, 3, 4, 5]")),
-            "one number of a bar",
+            "one number for a bar",
         ),
         (
             format!("kind = 'bar'\nrelative_to = 'b'\n{}", group("")),
@@ -385,11 +386,11 @@ fn a_box_plot_says_what_it_is_of() {
         ),
         (
             format!("kind = 'box'\nrelative_to = 'a'\n{}", group("")),
-            "goes with kind bar",
+            "is only for kind bar",
         ),
         (
             format!("kind = 'distribution'\nfactor = 'n'\n{}", group("")),
-            "go with kinds box and bar",
+            "are only for kinds box and bar",
         ),
         ("kind = 'distribution'".to_owned(), "needs a factor"),
         (
@@ -415,7 +416,7 @@ fn a_table_says_what_its_numbers_are() {
     let scaled = |scale: &str| format!("unit = 'KB'\nscale = {scale}\n{rows}");
     let good = table(&scaled("1024")).unwrap();
     assert_eq!(good.tables[0].quantities[0].scale, Some(1024.0));
-    let number = "scale is a number above 0";
+    let number = "scale must be a number above 0";
     let matrix = |quantity: &str| {
         format!(
             "conditions = [{{ label = 'a', at = {{}} }}]\n\
@@ -439,16 +440,19 @@ fn a_table_says_what_its_numbers_are() {
         ),
         (
             format!("unit = 's'\n{}", matrix("published = [1]")),
-            "has its metric, unit",
+            "its own metric, unit",
         ),
-        (matrix("published = [1, 2]"), "for each of the 1 conditions"),
+        (
+            matrix("published = [1, 2]"),
+            "number per condition (1 in all)",
+        ),
         (
             matrix("published = [1], deviation = [-1]"),
             "a number of 0 or more",
         ),
         (
             matrix("published = [nan], deviation = [1]"),
-            "goes with published",
+            "needs published",
         ),
         (
             format!("relative_to = 'b'\n{}", matrix("published = [1]")),

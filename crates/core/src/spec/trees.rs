@@ -1,4 +1,4 @@
-//! Making of an experiment a comparison of two work trees of a repository.
+//! Turns an experiment into a comparison of two work trees of a repository.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,29 +6,29 @@ use super::overrides::{LevelOverride, apply_levels};
 use super::{Experiment, Level, Selector, SpecError};
 use crate::plan::{Plan, Treatment};
 
-/// The factor that chooses a work tree, and what stands for its directory in commands.
+/// The factor that selects a work tree, and the placeholder for its directory in commands.
 pub const TREE: &str = "tree";
 const PLACEHOLDER: &str = "{tree}";
 
-/// Names of the two sides, and of the directories below the one that holds both. They
-/// are of one length: a longer path moves the stack, and with it what a program takes.
+/// Names of the two sides, and of their directories below the one that holds both. They
+/// have the same length: a longer path moves the stack, which changes a program's time.
 pub const SIDES: [&str; 2] = ["base", "head"];
 
 /// The work trees that a run compares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trees {
-    /// The directory of both.
+    /// The directory that holds both.
     pub directory: String,
     /// Hashes of the commits that were laid out in them.
     pub commits: [String; 2],
 }
 
-/// The least regression that fails where no other is named: small enough that one of 5 % is
-/// seen for sure, and above what the layout of a build changes (1 %).
+/// The smallest regression that fails by default: small enough that a regression of 5 % is
+/// reliably detected, and larger than what the layout of a build changes (1 %).
 pub const REGRESSION_LIMIT: f64 = 0.03;
 
-/// The name of what a treatment measures, whatever the commit: the command and what else
-/// varies. `None` for the base of a comparison of two commits.
+/// Returns the name of what a treatment measures, which is the same for every commit: the
+/// command and what else varies. `None` for the base of a comparison of two commits.
 pub fn benchmark_name(experiment: &Experiment, treatment: &Treatment) -> Option<String> {
     let reference = experiment.reference.as_ref();
     let Some(base) = reference.and_then(|reference| reference.get(TREE)) else {
@@ -49,11 +49,12 @@ pub fn benchmark_name(experiment: &Experiment, treatment: &Treatment) -> Option<
 }
 
 impl Experiment {
-    /// Compares all commands with themselves in another work tree, all other levels
-    /// alike. Each has an A/A twin in the base's tree. The directory of `trees` holds both,
-    /// under the names of [`SIDES`]. What the experiment asks itself goes: its claims compare other things.
+    /// Compares each command with itself in another work tree, at the same other levels. Each
+    /// has an A/A twin in the base's tree. The directory of `trees` holds both, under the
+    /// names of [`SIDES`]. Drops what the experiment asks itself, since its claims compare
+    /// other things.
     ///
-    /// Refused are commands that do the same for both.
+    /// Refuses commands that do the same for both.
     pub fn compare_trees(&mut self, trees: Trees) -> Result<(), SpecError> {
         let wrong = |name: &str, message: String| SpecError {
             origin: name.to_owned(),
@@ -94,7 +95,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Drops what an experiment asks and shows by itself.
+    /// Drops what an experiment asks and shows itself.
     pub(super) fn ask_nothing(&mut self) {
         self.claims.clear();
         self.derived.clear();

@@ -6,7 +6,7 @@ use super::constraints::Constraints;
 use super::expression::{Expression, Word};
 use super::{Experiment, Factor, guest, references, workload};
 
-/// What is wrong, and a word of the file that shows where.
+/// What is wrong, and a word of the file that locates it.
 pub struct Problem {
     pub message: String,
     pub mention: Option<String>,
@@ -19,8 +19,8 @@ pub(crate) fn problem(mention: &str, message: String) -> Problem {
     }
 }
 
-/// Most blocks in a run. An exact interval looks at all pairs of blocks, 100 MB
-/// of them here.
+/// Most blocks in a run. An exact interval looks at all pairs of blocks, which take
+/// 100 MB at this limit.
 pub const BLOCKS_MAX: u32 = 5_000;
 
 impl From<String> for Problem {
@@ -39,7 +39,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     check_together(experiment)
 }
 
-/// Checks all but what is to be judged and shown.
+/// Checks everything except what is judged and shown.
 pub(super) fn check_frame(experiment: &Experiment) -> Result<(), Problem> {
     check_counts(experiment)?;
     check_name(experiment)?;
@@ -52,7 +52,7 @@ pub(super) fn check_frame(experiment: &Experiment) -> Result<(), Problem> {
     references::check_twins(experiment)
 }
 
-/// Checks what no statement shows alone.
+/// Checks what a single statement does not show.
 pub(super) fn check_together(experiment: &Experiment) -> Result<(), Problem> {
     check_counts(experiment)?;
     references::check_ids(experiment)
@@ -76,7 +76,7 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
             _ if name == "workdir" => {
                 "cannot use factor workdir: {workdir} is the work directory".into()
             }
-            _ if is_twice => format!("cannot use factor {name}: it stands twice"),
+            _ if is_twice => format!("cannot use factor {name}: it is given twice"),
             Some(_) if experiment.is_of_guest(name) => {
                 format!("cannot vary {name}: the guest holds it fixed")
             }
@@ -88,8 +88,8 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Most statements of a kind: factors are compared with factors, claims looked for
-/// among treatments.
+/// Most statements of a kind; bounds checks that compare factors with each other or look
+/// for claims among treatments.
 const STATEMENTS_MAX: usize = 1_000;
 
 fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
@@ -111,7 +111,7 @@ fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
         if count > STATEMENTS_MAX {
             return Err(problem(
                 what,
-                format!("cannot use {count} of {what}: there are at most {STATEMENTS_MAX}"),
+                format!("cannot use {count} of {what}: use at most {STATEMENTS_MAX}"),
             ));
         }
     }
@@ -120,7 +120,7 @@ fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
 
 /// Most combinations of levels that a plan goes through.
 const COMBINATIONS_MAX: u128 = 1_000_000;
-/// Most constraints that it looks at for all of them together.
+/// Most evaluations of constraints, over all combinations.
 const EVALUATIONS_MAX: u128 = 10_000_000;
 
 fn check_combinations(experiment: &Experiment) -> Result<(), Problem> {
@@ -156,16 +156,19 @@ fn check_run(experiment: &Experiment) -> Result<(), Problem> {
     let run = &experiment.run;
     let wrong = |word: &str, message: &str| Err(problem(word, format!("cannot run: {message}")));
     if run.iterations == 0 || run.iterations > ITERATIONS_MAX {
-        return wrong("iterations", "iterations is 1 to 20,000");
+        return wrong("iterations", "iterations must be 1 to 20,000");
     }
     if run.warmup_iterations > ITERATIONS_MAX {
-        return wrong("warmup_iterations", "warmup_iterations is at most 20,000");
+        return wrong(
+            "warmup_iterations",
+            "warmup_iterations must be at most 20,000",
+        );
     }
     if run.min_blocks == 0 || run.max_blocks < run.min_blocks || run.max_blocks > BLOCKS_MAX {
         return wrong("blocks", "it needs 1 <= min_blocks <= max_blocks <= 5,000");
     }
     if run.time_budget_s <= 0.0 || run.trial_timeout_s.is_some_and(|limit| limit <= 0.0) {
-        return wrong("time", "time_budget and trial_timeout are above 0");
+        return wrong("time", "time_budget and trial_timeout must be above 0");
     }
     Ok(())
 }
@@ -174,8 +177,8 @@ fn check_constraints(experiment: &Experiment) -> Result<(), Problem> {
     let names = Constraints::new(experiment, &[])?;
     for text in &experiment.constraints {
         let expression = Expression::parse(text).map_err(|message| problem(text, message))?;
-        // Evaluated once on the first levels, so that an order between words
-        // is refused here and not in the middle of planning.
+        // Evaluated once with the first levels, so that an order between words
+        // is refused here and not during planning.
         let first = |name: &str| {
             let factor = experiment.factor(name).and_then(|f| f.levels.first());
             match factor.or_else(|| experiment.fixed(name)) {

@@ -1,4 +1,4 @@
-//! What each trial does, and checks of it.
+//! The workload of each trial, and its checks.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{Experiment, Level, WorkloadKind, row};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSpec {
-    /// Which of the probe's works.
+    /// Which of the probe's workloads.
     pub kind: WorkloadKind,
     /// Parameters held fixed, by name.
     pub parameters: BTreeMap<String, Level>,
@@ -32,19 +32,19 @@ pub struct WorkloadSpec {
     /// Where standard output goes: `null`, `pipe`, `pipe-spliced`, `socket`, `file`
     /// or a file name.
     pub output: PerCommand,
-    /// Variables set for the command and for all that is run around it.
+    /// Variables set for the command and for everything that runs around it.
     pub environment: PerCommand<BTreeMap<String, String>>,
-    /// The output must be the input.
+    /// Whether the output must equal the input.
     pub copies: bool,
-    /// Take non-zero exit statuses for measurements.
+    /// Whether runs with a non-zero exit status count as measurements.
     pub ignore_failure: bool,
 }
 
-/// Something for all commands, or one for each by its name.
+/// One value for all commands, or one for each by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected one for all commands, or a table with one for each by the names of commands"
+    expecting = "expected one value for all commands, or a table with one for each command name"
 )]
 pub enum PerCommand<T = String> {
     Same(T),
@@ -52,7 +52,7 @@ pub enum PerCommand<T = String> {
 }
 
 impl<T> PerCommand<T> {
-    /// What one command has.
+    /// Returns the value of one command.
     pub fn of(&self, command: &str) -> Option<&T> {
         match self {
             Self::Same(all) => Some(all),
@@ -64,7 +64,7 @@ impl<T> PerCommand<T> {
         self.named().into_iter().map(|(_, one)| one).collect()
     }
 
-    /// Each with the name of its command; no name stands for all commands.
+    /// Returns each value with the name of its command; an empty name means all commands.
     pub fn named(&self) -> Vec<(&str, &T)> {
         match self {
             Self::Same(all) => vec![("", all)],
@@ -82,7 +82,7 @@ impl<T> PerCommand<T> {
         }
     }
 
-    /// The first name that no command has.
+    /// Returns the first name that no command has.
     fn unknown_name(&self, commands: &BTreeMap<String, String>) -> Option<&String> {
         let Self::Each(each) = self else {
             return None;
@@ -91,24 +91,24 @@ impl<T> PerCommand<T> {
     }
 }
 
-/// No variables.
+/// Sets no variables.
 impl Default for PerCommand<BTreeMap<String, String>> {
     fn default() -> Self {
         Self::Same(BTreeMap::new())
     }
 }
 
-/// Words of `input` and `output` for no file.
+/// The value of `input` and `output` for no file.
 pub const NOWHERE: &str = "null";
 
 impl WorkloadSpec {
-    /// Whether a command has the work directory's path put into it.
+    /// Whether a template has a placeholder for the work directory's path.
     pub fn uses_work_directory(&self) -> bool {
         let mut all = self.templates();
         all.any(|template| template.contains("{workdir}"))
     }
 
-    /// Puts a directory before a placeholder wherever placeholders are filled.
+    /// Puts a directory before a placeholder in all texts in which placeholders are filled.
     ///
     /// # Errors
     /// If a command line cannot hold the path.
@@ -141,7 +141,7 @@ impl WorkloadSpec {
         Ok(())
     }
 
-    /// All texts in which placeholders are filled.
+    /// Returns all texts in which placeholders are filled.
     fn templates(&self) -> impl Iterator<Item = &str> {
         let around = [&self.setup, &self.cleanup].into_iter().flatten();
         let each = [&self.prepare, &self.conclude].into_iter().flatten();
@@ -160,13 +160,13 @@ impl WorkloadSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shell {
-    /// By `sh`, unless the line has nothing in it that needs a shell.
+    /// By `sh`, but only if the line needs a shell.
     Auto,
     None,
     Program(String),
 }
 
-/// The meaning of a shell's name on the command line or in a file.
+/// Reads a shell's name from the command line or a file.
 pub fn shell(name: Option<&str>) -> Shell {
     match name {
         None | Some("auto") => Shell::Auto,
@@ -200,15 +200,15 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     }
 }
 
-/// A factor or parameter that no command names would change nothing, which is
-/// most often a mistyped name.
+/// Refuses a factor or parameter that no command names: it would change nothing, and is
+/// most often mistyped.
 fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
     let workload = &experiment.workload;
     let varied = experiment.factors.iter().map(|factor| &factor.name);
     for name in varied.chain(workload.parameters.keys()) {
         let placeholder = format!("{{{name}}}");
         let has_meaning = ["command", "fs"].contains(&name.as_str()) || experiment.is_of_guest(name)
-                // Of the file that is laid as the input.
+                // The size of the file that is made as input.
                 || name == "size" && workload.input != NOWHERE;
         let is_used = |template: &str| template.contains(&placeholder);
         if !has_meaning && !workload.templates().any(is_used) {
@@ -221,7 +221,7 @@ fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What only commands have must not be given, and silently ignored, elsewhere.
+/// Refuses what only commands have, which would be ignored silently elsewhere.
 fn check_no_commands(experiment: &Experiment) -> Result<(), Problem> {
     let workload = &experiment.workload;
     let nowhere = PerCommand::Same(NOWHERE.to_owned());
@@ -280,8 +280,8 @@ fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
     }
 }
 
-/// A text for a command that there is not, and a variable that no process could
-/// have, are most often mistyped.
+/// Refuses texts for commands that do not exist, and variables that no process could
+/// have: both are most often mistyped.
 fn check_each(workload: &WorkloadSpec) -> Result<(), Problem> {
     let commands = &workload.commands;
     let unknown = |texts: &'_ Option<PerCommand>| {
@@ -310,8 +310,8 @@ fn check_each(workload: &WorkloadSpec) -> Result<(), Problem> {
     {
         return Err(problem(
             "inherit",
-            "cannot let commands write to the terminal: name a file, or use pipe; a file of this \
-             name is ./inherit"
+            "cannot let commands write to the terminal: name a file, or use pipe; for a file of \
+             this name, write ./inherit"
                 .into(),
         ));
     }
@@ -324,7 +324,7 @@ fn check_each(workload: &WorkloadSpec) -> Result<(), Problem> {
     {
         Some(name) => Err(problem(
             name,
-            format!("cannot set the variable {name:?}: a name is not empty and has no `=`"),
+            format!("cannot set the variable {name:?}: a name must not be empty or contain `=`"),
         )),
         None => Ok(()),
     }

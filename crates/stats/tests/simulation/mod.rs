@@ -1,31 +1,30 @@
-//! Worlds to simulate: what can lie on the durations of one trial after the
-//! other, whatever the treatments are.
+//! Worlds to simulate: disturbances of the durations of successive trials, independent of the
+//! treatments.
 
 use toll_stats::Rng;
 
-/// A kind of disturbance. Durations are multiplied; what is drawn is the
-/// logarithm of the factor.
+/// A kind of disturbance. It multiplies durations; the logarithm of the factor is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum World {
     /// Independent normal noise of 2 %.
     Plain,
-    /// As [`World::Plain`], while everything gets slower by 0.2 % a trial: by a
-    /// quarter over 10 blocks of 11 trials, or 37 of 3.
+    /// Like [`World::Plain`], but everything gets slower by 0.2 % per trial: by a quarter over 10
+    /// blocks of 11 trials, or over 37 blocks of 3.
     Drift,
-    /// As [`World::Plain`], but one trial in ten takes 1.2 to 4.2 times as long.
+    /// Like [`World::Plain`], but one trial in ten takes 1.2 to 4.2 times as long.
     Outliers,
-    /// Noise of 5 % that lasts: a correlation of 0.95 from trial to trial (AR(1)),
-    /// with 0.5 % of each trial's own.
+    /// Persistent noise of 5 %, with a correlation of 0.95 from trial to trial (AR(1)), and 0.5 %
+    /// of noise of each trial's own.
     Autocorrelation,
-    /// Cauchy noise of scale 1 %, which has neither mean nor variance.
+    /// Cauchy noise with a scale of 1 %, which has neither mean nor variance.
     HeavyTails,
     /// Three trials in ten take 8 % longer, with 0.4 % around either mode.
     Bimodal,
-    /// Exponential noise: nothing is quicker than the work, much is slower, by 3 % on
+    /// Exponential noise: no trial is faster than the work, and trials are slower by 3 % on
     /// average.
     Skewed,
-    /// As [`World::Plain`], but for spells of 20 trials on average, each as long
-    /// after the one before, in which everything takes 15 % longer.
+    /// Like [`World::Plain`], but with spells in which everything takes 15 % longer. Spells, and
+    /// the gaps between them, last 20 trials on average.
     Bursts,
 }
 
@@ -50,7 +49,7 @@ pub struct Disturbances {
 }
 
 impl Disturbances {
-    /// Those of one run; equal seeds give equal runs.
+    /// Starts one run; equal seeds give equal runs.
     pub fn new(world: World, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let lasting = 0.05 * rng.normal();
@@ -62,7 +61,7 @@ impl Disturbances {
         }
     }
 
-    /// Logarithm of the factor on the next trial.
+    /// Returns the logarithm of the factor on the next trial.
     pub fn draw(&mut self) -> f64 {
         const CORRELATION: f64 = 0.95;
         let (normal, uniform) = (self.rng.normal(), self.rng.uniform());

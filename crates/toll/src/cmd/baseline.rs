@@ -1,53 +1,14 @@
-//! `toll baseline`, and `--baseline` of other verbs.
+//! `toll baseline`
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-
-use super::compare::{confounders, other_runs, work_differences};
-use super::gate::{GateArguments, JudgedRatio, ratios_between, ratios_within, why_no_ratio};
-use super::{Failure, output};
-use crate::claim::between::{Side, compare_sides};
-use crate::claim::model::RunComparison;
-use crate::claim::work::different_work;
-use crate::claim::{Run, has_worse_side};
-use crate::plan::{Plan, Treatment};
-use crate::report::compare::over_baseline;
-use crate::report::terminal::text::Text;
-use crate::spec::Experiment;
-use crate::store::{Baseline, RunRecord, RunStatus, Store};
-
-/// Longest name, in bytes.
-const NAME_BYTES_MAX: usize = 64;
-
-/// Reads a name: letters, digits, `_`, `-` and `.`, so that it needs no quotes
-/// in a shell.
-pub(super) fn parse_name(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let is_right = !text.is_empty()
-        && text.len() <= NAME_BYTES_MAX
-        && !text.starts_with(['.', '-'])
-        && text.chars().all(is_plain);
-    match is_right {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
-            "expected up to {NAME_BYTES_MAX} letters, digits, `_`, `-` and `.`, not beginning with \
-             `.` or `-`"
-        )),
-    }
-}
-
-/// The option of the verbs that compare.
-#[derive(Debug, Clone, Args, Default)]
-pub(super) struct BaselineArguments {
-    /// Compare with the run that this name stands for, treatment by treatment
-    #[arg(long, value_name = "NAME", value_parser = parse_name)]
-    pub baseline: Option<String>,
-}
+use toll_driver::baseline::{lines, missing, parse_name, save};
+use toll_driver::stores;
+use toll_host::store::{Baseline, Store};
+use toll_system::output;
 
 #[derive(Debug, Args)]
 pub(super) struct BaselineVerb {
@@ -110,7 +71,7 @@ fn list(arguments: &ListArguments, store: &Path) -> anyhow::Result<()> {
     struct Listing {
         baselines: Vec<Baseline>,
     }
-    let baselines = match output::read_if_any(store)? {
+    let baselines = match stores::read_if_any(store)? {
         Some(store) => store.baselines()?,
         None => Vec::new(),
     };
@@ -127,50 +88,6 @@ fn list(arguments: &ListArguments, store: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// A line for each baseline, and one above them.
-pub(super) fn lines(baselines: &[Baseline]) -> Vec<String> {
-    let widest = baselines.iter().map(|one| one.name.len()).max();
-    let width = widest.unwrap_or(0).max("baseline".len());
-    let line = |name: &str, run: &str, experiment: &str| {
-        format!("  {name:<width$}  {run:>4}  {experiment}")
-    };
-    let mut lines = vec![line("baseline", "run", "experiment")];
-    lines.extend(
-        baselines
-            .iter()
-            .map(|one| line(&one.name, &one.run_id.to_string(), &one.experiment)),
-    );
-    lines
-}
-
-/// Saves a run under a name, and says what that replaced.
-pub(super) fn save(store: &mut Store, name: &str, run_id: i64) -> anyhow::Result<String> {
-    let runs = store.runs()?;
-    let found = runs.iter().find(|(run, _)| run.id == run_id);
-    let (run, trials) = found.expect("the run was found before");
-    if run.status == RunStatus::Unfinished || *trials == 0 {
-        bail!(Failure::Usage(format!(
-            "cannot save run {run_id} as a baseline: it is unfinished; go on with it by `toll run \
-             --resume {run_id}`"
-        )));
-    }
-    let baseline = Baseline {
-        name: name.to_owned(),
-        experiment: run.experiment.clone(),
-        run_id,
-        saved_at: jiff::Timestamp::now().to_string(),
-    };
-    let replaced = store.save_baseline(&baseline)?;
-    let instead = match replaced {
-        Some(old) if old != run_id => format!(", in the place of run {old}"),
-        _ => String::new(),
-    };
-    Ok(format!(
-        "baseline {name} of {}: run {run_id}{instead}",
-        baseline.experiment
-    ))
-}
-
 fn remove(arguments: &RemoveArguments, store: &Path) -> anyhow::Result<()> {
     let mut store = Store::open_existing(store)?;
     let experiment = arguments.experiment.as_deref();
@@ -180,207 +97,3 @@ fn remove(arguments: &RemoveArguments, store: &Path) -> anyhow::Result<()> {
     output::line(&format!("baseline {} is forgotten", arguments.name))
 }
 
-fn missing(store: &Store, name: &str, experiment: Option<&str>) -> anyhow::Result<anyhow::Error> {
-    let all = store.baselines()?;
-    let of = experiment.map_or_else(String::new, |experiment| format!(" of {experiment}"));
-    let mut names: Vec<String> = match all.iter().any(|one| one.name == name) {
-        true => {
-            let own = all.iter().filter(|one| one.name == name);
-            own.map(|one| format!("{name} of {}", one.experiment))
-                .collect()
-        }
-        false => all.iter().map(|one| one.name.clone()).collect(),
-    };
-    names.dedup();
-    let known = match names.is_empty() {
-        true => "there is none; `toll run --save-baseline NAME` makes one".into(),
-        false => format!("there is {}", names.join(", ")),
-    };
-    Ok(Failure::Usage(format!("cannot find baseline {name}{of}: {known}")).into())
-}
-
-/// The run that a baseline stands for in an experiment.
-pub(super) fn require(store: &Store, name: &str, experiment: &str) -> anyhow::Result<i64> {
-    let all = store.baselines()?;
-    let mut fitting = all
-        .iter()
-        .filter(|one| one.name == name && one.experiment == experiment);
-    match fitting.next() {
-        Some(baseline) => Ok(baseline.run_id),
-        None => Err(missing(store, name, Some(experiment))?),
-    }
-}
-
-/// The runs with which those of some experiments are to be compared.
-#[derive(Debug, Default)]
-pub(super) struct Against {
-    /// The baseline's name; `None` if nothing is compared with one.
-    name: Option<String>,
-    /// By experiment.
-    run_ids: BTreeMap<String, i64>,
-}
-
-impl Against {
-    /// Finds the runs that a baseline has of some experiments, and refuses what
-    /// could not be compared before any time is spent on it.
-    pub fn find(
-        name: Option<&String>,
-        store: &Path,
-        experiments: &[&Experiment],
-    ) -> anyhow::Result<Self> {
-        let Some(name) = name else {
-            return Ok(Self::default());
-        };
-        let store = Store::read(store)?;
-        let mut run_ids = BTreeMap::new();
-        let mut obstacle = None;
-        for experiment in experiments {
-            let found = require(&store, name, &experiment.name);
-            match found.and_then(|id| check_shared(&store, name, id, experiment)) {
-                Ok(id) => _ = run_ids.insert(experiment.name.clone(), id),
-                Err(failure) if experiments.len() == 1 => return Err(failure),
-                Err(failure) => {
-                    output::note(&format!("note: {failure}"));
-                    obstacle = Some(failure);
-                }
-            }
-        }
-        match obstacle {
-            Some(failure) if run_ids.is_empty() => Err(failure),
-            _ => Ok(Self {
-                name: Some(name.clone()),
-                run_ids,
-            }),
-        }
-    }
-
-    /// Why no ratio of an experiment could show a regression, if so.
-    pub fn why_no_ratio(&self, experiment: &Experiment) -> Option<String> {
-        match (&self.name, self.run_ids.get(&experiment.name)) {
-            (None, _) => why_no_ratio(experiment),
-            (Some(_), Some(_)) => has_worse_side(experiment).err(),
-            (Some(name), None) => Some(format!("baseline {name} has no run of it")),
-        }
-    }
-
-    /// Refuses to judge ratios to runs that did not do the same as these
-    /// experiments do.
-    pub fn check_work(
-        &self,
-        gate: &GateArguments,
-        store: &Path,
-        experiments: &[&Experiment],
-    ) -> anyhow::Result<()> {
-        for experiment in experiments {
-            if let Some(id) = self.run_ids.get(&experiment.name)
-                && gate.watches_ratios()
-            {
-                let old = Store::read(store)?.load(*id)?.experiment;
-                gate.check_work(&different_work(&[&old, *experiment]))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses to compare a run with itself.
-    pub fn check_other(&self, run: &RunRecord) -> anyhow::Result<()> {
-        match (&self.name, self.run_ids.get(&run.experiment)) {
-            (Some(name), Some(id)) if *id == run.id => bail!(Failure::Usage(format!(
-                "cannot compare run {id} with baseline {name}: it is that run; name another one"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Compares the runs that have something to be compared with.
-    pub fn compare(&self, store: &Path, runs: &[Run]) -> anyhow::Result<Compared> {
-        let mut compared = Compared::default();
-        let Some(name) = &self.name else {
-            let analyses = runs.iter().map(|run| &run.analysis);
-            compared.ratios = analyses.flat_map(ratios_within).collect();
-            return Ok(compared);
-        };
-        let store = Store::read(store)?;
-        for run in runs {
-            let Some(id) = self.run_ids.get(&run.stored.run.experiment) else {
-                continue;
-            };
-            let old = Run::from(store.load(*id)?);
-            let sides = [&old, run].map(Side::from);
-            let others = other_runs(&store, &sides)?;
-            let comparisons = compare_sides(&sides[1], &sides[0], &others);
-            let work = work_differences(&sides);
-            let mut others = confounders(&sides);
-            others.retain(|difference| !["date", "blocks"].contains(&difference.what.as_str()));
-            let text = over_baseline(name, &comparisons, &work, &others, output::style());
-            compared.texts.push(text);
-            let ratios = comparisons.iter().flat_map(ratios_between);
-            compared.ratios.extend(ratios);
-            compared.comparisons.extend(comparisons);
-        }
-        Ok(compared)
-    }
-}
-
-/// What came out beside a baseline, or without one within the runs.
-#[derive(Default)]
-pub(super) struct Compared {
-    /// A section for each run.
-    pub texts: Vec<Text>,
-    /// The same as data.
-    pub comparisons: Vec<RunComparison>,
-    /// For `--fail-on`.
-    pub ratios: Vec<JudgedRatio>,
-}
-
-fn check_shared(
-    store: &Store,
-    name: &str,
-    run_id: i64,
-    experiment: &Experiment,
-) -> anyhow::Result<i64> {
-    let planned = Plan::new(experiment, 0).map_err(Failure::Usage)?.treatments;
-    let mut there = store.treatments(run_id)?;
-    there.retain(|one| one.twin_of.is_none());
-    let is_shared = |one: &Treatment| there.iter().any(|other| has_levels_of(other, one));
-    match planned.iter().any(is_shared) {
-        true => Ok(run_id),
-        false => {
-            let labels: Vec<&str> = there.iter().map(|one| one.label.as_str()).take(3).collect();
-            Err(Failure::Usage(format!(
-                "cannot compare with baseline {name}: its run {run_id} of {} has none of these \
-                 treatments, but {}",
-                experiment.name,
-                labels.join(", ")
-            ))
-            .into())
-        }
-    }
-}
-
-/// Whether two treatments are called the same, as when runs are compared.
-fn has_levels_of(one: &Treatment, other: &Treatment) -> bool {
-    let texts = |treatment: &Treatment| -> Vec<(String, String)> {
-        let levels = treatment.levels.iter();
-        levels
-            .map(|(name, level)| (name.clone(), level.text.clone()))
-            .collect()
-    };
-    texts(one) == texts(other)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_need_no_quotes() {
-        for right in ["main", "v1.2", "a_b-c", "0"] {
-            assert_eq!(parse_name(right).as_deref(), Ok(right));
-        }
-        let long = "x".repeat(65);
-        for wrong in ["", ".x", "-x", "a b", "a/b", "ü", "a\u{1b}", "a'", &long] {
-            assert!(parse_name(wrong).is_err(), "{wrong:?}");
-        }
-    }
-}

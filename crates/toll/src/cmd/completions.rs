@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use toll_system::output;
 
-use super::{Cli, output};
+use super::Cli;
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArguments {

@@ -6,19 +6,23 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use serde::Serialize;
+use toll_system::{Failure, output, paths};
+use toll_system::interrupt::Interrupt;
+use toll_host::environment::guest;
+use toll_host::environment::guest::GuestFailure;
+use toll_host::environment::kernel;
+use toll_host::environment::{Leftover, capabilities, inspect, restore};
+use toll_host::store::Store;
+use toll_host::trial::{Probe, SessionEnd, TimeLimit, chosen_lock};
+use toll_driver::{Launch, nearest, Purpose, WorkDirectories, launch};
+use toll_driver::measuring_lock;
 
 use super::empty_region::{self, EmptyRegion};
-use super::run::{Launch, Purpose, WorkDirectories, launch};
-use super::{Failure, measuring_lock, output, store_health};
+use super::store_health;
 use crate::claim::Run;
-use crate::environment::guest::{self, GuestFailure};
-use crate::environment::kernel;
-use crate::environment::{Leftover, capabilities, inspect, paths, restore};
 use crate::format;
 use crate::run::Machine;
 use crate::spec::adhoc::{self, AdhocCommands};
-use crate::store::Store;
-use crate::trial::{Interrupt, Probe, SessionEnd, TimeLimit, chosen_lock};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
@@ -126,7 +130,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     if arguments.retry_kvm
         && let Some(signal) = retry_kvm()?
     {
-        return Ok(super::run::exit_code_of(signal));
+        return Ok(toll_system::exit_code_of(signal));
     }
     let work = paths::work(arguments.work_dir.as_deref()).map_err(anyhow::Error::msg)?;
     let work = work.unchecked_path();
@@ -144,7 +148,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     let measured = match (arguments.no_noise, probe) {
         (false, Ok(probe)) => match measure(arguments, &probe) {
             Ok(Ok(measured)) => Some(measured),
-            Ok(Err(signal)) => return Ok(super::run::exit_code_of(signal)),
+            Ok(Err(signal)) => return Ok(toll_system::exit_code_of(signal)),
             // The rest of the examination says what to mend.
             Err(error) => {
                 findings.push(Finding::new("noise", Err(format!("{error:#}"))));
@@ -205,12 +209,6 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> anyhow::R
     })
 }
 
-/// The path itself, or the closest directory above it that exists.
-pub(super) fn nearest(path: &Path) -> PathBuf {
-    let found = path.ancestors().find(|ancestor| ancestor.exists());
-    found.map_or_else(|| PathBuf::from("."), Path::to_owned)
-}
-
 /// Measures noise and what an empty region costs; the inner error is the signal
 /// that interrupted it.
 fn measure(
@@ -242,7 +240,7 @@ fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
         &mut store,
         Launch {
             experiment,
-            seed: super::run::random_seed()?,
+            seed: toll_driver::random_seed()?,
             directories: WorkDirectories::at(arguments.work_dir.clone()),
             command_line: "toll doctor".into(),
             purpose: Purpose::Aside,

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use super::{Cli, arguments};
+use toll_driver::spelling;
+
+use super::Cli;
 
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -43,7 +45,7 @@ fn documented_commands_are_ones_that_the_parser_takes() {
         let text = std::fs::read_to_string(&page).expect("the page can be read");
         for line in commands(&text) {
             let words = words(&line).unwrap_or_else(|| panic!("the quotes fit: {line}"));
-            let words = arguments::normalise(words.into_iter().map(Into::into));
+            let words = spelling::normalise(words.into_iter().map(Into::into));
             count += 1;
             if let Err(error) = Cli::try_parse_from(words) {
                 refused.push(format!("{}: {line}\n{error}", page.display()));

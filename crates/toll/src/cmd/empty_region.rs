@@ -8,9 +8,10 @@ use toll_stats::median;
 use toll_wire::{
     CrossingCpus, CrossingOperation, CrossingRequest, Outcome, Request, TrialData, Workload,
 };
+use toll_system::interrupt::Interrupt;
+use toll_host::trial::Probe;
 
 use crate::format;
-use crate::trial::{Interrupt, Probe};
 
 /// Probes asked, each for one iteration as in most trials.
 const TRIALS: u32 = 31;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-
-use super::{Failure, output};
-use crate::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use toll_system::{Failure, output};
+use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use toll_driver::stores;
 
 #[derive(Debug, Args)]
 pub(super) struct ImportArguments {
@@ -16,7 +16,7 @@ pub(super) struct ImportArguments {
 }
 
 pub(super) fn run(arguments: &ImportArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    let mut store = output::open_store(store)?;
+    let mut store = stores::open_store(store)?;
     for path in &arguments.files {
         let bytes = output::read_file(path, DOCUMENT_BYTES_MAX)?;
         let stored = RunDocument::parse(&String::from_utf8_lossy(&bytes))

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use toll_system::output;
+use toll_host::store::{Baseline, RunRecord, RunStatus};
+use toll_driver::stores;
+use toll_driver::baseline;
 
-use super::{baseline, output};
 use crate::spec::builtin;
-use crate::store::{Baseline, RunRecord, RunStatus};
 
 #[derive(Debug, Args)]
 pub(super) struct ListArguments {
@@ -44,7 +46,7 @@ pub(super) fn run(arguments: &ListArguments, store: &Path) -> anyhow::Result<Exi
             title: builtin.title().unwrap_or_default(),
         })
         .collect();
-    let (runs, baselines) = match output::read_if_any(store)? {
+    let (runs, baselines) = match stores::read_if_any(store)? {
         Some(store) => (store.runs()?, store.baselines()?),
         None => (Vec::new(), Vec::new()),
     };

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, Command, CommandFactory};
-use clap_mangen::Man;
+use clap::{Args, CommandFactory};
+use toll_system::manual::render;
+use toll_system::output;
 
-use super::{Cli, output};
+use super::Cli;
 
 #[derive(Debug, Args)]
 pub(super) struct ManArguments {}
@@ -17,50 +18,9 @@ pub(super) fn run(_: &ManArguments) -> anyhow::Result<ExitCode> {
     let mut command = Cli::command();
     command.build();
     let mut page = Vec::new();
-    render(&command, &mut page).context("cannot write the manual page")?;
+    render(&command, FILES, &mut page).context("cannot write the manual page")?;
     output::document(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn render(command: &Command, page: &mut Vec<u8>) -> std::io::Result<()> {
-    let man = Man::new(command.clone());
-    man.render_title(page)?;
-    man.render_name_section(page)?;
-    man.render_synopsis_section(page)?;
-    man.render_description_section(page)?;
-    man.render_options_section(page)?;
-    for verb in verbs(command) {
-        render_verb(verb, verb.get_name(), page)?;
-        for below in verbs(verb) {
-            let name = format!("{} {}", verb.get_name(), below.get_name());
-            render_verb(below, &name, page)?;
-        }
-    }
-    man.render_extra_section(page)?;
-    page.extend_from_slice(FILES.as_bytes());
-    Ok(())
-}
-
-fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
-    let all = command.get_subcommands();
-    all.filter(|verb| verb.get_name() != "help")
-}
-
-fn render_verb(verb: &Command, name: &str, page: &mut Vec<u8>) -> std::io::Result<()> {
-    page.extend_from_slice(format!(".SH TOLL {}\n", name.to_uppercase()).as_bytes());
-    if let Some(about) = verb.get_long_about().or_else(|| verb.get_about()) {
-        page.extend_from_slice(format!("{about}\n").as_bytes());
-    }
-    let man = Man::new(verb.clone());
-    let mut section = Vec::new();
-    man.render_synopsis_section(&mut section)?;
-    man.render_options_section(&mut section)?;
-    // Headings one deeper, since the verb's own is the section.
-    let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
-    // Alternatives are one word, which is longer than a line unless it may break.
-    let section = section.replace("\\fR|\\fB", "\\fR|\\:\\fB");
-    page.extend_from_slice(section.as_bytes());
-    Ok(())
 }
 
 const FILES: &str = r#".SH FILES

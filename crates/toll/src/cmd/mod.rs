@@ -3,52 +3,37 @@
 //! Architecture invariant: only this module prints. Results go to standard
 //! output; progress, notes and errors to standard error.
 
-mod arguments;
 mod baseline;
-mod bisect;
-mod ci;
 mod compare;
 mod completions;
-mod consent;
-mod count;
 mod doctor;
 #[cfg(test)]
 mod documented;
 mod empty_region;
 mod export;
-mod failure;
-mod fleet;
-mod gate;
-mod grade;
-mod guest;
-mod history;
 mod import;
-mod kept_files;
-mod kernel;
 mod list;
 mod man;
-mod measuring_lock;
-mod mount;
-mod observe;
-mod output;
-mod over_runs;
 mod prices;
-mod progress;
+mod product;
 mod report;
-mod run;
 mod selftest;
 mod show;
 mod store_health;
-mod trace;
 mod why;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
-
-pub use failure::Failure;
-use kernel::{KernelArguments, KernelVerb};
+use clap::{Parser, Subcommand};
+use toll_system::{Failure, output};
+use toll_driver::{WithStore, failure, spelling};
+use toll_guests::kernel::{self, KernelArguments, KernelVerb};
+use toll_guests::{count, guest};
+use toll_versions::{bisect, ci, history};
+use toll_fleet as fleet;
+use toll_grade as grade;
+use toll_trace as trace;
 
 /// Measures what the operating system charges for moving bytes, and says which
 /// published conclusions about it hold on this machine.
@@ -64,32 +49,6 @@ struct Cli {
     verb: Verb,
 }
 
-/// The arguments of a verb that reads or writes runs.
-#[derive(Debug, Args)]
-struct WithStore<T: Args> {
-    /// File in which runs are kept [default: $TOLL_STORE, else
-    /// $XDG_DATA_HOME/toll/runs.sqlite]
-    #[arg(long, global = true, value_name = "FILE")]
-    store: Option<PathBuf>,
-    #[command(flatten)]
-    arguments: T,
-}
-
-impl<T: Args> WithStore<T> {
-    /// Does the verb's work; `store` is the file that was named before the verb.
-    fn run(
-        self,
-        store: Option<PathBuf>,
-        work: impl FnOnce(&T, &Path) -> anyhow::Result<ExitCode>,
-    ) -> anyhow::Result<ExitCode> {
-        let store = self.store.or(store);
-        let store = store.map_or_else(crate::environment::paths::store, Ok);
-        let store = store.map_err(anyhow::Error::msg)?;
-        kept_files::keep_store(&store);
-        work(&self.arguments, &store)
-    }
-}
-
 const EXIT_CODES: &str = "\
 Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 3 a condition of --fail-on
 is met or a submission fails, 4 a submission is undecided, 5 a prerequisite is missing, 6 a
@@ -99,7 +58,7 @@ with everything measured so far kept.";
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run experiments, or compare commands
-    Run(Box<WithStore<run::RunArguments>>),
+    Run(Box<WithStore<toll_driver::RunArguments>>),
     /// List the runs that are kept, and the built-in experiments
     List(WithStore<list::ListArguments>),
     /// Show a run: verdicts, treatments, noise, advice
@@ -135,11 +94,13 @@ enum Verb {
     /// Count the instructions that commands execute, kernel and all
     Count(Box<count::CountArguments>),
     /// Tell of devices held, terminal sessions, leases and network interfaces
-    Observe(Box<observe::ObserveArguments>),
+    #[command(disable_help_flag = true)]
+    Observe(product::ProductArguments),
     /// Boot a virtual machine and run a command or a shell in it
     Guest(Box<guest::GuestArguments>),
     /// Mount a directory, local or of another host, by a program
-    Mount(Box<mount::MountArguments>),
+    #[command(disable_help_flag = true)]
+    Mount(product::ProductArguments),
     /// Tell what can run here, what not and why, and how noisy the machine is
     Doctor(WithStore<doctor::DoctorArguments>),
     /// Find out whether comparisons on this machine can be trusted
@@ -172,13 +133,13 @@ enum Verb {
 
 /// Runs the command line to its exit status.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments::normalise(std::env::args_os())) {
+    let cli = match Cli::try_parse_from(spelling::normalise(std::env::args_os())) {
         Ok(cli) => cli,
         Err(instead) => return output::instead_of_work(&instead),
     };
     let store = cli.store;
     let result = match cli.verb {
-        Verb::Run(verb) => verb.run(store, run::run),
+        Verb::Run(verb) => verb.run(store, toll_driver::run),
         Verb::List(verb) => verb.run(store, list::run),
         Verb::Show(verb) => verb.run(store, show::run),
         Verb::Why(verb) => verb.run(store, why::run),
@@ -204,9 +165,9 @@ pub fn main() -> ExitCode {
         .into()),
         Verb::Fleet(verb) => fleet::run(&verb),
         Verb::Count(arguments) => count::run(&arguments),
-        Verb::Observe(arguments) => observe::run(&arguments),
+        Verb::Observe(arguments) => product::start("observe", &arguments),
         Verb::Guest(arguments) => guest::run(&arguments),
-        Verb::Mount(arguments) => mount::run(&arguments),
+        Verb::Mount(arguments) => product::start("mount", &arguments),
         Verb::Kernel(arguments) => kernel::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),

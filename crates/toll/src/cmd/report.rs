@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use toll_system::output;
+use toll_driver::pages::{page_path, write_plots};
+use toll_report::html;
+use toll_host::store::Store;
+use toll_driver::stores;
+use toll_driver::over_runs::over_runs;
+use toll_driver::price_lists;
 
-use super::output;
-use super::over_runs::over_runs;
-use super::prices::stored;
-use crate::claim::Run;
-use crate::environment::paths;
-use crate::report::{html, plots};
-use crate::store::Store;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
@@ -29,7 +29,7 @@ pub(super) struct ReportArguments {
 
 pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let store = Store::read(store)?;
-    let runs = output::load_runs(&store, &arguments.runs)?;
+    let runs = stores::load_runs(&store, &arguments.runs)?;
     if let Some(directory) = &arguments.plots {
         for path in write_plots(&runs, directory)? {
             output::line(&path)?;
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
         let default = || page_path(&format!("run-{}", ids.join("-")));
         let path = arguments.html.clone().map_or_else(default, Ok)?;
         let mut page = html::Page::default();
-        if let Some(prices) = stored::newest_list(&store, &runs[0].stored.run.machine)? {
+        if let Some(prices) = price_lists::newest_list(&store, &runs[0].stored.run.machine)? {
             page.add(&prices, None);
         }
         for run in &runs {
@@ -55,25 +55,4 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The default path of a page.
-pub(super) fn page_path(name: &str) -> anyhow::Result<PathBuf> {
-    let directory = paths::reports().and_then(|place| place.make());
-    let directory = directory.map_err(anyhow::Error::msg)?;
-    Ok(directory.path().join(format!("{name}.html")))
-}
-
-/// Writes all plots of some runs as SVG, and gives their paths.
-pub(super) fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<Vec<String>> {
-    output::create_directory(directory)?;
-    let mut paths = Vec::new();
-    for run in runs {
-        for (name, content) in plots::files(run) {
-            let path = directory.join(name);
-            output::write_file(&path, content.as_bytes())?;
-            paths.push(path.display().to_string());
-        }
-    }
-    Ok(paths)
 }

@@ -6,18 +6,20 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
+use toll_system::{exit_code_of, output, paths};
+use toll_report::terminal;
+use toll_host::environment::inspect;
+use toll_host::store::Store;
+use toll_host::trial::{SessionEnd, TimeLimit};
+use toll_driver::stores;
+use toll_driver::progress::Steps;
+use toll_driver::{Launch, Purpose, WorkDirectories, launch, random_seed};
+use toll_driver::{failure, measuring_lock};
 
-use super::progress::Steps;
-use super::run::{Launch, Purpose, WorkDirectories, exit_code_of, launch, random_seed};
-use super::{failure, measuring_lock, output};
 use crate::claim::Run;
 use crate::claim::model::SelftestReport;
 use crate::claim::selftest::{self, Compared, Size};
-use crate::environment::{inspect, paths};
-use crate::report::terminal;
 use crate::run::Machine;
-use crate::store::Store;
-use crate::trial::{SessionEnd, TimeLimit};
 
 /// Status where the rates are off.
 const EXIT_OFF: u8 = 6;
@@ -63,7 +65,7 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
     let schedule = size.schedule(seed);
     let _lock = measuring_lock::take()?;
     let mut store = match arguments.keep {
-        true => output::open_store(store)?,
+        true => stores::open_store(store)?,
         false => Store::in_memory()?,
     };
     let mut made = Vec::new();

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use toll_system::{Failure, output};
+use toll_report::terminal;
+use toll_host::store::exchange::RunDocument;
+use toll_host::store::{Store, StoreError};
+use toll_driver::baseline::{Against, BaselineArguments};
+use toll_driver::gate::GateArguments;
+use toll_driver::over_runs::over_runs;
 
-use super::baseline::{Against, BaselineArguments};
-use super::gate::GateArguments;
-use super::over_runs::over_runs;
-use super::{Failure, output};
 use crate::claim::Run;
-use crate::report::terminal;
-use crate::store::exchange::RunDocument;
-use crate::store::{Store, StoreError};
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {

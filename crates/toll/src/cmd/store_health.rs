@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::doctor::{Finding, nearest};
-use super::output;
-use crate::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
+use toll_system::output;
+use toll_host::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
+use toll_driver::nearest;
+
+use super::doctor::Finding;
 
 /// Most damages told one by one.
 const DAMAGES_MAX: usize = 5;
@@ -32,7 +34,7 @@ pub(super) fn finding(store: &Path, work: &Path) -> Finding {
 }
 
 fn place(store: &Path, work: &Path) -> String {
-    match super::run::same_device(&nearest(store), &nearest(work)) {
+    match toll_driver::same_device(&nearest(store), &nearest(work)) {
         true => format!(
             "{}; it lies on the file system that the level `work` tests, so its commits, made \
              between trials, share the device",

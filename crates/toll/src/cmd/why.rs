@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use toll_system::{Failure, exit_code_of, output};
+use toll_report::terminal;
+use toll_host::store::Store;
+use toll_driver::stores;
+use toll_driver::{most_different, WorkDirectories, profile, trees_of};
+use toll_driver::{consent, measuring_lock};
 
-use super::run::{WorkDirectories, exit_code_of, profile, trees_of};
-use super::{Failure, consent, measuring_lock, output};
 use crate::claim::Run;
-use crate::claim::model::Comparison;
-use crate::report::terminal;
-use crate::store::Store;
 
 #[derive(Debug, Args)]
 pub(super) struct WhyArguments {
@@ -45,7 +46,7 @@ pub(super) struct WhyArguments {
 pub(super) fn run(arguments: &WhyArguments, path: &Path) -> anyhow::Result<ExitCode> {
     if arguments.stored {
         let store = Store::read(path)?;
-        let run = output::load_run(&store, &arguments.run)?;
+        let run = stores::load_run(&store, &arguments.run)?;
         if run.analysis.explanations.is_empty() {
             bail!(Failure::Usage(format!(
                 "cannot show why: run {} was not profiled; leave out --stored",
@@ -61,7 +62,7 @@ pub(super) fn run(arguments: &WhyArguments, path: &Path) -> anyhow::Result<ExitC
     }
     let _lock = measuring_lock::take()?;
     let mut store = Store::open_existing(path)?;
-    let run = output::load_run(&store, &arguments.run)?;
+    let run = stores::load_run(&store, &arguments.run)?;
     consent::of_run(&mut store, &run.stored, arguments.run_foreign_commands)?;
     let _trees = trees_of(&run.stored)?;
     let (id, pair) = (run.stored.run.id, pair(arguments, &run)?);
@@ -76,7 +77,7 @@ pub(super) fn run(arguments: &WhyArguments, path: &Path) -> anyhow::Result<ExitC
         output::note("interrupted; nothing of the profile is kept");
         return Ok(exit_code_of(signal));
     }
-    let run = output::load_run(&store, &id.to_string())?;
+    let run = stores::load_run(&store, &id.to_string())?;
     let is_of_pair = |index: &usize| {
         let one = &run.analysis.explanations[*index];
         pair.contains(&one.slower) && pair.contains(&one.faster)
@@ -142,30 +143,4 @@ fn pair(arguments: &WhyArguments, run: &Run) -> anyhow::Result<[usize; 2]> {
         ));
     }
     Ok(pair)
-}
-
-/// Of the compared pairs that fit, the one whose times differ most.
-///
-/// # Errors
-/// If none was compared.
-pub(super) fn most_different(
-    run: &Run,
-    fits: impl Fn(&[usize; 2]) -> bool,
-) -> anyhow::Result<[usize; 2]> {
-    let is_of_time = |one: &&Comparison| {
-        one.metric == run.analysis.primary_metric && one.metric.contains("duration")
-    };
-    let compared = run.analysis.comparisons.iter().filter(is_of_time);
-    let pairs = compared.map(|one| ([one.treatment, one.reference], one.ratio.value.ln().abs()));
-    let most = pairs
-        .filter(|(pair, _)| fits(pair))
-        .max_by(|a, b| a.1.total_cmp(&b.1));
-    most.map(|(pair, _)| pair).ok_or_else(|| {
-        Failure::Usage(format!(
-            "cannot explain run {}: it compares no times of these treatments; name two with \
-             --treatment and --reference of `toll why`",
-            run.stored.run.id
-        ))
-        .into()
-    })
 }

@@ -1,17 +1,16 @@
-//! The probe of the next trial, which comes up while one is recorded: never while
-//! one is measured, and never for nobody.
+//! The probe of the next trial, which is started while a trial is recorded. It is never started
+//! during a measurement, nor when no trial follows.
 
 use serde_json::Value;
+use toll_testing::{Bench, TOLL, can_trace, list};
 
-use crate::common::{Bench, TOLL, list};
 use crate::settings::Settings;
-use crate::trace::can_trace;
 
-/// A command that counts the processes that `toll` has started: its parent is the
-/// probe, whose parent is `toll`.
+/// A command that counts the processes that `toll` has started. Its parent is the probe, whose
+/// parent is `toll`.
 const COUNTS: &str = "p=$(cut -d' ' -f4 /proc/$PPID/stat); wc -w </proc/$p/task/$p/children";
 
-/// An experiment that counts them in trials of two treatments.
+/// Writes an experiment that counts these processes in trials of two treatments.
 fn counting(bench: &Bench, run: &str) -> String {
     let script = bench.write("count.sh", COUNTS);
     let toml = format!(
@@ -45,7 +44,7 @@ fn no_other_probe_is_there_while_one_is_measured() {
 fn a_probe_that_no_trial_came_for_is_ended_with_the_run() {
     let bench = Bench::new();
     let settings = Settings::before(&bench);
-    // Over before its cap, so that a next trial was expected.
+    // The run ends before its maximum of blocks, so a next trial was expected.
     let file = counting(&bench, "min_blocks = 1\nmax_blocks = 500");
     let run = bench.measured(&[&file]);
     let reason = run["run"]["stop_reason"].to_string();
@@ -66,7 +65,7 @@ fn the_next_probe_is_started_before_a_long_trial_is_committed() {
     ));
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let trace = bench.read("trace");
-    // A measured command for each trial, of which the twin has as many.
+    // There is one measured command for each trial, and the twin has as many trials.
     let lines: Vec<&str> = trace.lines().collect();
     let is_probe = |line: &&&str| line.contains("execve(") && line.contains("/toll-probe\"");
     let is_commit = |line: &&&str| line.contains("fsync(") || line.contains("fdatasync(");
@@ -99,12 +98,12 @@ fn short_trials_are_committed_together() {
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         bench.read("trace").matches("sync(").count()
     };
-    // Each of the long ones is one by itself; the others are the run's own.
+    // Each long trial is committed alone; the remaining commits belong to the run itself.
     let (own, short) = (commits("-r 4 'sleep 0.15'") - 8, commits("-r 40 true"));
     let trials = bench.json("export last --json -")["trials"].clone();
     let run_ns = |trial: &Value| trial["run_ns"].as_u64().unwrap();
     let run_ns = list(&trials).iter().map(run_ns).max().unwrap();
-    // One in 0.1 s, and a few where the store's journal is brought into its tables.
+    // One commit per 0.1 s, and a few when SQLite checkpoints its log.
     let due = run_ns as usize / 100_000_000;
     assert!(
         short <= own + due + 8,
@@ -130,8 +129,10 @@ fn each_probe_has_the_padding_of_its_own_trial() {
         let mut of: Vec<(u64, u64, f64)> = trials
             .iter()
             .map(|trial| {
-                let place = |name: &str| trial[name].as_u64().expect("a number");
-                let bytes = trial["samples"]["padding"][0].as_f64().expect("a number");
+                let place = |name: &str| trial[name].as_u64().expect("it is a number");
+                let bytes = trial["samples"]["padding"][0]
+                    .as_f64()
+                    .expect("it is a number");
                 (place("block"), place("position"), bytes)
             })
             .collect();

@@ -1,12 +1,12 @@
-//! The invariants of `ARCHITECTURE.md`, held by reading the source tree.
+//! The invariants of `ARCHITECTURE.md`, checked by reading the source tree.
 
 use std::path::{Path, PathBuf};
 
-use crate::common::source_tree;
+use toll_testing::source_tree;
 
 /// A source file, without its comments and unit tests.
 struct Source {
-    /// From the root of the tree, such as `crates/toll/src/cmd/mod.rs`.
+    /// Its path from the root of the tree, such as `crates/toll/src/cmd/mod.rs`.
     path: String,
     code: String,
 }
@@ -25,8 +25,7 @@ fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All text files below a directory of the tree, with their paths from its
-/// root.
+/// Returns all text files below a directory of the tree, with their paths from its root.
 fn texts(directory: &str, extensions: &[&str]) -> Vec<(String, String)> {
     let root = source_tree();
     let mut found = Vec::new();
@@ -42,7 +41,7 @@ fn texts(directory: &str, extensions: &[&str]) -> Vec<(String, String)> {
         .map(|path| {
             let name = path
                 .strip_prefix(&root)
-                .expect("it lies below")
+                .expect("the path is below the root")
                 .display()
                 .to_string();
             (
@@ -51,14 +50,19 @@ fn texts(directory: &str, extensions: &[&str]) -> Vec<(String, String)> {
             )
         })
         .collect();
-    assert!(!texts.is_empty(), "there are sources in {directory}");
+    assert!(!texts.is_empty(), "{directory} has no sources");
     texts
 }
 
-/// The code below a directory that is not only built for tests.
+fn all_sources() -> Vec<(String, String)> {
+    let directories = ["crates", "programs", "bench", "mount", "observe"];
+    directories.map(|directory| texts(directory, &["rs"])).concat()
+}
+
+/// Returns the code below a directory that is not only built for tests.
 fn sources(directory: &str) -> Vec<Source> {
     let is_test = |path: &str| {
-        path.ends_with("tests.rs") || path.contains("/tests/") || path.contains("/report/sample/")
+        path.ends_with("tests.rs") || path.contains("/tests/") || path.contains("/report/src/sample")
     };
     texts(directory, &["rs"])
         .into_iter()
@@ -75,7 +79,7 @@ fn sources(directory: &str) -> Vec<Source> {
         .collect()
 }
 
-/// Fails if a word stands in the code of a directory, except in some places.
+/// Fails if a word occurs in the code of a directory, except in the given places.
 #[track_caller]
 fn only_in(word: &str, directory: &str, places: &[&str]) {
     for source in sources(directory) {
@@ -92,7 +96,7 @@ fn only_in(word: &str, directory: &str, places: &[&str]) {
 
 fn dependencies(manifest: &str) -> Vec<String> {
     let text =
-        std::fs::read_to_string(source_tree().join(manifest)).expect("the manifest is there");
+        std::fs::read_to_string(source_tree().join(manifest)).expect("the manifest can be read");
     let manifest: toml::Table = text.parse().expect("the manifest is TOML");
     let table = manifest.get("dependencies").and_then(toml::Value::as_table);
     table.map_or_else(Vec::new, |table| table.keys().cloned().collect())
@@ -117,10 +121,10 @@ fn crates_depend_on_nothing_beyond_their_layer() {
         let found = has
             .iter()
             .find(|one| banned.split(' ').any(|word| word == *one));
-        assert_eq!(found, None, "of {name}");
+        assert_eq!(found, None, "{name} has a banned dependency");
     }
     let wire = dependencies("crates/wire/Cargo.toml");
-    assert_eq!(wire, ["serde", "serde_json"]);
+    assert_eq!(wire, ["schemars", "serde", "serde_json"]);
     let stats = dependencies("crates/stats/Cargo.toml");
     assert_eq!(stats, Vec::<String>::new());
 }
@@ -128,12 +132,12 @@ fn crates_depend_on_nothing_beyond_their_layer() {
 #[test]
 fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
     for directory in [
-        "crates/observe/src",
+        "crates/document/src",
         "crates/stats/src",
         "crates/wire/src",
         "crates/core/src",
-        "crates/toll/src/report",
-        "crates/meow/src/decorate",
+        "crates/report/src",
+        "programs/meow/src/decorate",
     ] {
         for word in [
             "std::fs",
@@ -156,19 +160,47 @@ fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
     }
 }
 
-/// Only glibc hands the arguments to the functions by which Rust gets them (.init_array)
-/// where its start-up is left out.
+/// `toll VERB` starts `toll-VERB`, so nothing needs to wait for the build of another product.
+#[test]
+fn no_crate_needs_a_product() {
+    let mut manifests = texts("crates", &["toml"]);
+    manifests.extend(texts("bench", &["toml"]));
+    for (path, text) in manifests {
+        let manifest: toml::Table = text.parse().unwrap();
+        let tables = ["dependencies", "build-dependencies"].map(|table| manifest.get(table));
+        let needed = tables.into_iter().flatten().filter_map(toml::Value::as_table);
+        for product in ["toll-mount", "toll-observe"] {
+            let needs = needed.clone().any(|table| table.contains_key(product));
+            assert!(!needs, "{path} needs {product}");
+        }
+    }
+}
+
+/// Without Rust's start-up code, only glibc passes the arguments to the .init_array functions from
+/// which Rust gets them.
 #[test]
 fn a_program_without_rusts_start_up_takes_its_arguments_from_main() {
-    let crates = sources("crates")
+    let programs = sources("programs")
         .into_iter()
         .filter(|source| source.code.contains("#![no_main]"))
         .filter_map(|source| Some(source.path.split_once("/src/")?.0.to_owned()));
-    let crates: Vec<String> = crates.collect();
-    assert_eq!(crates, ["crates/meow"]);
-    for directory in &crates {
+    let programs: Vec<String> = programs.collect();
+    assert_eq!(programs, ["programs/meow"]);
+    for directory in &programs {
         only_in("args_os", directory, &[]);
         only_in("env::args", directory, &[]);
+    }
+}
+
+#[test]
+fn recordings_are_read_without_input_or_output() {
+    for module in ["devices", "dhcp", "session", "interfaces.rs"] {
+        for source in sources("observe/src") {
+            let is_of_module = source.path.starts_with(&format!("observe/src/{module}"));
+            for word in ["std::fs", "std::env", "std::process", "rustix", "libc::"] {
+                assert!(!is_of_module || !source.code.contains(word), "{}", source.path);
+            }
+        }
     }
 }
 
@@ -177,7 +209,7 @@ fn only_the_store_speaks_sql() {
     only_in(
         "rusqlite",
         "crates",
-        &["crates/toll/src/store/", "crates/toll/tests/"],
+        &["crates/host/src/store/", "crates/toll/tests/"],
     );
 }
 
@@ -198,31 +230,28 @@ fn only_environment_trials_and_the_probe_start_processes() {
             word,
             "crates",
             &[
-                // Run compilers, when toll is built.
+                // These run compilers when toll is built.
                 "crates/callcount/build.rs",
-                "crates/toll/build.rs",
-                "crates/toll/src/environment/",
-                "crates/toll/src/trial/",
+                "crates/host/build.rs",
+                "crates/host/src/environment/",
+                "crates/host/src/trial/",
                 "crates/probe/src/command/",
                 "crates/probe/src/copy/system_cat.rs",
                 "crates/probe/src/crossing/process.rs",
                 "crates/probe/src/fork.rs",
                 "crates/probe/src/guest/",
                 "crates/probe/src/primes/process.rs",
-                // fusermount3.
-                "crates/userfs/src/fuse/attach.rs",
-                // ssh, and in tests and experiments its server.
-                "crates/userfs/src/sftp/ssh.rs",
+                // These run programs for their effect, and strace.
+                "crates/system/src/process.rs",
+                "crates/system/src/strace.rs",
+                // This becomes the program of a verb.
+                "crates/toll/src/cmd/product.rs",
+                // These are for tests and experiments.
                 "crates/sshd/src/lib.rs",
+                "crates/testing/src/",
                 "crates/toll/tests/",
                 "crates/checks/tests/",
-                "crates/userfs/tests/",
-                "crates/meow/tests/",
                 "crates/probe/tests/",
-                "crates/timewrite/tests/",
-                "crates/device/tests/",
-                "crates/primes/tests/",
-                "crates/memory_access/tests/",
             ],
         );
     }
@@ -231,21 +260,16 @@ fn only_environment_trials_and_the_probe_start_processes() {
 #[test]
 fn only_the_commands_print() {
     let places = [
-        // A build script speaks to Cargo by printing.
-        "crates/meow/build.rs",
+        // A build script talks to Cargo by printing.
         "crates/callcount/build.rs",
-        "crates/toll/build.rs",
+        "crates/host/build.rs",
         "crates/probe/build.rs",
+        "crates/system/src/output.rs",
+        "crates/testing/build.rs",
+        "crates/testing/src/",
         "crates/toll/src/cmd/",
         "crates/toll/tests/",
-        "crates/userfs/tests/",
-        "crates/meow/tests/",
         "crates/probe/tests/",
-        "crates/timewrite/tests/",
-        "crates/device/tests/",
-        "crates/primes/tests/",
-        "crates/memory_access/tests/",
-        "crates/userfs/tests/",
     ];
     for word in ["println!", "print!(", "dbg!", "clippy::print_std"] {
         only_in(word, "crates", &places);
@@ -253,7 +277,6 @@ fn only_the_commands_print() {
     let other_programs = [
         "crates/probe/src/main.rs",
         "crates/probe/src/program.rs",
-        "crates/meow/src/program.rs",
     ];
     let programs = [&places[..], &other_programs].concat();
     for word in ["io::stdout", "io::stderr"] {
@@ -263,13 +286,13 @@ fn only_the_commands_print() {
 
 #[test]
 fn functions_stay_short() {
-    for (path, text) in [texts("crates", &["rs"]), texts("bench", &["rs"])].concat() {
+    for (path, text) in all_sources() {
         assert!(
             !text.contains("clippy::too_many_lines") || path.ends_with("architecture.rs"),
             "{path}"
         );
     }
-    // Functions are held by clippy under this setting.
+    // With this setting, clippy limits the length of functions.
     let clippy = std::fs::read_to_string(source_tree().join("clippy.toml")).unwrap();
     let settings: toml::Table = clippy.parse().unwrap();
     assert_eq!(settings["too-many-lines-threshold"].as_integer(), Some(70));
@@ -305,7 +328,7 @@ fn every_crate_is_held_to_the_lints_of_the_workspace() {
 
 #[test]
 fn nothing_is_left_for_later_and_no_lint_is_silenced() {
-    // Put together here, so that this file does not find itself.
+    // The words are assembled here, so that this file does not contain them.
     let later = ["TO", "FIX", "XX"].map(|start| match start {
         "TO" => format!("{start}DO"),
         "FIX" => format!("{start}ME"),
@@ -328,7 +351,7 @@ fn nothing_is_left_for_later_and_no_lint_is_silenced() {
 
 #[test]
 fn every_module_says_what_it_is_for() {
-    for (path, text) in [texts("crates", &["rs"]), texts("bench", &["rs"])].concat() {
+    for (path, text) in all_sources() {
         let is_tests = path.ends_with("/tests.rs");
         assert!(
             is_tests || text.starts_with("//! "),
@@ -353,10 +376,10 @@ fn every_experiment_has_a_file_and_says_what_it_is() {
             );
         }
         let name = path.file_name().unwrap().to_str().unwrap();
-        let builtin = toll::spec::builtin::find(name);
+        let builtin = toll_core::spec::builtin::find(name);
         assert!(builtin.is_some(), "{name} is not built in");
         found += 1;
     }
-    // Beside those that `toll run` knows there is that of `toll kernel ab`.
-    assert_eq!(found, toll::spec::builtin::with_names().count() + 1);
+    // There is one more experiment than `toll run` knows: that of `toll kernel ab`.
+    assert_eq!(found, toll_core::spec::builtin::with_names().count() + 1);
 }

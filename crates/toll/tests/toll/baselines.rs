@@ -1,11 +1,9 @@
-//! Saved runs, and runs compared with them.
+//! Baselines, and runs compared with them.
 
 use serde_json::json;
+use toll_testing::{Bench, Ran, has, lacks, list};
 
-use crate::common::{Bench, Ran, has, lacks, list};
-
-/// A command that prints what it took, so that ratios do not depend on how busy
-/// the machine is.
+/// A command that prints a fixed duration, so ratios do not depend on how busy the machine is.
 const TOLD: &str = "format = 1\nname = 'told'\nmetric = 'told_ns'\n[workload]\nkind = 'command'\n\
                     command = 'cat {n}'\n[metrics.told_ns]\npattern = 'took ([0-9]+) ns'\n\
                     unit = 'ns'\nbetter = 'lower'\n[[factor]]\nname = 'n'\nlevels = ['a', 'b']\n";
@@ -19,7 +17,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// A run in which `a` and `b` take so long.
+/// Measures a run in which `a` and `b` report these durations, in nanoseconds.
 fn measure(bench: &Bench, [a, b]: [u32; 2], options: &str) -> Ran {
     bench.write("a", &format!("took {a} ns\n"));
     bench.write("b", &format!("took {b} ns\n"));
@@ -48,7 +46,7 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     let told = "regression: a in run 3 over run 1: told_ns: 7.00 % slower [7.00, 7.00]";
     assert!(worse.stderr.contains(told), "{worse:#?}");
     assert!(!worse.stderr.contains("regression: b"), "{worse:#?}");
-    // Stored runs are judged the same.
+    // Stored runs are judged in the same way.
     let shown = bench.run(&format!("show 3 {gate}"));
     assert_eq!(shown.code, Some(3), "{shown:#?}");
     has(&shown.stdout, &["Ratio of run 3 to baseline main"]);
@@ -68,7 +66,7 @@ fn several_runs_a_side_are_compared_by_run() {
     for [a, b] in [[100, 200], [103, 200], [97, 200]] {
         measure(&bench, [a, b], "");
     }
-    // One run a side: the shift of the sessions is in no interval.
+    // With one run per side, no interval contains the shift between sessions.
     measure(&bench, [108, 260], "");
     let gate = "--fail-on regression=2%";
     let one = bench.run(&format!("compare 1 4 {gate}"));
@@ -106,12 +104,12 @@ fn several_runs_a_side_are_compared_by_run() {
     assert_eq!(compared["replicates"], "sessions");
     assert_eq!(compared["ratios"][0]["counts"], json!([3, 3]));
     assert_eq!(compared["ratios"][0]["relation"], "undecided");
-    // Runs of something else are no sessions of it.
+    // Runs of another experiment are not sessions of it.
     bench.ok("run -q --no-html -r 2 true");
     let errors = bench.fails(2, "compare 1,2,7 4,5,6");
     has(
         &errors,
-        &["cannot take runs 1 and 7 for sessions of the same thing: the experiment differs"],
+        &["cannot take runs 1 and 7 as sessions of the same work: the experiment differs"],
     );
 }
 
@@ -136,7 +134,7 @@ fn baselines_are_saved_listed_and_forgotten_while_their_runs_stay() {
     let bench = bench();
     let none = bench.ok("baseline list").stdout;
     has(&none, &["--save-baseline"]);
-    assert!(!bench.path("data").exists(), "looking makes no store");
+    assert!(!bench.path("data").exists(), "listing creates no store");
     measure(&bench, [100, 200], "");
     bench.ok("run -q --no-html -r 2 true");
     bench.ok("baseline save main 1");
@@ -214,7 +212,7 @@ fn a_run_that_is_not_complete_becomes_no_baseline() {
     bench.ok("import run.json");
     let errors = bench.fails(2, "baseline save main 2");
     has(&errors, &["unfinished"]);
-    // Another machine's run is as good as any.
+    // A run of another machine is accepted.
     document["run"]["uid"] = json!("00000000deadbee0");
     document["run"]["status"] = json!("complete");
     bench.write("run.json", &document.to_string());
@@ -265,7 +263,7 @@ fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
         1,
         "nothing ran"
     );
-    // What is allowed is judged, and the difference comes before the ratios.
+    // Allowed differences are judged, and shown before the ratios.
     let work = "-n zip 'cat /dev/null' --output pipe";
     let allowed = run(&format!("{work} {gate} --allow-different-work"));
     assert!([Some(0), Some(3)].contains(&allowed.code), "{allowed:#?}");
@@ -275,7 +273,7 @@ fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
             text,
             &["The runs did not do the same", "output", "null", "pipe"],
         );
-        let place = |needle: &str| text.find(needle).expect("it is there");
+        let place = |needle: &str| text.find(needle).expect("the output contains it");
         assert!(
             place("did not do the same") < place("change in time"),
             "{text}"
@@ -288,7 +286,7 @@ fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
     has(&errors, &["did not do the same"]);
     let document = bench.json("compare 1 2 --json");
     assert_eq!(document["work_differences"][0]["what"], "output");
-    // A command that only one of them has is compared with nothing.
+    // A command that only one of the runs has is not compared.
     let more = run(&format!("-n zip -n other 'cat /dev/null' true {gate}"));
     assert!([Some(0), Some(3)].contains(&more.code), "{more:#?}");
 }

@@ -1,13 +1,11 @@
-//! The book, and the pages it is made of: links lead somewhere, and commands that are marked
-//! so run.
+//! The book and its pages: links lead somewhere, and commands that are marked so run.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use regex::Regex;
-
-use crate::common::{Bench, TOLL, source_tree};
+use toll_testing::{Bench, TOLL, source_tree};
 
 struct Page {
     links: Vec<String>,
@@ -30,7 +28,7 @@ fn html(text: &str) -> Page {
     }
 }
 
-/// Links, and the anchors that a forge gives to headings.
+/// Returns the links, and the anchors that a forge gives to headings.
 fn markdown(text: &str) -> Page {
     let fence = Regex::new("(?ms)^```.*?^```$").unwrap();
     let text = fence.replace_all(text, "");
@@ -49,7 +47,7 @@ fn markdown(text: &str) -> Page {
     }
 }
 
-/// Links between files that lead to no file or to no anchor in it.
+/// Returns the links between files that lead to no file, or to no anchor in it.
 fn dangling(paths: &[PathBuf], read: fn(&str) -> Page) -> Vec<String> {
     let page = |path: &PathBuf| (path.clone(), read(&std::fs::read_to_string(path).unwrap()));
     let pages: HashMap<PathBuf, Page> = paths.iter().map(page).collect();
@@ -73,7 +71,7 @@ fn dangling(paths: &[PathBuf], read: fn(&str) -> Page) -> Vec<String> {
     dangling
 }
 
-/// Files whose names end so, in directories.
+/// Returns the files below directories whose names have this ending.
 fn files(places: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     let listed = Command::new("find")
         .args(places)
@@ -85,7 +83,7 @@ fn files(places: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     listed.lines().map(PathBuf::from).collect()
 }
 
-/// The pages that a forge shows, and of which the book is made.
+/// Returns the pages that a forge shows, and from which the book is made.
 fn sources() -> Vec<PathBuf> {
     let places = [
         "README.md",
@@ -97,9 +95,12 @@ fn sources() -> Vec<PathBuf> {
         "docs",
         "experiments",
         "kernel",
+        "mount",
+        "observe",
+        "programs",
     ];
     let mut pages = files(&places.map(|name| source_tree().join(name)), ".md");
-    // For mdBook only: a page of it is made when the book is built.
+    // SUMMARY.md is only for mdBook, which makes a page of it when it builds the book.
     pages.retain(|page| !page.ends_with("SUMMARY.md"));
     pages
 }
@@ -116,7 +117,7 @@ fn security_names_tests_that_exist() {
     let text = std::fs::read_to_string(source_tree().join("SECURITY.md")).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| "));
     let cells = rows.filter_map(|row| row.trim_end_matches(" |").rsplit_once(" | "));
-    // Names of functions have many words; other texts in the last column do not.
+    // Names of test functions have many words; other texts in the last column do not.
     let names: Vec<String> = cells
         .flat_map(|(_, last)| found("`([a-z0-9]+(?:_[a-z0-9]+){4,})`", last))
         .collect();
@@ -144,13 +145,13 @@ fn the_book_is_built_without_warnings_and_its_links_lead_somewhere() {
         .unwrap();
     assert!(built.status.success(), "{built:#?}");
     let mut pages = files(&[book.canonicalize().unwrap()], ".html");
-    // Its links are from the root of a server.
+    // Its links start at the root of a server.
     pages.retain(|page| !page.ends_with("404.html"));
     assert!(pages.len() > 50, "{pages:?}");
     assert_eq!(dangling(&pages, html), [""; 0]);
 }
 
-/// Blocks of a page that are marked as commands to be run.
+/// Returns the blocks of a page that are marked as commands to run.
 fn marked(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).unwrap();
     found(r"(?ms)^```sh run\n(.*?)^```$", &text)
@@ -163,7 +164,7 @@ fn commands_that_are_marked_run() {
         let bench = Bench::new();
         let blocks = marked(&page);
         pages_with_commands += usize::from(!blocks.is_empty());
-        // One after the other in one directory, as a reader types them.
+        // The blocks run one after another in one directory, as a reader would type them.
         for block in blocks {
             let ran = bench.shell(&format!("set -e\n{block}"));
             assert_eq!(ran.code, Some(0), "{}: {block}\n{ran:#?}", page.display());

@@ -1,8 +1,8 @@
-//! `tools/build-quietly`, which builds for `make run`: what it says of that.
+//! Tests the output of `tools/build-quietly`, which builds for `make run`.
 
-use crate::common::{Bench, Ran, make_executable, source_tree};
+use toll_testing::{Bench, Ran, make_executable, source_tree};
 
-/// A `cargo` that builds two crates of two, one of them in two parts, and ends with `STATUS`.
+/// A `cargo` that builds two of two crates, one of them in two parts, and exits with `STATUS`.
 const CARGO: &str = r#"#!/bin/sh
 case $1 in
 tree) printf 'one v1\ntwo v1 (*)\ntwo v1\n' ;;

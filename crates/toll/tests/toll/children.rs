@@ -1,14 +1,14 @@
-//! What a measured command leaves running: it ends with its trial, however it
-//! tries to get away, and nobody waits for what it holds open.
+//! Processes that a measured command leaves running: each ends with its trial, however it tries to
+//! escape, and nobody waits for files that it holds open.
 
-use crate::common::{Bench, all_are, has, list, processes_marked, texts, wait_until};
+use toll_testing::{Bench, all_are, has, list, processes_marked, texts, wait_until};
+
 use crate::settings::Settings;
 
-/// Ways to outlive the command that started it: in the background; in a session
-/// and process group of its own; with a parent that is gone (double-forked); the
-/// same with all descriptors closed, as daemons do; the same without the
-/// environment by which a test or a program could find it again. What keeps the
-/// command's outputs open does not keep the trial.
+/// Ways to outlive the command that started the process: in the background; in a session and
+/// process group of its own; with a dead parent (double-forked); the same with all descriptors
+/// closed, as daemons do; the same without the environment by which a test or a program could find
+/// it. A process that keeps the command's outputs open does not prolong the trial.
 const ESCAPES: [&str; 5] = [
     "sleep 300 &",
     "setsid sleep 300 &",
@@ -17,8 +17,8 @@ const ESCAPES: [&str; 5] = [
     "(setsid env -i sleep 300 &) &",
 ];
 
-/// An experiment of one command for each way, which ends before what it started,
-/// or does not.
+/// Writes an experiment with one command for each way to escape. `ending` makes the command end
+/// before the process that it left, or not.
 fn escapes(bench: &Bench, output: &str, timeout: &str, ending: &str) -> String {
     let mut toml = format!(
         "format = 1\nname = 'escapes'\n[workload]\nkind = 'command'\noutput = '{output}'\n\
@@ -43,7 +43,7 @@ fn what_a_command_leaves_running_ends_with_its_trial() {
         let trials = list(&run["trials"]);
         assert_eq!(trials.len(), 2 * (ESCAPES.len() + 1));
         all_are("completed", trials);
-        // At once: toll has ended.
+        // Checked at once, because toll has ended.
         settings.are_back_at_once();
     }
 }
@@ -67,16 +67,16 @@ fn a_command_out_of_time_is_ended_with_all_that_got_away_from_it() {
 fn nothing_that_got_away_from_a_command_outlives_a_kill_of_toll() {
     let bench = Bench::new();
     let settings = Settings::before(&bench);
-    // All ways at once, in one trial that lasts.
+    // All ways at once, in one long trial.
     let line = format!("sh -c \"{} sleep 301; true\"", ESCAPES[..4].join(" "));
     let run = ["run", "-q", "--no-html", "-r", "1", &line];
     let mut running = bench.start(&run);
     let sleeping = |line: &&String| line.contains(" sleep 30") && !line.contains(" sh ");
-    wait_until("all have got away", || {
+    wait_until("all processes have escaped", || {
         settings.changed().iter().filter(sleeping).count() > ESCAPES[..4].len()
     });
     running.kill();
-    wait_until("all are gone", || {
+    wait_until("all processes are gone", || {
         processes_marked(&bench.marker()).is_empty()
     });
     bench.ok("doctor --restore");
@@ -106,7 +106,7 @@ fn what_one_iteration_leaves_running_does_not_run_in_the_next() {
     }
 }
 
-/// A server that a set-up starts in the background, and trials that need it.
+/// A server that a set-up command starts in the background, and trials that need it.
 const SERVER: [&str; 6] = [
     "-s",
     "(setsid sh -c 'echo $$ >{workdir}/new; mv {workdir}/new {workdir}/pid; exec sleep 300' &); \
@@ -146,7 +146,7 @@ fn a_command_that_stops_itself_fails_its_trial_and_says_so() {
     let errors = bench.fails(1, &["run", "-q", "--no-html", "-r", "3", stops]);
     assert!(errors.contains("(sh) was stopped by a signal"), "{errors}");
     settings.are_back_at_once();
-    // One that somebody continues, once it has stopped, goes on.
+    // A stopped command that another process continues goes on.
     let line = "sh -c '(until grep -q \"State:.T\" /proc/$$/status; do sleep 0.01; done; \
                 sleep 0.1; kill -CONT $$) & kill -STOP $$; true'";
     let run = bench.measured(&["-r", "2", line]);

@@ -1,6 +1,6 @@
-//! The command line: what it takes, refuses and prints where.
+//! The command line: what it accepts and refuses, and where it prints.
 
-use crate::common::{Bench, TOLL, has, has_program, lacks, list, skip, values};
+use toll_testing::{Bench, TOLL, has, has_program, lacks, list, skip, values};
 
 const VERBS: &[&str] = &[
     "run",
@@ -21,7 +21,7 @@ const VERBS: &[&str] = &[
     "man",
 ];
 
-/// An escape sequence's first byte.
+/// The first byte of an escape sequence.
 const ESCAPE: char = '\u{1b}';
 
 #[test]
@@ -48,7 +48,7 @@ fn every_verb_explains_itself() {
 fn a_run_that_is_not_there_is_named_and_list_is_pointed_to() {
     let bench = Bench::new();
     assert!(bench.fails(1, "show").contains("toll run"));
-    assert!(!bench.path("data").exists(), "looking makes no store");
+    assert!(!bench.path("data").exists(), "reading creates no store");
     bench.ok("run -q --no-html -r 1 true");
     for verb in ["show", "report"] {
         let errors = bench.fails(1, &[verb, "77"]);
@@ -135,7 +135,7 @@ fn json_is_one_document_on_stdout_and_remarks_go_to_stderr() {
     }
 }
 
-/// Completions are checked by the shell itself where it is installed.
+/// Each shell checks its completions if it is installed.
 #[test]
 fn shells_accept_their_completions() {
     let bench = Bench::new();
@@ -145,7 +145,7 @@ fn shells_accept_their_completions() {
         bench.write(shell, &script);
         if !has_program(shell) {
             skip(&format!(
-                "{shell} is not installed: its completions are not checked"
+                "{shell} is not installed; its completions are not checked"
             ));
             continue;
         }
@@ -185,7 +185,7 @@ fn a_dry_run_runs_nothing_and_keeps_nothing() {
     has(&plan, &["seed 7", "touch ran (A/A twin)"]);
     assert!(!bench.path("ran").exists() && !bench.store().exists());
     let again = bench.ok("run --dry-run --seed 7 'touch ran' true").stdout;
-    assert_eq!(plan, again, "a seed has one plan");
+    assert_eq!(plan, again, "the plan depends only on the seed");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn the_doctor_measures_noise_and_keeps_no_run() {
     );
     let region = &examination["empty_region"];
     assert!(region["duration_ns"].as_f64().unwrap() > 0.0, "{region:#}");
-    // Whatever can be counted here, nothing faults in pages any more.
+    // Even where page faults can be counted, the empty region causes none.
     let faults = region["counters"].get("page-faults");
     assert!(
         faults.is_none_or(|count| count.as_f64() == Some(0.0)),

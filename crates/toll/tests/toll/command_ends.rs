@@ -1,6 +1,6 @@
-//! What measured commands read and where their output goes.
+//! Input and output of measured commands.
 
-use crate::common::{Bench, list};
+use toll_testing::{Bench, list};
 
 #[test]
 fn commands_copy_between_ends_and_are_checked() {
@@ -54,7 +54,7 @@ levels = ["pipe", "pipe-spliced", "socket", "file"]
         .filter_map(|treatment| treatment["skipped"].as_str())
         .filter(|reason| reason.contains("/no/such/place/cat"))
         .collect();
-    // With the first treatment's twin.
+    // The first treatment's twin is included.
     assert_eq!(skipped.len(), 8, "{run:#}");
     let message = list(&run["trials"])
         .iter()

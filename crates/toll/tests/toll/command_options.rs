@@ -1,9 +1,8 @@
-//! Options about commands: what is run around them, their variables, outputs and
-//! metrics, and what is said of runs that cannot decide.
+//! Options about commands: the commands run around them, variables, outputs and metrics, and what
+//! `toll` reports about runs that cannot decide.
 
 use serde_json::Value;
-
-use crate::common::{Bench, Ran, has, list};
+use toll_testing::{Bench, Ran, has, list};
 
 const QUIET: [&str; 3] = ["run", "-q", "--no-html"];
 
@@ -28,9 +27,9 @@ fn what_concludes_runs_after_each_run_and_before_the_next_is_prepared() {
     assert_eq!(
         bench.read("log"),
         "prepare\nrun\nconclude\n".repeat(runs),
-        "warm-ups and the twin included"
+        "includes the warm-ups and the twin"
     );
-    // After a failure, too; and one that fails is a failed trial.
+    // It also runs after a failure, and if it fails itself, the trial fails.
     let ran = run(
         &bench,
         &["-r", "1", "-C", "touch concluded; exit 4", "sh -c 'exit 3'"],
@@ -77,7 +76,7 @@ fn several_of_an_option_are_one_for_each_command() {
     assert_eq!(
         log.matches("pa\na\nca\n").count(),
         2,
-        "with its twin: {log}"
+        "includes its twin: {log}"
     );
     assert_eq!(log.matches("pb\nb\ncb\n").count(), 1, "{log}");
     let errors = bench.fails(2, "run --output a --output b true 'true 2' 'true 3'");
@@ -118,14 +117,14 @@ fn variables_reach_commands_and_all_that_is_run_around_them() {
             );
         }
     }
-    // What a variable finds on PATH is what runs.
+    // A program is looked up in the PATH that --env sets.
     bench.write("tool", "#!/bin/sh\nexit 0\n");
-    crate::common::make_executable(&bench.path("tool"));
+    toll_testing::make_executable(&bench.path("tool"));
     let path = format!("PATH={}:/usr/bin:/bin", bench.path("").display());
     bench.measured(&["-r", "1", "--env", &path, "tool"]);
     has(&bench.fails(2, "run --env =x true"), &["NAME=VALUE"]);
     has(&bench.fails(2, "run cat --env A=1"), &["--env"]);
-    // Several are one for each command, which are named by them.
+    // Several --env options go to the commands in order, and the labels show them.
     let command = "sh -c 'echo $A$B >>each'";
     let line = [
         "-r",
@@ -156,11 +155,11 @@ fn iterations_are_numbered_without_a_gap_as_by_hyperfine() {
     let echo = "sh -c 'echo $HYPERFINE_ITERATION >>numbers'";
     let around = "echo $HYPERFINE_ITERATION >>around";
     bench.measured(&["-w", "1", "-r", "3", "-p", around, "-C", around, echo]);
-    // Its A/A twin is the same command.
+    // The A/A twin runs the same command.
     let expected = ["0", "1", "2", "3", "4", "5", "warmup-0", "warmup-1"];
     assert_eq!(lines(&bench, "numbers"), expected);
     assert_eq!(lines(&bench, "around").len(), 2 * expected.len());
-    // One without a twin has one run a block.
+    // A command without a twin runs once per block.
     bench.measured(&[
         "-r",
         "3",
@@ -168,7 +167,7 @@ fn iterations_are_numbered_without_a_gap_as_by_hyperfine() {
         "sh -c 'echo $HYPERFINE_ITERATION >>second'",
     ]);
     assert_eq!(lines(&bench, "second"), ["0", "1", "2"]);
-    // Where a trial has several, all of them count.
+    // If a trial has several iterations, all of them count.
     bench.write(
         "several.toml",
         "format = 1\nname = 'several'\n[workload]\nkind = 'command'\n\
@@ -194,7 +193,7 @@ fn files_have_the_same_keys_and_tell_what_is_mistyped() {
     assert_eq!(lines(&bench, "log"), ["a", "a", "b"]);
     for (from, to, message) in [
         ("b = 'null'", "c = 'null'", "there is no such command"),
-        ("{ a = 'out-a', b = 'null' }", "7", "names of commands"),
+        ("{ a = 'out-a', b = 'null' }", "7", "each command name"),
         ("WORD", "'W='", "the variable"),
     ] {
         bench.write("own.toml", &text.replacen(from, to, 1));
@@ -248,7 +247,7 @@ fn commands_are_compared_in_all_metrics_that_are_named() {
     let names: Vec<&str> = judged.filter_map(|one| one["metric"].as_str()).collect();
     assert_eq!(names, ["minor_faults", "max_rss_bytes", "duration_ns"]);
     assert_eq!(found[0]["relation"], "worse", "{found:#?}");
-    // All intervals hold together.
+    // All intervals hold simultaneously.
     assert!(found[0]["ratio"]["confidence"].as_f64().unwrap() > 0.983);
     assert_eq!(list(&analysis["twins"]).len(), 3);
     let shown = bench.ok("show last --metric minor_faults --metric system_ns --json");
@@ -259,8 +258,11 @@ fn commands_are_compared_in_all_metrics_that_are_named() {
         "minor_faults"
     );
     let errors = bench.fails(2, "show last --metric minor_fault");
-    has(&errors, &["minor_fault ", "recorded are", "minor_faults"]);
-    // A regression in any of them counts.
+    has(
+        &errors,
+        &["minor_fault ", "recorded metrics are", "minor_faults"],
+    );
+    // A regression in any of these metrics counts.
     let gate = ["--fail-on", "regression=5%"];
     let ran = run(
         &bench,
@@ -292,7 +294,7 @@ fn a_comparison_of_time_shows_what_else_the_commands_used_and_gates_on_none_of_i
     assert_eq!(main["metric"], "duration_ns", "{found:#?}");
     assert_eq!(memory["metric"], "max_rss_bytes", "{found:#?}");
     assert_eq!(memory["relation"], "better", "{found:#?}");
-    // Processor time is 0 in some blocks, which has no ratio.
+    // Processor time is 0 in some blocks, so it has no ratio there.
     let judged: Vec<&Value> = found.iter().map(|one| &one["is_judged"]).collect();
     assert!(judged[0] == true && judged[1..].iter().all(|one| **one == false));
     has(&ran.stderr, &["of 1 ratio"]);
@@ -310,10 +312,10 @@ fn too_few_blocks_are_told_before_the_run_and_in_its_result() {
     has(&bench.ok(&format!("{line} --dry-run")).stderr, &[few]);
     let ran = bench.ok(&*line.replace("-r 5", "-r 8"));
     assert!(!ran.stderr.contains("cannot decide"), "{ran:#?}");
-    // More comparisons take more blocks, as they hold together.
+    // More comparisons need more blocks, because they hold simultaneously.
     let ran = bench.ok("run --no-html -r 6 true 'true 2' 'true 3'");
     has(&ran.stderr, &["6 blocks cannot decide; at least 7 can"]);
-    // A single command is compared with nothing.
+    // A single command is not compared.
     let ran = bench.ok("run --no-html -r 2 true");
     assert!(!ran.stderr.contains("cannot decide"), "{ran:#?}");
 }

@@ -1,13 +1,12 @@
-//! Comparing a user's own commands, and experiments of their own.
+//! Comparisons of a user's own commands, and of experiments of their own.
 
 use serde_json::Value;
-
-use crate::common::{Bench, Running, has, list, make_executable, texts, values};
+use toll_testing::{Bench, Running, has, list, make_executable, texts, values};
 
 fn relation(run: &Value) -> &str {
     run["analysis"]["comparisons"][0]["relation"]
         .as_str()
-        .expect("a comparison")
+        .expect("there is a comparison")
 }
 
 #[test]
@@ -21,7 +20,7 @@ fn set_up_preparation_and_clean_up_run_when_they_should() {
     let log = bench.read("log");
     let lines: Vec<&str> = log.lines().collect();
     let count = |line: &str| lines.iter().filter(|other| **other == line).count();
-    // The first treatment has a twin, which shares its set-up.
+    // The first treatment has a twin, which shares its set-up command.
     assert_eq!([count("setup-1"), count("setup-2")], [1, 1], "{log}");
     assert_eq!([count("prepare-1"), count("prepare-2")], [4, 2], "{log}");
     assert_eq!([count("run-1"), count("run-2")], [4, 2], "{log}");
@@ -41,7 +40,7 @@ fn set_up_preparation_and_clean_up_run_when_they_should() {
     };
     assert!(
         lines.windows(2).all(follows),
-        "each run follows its own preparation: {log}"
+        "each run comes right after its own preparation: {log}"
     );
 }
 
@@ -84,7 +83,7 @@ fn failures_are_rows_and_a_hopeless_command_is_given_up() {
     assert_eq!(
         values(&run, "true", "duration_ns").len(),
         6,
-        "the other goes on"
+        "the other command goes on"
     );
     let shown = bench.ok("show").stdout;
     assert!(shown.contains("given up"), "{shown}");
@@ -93,8 +92,8 @@ fn failures_are_rows_and_a_hopeless_command_is_given_up() {
 #[test]
 fn a_command_that_fails_now_and_then_is_not_given_up() {
     let bench = Bench::new();
-    // Every third run fails: a treatment, which has one of two runs a block,
-    // never fails three times in a row whatever the order.
+    // Every third run fails. Each treatment has one of the two runs of a block, so none fails three
+    // times in a row, whatever the order.
     let command = "sh -c 'echo x >>n; test $(($(wc -l <n) % 3)) != 0'";
     let run = bench.measured(&["-r", "6", command]);
     let states: Vec<&str> = texts(list(&run["trials"]), "state");
@@ -124,7 +123,7 @@ fn a_command_that_always_fails_ends_the_run_and_keeps_what_was_tried() {
     let bench = Bench::new();
     let errors = bench.fails(1, "run -r 9 -q 'no-such-program-anywhere --flag'");
     assert!(errors.contains("no-such-program-anywhere"), "{errors}");
-    // What was tried is kept all the same.
+    // The trials so far are kept all the same.
     let run = bench.document("last");
     assert!(!list(&run["trials"]).is_empty());
     assert!(
@@ -153,7 +152,7 @@ fn output_goes_to_a_file_or_a_pipe_if_asked_for() {
         assert_eq!(bench.read("kind"), format!("{kind}\n").repeat(2));
         std::fs::remove_file(bench.path("kind")).unwrap();
     }
-    assert_eq!(bench.read("out"), "hello\n", "written anew each time");
+    assert_eq!(bench.read("out"), "hello\n", "rewritten by each run");
 }
 
 #[test]
@@ -172,7 +171,7 @@ fn levels_of_a_parameter_are_compared() {
     assert!(shown.contains("64KiB"), "{shown}");
 }
 
-/// Compares by what does not depend on how busy the machine is.
+/// Compares by a metric that does not depend on how busy the machine is.
 fn compare_faults(bench: &Bench, first: &str, second: &str) -> Value {
     bench.measured(&["-r", "10", "--metric", "minor_faults", first, second])
 }
@@ -192,7 +191,7 @@ fn a_threefold_difference_is_found_in_both_directions() {
 #[test]
 fn a_command_is_not_found_better_than_itself() {
     let bench = Bench::new();
-    // The same by another spelling, as the same command twice is refused.
+    // The same command with another spelling, because the same command twice is refused.
     let run = compare_faults(&bench, "sleep 0.01", "sleep .010");
     let relation = relation(&run);
     assert!(
@@ -257,9 +256,9 @@ fn an_output_without_the_metric_is_a_failed_trial() {
     );
 }
 
-/// An experiment of sleeps, as long as they say themselves, for how long they
-/// take is also a matter of what else runs: one claim holds, one does not, one has
-/// no treatment, and one is of a kind no run can test.
+/// An experiment of sleeps that report their own length, since the measured time also depends on
+/// what else runs. One claim holds, one does not, one lacks its treatment, and one is of a kind
+/// that no run can test.
 const CLAIMS: &str = r#"
 format = 1
 name = "sleeps"
@@ -415,10 +414,10 @@ fn levels_and_paths_with_odd_characters_stay_what_they_are() {
     }
 }
 
-/// What a `toll` that was moved away from its probe says when it is to run something.
+/// Returns the error of a `toll` that was moved away from its probe and cannot run anything.
 fn refusal_of_a_moved_toll(bench: &Bench) -> String {
     let moved = bench.path("toll");
-    crate::common::copy_program(crate::common::TOLL.as_ref(), &moved);
+    toll_testing::copy_program(toll_testing::TOLL.as_ref(), &moved);
     let output = std::process::Command::new(&moved)
         .args(["run", "-r", "1", "true"])
         .envs(bench.environment())
@@ -443,7 +442,7 @@ fn a_probe_of_another_version_is_refused_before_anything_is_measured() {
         "toll-probe",
         "#!/bin/sh\necho 'toll-probe 0.0.9 (wire version 1)'\n",
     );
-    crate::common::make_executable(&probe);
+    toll_testing::make_executable(&probe);
     let errors = refusal_of_a_moved_toll(&bench);
     let versions = [
         "it is toll-probe 0.0.9 (wire version 1)",
@@ -483,7 +482,7 @@ fn a_busy_machine_is_told_before_the_first_trial() {
 #[test]
 fn a_comparison_that_nothing_decides_ends_by_time() {
     let bench = Bench::new();
-    // Anything from 2 to 27 ms, so that no interval is narrow in 3 s.
+    // From 10 to 99 ms, so that no interval becomes narrow within 3 s.
     let line = "sleep 0.0$(($(od -An -N1 -tu1 /dev/urandom) + 20 + $1))\n";
     bench.write("wait", line);
     let run = bench.measured("'sh wait 0' 'sh wait 1'");

@@ -1,24 +1,23 @@
-//! Stores that are damaged: a complete run that is read of them is what was
-//! written, or an error, and what can be read can be copied to a new store.
+//! Damaged stores: a complete run that can be read equals what was written, and everything readable
+//! can be copied to a new store.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
-use toll::store::{RunStatus, Store, StoreError, StoredRun};
+use toll_host::store::{RunStatus, Store, StoreError, StoredRun};
 use toll_stats::Rng;
+use toll_testing::{Bench, Ran};
 
-use crate::common::{Bench, Ran};
-
-/// Stores damaged in each way.
+/// Number of stores damaged in each way.
 const DAMAGES: u64 = 50;
 const PAGE_BYTES: usize = 4096;
 
-/// A store of three runs and a baseline, before anything happened to it.
+/// A store of three runs and a baseline, before any damage.
 struct Intact {
-    /// The file with all in it.
+    /// The file with all three runs and the baseline.
     file: Vec<u8>,
-    /// The file while a run went on, and the log beside it.
+    /// The file during a run, and the log beside it.
     halfway: (Vec<u8>, Vec<u8>),
     runs: Vec<StoredRun>,
 }
@@ -34,8 +33,7 @@ fn intact() -> &'static Intact {
         let store = Store::read(&bench.store()).unwrap();
         let runs = (1..=3).map(|id| store.load(id).unwrap()).collect();
         let log = beside(&bench.store(), "-wal");
-        // A new connection has changed nothing yet; a store that is left while it
-        // is open has a log.
+        // A store that is copied while it is open has a log.
         let mut open = Store::open(&bench.path("halfway.sqlite")).unwrap();
         for run in &runs {
             run_again(&mut open, run);
@@ -44,7 +42,7 @@ fn intact() -> &'static Intact {
         let read = |path: &Path| std::fs::read(path).unwrap();
         let halfway = (read(&halfway), read(&beside(&halfway, "-wal")));
         drop(store);
-        assert!(!log.exists(), "the last one that closes it clears the log");
+        assert!(!log.exists(), "the last connection to close clears the log");
         Intact {
             file: read(&bench.store()),
             halfway,
@@ -53,7 +51,7 @@ fn intact() -> &'static Intact {
     })
 }
 
-/// Keeps a run as it was kept when it was made, trial by trial.
+/// Stores a run in the same way as when it was made, trial by trial.
 fn run_again(store: &mut Store, run: &StoredRun) {
     let mut begun = run.run.clone();
     (begun.status, begun.stop_reason, begun.updated_at) = (RunStatus::Unfinished, None, None);
@@ -71,7 +69,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     format!("{}{ending}", path.display()).into()
 }
 
-/// A store that is laid out in a directory of its own.
+/// A damaged store in a directory of its own.
 struct Wreck {
     directory: TempDir,
     what: String,
@@ -98,8 +96,8 @@ impl Wreck {
     }
 }
 
-/// Damages bytes in one of the ways in which disks and people do; gives a name
-/// by which a failure is found again.
+/// Damages bytes in a way that disks and people do. Returns a description that identifies a
+/// failure.
 fn damage(bytes: &mut Vec<u8>, seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let length = bytes.len();
@@ -136,8 +134,8 @@ fn damage(bytes: &mut Vec<u8>, seed: u64) -> String {
     format!("seed {seed}: {kind}")
 }
 
-/// Whatever run a reader gets of a wreck is what was written, and errors say what
-/// to do.
+/// Checks that every run that can be read from a wreck is what was written, and that errors say
+/// what to do.
 fn check_reading(wreck: &Wreck) {
     let store = match Store::read(&wreck.path()) {
         Ok(store) => store,
@@ -168,7 +166,7 @@ fn check_error(error: &StoreError, wreck: &Wreck) {
     );
 }
 
-/// What a reader gets is what stood in the store at some moment.
+/// Checks that the readable content is what the store held at some moment.
 fn check_moment(wreck: &Wreck) {
     let Ok(store) = Store::read(&wreck.path()) else {
         return;
@@ -184,13 +182,18 @@ fn check_moment(wreck: &Wreck) {
     }
 }
 
-/// What is copied of a wreck is what was written; gives how many runs that are.
+/// Checks that the salvaged runs are what was written. Returns their number.
 fn check_salvage(wreck: &Wreck) -> usize {
     let before = wreck.content();
     let surveyed = Store::survey(&wreck.path());
     let new = wreck.directory.path().join("new.sqlite");
     let salvaged = Store::salvage(&wreck.path(), &new);
-    assert_eq!(wreck.content(), before, "{}: it was changed", wreck.what);
+    assert_eq!(
+        wreck.content(),
+        before,
+        "{}: the store was changed",
+        wreck.what
+    );
     let Ok(salvaged) = salvaged else {
         assert!(!new.exists(), "{}", wreck.what);
         return 0;
@@ -210,7 +213,11 @@ fn check_salvage(wreck: &Wreck) -> usize {
     let saved = std::fs::read(&new).unwrap();
     let again = Store::salvage(&wreck.path(), &new).unwrap_err();
     assert!(matches!(again.kind(), StoreError::InTheWay), "{again}");
-    assert_eq!(std::fs::read(&new).unwrap(), saved, "written over");
+    assert_eq!(
+        std::fs::read(&new).unwrap(),
+        saved,
+        "the new store was overwritten"
+    );
     salvaged.runs.len()
 }
 
@@ -235,7 +242,7 @@ fn of_a_damaged_file_what_was_written_is_read_or_nothing() {
         check_reading(&wreck);
     }
     let share = saved as f64 / (DAMAGES as f64 * 3.0);
-    assert!(share > 0.25, "of all runs {share} are saved");
+    assert!(share > 0.25, "only {share} of all runs were saved");
 }
 
 #[test]
@@ -270,7 +277,7 @@ fn any_page_may_be_gone() {
     }
     assert!(
         saved > pages,
-        "of {pages} pages one costs more than two runs"
+        "losing one of {pages} pages costs more than two runs on average"
     );
 }
 
@@ -330,7 +337,7 @@ fn each_verb_tells_of_a_damage() {
         let run = |line: &str| bench.run(&format!("{line} --store runs.sqlite"));
         for line in reads {
             let ran = run(line);
-            // Runs of commands have no prices, damaged or not.
+            // Runs of commands have no prices, whether the store is damaged or not.
             if ran.code != Some(0) && (line, ran.code) != (reads[6], Some(2)) {
                 check_refusal(&ran, line, page);
             }
@@ -356,8 +363,8 @@ fn each_verb_tells_of_a_damage() {
     }
 }
 
-/// Puts other letters into every place of a text. `SQLite` leaves the old bytes of a row that it
-/// moved to another page, so the first place need not be the row's.
+/// Replaces every occurrence of a text. `SQLite` leaves the old bytes of a row that it moved to
+/// another page, so the first occurrence need not be in the row.
 fn overwrite(bytes: &mut [u8], text: &str) {
     let windows = bytes.windows(text.len()).enumerate();
     let found = windows.filter(|(_, window)| *window == text.as_bytes());
@@ -392,7 +399,7 @@ fn a_run_that_is_not_damaged_is_read_and_saved_and_an_unfinished_one_goes_on() {
     for needle in ["run 2: lost", "3 of 4 runs"] {
         assert!(told.stdout.contains(needle), "{told:#?}");
     }
-    // This test has put it in.
+    // This test imported the run, so it counts as foreign.
     let line = "run --resume 4 -q --no-html --store new.sqlite";
     bench.fails(2, line);
     bench.ok(&format!("{line} --run-foreign-commands"));

@@ -1,17 +1,16 @@
-//! Runs that travel: documents, tables, comparisons.
+//! Moving runs between machines: documents, tables, comparisons.
 
 use serde_json::{Value, json};
-use toll::store::exchange::RunDocument;
+use toll_host::store::exchange::RunDocument;
 use toll_core::fleet::model::FleetReport;
-use toll_core::grade::model::GradeReport;
-
-use crate::common::{Bench, has, list, source_tree};
+use toll_grade::grading::model::GradeReport;
+use toll_testing::{Bench, has, list, source_tree};
 
 const SCHEMA: &str = "docs/schema/run.schema.json";
 const FLEET_SCHEMA: &str = "docs/schema/fleet.schema.json";
 const GRADE_SCHEMA: &str = "docs/schema/grade.schema.json";
 
-/// A bench with one run of two commands and a claim about them.
+/// Prepares a bench with one run of two commands and a claim about them.
 fn bench_with_run() -> Bench {
     let bench = Bench::new();
     bench.write(
@@ -56,7 +55,7 @@ fn published_schemas_are_those_of_the_code() {
 fn a_run_is_judged_the_same_elsewhere() {
     for options in ["-r 1 true \"sh -c 'exit 3'\"", "-r 6 true 'sleep 0.001'"] {
         let bench = Bench::new();
-        // Of one, a command fails.
+        // In one of the two runs a command fails.
         bench.run(&format!("run -q --no-html {options}"));
         let here = exported(&bench);
         bench.write("run.json", &here.to_string());
@@ -117,7 +116,7 @@ fn documents_that_do_not_hold_together_are_refused() {
     assert_eq!(
         list(&bench.json("list --json")["runs"]).len(),
         1,
-        "nothing was taken in"
+        "nothing was imported"
     );
 }
 
@@ -160,7 +159,10 @@ fn several_exports_are_written_at_once_and_csv_has_a_line_for_every_sample() {
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 1 + samples);
     let columns: Vec<&str> = lines[0].split(',').collect();
-    assert!(columns.contains(&"s"), "a column a factor: {columns:?}");
+    assert!(
+        columns.contains(&"s"),
+        "there is one column per factor: {columns:?}"
+    );
     for line in &lines {
         assert_eq!(line.split(',').count(), columns.len(), "{line}");
     }
@@ -174,7 +176,7 @@ fn a_comparison_begins_with_what_differs_in_the_machines() {
     let bench = bench_with_run();
     let mut document = exported(&bench);
     document["run"]["uid"] = json!("00000000deadbeef");
-    // Conclusions in a document are not believed.
+    // Conclusions in an imported document are not trusted.
     let measured = document["analysis"]["verdicts"].clone();
     document["analysis"]["verdicts"][0]["outcome"] = json!("refuted");
     document["run"]["machine"]["cpu_model"] = json!("Imaginary 9000");

@@ -1,15 +1,14 @@
-//! The built-in experiments: they can be read, planned, judged and run.
+//! The built-in experiments can be read, planned, judged and run.
 
 use std::collections::BTreeSet;
 
-use toll::claim::analyse;
-use toll::claim::model::{Analysis, Outcome};
-use toll::plan::Plan;
-use toll::spec::builtin;
-use toll::spec::{DerivedKind, Experiment, Test, parse};
-use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord};
-
-use crate::common::{Bench, list, source_tree};
+use toll_core::claim::analyse;
+use toll_core::claim::model::{Analysis, Outcome};
+use toll_core::plan::Plan;
+use toll_core::spec::builtin;
+use toll_core::spec::{DerivedKind, Experiment, Test, parse};
+use toll_host::store::{RunRecord, RunStatus, StoredRun, TrialRecord};
+use toll_testing::{Bench, list, source_tree};
 
 const PROFILES: [&str; 3] = ["quick", "standard", "full"];
 
@@ -60,7 +59,7 @@ fn every_experiment_can_be_planned_in_every_profile() {
             assert!(plan.treatments.len() > 2, "{} {profile}", experiment.name);
             assert!(
                 plan.treatments.iter().any(|t| t.twin_of.is_some()),
-                "{profile}: no A/A twin"
+                "{profile}: it has no A/A twin"
             );
             assert!(!experiment.question.is_empty(), "{}", experiment.name);
         }
@@ -75,7 +74,7 @@ fn every_published_claim_is_judged_somewhere() {
         .map(|claim| claim.id)
         .collect();
     for claim in CLAIMS {
-        assert!(known.contains(*claim), "{claim} is gone");
+        assert!(known.contains(*claim), "{claim} is missing");
     }
 }
 
@@ -83,14 +82,14 @@ fn every_published_claim_is_judged_somewhere() {
 fn a_corrected_claim_stands_beside_the_published_one() {
     for experiment in experiments("full") {
         let ids: BTreeSet<&String> = experiment.claims.iter().map(|claim| &claim.id).collect();
-        assert_eq!(ids.len(), experiment.claims.len(), "an id stands twice");
+        assert_eq!(ids.len(), experiment.claims.len(), "an id is given twice");
         for claim in &experiment.claims {
             let Some(original) = &claim.corrects else {
                 continue;
             };
             assert!(
                 ids.contains(original),
-                "{} corrects {original}, which is not there",
+                "{} corrects {original}, which is missing",
                 claim.id
             );
         }
@@ -118,12 +117,12 @@ fn examples_and_benchmarks_can_be_read_in_every_profile() {
         }
         read += 1;
     }
-    assert!(read > 6, "there are examples and benchmarks");
+    assert!(read > 6, "only {read} examples and benchmarks");
 }
 
-/// Every metric that an experiment speaks of.
+/// Returns every metric that an experiment mentions.
 fn metrics(experiment: &Experiment) -> BTreeSet<String> {
-    // A cost model needs the number of calls and bytes, too.
+    // A cost model also needs the numbers of calls and bytes.
     let counts = [
         "calls",
         "bytes_copied",
@@ -163,7 +162,7 @@ fn metrics(experiment: &Experiment) -> BTreeSet<String> {
     metrics
 }
 
-/// What is concluded if every treatment ran on a machine that has everything.
+/// Analyses an experiment as if every treatment had run on a machine that lacks nothing.
 fn as_if_all_ran(experiment: &Experiment) -> Analysis {
     const BLOCKS: u32 = 8;
     let plan = Plan::new(experiment, 1).unwrap();
@@ -172,8 +171,8 @@ fn as_if_all_ran(experiment: &Experiment) -> Analysis {
         let number = |name: &str| plan.treatments[treatment].levels.get(name)?.number;
         let bytes = number("input").or(number("size")).unwrap_or(1e6);
         let calls = (bytes / number("buffer").unwrap_or(4096.0)).ceil();
-        // The model that some derived quantities fit, each call and byte at a
-        // cost; another treatment of the same work differs a little.
+        // The cost model that some derived quantities fit, with a price for each call and byte.
+        // Other treatments of the same work differ slightly.
         let cost = 1000.0 * calls + 0.1 * bytes + treatment as f64 + f64::from(block);
         let value = |metric: &str| match metric {
             "calls" => calls,
@@ -255,7 +254,7 @@ fn in_the_full_profile_every_selector_finds_its_treatment() {
                 );
             }
         }
-        // One that asks for no figures is given those that fit.
+        // An experiment that asks for no figures gets those that fit.
         assert!(
             analysis.figures.len() == experiment.figures.len() || experiment.figures.is_empty(),
             "{}",
@@ -287,7 +286,7 @@ fn a_profile_tests_some_claims_and_says_why_not_the_others() {
                 .verdicts
                 .iter()
                 .partition(|v| v.outcome != Outcome::NotTestable);
-            // A price list has rows, and no claims.
+            // A price list has rows, but no claims.
             let is_list = !experiment.rows.is_empty() && !analysis.prices.is_empty();
             assert!(
                 is_list || !tested.is_empty(),
@@ -299,7 +298,7 @@ fn a_profile_tests_some_claims_and_says_why_not_the_others() {
     }
 }
 
-/// Runs a built-in experiment with levels that take no time.
+/// Runs a built-in experiment with levels that take almost no time.
 fn tiny(name: &str, levels: &[&str]) {
     let bench = Bench::new();
     let mut arguments = vec![
@@ -323,14 +322,14 @@ fn tiny(name: &str, levels: &[&str]) {
         .collect();
     for trial in trials {
         let state = trial["state"].as_str().unwrap();
-        // On a small file GNU cat may take no longer than on none, which is no
-        // measurement and told as such.
+        // On a small file GNU cat may take no longer than on none, which is not a measurement.
+        // Such a trial is excluded and says so.
         let expected = ["completed", "unsupported", "excluded"];
         assert!(expected.contains(&state), "{trial:#}");
     }
     assert!(
         ran.len() * 2 > trials.len(),
-        "most of {} trials ran: {}",
+        "too few of {} trials ran: {}",
         trials.len(),
         ran.len()
     );

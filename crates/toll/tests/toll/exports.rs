@@ -1,13 +1,12 @@
-//! The formats of other programs.
+//! Exports in the formats of other programs.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use toll_testing::{Bench, Ran, has, has_program, list, skip, source_tree};
 
-use crate::common::{Bench, Ran, has, has_program, list, skip, source_tree};
-
-/// A path into a document and the kind of what stands there; elements of a list
-/// share one path.
+/// Collects the kind of each value in a document by its path. The elements of a list share one
+/// path.
 fn shape(value: &Value, path: &str, found: &mut BTreeMap<String, &'static str>) {
     let kind = match value {
         Value::Object(members) => {
@@ -32,16 +31,16 @@ fn shape(value: &Value, path: &str, found: &mut BTreeMap<String, &'static str>) 
 }
 
 fn shape_of(text: &str) -> BTreeMap<String, &'static str> {
-    let document: Value = serde_json::from_str(text).expect("it is JSON");
+    let document: Value = serde_json::from_str(text).expect("the text is JSON");
     let mut found = BTreeMap::new();
     shape(&document, "", &mut found);
     found
 }
 
-/// What a version of hyperfine wrote of a command line.
+/// Returns the document that a version of hyperfine wrote for a command line.
 fn by_hyperfine(version: &str, case: &str) -> String {
     let name = format!("crates/toll/tests/toll/samples/hyperfine-{version}-{case}.json");
-    std::fs::read_to_string(source_tree().join(name)).expect("the sample is there")
+    std::fs::read_to_string(source_tree().join(name)).expect("the sample can be read")
 }
 
 fn by_toll(bench: &Bench, schema: &str, arguments: &[&str]) -> String {
@@ -69,7 +68,7 @@ fn hyperfines_own_document_has_the_same_keys_and_types() {
         let ours = by_toll(&bench, &version[..1], arguments);
         let theirs = by_hyperfine(version, case);
         assert_eq!(shape_of(&ours), shape_of(&theirs), "{version} {case}");
-        // In the same order, for those that read with their eyes.
+        // The keys are in the same order, for people who read the file.
         let keys = |text: &str| -> Vec<String> {
             let lines = text
                 .lines()
@@ -78,7 +77,7 @@ fn hyperfines_own_document_has_the_same_keys_and_types() {
         };
         assert_eq!(keys(&ours), keys(&theirs), "{version} {case}");
     }
-    // The newer one is the default.
+    // The newer schema is the default.
     let second = bench.ok("export last --hyperfine -").stdout;
     assert!(second.contains("\"schema_version\": 2"), "{second}");
     bench.fails(2, "export last --hyperfine - --hyperfine-schema 3");
@@ -143,7 +142,7 @@ fn what_scripts_compute_from_a_hyperfine_document_is_right() {
     let results = list(&document["results"]);
     assert_eq!(results.len(), 2, "the A/A twin is left out: {document:#}");
     for (result, bytes) in results.iter().zip(["4096", "8192"]) {
-        // plot_parametrized reads the parameter as a number.
+        // plot_parametrized (of hyperfine's scripts) reads the parameter as a number.
         assert_eq!(result["parameters"]["n"], bytes);
         let times: Vec<f64> = list(&result["times"])
             .iter()
@@ -207,7 +206,7 @@ fn benchstat_text_has_a_line_a_trial_and_configuration_that_two_runs_share() {
     }
 }
 
-/// A run with a claim of each outcome that a made-up metric can have.
+/// Runs an experiment that has one claim of each outcome that a made-up metric can have.
 fn judged(bench: &Bench) -> Ran {
     let mut rest = String::from("[profile.full]\nfactors = { n = ['100', '110', '7'] }\n");
     for (id, direction, of) in [
@@ -274,7 +273,7 @@ fn a_format_that_does_not_apply_says_so_and_keeps_no_other_from_being_written() 
     );
     assert!(bench.path("c.csv").exists() && bench.path("h.json").exists());
     assert!(!bench.path("j.xml").exists());
-    // A run of which every trial failed has no times.
+    // A run whose trials all failed has no times.
     let ran = bench.run("run -q --no-html -r 2 \"sh -c 'exit 9'\"");
     assert!(ran.code.is_some(), "{ran:#?}");
     for format in ["--hyperfine", "--benchstat"] {

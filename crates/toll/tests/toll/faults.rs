@@ -1,10 +1,7 @@
-//! What goes wrong around a measurement: probes, commands, disks, stores.
+//! Faults around a measurement: of probes, commands, disks and stores.
 
 use serde_json::Value;
-
-use crate::common::{
-    Bench, all_are, has, in_a_namespace, list, probe, processes_marked, skip, texts, wait_until,
-};
+use toll_testing::{Bench, all_are, has, in_a_namespace, list, probe, processes_marked, skip, texts, wait_until};
 
 fn states(run: &Value) -> Vec<&str> {
     texts(list(&run["trials"]), "state")
@@ -14,7 +11,7 @@ fn messages(run: &Value) -> Vec<&str> {
     texts(list(&run["trials"]), "message")
 }
 
-/// An experiment file of one command whose trials end after a time.
+/// Writes an experiment of one command with a trial timeout.
 fn impatient(bench: &Bench, timeout: &str, more: &str, command: &str) -> String {
     let toml = format!(
         "format = 1\nname = 'impatient'\n[workload]\nkind = 'command'\ncommand = '''{command}'''\n\
@@ -25,7 +22,7 @@ fn impatient(bench: &Bench, timeout: &str, more: &str, command: &str) -> String 
 
 #[test]
 fn each_misbehaviour_of_a_probe_is_one_failed_trial_and_the_run_goes_on() {
-    // The faults of this probe cannot be had from the real one.
+    // The real probe cannot be made to fail in these ways.
     let script = format!(
         "#!/bin/sh\necho x >>count\ncase $(wc -l <count) in\n\
          2) kill -SEGV $$ ;;\n\
@@ -41,7 +38,7 @@ fn each_misbehaviour_of_a_probe_is_one_failed_trial_and_the_run_goes_on() {
     let file = impatient(&bench, "15s", "", "true");
     let run = bench.measured(&["-r", "10", &file]);
     let states = states(&run);
-    // The twin runs in the first six blocks alone.
+    // The twin only runs in the first six blocks.
     assert_eq!(states.len(), 16);
     let mut failed: Vec<(usize, &str)> = Vec::new();
     failed.extend(
@@ -226,7 +223,7 @@ fn a_newer_store_is_refused_unharmed() {
     assert!(doctor.contains("version 99"), "{doctor}");
     assert_eq!(std::fs::read(bench.store()).unwrap(), before);
     assert!(!bench.path("new.sqlite").exists());
-    let own = toll::store::SCHEMA_VERSION;
+    let own = toll_host::store::SCHEMA_VERSION;
     set_pragma(&bench, &format!("user_version = {own}"));
     bench.ok("show");
 }
@@ -267,7 +264,7 @@ fn rows_that_make_no_sense_are_told_of() {
         let bench = Bench::new();
         bench.ok("run -q --no-html -r 2 true");
         let connection = rusqlite::Connection::open(bench.store()).unwrap();
-        // With a hash any change would be told of.
+        // With a hash, any change would be reported, so it is removed.
         connection
             .execute_batch(&format!("UPDATE runs SET hash = NULL; {damage}"))
             .unwrap();

@@ -1,6 +1,6 @@
-//! Work on files in experiment files.
+//! The `files` workload in experiment files.
 
-use crate::common::{Bench, list};
+use toll_testing::{Bench, list};
 
 const HEAD: &str = r#"
 format = 1
@@ -27,7 +27,7 @@ levels = ["read-sequential", "write-sequential", "read-random", "write-random", 
     bench.write("files.toml", &format!("{HEAD}{rest}"));
     let run = bench.measured("files.toml -r 1");
     let treatments = list(&run["analysis"]["treatments"]);
-    assert_eq!(treatments.len(), 9, "a twin is among them");
+    assert_eq!(treatments.len(), 9, "includes a twin");
     for treatment in treatments {
         let operation = treatment["levels"]["operation"].as_str().unwrap();
         let median = |metric: &str| treatment["estimates"][metric]["median"]["value"].as_f64();

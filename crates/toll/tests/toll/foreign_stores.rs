@@ -1,15 +1,14 @@
-//! Stores that come from elsewhere: nothing in them starts a program unasked.
+//! Stores that come from elsewhere: nothing in them starts a program unless the user allows it.
 
 use std::path::Path;
 
 use rusqlite::Connection;
-
-use crate::common::{Bench, Ran, has, lacks};
+use toll_testing::{Bench, Ran, has, lacks};
 
 const ALLOWED: &str = "--run-foreign-commands";
 
-/// An unfinished run of a command that leaves a file, in the store of somebody else, who has
-/// another key.
+/// Prepares an unfinished run of a command that creates a file. It is in the store of another user,
+/// who has another key.
 fn foreign() -> (Bench, Bench) {
     let (author, bench) = (Bench::new(), Bench::new());
     let command = format!("touch {}", bench.path("started").display());
@@ -56,7 +55,7 @@ fn a_run_of_somebody_else_starts_nothing_before_that_is_allowed() {
     let ran = with(&bench, &allowed);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     assert!(is_started(&bench));
-    // It is this user's from then on.
+    // From then on the run belongs to this user.
     let ran = with(
         &bench,
         &["run", "-q", "--no-html", "--resume", "1", "-r", "5"],
@@ -119,7 +118,7 @@ fn what_starts_no_program_needs_no_permission() {
     lacks(&ran.stderr, &[ALLOWED]);
 }
 
-/// Adds something to a store as a program of somebody else could.
+/// Changes the schema of a store, as another program could.
 fn define(store: &Path, sql: &str) {
     let connection = Connection::open(store).unwrap();
     connection.execute_batch(sql).unwrap();
@@ -156,10 +155,10 @@ fn a_store_that_computes_what_is_read_or_written_is_refused() {
 fn reading_a_store_writes_nothing_into_it() {
     let bench = Bench::new();
     bench.ok("run -q --no-html -r 3 true");
-    let store = toll::store::Store::read(&bench.store()).unwrap();
+    let store = toll_host::store::Store::read(&bench.store()).unwrap();
     let before = std::fs::read(bench.store()).unwrap();
     let mut store = store;
-    let baseline = toll::store::Baseline {
+    let baseline = toll_host::store::Baseline {
         name: "x".into(),
         experiment: "commands".into(),
         run_id: 1,

@@ -1,9 +1,8 @@
-//! Disks that are full: what was finished is kept, and a run goes on when there
-//! is room again.
+//! Full disks: finished trials are kept, and a run goes on once there is room again.
 
-use toll::store::{RunStatus, Store, StoredRun};
+use toll_host::store::{RunStatus, Store, StoredRun};
+use toll_testing::{Bench, has, in_a_namespace};
 
-use crate::common::{Bench, has, in_a_namespace};
 use crate::settings::Settings;
 
 fn order(run: &StoredRun) -> Vec<(u32, u32, usize)> {
@@ -11,7 +10,7 @@ fn order(run: &StoredRun) -> Vec<(u32, u32, usize)> {
     trials.map(|t| (t.block, t.position, t.treatment)).collect()
 }
 
-/// What a plan has when nothing is in its way.
+/// Returns the order of a plan's trials when nothing disturbs it.
 fn undisturbed(plan: &str) -> Vec<(u32, u32, usize)> {
     let bench = Bench::new();
     let ran = bench.shell(&format!("toll run -q --no-html {plan}"));
@@ -58,7 +57,7 @@ fn a_store_that_fills_up_ends_the_run_which_goes_on_when_there_is_room() {
 
 #[test]
 fn a_work_directory_that_fills_up_from_outside_ends_the_run_which_goes_on_when_there_is_room() {
-    // The command stands for somebody else who fills the disk while it runs.
+    // The command plays another program that fills the disk while it runs.
     let command = "n=$(cat count); echo $((n + 1)) >count; [ $n != 7 ] || dd if=/dev/zero \
                    of=small/fill bs=64k status=none; head -c 100000 count /dev/zero >{workdir}/x \
                    && rm {workdir}/x";
@@ -80,11 +79,11 @@ fn a_work_directory_that_fills_up_from_outside_ends_the_run_which_goes_on_when_t
     assert!(ran.stdout.contains("status 1"), "{ran:#?}");
     assert!(
         ran.stdout.contains("\nfill\n"),
-        "the rest is put back: {ran:#?}"
+        "everything else is removed: {ran:#?}"
     );
     has(&ran.stderr, &["small/run-", "is full", "toll run --resume"]);
     let then = load(&bench, "then.sqlite");
-    assert_eq!(then.trials.len(), 7, "those before the disk was full");
+    assert_eq!(then.trials.len(), 7, "the trials before the disk was full");
     assert_eq!(then.run.status, RunStatus::Unfinished);
     let whole = load(&bench, "data/toll/runs.sqlite");
     assert_eq!(whole.trials[..7], then.trials);

@@ -1,11 +1,11 @@
-//! `--fail-on`: the exit status that scripts act on.
+//! `--fail-on`: the exit status that scripts react to.
 
 use std::path::PathBuf;
 
-use crate::common::{Bench, has};
+use toll_testing::{Bench, has};
 
-/// An experiment whose values are what its commands print, so that its ratios
-/// do not depend on how busy the machine is.
+/// Writes an experiment whose values are printed by its commands, so its ratios do not depend on
+/// how busy the machine is.
 pub fn experiment(bench: &Bench, values: &str, rest: &str) -> String {
     let text = format!(
         "format = 1\nname = 'told'\nmetric = 'told_ns'\n[workload]\nkind = 'command'\n\
@@ -42,7 +42,7 @@ fn a_refuted_claim_ends_with_status_3_after_everything_was_written() {
     has(&errors, &["refuted: told.shorter: shorter: measured 1.10"]);
     assert!(errors.contains("--fail-on: 1 claim is refuted"), "{errors}");
     assert!(!errors.contains("told.longer"), "{errors}");
-    // A stored run is judged the same, and its output is whole.
+    // A stored run is judged in the same way, and its output is complete.
     let shown = bench.run("show --json --fail-on refuted");
     assert_eq!(shown.code, Some(3), "{shown:#?}");
     assert_eq!(shown.json()["run"]["id"], 1);

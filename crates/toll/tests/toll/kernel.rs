@@ -1,5 +1,5 @@
-//! `toll kernel`, short of building: what is missing, what the cache holds,
-//! one builder at a time. Building is in `kernel_build`.
+//! `toll kernel` except for building: missing prerequisites, the content of the cache, one builder
+//! at a time. Building is in `kernel_build`.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,10 +7,9 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use toll_testing::{Bench, Running, has, list, skip, wait_until};
 
-use crate::common::{Bench, Running, has, list, skip, wait_until};
-
-/// The record of a kernel that another `toll` might have made.
+/// Returns the record of a kernel that another `toll` might have made.
 fn record(key: &str) -> Value {
     json!({
         "version": 1,
@@ -32,7 +31,7 @@ fn record(key: &str) -> Value {
     })
 }
 
-/// A cache entry with the files that its record names.
+/// Makes a cache entry with the files that its record names.
 fn entry(bench: &Bench, key: &str, record: Option<&Value>) {
     let directory = format!("cache/toll/kernels/{key}");
     std::fs::create_dir_all(bench.path(&format!("{directory}/modules"))).unwrap();
@@ -78,11 +77,11 @@ fn all_that_is_missing_to_build_is_named_at_once_with_the_command_that_installs_
     }
     let (_, packages) = errors
         .split_once("--no-install-recommends")
-        .expect("a command");
+        .expect("the message has a command");
     for package in ["xz-utils", "binutils", "gcc", "flex"] {
         assert!(packages.contains(package), "{package}: {errors}");
     }
-    assert!(!bench.path("cache").exists(), "nothing is begun");
+    assert!(!bench.path("cache").exists(), "no build is begun");
 }
 
 #[test]
@@ -107,7 +106,7 @@ fn an_empty_cache_is_listed_shown_and_cleaned() {
     for arguments in [&["kernel", "clean"][..], &["kernel", "clean", "--all"]] {
         assert_eq!(bench.ok(arguments).stdout, "nothing to remove\n");
     }
-    assert!(!bench.path("cache").exists(), "looking makes no cache");
+    assert!(!bench.path("cache").exists(), "listing creates no cache");
 }
 
 #[test]
@@ -177,7 +176,7 @@ fn sources_stay_unless_all_is_to_go_and_build_trees_go() {
     );
 }
 
-/// The lock of a builder, held by this test.
+/// Holds the lock of a builder.
 fn lock(bench: &Bench) -> File {
     std::fs::create_dir_all(bench.path("cache/toll/kernel-work")).unwrap();
     let path = bench.write("cache/toll/kernel-work/lock", "4242\n");
@@ -206,7 +205,7 @@ fn a_second_build_says_for_whom_it_waits_and_can_be_interrupted() {
     let mut running = Running(command.stderr(Stdio::piped()).spawn().unwrap());
     let mut stream = running.0.stderr.take().unwrap();
     let (mut errors, mut chunk) = (String::new(), [0; 1024]);
-    // Its end comes without a word about waiting if it cannot build here.
+    // If this machine cannot build, the command ends without waiting.
     while !errors.contains("waiting") {
         match stream.read(&mut chunk).unwrap() {
             0 => break,
@@ -220,7 +219,7 @@ fn a_second_build_says_for_whom_it_waits_and_can_be_interrupted() {
     let pid = Pid::from_child(&running.0);
     kill_process(pid, Signal::INT).unwrap();
     let mut status = None;
-    wait_until("the build obeys", || {
+    wait_until("the build has ended", || {
         status = running.0.try_wait().unwrap();
         status.is_some()
     });

@@ -1,28 +1,28 @@
-//! What `kernel/` holds twice, since a patch series has to stand alone, must
-//! be the same in both places; and the steps of its Makefile.
+//! Sources that `kernel/` contains twice, because a patch series must be self-contained, must be
+//! the same in both places. Also tests the steps of the kernel Makefile.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{has, has_program, skip, source_tree};
+use toll_testing::{has, has_program, skip, source_tree};
 
 fn text(path: &str) -> String {
     let path = source_tree().join("kernel").join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The first patch, which adds the system calls.
+/// Returns the first patch, which adds the system calls.
 fn first_patch() -> String {
     let directory = source_tree().join("kernel/patches");
     let first = std::fs::read_dir(directory)
-        .expect("there are patches")
+        .expect("the patches can be listed")
         .map(|entry| entry.expect("the tree can be read").file_name())
         .find(|name| name.to_string_lossy().starts_with("0001-"))
-        .expect("patches are numbered");
+        .expect("patch 0001 exists");
     text(&format!("patches/{}", first.to_string_lossy()))
 }
 
-/// The lines that a patch adds to one file, as the file's content.
+/// Returns the lines that a patch adds to one file, as the content of the file.
 fn added(patch: &str, path: &str) -> String {
     let header = format!("+++ b/{path}");
     let mut content = String::new();
@@ -76,9 +76,8 @@ fn the_patched_kernel_counts_with_the_shared_flags() {
     assert_eq!(patched, expected);
 }
 
-/// Compiles the header of older kernels' names against headers that have what
-/// a kernel of this version has: `vm_flags_set()` and `vm_flags_clear()` since
-/// 6.3, `copy_splice_read()` since 6.5.
+/// Compiles the compatibility header for older kernels against headers like those of this version:
+/// `vm_flags_set()` and `vm_flags_clear()` exist since 6.3, `copy_splice_read()` since 6.5.
 fn compiles_against(minor: u32) {
     let directory = tempfile::tempdir().unwrap();
     let linux = directory.path().join("linux");
@@ -125,7 +124,7 @@ fn names_of_older_kernels_are_given_to_those_that_lack_them_alone() {
     }
 }
 
-/// Runs a line of bash with the functions of the Makefile's steps; `$D` is the directory.
+/// Runs a line of bash with the shell functions of the Makefile's steps; `$D` is the directory.
 fn step(directory: &Path, line: &str) -> Result<String, String> {
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-c"])
@@ -156,13 +155,13 @@ fn options_that_did_not_take_effect_are_named_with_what_they_are() {
             "",
             "CONFIG_EXT5_FS=y (is n)\nCONFIG_NR_CPUS=64 (is 8)\n",
         ),
-        // What is to be off may be unknown, but not on.
+        // An option that must be off may be unknown, but not on.
         (
             "# CONFIG_NEVER_HEARD is not set\n# CONFIG_SMP is not set\n",
             "",
             "CONFIG_SMP=n (is y)\n",
         ),
-        // The last fragment counts.
+        // The last fragment wins.
         (
             "CONFIG_SMP=n\nCONFIG_VT=y\n",
             "CONFIG_SMP=y\n",
@@ -207,13 +206,13 @@ fn a_tree_goes_from_any_set_of_patches_to_any_other_and_what_stays_keeps_its_tim
     bring("$D/1 $D/2").unwrap();
     assert_eq!(text("new/two.c").as_deref(), Some("two\n"));
     assert_eq!(time(), before);
-    // One that does not fit leaves the tree alone.
+    // A patch that does not apply leaves the tree unchanged.
     let error = bring("$D/1 $D/again").unwrap_err();
     has(&error, &["again failed", "  | "]);
     assert_eq!(text("one.c").as_deref(), Some("uno\n"));
     bring("$D/2").unwrap();
     assert_eq!(text("one.c").as_deref(), Some("one\n"));
-    // Make sees that it is another.
+    // The file has a newer time, so make rebuilds it.
     assert!(time() > before);
     bring("").unwrap();
     assert_eq!(text("new/two.c"), None);
@@ -244,7 +243,7 @@ fn a_patch_writes_nowhere_but_into_its_tree() {
         ("by an editor", editor),
     ] {
         std::fs::write(path("patch"), patch).unwrap();
-        // Refused or without effect.
+        // The patch is either refused or has no effect.
         let _ = step(
             directory.path(),
             "update_source $D/log $D/original $D/tree $D/patch",
@@ -270,7 +269,7 @@ fn a_tree_follows_another_commit_whatever_its_names_and_kinds_of_files_are() {
     write("first/kind/below", "a directory\n");
     write("first/other", "a file\n");
     std::os::unix::fs::symlink(path("outside"), path("first/link")).unwrap();
-    // Line by line this would be a path out of the tree.
+    // Read line by line, this name would be a path out of the tree.
     write("first/x\n../outside/kept", "1\n");
     write("first/ -n\ttab\\ ", "1\n");
     bring("first");
@@ -288,8 +287,8 @@ fn a_tree_follows_another_commit_whatever_its_names_and_kinds_of_files_are() {
     assert_eq!(kept, "kept\n");
 }
 
-/// Lays out a kernel's modules as a distribution does, with one that a program compressed, and
-/// copies it for guests. Gives what came out, or the error.
+/// Lays out a kernel's modules as a distribution does, with one compressed module, and copies it
+/// for guests. Returns the content of the copy, or the error.
 fn copied_module(end: &str, compress: &str) -> Result<Vec<u8>, String> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("one.c"), "int one;\n").unwrap();
@@ -300,7 +299,8 @@ fn copied_module(end: &str, compress: &str) -> Result<Vec<u8>, String> {
          depmod -b $D/root 6.1; cat $m/modules.dep"
     );
     let listed = step(directory.path(), &lay).unwrap();
-    // This machine's depmod may know fewer kinds than the one that made a distribution's list.
+    // This machine's depmod may support fewer compression formats than the one that made a
+    // distribution's list.
     let copy = if listed.is_empty() {
         format!("mkdir $D/boot; unpack_module $D/root/lib/modules/6.1/{file} $D/boot/one_two.ko")
     } else {

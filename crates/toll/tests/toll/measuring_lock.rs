@@ -1,12 +1,12 @@
-//! One run measures on a machine at a time.
+//! Only one run measures on a machine at a time.
 
 use std::fs;
 
-use crate::common::{Bench, Running, has, has_program, skip, wait_until};
-use crate::namespaces::isolated;
+use toll_testing::{Bench, Running, has, has_program, skip, wait_until};
+use toll_testing::isolated;
 
-/// In a time namespace of its own, which is what a machine has one of: a run of one
-/// user, and the output of others that start meanwhile.
+/// Runs in a time namespace of its own, which plays a machine: a run of one user, and the output of
+/// other runs that start meanwhile.
 const RUNS: &str = "
 unset TOLL_RUN_LOCK
 toll run -q --no-html -r 999 'sleep 0.05' & one=$!
@@ -77,7 +77,7 @@ XDG_STATE_HOME=$PWD/../state XDG_CACHE_HOME=$PWD/../cache toll run -q --no-html 
         bench.write("script", script);
         let reaches = bench.shell("chmod 755 .; setpriv --reuid=65534 --clear-groups ls \"$PWD\"");
         if reaches.code != Some(0) || bench.shell("unshare --time true").code != Some(0) {
-            return skip("another user must not look into the build directory");
+            return skip("another user cannot read the build directory");
         }
         let ran = bench.shell("unshare --time bash -e script");
         assert_eq!(ran.code, Some(1), "{ran:#?}");
@@ -93,7 +93,7 @@ fn a_run_that_is_told_to_wait_waits_and_says_for_whom() {
     command.stderr(fs::File::create(bench.path("told")).unwrap());
     let mut waiting = Running(command.spawn().unwrap());
     let named = format!("waiting until process {} (", one.0.id());
-    wait_until("it says for whom it waits", || {
+    wait_until("toll names the process that it waits for", || {
         bench.read("told").contains(&named)
     });
     assert!(!bench.path("other.sqlite").exists());
@@ -109,7 +109,9 @@ fn a_run_that_waits_can_be_interrupted() {
     let mut command = bench.spawnable("run --wait -q --no-html -r 1 --store other.sqlite true");
     command.stderr(fs::File::create(bench.path("told")).unwrap());
     let mut waiting = Running(command.spawn().unwrap());
-    wait_until("it waits", || bench.read("told").contains("waiting until"));
+    wait_until("toll waits", || {
+        bench.read("told").contains("waiting until")
+    });
     waiting.send(rustix::process::Signal::INT);
     assert_eq!(waiting.end().code(), Some(130));
     one.kill();

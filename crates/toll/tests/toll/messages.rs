@@ -1,10 +1,10 @@
-//! What commands say of wrong names, missing files, full disks and streams that are
-//! closed; and that nothing but the message comes of it.
+//! Messages about wrong names, missing files, full disks and closed streams. Apart from the
+//! message, such a command has no effect.
 
-use crate::common::{Bench, has, in_a_namespace, is_root, lacks, skip};
-use crate::namespaces::isolated;
+use toll_testing::{Bench, has, in_a_namespace, is_root, lacks, skip};
+use toll_testing::isolated;
 
-/// A line each: the exit status, what is given to `toll`, and words of the message.
+/// One case per line: the exit status, the arguments of `toll`, and words of the message.
 const TABLE: &str = r#"
 2 run swep => did you mean sweep?
 2 run missing.toml => missing.toml: there is no such file
@@ -15,8 +15,8 @@ const TABLE: &str = r#"
 2 run claim.toml --dry-run => did you mean 64KiB?
 2 run open.toml --dry-run => name a level of sink
 2 run --metric durtion_ns true => did you mean duration_ns?
-2 run --counter page-fault true => cannot use counter page-fault: there is none of this name; did you mean page-faults?
-2 run --counter nonsense true => none of this name; `toll run --help` lists all
+2 run --counter page-fault true => cannot use counter page-fault: there is no such counter; did you mean page-faults?
+2 run --counter nonsense true => no such counter; `toll run --help` lists all
 2 run counter.toml --dry-run => counter.toml:3: cannot use counter
 1 run --store missing/y/x true => its directory is not there
 1 run --store fifo true => it is no regular file
@@ -74,7 +74,7 @@ const TABLE: &str = r#"
 2 frobnicate => frobnicate
 2 run --profile thorough true => standard
 2 run true -L size => expected NAME=LEVEL
-2 run -L size=1,1 'echo {size}' => stands twice
+2 run -L size=1,1 'echo {size}' => is given twice
 2 run -P n 4 1 'echo {n}' => n
 2 run -P 'n=1..4*1' 'echo {n}' => n
 2 run -D 2 true => -D
@@ -85,7 +85,7 @@ const TABLE: &str = r#"
 2 run --target-ci 0% true => share
 2 run -N -S bash true => --shell
 2 run -n a -n b true => cannot name 2 commands
-2 run true true => stands twice
+2 run true true => is given twice
 2 run cat -L colour=red => no such factor
 2 run cat -n name => no command to name
 2 run cat write --export-json x.json => several
@@ -131,7 +131,7 @@ const TABLE: &str = r#"
 const CLAIM: &str = "format = 1\nname = 't'\n[workload]\nkind = 'copy'\n[[factor]]\nname = 'buffer'\n\
     levels = ['4KiB', '64KiB']\n[[claim]]\nid = 'c'\ntext = 'x'\ndirection = 'less'\n";
 
-/// A bench with a run, and with files of all kinds that are no right ones.
+/// Prepares a bench with a run, and with unsuitable files of all kinds.
 fn prepared() -> Bench {
     let bench = Bench::new();
     let made = bench.shell(
@@ -183,7 +183,7 @@ fn a_closed_standard_output_is_an_error_of_every_program() {
         "master --help >&-",
         "slave --help >&-",
         "toll-probe --version >&-",
-        // Open the other way, which Rust's standard streams take for success.
+        // Open for the wrong direction, which Rust's standard streams treat as success.
         "toll list 1<text",
         "prime_user --runs 1 1<text",
         "timewrite out <text 1<text",
@@ -195,7 +195,7 @@ fn a_closed_standard_output_is_an_error_of_every_program() {
             continue;
         }
         assert_eq!(ran.code, Some(1), "{line}: {ran:#?}");
-        // The probe speaks to a program, which sees its exit status.
+        // The probe writes for a program, which sees its exit status.
         assert_eq!(
             ran.stderr.is_empty(),
             line.starts_with("toll-probe"),
@@ -203,7 +203,7 @@ fn a_closed_standard_output_is_an_error_of_every_program() {
         );
     }
     assert!(!bench.path("out").exists());
-    // What has nothing to print needs no standard output.
+    // A command that prints nothing needs no standard output.
     let ran = bench.shell("toll export 1 --csv run.csv >&-");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     assert!(!bench.ok("list").stdout.contains("unfinished"));
@@ -282,7 +282,7 @@ fn of_imports_at_once_one_is_made_and_the_others_find_it() {
     assert_eq!(ran.stderr.lines().count(), 15, "{ran:#?}");
 }
 
-/// A command that takes the tmpfs away at its fifth run.
+/// A command that unmounts the tmpfs at its fifth run.
 const THIEF: &str = "n=$(cat count); echo $((n + 1)) >count; \
     [ $n != 5 ] || umount -l $(dirname {workdir})/tmpfs; echo x >{workdir}/x";
 

@@ -1,18 +1,17 @@
-//! What measured commands print, however much and whatever it is: nothing of it
-//! fills memory, stops a trial, or gets into what is shown as it is.
+//! Output of measured commands, of any size and content: it never fills memory, stops a trial, or
+//! is shown unescaped.
 
 use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
+use toll_testing::{Bench, TOLL, all_are, list};
 
-use crate::common::{Bench, TOLL, all_are, list};
-
-/// Most memory, in KiB, that `toll`, its probe and the command may each ask for:
-/// a small part of what the commands of these tests print.
+/// Most memory, in KiB, that `toll`, its probe and the command may each use. It is a small part of
+/// the output of the commands in these tests.
 const MEMORY_KIB: u32 = 300_000;
 
-/// An experiment of commands, each a level, whose outputs are parsed.
+/// Writes an experiment whose levels are commands, and whose outputs are parsed.
 fn printing(bench: &Bench, output: &str, commands: &[&str]) -> String {
     let levels: Vec<String> = commands
         .iter()
@@ -44,7 +43,7 @@ fn huge_outputs_fill_nobodys_memory() {
         &[
             "echo first=7; head -c 1G /dev/zero",
             "echo first=7; head -c 1G /dev/zero >&2",
-            // Turn by turn, in pieces that end anywhere.
+            // Both streams in turn, in pieces of odd sizes.
             "echo first=7; for i in $(seq 300); do head -c 1000001 /dev/zero; \
              head -c 1000001 /dev/zero >&2; done",
             // One line without an end.
@@ -84,7 +83,7 @@ fn last_words_that_are_no_text_are_shown_as_text() {
         r"printf '\033[31mred\033[2J\n' >&2; exit 1",
         r"head -c 100000 /dev/zero | tr '\0' y >&2; exit 1",
         "head -c 100000 /dev/urandom >&2; exit 1",
-        // Newer than the last line that is kept of them.
+        // The text after the last complete line must be kept, too.
         "yes last | head -n 100000 >&2; printf 'after all' >&2; exit 1",
     ];
     let all = [&["run", "-r", "3", "--html", "page.html", "-q"], &words[..]].concat();
@@ -170,7 +169,7 @@ fn a_message_is_one_write_which_no_program_beside_it_tears() {
             program.is_file(),
             "{name} is not built: cargo build --workspace"
         );
-        // Each write becomes a packet, and each read takes one (pipe(2)).
+        // Each write becomes one packet, and each read takes one (pipe(2)).
         let flags = rustix::pipe::PipeFlags::DIRECT | rustix::pipe::PipeFlags::CLOEXEC;
         let (read, write) = rustix::pipe::pipe_with(flags).unwrap();
         let mut command = bench.spawnable_program(program.to_str().unwrap(), arguments);
@@ -185,6 +184,6 @@ fn a_message_is_one_write_which_no_program_beside_it_tears() {
         assert!(message.ends_with('\n'), "{name} {arguments:?}: {message}");
         let more = packets.read(&mut buffer).unwrap();
         let more = String::from_utf8_lossy(&buffer[..more]);
-        assert_eq!(more, "", "{name} {arguments:?}, behind {message}");
+        assert_eq!(more, "", "{name} {arguments:?}, after {message}");
     }
 }

@@ -2,11 +2,10 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use toll_testing::{Bench, has, has_program, lacks, list, python_with_packages, skip};
 
-use crate::common::{Bench, has, has_program, lacks, list, skip};
-use crate::fleet::python_with_packages;
 
-/// Four blocks decide none of these claims, and twice four decide three.
+/// Four blocks decide none of these claims; two runs of four decide three of them.
 const CLAIMS: &str = r#"
 format = 1
 name = "pair"
@@ -66,10 +65,10 @@ fn over_runs(bench: &Bench) -> Value {
     bench.json("show pair --all-runs --json")
 }
 
-/// Blocks and outcome of a claim, and the number of its runs.
+/// Returns the blocks, the outcome and the number of runs of a claim.
 fn claim(over: &Value, id: &str) -> (u64, String, u64) {
     let found = list(&over["claims"]).iter().find(|one| one["id"] == id);
-    let found = found.expect("the claim is there");
+    let found = found.expect("the claim is in the document");
     (
         found["e_values"]["blocks"].as_u64().unwrap_or_default(),
         found["outcome"].as_str().unwrap().to_owned(),
@@ -77,7 +76,7 @@ fn claim(over: &Value, id: &str) -> (u64, String, u64) {
     )
 }
 
-/// Imports the first run under another identity, changed.
+/// Imports the first run again with another identity and a change.
 fn import_changed(bench: &Bench, uid: u64, change: impl Fn(&mut Value)) {
     let mut document = bench.document("1");
     document["run"]["uid"] = json!(format!("{uid:016x}"));
@@ -188,7 +187,7 @@ fn runs_of_other_machines_kernels_and_workloads_are_named_and_not_multiplied() {
         json!({ "reason": "the kernel release differs", "runs": [2, 3] })
     );
     assert_eq!(claim(&over, "pair.more"), (4, "undecided".into(), 1));
-    // Another store of the same machine counts.
+    // A run from another store of the same machine counts.
     bench.ok(&format!("{RUN} --store other.sqlite"));
     bench.ok("export last --json there.json --store other.sqlite");
     bench.ok("import there.json");
@@ -203,7 +202,7 @@ fn an_interrupted_run_has_the_evidence_of_its_trials_and_is_still_one_when_it_we
     bench.ok(RUN);
     bench.write("wait", "");
     let mut running = bench.start(&RUN.replace("-r 4", "-r 40"));
-    running.until("two blocks are kept", || {
+    running.until("the second run has more than 6 trials", || {
         bench.json("list --json")["runs"].as_array().map(Vec::len) == Some(2)
             && bench.trials().len() > 6
     });

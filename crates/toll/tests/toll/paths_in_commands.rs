@@ -1,13 +1,12 @@
-//! Directories that toll puts into commands, whatever their names.
+//! Directories with unusual names, which toll puts into commands.
 
 use std::process::Command;
 
-use toll::environment::history::Repository;
-use toll::environment::notes;
-use toll::spec::Shell;
-use toll::spec::quoting::put_path;
-
-use crate::common::{Bench, all_are, has};
+use toll_versions::repository::Repository;
+use toll_versions::notes;
+use toll_core::spec::Shell;
+use toll_core::spec::quoting::put_path;
+use toll_testing::{Bench, all_are, has};
 
 #[test]
 fn a_command_that_cannot_hold_the_path_is_refused_before_anything_runs() {
@@ -32,7 +31,7 @@ fn a_command_that_cannot_hold_the_path_is_refused_before_anything_runs() {
     }
 }
 
-/// A repository with two commits of a program.
+/// Makes a repository with two commits of a program.
 fn repository(bench: &Bench) {
     let ran = bench.shell(
         "git init -q repo && cd repo && git config user.email a@b && git config user.name n && \
@@ -53,7 +52,7 @@ fn a_search_works_in_a_cache_whose_path_has_blanks() {
     all_are("completed", &bench.trials());
 }
 
-/// What a shell reads is what was put in, wherever that was.
+/// A shell must read the same path that was put in, wherever it is in the line.
 #[test]
 fn a_shell_reads_each_path_as_it_was_put() {
     let lines = [

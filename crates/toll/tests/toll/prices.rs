@@ -1,9 +1,8 @@
 //! `toll prices`: what it measures, shows, writes and compares.
 
 use serde_json::Value;
+use toll_testing::{Bench, can_trace, has, has_program, lacks, list, skip};
 
-use crate::common::{Bench, has, has_program, lacks, list, skip};
-use crate::trace::can_trace;
 
 /// Measures some rows in few blocks.
 fn measure(bench: &Bench, more: &[&str]) -> String {
@@ -48,7 +47,7 @@ fn a_group_is_measured_listed_and_written() {
         ],
     );
     assert!(!page.contains("No runs"), "{page}");
-    // It is a run like any other.
+    // A price list is a run like any other.
     has(&bench.ok("list").stdout, &["prices"]);
     has(&bench.ok("show last").stdout, &["empty system call"]);
 }
@@ -59,7 +58,7 @@ fn prices_of_a_document_are_compared_with_those_of_another() {
     let rows = ["--row", "empty system call", "--row", "stat"];
     let there = measure(&bench, &[&rows, &["--json"][..]].concat());
     bench.write("there.json", &there);
-    let document: Value = serde_json::from_str(&there).expect("JSON");
+    let document: Value = serde_json::from_str(&there).expect("the output is JSON");
     let prices = list(&document["analysis"]["prices"]);
     assert_eq!(prices.len(), 2, "{prices:#?}");
     assert_eq!(
@@ -79,7 +78,7 @@ fn prices_of_a_document_are_compared_with_those_of_another() {
         "{text}"
     );
     let both = measure(&bench, &[&rows, &compare[..], &["--json"]].concat());
-    let both: Value = serde_json::from_str(&both).expect("JSON");
+    let both: Value = serde_json::from_str(&both).expect("the output is JSON");
     let ratios = list(&both["comparison"]["ratios"]);
     assert_eq!(ratios.len(), 2, "{both:#}");
     assert!(ratios[0]["ratio"]["value"].as_f64() > Some(0.0), "{both:#}");
@@ -90,7 +89,7 @@ fn prices_of_a_document_are_compared_with_those_of_another() {
 fn a_row_that_cannot_run_says_why() {
     let bench = Bench::new();
     if !has_program("taskset") {
-        return skip("there is no taskset");
+        return skip("taskset is missing; install the package util-linux");
     }
     let ran = bench.shell("taskset -c 0 toll prices -q -r 1 --row 'pipe, two CPUs' --row stat");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -133,7 +132,8 @@ fn a_whole_list_is_what_reports_start_with_and_traces_are_priced_by() {
     if can_trace(&bench) {
         bench.write("in", &"x".repeat(10_000));
         bench.ok("trace --json -o trace.json cat in");
-        let report: Value = serde_json::from_str(&bench.read("trace.json")).expect("JSON");
+        let report: Value =
+            serde_json::from_str(&bench.read("trace.json")).expect("the report is JSON");
         assert_eq!(report["costs"]["run"], id, "{:#}", report["costs"]);
         let bound = |name: &str| report["slowdown"][name].as_f64();
         assert!(bound("least") >= Some(1.0), "{report:#}");

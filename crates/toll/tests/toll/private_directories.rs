@@ -1,4 +1,4 @@
-//! Directories and journals of others: nothing in them is obeyed, and nothing is made in
+//! Directories and journals of other users: no journal in them is obeyed, and nothing is created in
 //! them.
 
 use std::fs;
@@ -6,17 +6,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-
-use crate::common::{Bench, Ran, has, has_program, in_a_namespace, lacks, skip};
-use crate::namespaces::isolated;
+use toll_testing::{Bench, Ran, has, has_program, in_a_namespace, lacks, skip};
+use toll_testing::isolated;
 
 fn line_of(path: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.trim().to_owned()
 }
 
-/// A directory with a file in it, and a journal by which a killed run would have it
-/// removed.
+/// A directory with another one in it, and a journal of a killed run that says to remove it.
 struct Planted {
     bench: Bench,
     victim: PathBuf,
@@ -33,7 +31,7 @@ impl Planted {
             "machine_id": line_of("/etc/machine-id"),
             "boot_id": line_of("/proc/sys/kernel/random/boot_id"),
             "pid_namespace": fs::metadata("/proc/self/ns/pid").unwrap().ino(),
-            // Larger than any number of a process.
+            // Larger than any process ID.
             "process": { "pid": 99_999_999, "start_ticks": 1 },
         });
         let made = json!({ "device": metadata.dev(), "inode": metadata.ino() });
@@ -98,7 +96,7 @@ fn journals_in_a_directory_that_others_can_change_are_not_obeyed_and_nothing_is_
             let made: Vec<&str> = made.collect();
             assert!(made.iter().all(|path| !path.contains("run-")), "{made:?}");
             assert!(!planted.is_obeyed(), "{change}");
-            // The examination says what is wrong and how to mend it, and is done.
+            // `toll doctor` reports the problem and its remedy, and succeeds.
             for line in ["doctor --no-noise", "doctor --json"] {
                 let ran = planted.bench.ok(line);
                 has(&ran.stdout, &["cannot use ", "state/toll"]);
@@ -135,7 +133,7 @@ fn journals_that_others_can_write_or_name_are_not_obeyed() {
     });
 }
 
-/// What another user prepared where HOME names a directory that all may write to.
+/// Here HOME names a directory that everybody may write to, and another user has filled it.
 #[test]
 fn a_home_directory_that_others_filled_is_not_used() {
     isolated(|| {
@@ -247,7 +245,7 @@ fn without_a_home_in_the_environment_it_is_that_of_the_password_database() {
 fn without_any_home_the_message_says_what_to_set() {
     isolated(|| {
         if !has_program("setpriv") {
-            return skip("a user without a name needs setpriv(1)");
+            return skip("running as a user without a name needs setpriv(1)");
         }
         let bench = Bench::new();
         let line = format!(
@@ -256,14 +254,14 @@ fn without_any_home_the_message_says_what_to_set() {
         );
         let ran = bench.shell(&line);
         if ran.code == Some(99) || ran.code == Some(126) {
-            return skip("another user must not look into the build directory");
+            return skip("another user cannot read the build directory");
         }
         assert_eq!(ran.code, Some(1), "{ran:#?}");
         has(&ran.stderr, &["cannot find the home directory", "set HOME"]);
     });
 }
 
-/// A run that was killed, with the path of its journal and of its work directory.
+/// Kills a run. Returns its bench, its journal and its work directory.
 fn killed() -> (Bench, PathBuf, PathBuf) {
     let bench = Bench::new();
     bench
@@ -296,7 +294,7 @@ fn a_mount_below_a_directory_that_a_link_leads_to_is_not_emptied() {
     });
 }
 
-/// Changes what a journal says of where it was written.
+/// Changes the origin in a journal: where it was written.
 fn rewrite(journal: &Path, change: impl Fn(&mut Value)) {
     let text = fs::read_to_string(journal).unwrap();
     let (origin, changes) = text.split_once('\n').unwrap();
@@ -335,7 +333,7 @@ fn journals_of_other_machines_and_containers_are_left_alone_and_listed() {
 #[test]
 fn what_a_run_left_before_a_reboot_is_removed_and_nothing_that_took_its_place() {
     if line_of("/etc/machine-id").is_empty() {
-        return skip("a reboot of this machine is recognised by /etc/machine-id, which is missing");
+        return skip("recognising a reboot needs /etc/machine-id, which is missing");
     }
     let reboot = |origin: &mut Value| origin["boot_id"] = "another".into();
     let (bench, journal, work) = killed();

@@ -1,13 +1,13 @@
-//! The files that a counted program needs: found by reading, never by executing.
+//! Files that a counted program needs. They are found by reading the program, never by executing
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use toll::environment::program_files::{ProgramFiles, add_program};
+use toll_host::environment::program_files::{ProgramFiles, add_program};
+use toll_testing::{Bench, has, make_executable, skip};
 
-use crate::common::{Bench, has, make_executable, skip};
-
-/// Compiles a source of C below a bench.
+/// Compiles a C source below a bench; `None`, with a skip line, if there is no C compiler.
 fn compile(bench: &Bench, output: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
     let file = bench.write("source.c", source);
     let output = bench.path(output);
@@ -37,7 +37,7 @@ const MAIN: &str = "int main(void) { return 0; }\n";
 fn the_interpreter_that_a_program_names_is_not_executed() {
     let bench = Bench::new();
     let made = bench.path("made");
-    // A program that leaves a file, and a script that does.
+    // A program that creates a file, and a script that does the same.
     let source = format!(
         "#include <fcntl.h>\nint main(void) {{ open(\"{}\", O_CREAT, 0600); return 0; }}\n",
         made.display()
@@ -57,7 +57,7 @@ fn the_interpreter_that_a_program_names_is_not_executed() {
             Err(why) => has(&why, &["its interpreter", "is not an ELF program"]),
         }
     }
-    // That it would have been made, is so.
+    // Control: executing the victim does run its interpreter.
     assert!(Command::new(bench.path("victim")).status().is_err() || made.exists());
 }
 
@@ -111,7 +111,8 @@ fn libraries_are_found_as_the_dynamic_linker_finds_them() {
     assert_eq!(named("libc.so.6"), 1, "{files:?}");
     assert!(files.keys().all(|path| path.is_absolute()));
 
-    // By a link the program knows its own place all the same, and a guest has a file there.
+    // Started through a link, the program still knows its real directory, and the guest has a file
+    // there.
     let link = bench.path("elsewhere/program");
     std::os::unix::fs::symlink(&program, &link).unwrap();
     let files = files_of(&link).unwrap();
@@ -140,7 +141,7 @@ fn the_libraries_of_programs_here_are_those_that_the_dynamic_linker_lists() {
         let Ok(files) = files_of(Path::new(program)) else {
             continue;
         };
-        // These are trusted, so they may be asked.
+        // These programs are trusted, so ldd may execute them.
         let listed = Command::new("ldd").arg(program).output().unwrap();
         let listed = String::from_utf8_lossy(&listed.stdout);
         for line in listed.lines() {

@@ -1,15 +1,14 @@
-//! Each experiment tells where every table, figure, program and conclusion of its report is, and
-//! takes every published number from the report's transcription.
+//! Each experiment says where every table, figure, program and conclusion of its report is, and
+//! takes every published number from the transcription of the report.
 
 use std::collections::BTreeSet;
 
-use toll::spec::builtin;
-use toll::spec::{Experiment, parse};
+use toll_core::spec::builtin;
+use toll_core::spec::{Experiment, parse};
 use toml::Value;
+use toll_testing::source_tree;
 
-use crate::common::source_tree;
-
-/// Titles of the tables and figures that show published values.
+/// Returns the titles of the tables and figures that show published values.
 fn with_published_values(experiment: &Experiment) -> BTreeSet<&str> {
     let tables = experiment.tables.iter().filter(|table| {
         let mut rows = table.quantities.iter().flat_map(|group| &group.rows);
@@ -33,7 +32,7 @@ fn every_part_of_a_report_has_a_place_in_its_experiment() {
     let mut reports = 0;
     for builtin in builtin::with_names() {
         let experiment = parse(builtin.toml, builtin.name, "full").unwrap();
-        // Claims of one without a report of its own may be of several.
+        // Claims of an experiment without a report of its own may come from several reports.
         let has_report = experiment.claims.iter().any(|one| one.report.is_some());
         if experiment.report.is_none() && !has_report {
             continue;
@@ -64,7 +63,7 @@ fn every_part_of_a_report_has_a_place_in_its_experiment() {
     assert!(reports >= 9, "{reports} experiments have a report");
 }
 
-/// Where published numbers are typed instead of taken from a transcription.
+/// Collects the places where published numbers are typed instead of taken from a transcription.
 fn typed_numbers(place: &str, value: &Value, typed: &mut Vec<String>) {
     match value {
         Value::Table(table) => {

@@ -1,22 +1,22 @@
-//! Runs that are killed or told to stop, and go on.
+//! Runs that are killed or stopped by a signal, and then resumed.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
 use rustix::process::Signal;
 use serde_json::json;
-use toll::store::{RunStatus, Store, StoredRun};
+use toll_host::store::{RunStatus, Store, StoredRun};
+use toll_testing::{Bench, Running, has, make_executable, processes_marked, wait_until};
 
-use crate::common::{Bench, Running, has, make_executable, processes_marked, wait_until};
 use crate::settings::Settings;
 
 fn stored(bench: &Bench) -> Option<StoredRun> {
-    // Opening a store makes it, so what a run makes after its own is looked
-    // for first.
+    // Opening a missing store would create it, so this first looks for a directory that a run makes
+    // after its store.
     if !bench.path("state/toll/leftovers").exists() {
         return None;
     }
-    let store = Store::open(&bench.store()).expect("a killed run leaves its store whole");
+    let store = Store::open(&bench.store()).expect("a killed run leaves its store intact");
     let (run, _) = store.runs().expect("the runs can be read").pop()?;
     Some(store.load(run.id).expect("the run can be read"))
 }
@@ -40,13 +40,13 @@ fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept_and_put_back()
         );
         child.send(signal);
         assert_eq!(child.end().code(), Some(status));
-        // At once: toll has ended.
+        // Checked at once, because toll has ended.
         settings.are_back_at_once();
         let first = stored(&bench).unwrap();
         assert_eq!(first.run.status, RunStatus::Unfinished);
         let count = first.trials.len();
         assert!((1..40).contains(&count), "{count}");
-        assert!(bench.path("page.html").exists(), "it is reported");
+        assert!(bench.path("page.html").exists(), "the results are reported");
         assert_eq!(bench.read("log"), "cleaned\n", "the clean-up ran");
         assert!(bench.ok("list").stdout.contains("unfinished"));
 
@@ -91,7 +91,7 @@ fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
     bench
         .start_measuring("run -q --no-html -r 20 'sleep 0.05'")
         .kill();
-    // One of another machine is never resumed.
+    // A run of another machine is never resumed.
     bench.ok("export last --json run.json");
     bench.ok("import --store other.sqlite run.json");
     let errors = bench.fails(2, "run --resume 1 --store other.sqlite");
@@ -109,15 +109,15 @@ fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
 fn a_second_run_at_the_same_time_is_refused_and_told_why() {
     let bench = Bench::new();
     let mut child = bench.start_measuring("run -q --no-html -r 999 'sleep 0.05'");
-    // Another store does not make the machine any quieter.
+    // A run into another store would disturb the measurement just as much.
     for line in ["run true", "run --resume", "run --store other.sqlite true"] {
         let holder = format!("process {}", child.0.id());
         has(&bench.fails(1, line), &[&holder, "wait for it"]);
     }
-    // Its work is not cleared.
+    // The work directory of the running run is not cleared.
     has(&bench.ok("doctor --restore").stdout, &["nothing was left"]);
     assert_eq!(bench.leftovers().len(), 2);
-    // Looking at what is there disturbs no trial much.
+    // Reading the store disturbs a trial only little.
     bench.ok("list");
     bench.ok("show");
     child.kill();
@@ -132,7 +132,11 @@ fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
         bench
             .start_measuring("run -q --no-html -r 999 'sleep 0.05'")
             .kill();
-        assert_eq!(bench.leftovers().len(), 2, "a work directory, its journal");
+        assert_eq!(
+            bench.leftovers().len(),
+            2,
+            "a work directory and its journal"
+        );
         let ran = bench.ok(clear);
         has(&(ran.stdout + &ran.stderr), &["cleared after a killed run"]);
         assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
@@ -153,7 +157,7 @@ fn a_journal_whose_last_line_a_kill_cut_short_is_put_back_up_to_there() {
     let mut cut = text.clone();
     cut.push_str(&json!({ "swap_file": "/swap" }).to_string());
     std::fs::write(&journal, cut).unwrap();
-    // One whose run was killed before its first line was written.
+    // The journal of a run that was killed before it had written the first line.
     bench.shell(&format!(
         "umask 77; printf '{{' >{}/99999999-1.jsonl",
         journals.display()
@@ -169,15 +173,15 @@ fn a_journal_whose_last_line_a_kill_cut_short_is_put_back_up_to_there() {
     has(&told.stdout, &["look into it"]);
 }
 
-/// Takes its time, and then makes what it was told to, wherever that is.
+/// A mkfs that waits, and then creates its target, wherever that is.
 const SLOW_MKFS: &str = "#!/bin/bash
 touch \"$HOME/begun\"; sleep 1; mkdir -p \"$(dirname \"${@: -1}\")\"; : >\"${@: -1}\"
 ";
 
 #[test]
 fn what_a_killed_run_was_making_is_cleared_when_it_is_made() {
-    if !crate::common::is_root() {
-        crate::common::skip("file systems on loop devices need root");
+    if !toll_testing::is_root() {
+        toll_testing::skip("file systems on loop devices need root");
         return;
     }
     let bench = Bench::new();
@@ -192,9 +196,7 @@ fn what_a_killed_run_was_making_is_cleared_when_it_is_made() {
     let file = bench.write("slow.toml", file).display().to_string();
     let mut command = bench.spawnable(&["run", "-q", "--no-html", &file]);
     let mut child = Running(command.env("PATH", path).spawn().unwrap());
-    wait_until("the file system is made", || {
-        bench.path("home/begun").exists()
-    });
+    wait_until("mkfs has begun", || bench.path("home/begun").exists());
     child.kill();
     bench.ok("doctor --restore");
     settings.are_back();

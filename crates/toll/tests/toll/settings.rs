@@ -1,14 +1,14 @@
-//! The settings of the machine that a run changes, looked at from outside: they
-//! are back after each fault.
+//! The machine's settings that a run changes, checked from outside: they are restored after each
+//! fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::common::{Bench, PATIENCE, processes_marked};
+use toll_testing::{Bench, PATIENCE, processes_marked};
 
-/// Files of the kernel's settings that concern the whole machine.
+/// Kernel settings that concern the whole machine.
 const KNOBS: [&str; 14] = [
     "/proc/sys/kernel/perf_event_paranoid",
     "/proc/sys/kernel/randomize_va_space",
@@ -26,24 +26,23 @@ const KNOBS: [&str; 14] = [
     "/sys/kernel/mm/transparent_hugepage/enabled",
 ];
 
-/// Where things of a run without a name of its bench can be: control groups,
-/// and directories in the memory that all users share.
+/// Where a run makes objects that do not carry the name of its bench: control groups, and
+/// directories in shared memory.
 const SHARED_PLACES: [&str; 2] = ["/sys/fs/cgroup", "/dev/shm"];
 
-/// How the machine was before the runs of a bench. Tests beside this one change
-/// the machine, too, so that of most things those of the bench count: they carry
-/// its directory or its marker.
+/// The state of the machine before the runs of a bench. Other tests change the machine at the same
+/// time. Therefore most objects count only if they carry the bench's directory or its marker.
 pub struct Settings {
     marker: String,
     directory: String,
     leftovers: [PathBuf; 2],
     knobs: BTreeMap<&'static str, String>,
-    /// Things named after processes that are gone, from before.
+    /// Objects that were already named after dead processes before.
     ownerless: BTreeSet<PathBuf>,
 }
 
 impl Settings {
-    /// Notes how the machine is.
+    /// Records the state of the machine.
     pub fn before(bench: &Bench) -> Self {
         Self {
             marker: bench.marker(),
@@ -54,10 +53,9 @@ impl Settings {
         }
     }
 
-    /// Waits until nothing of the bench is left: no process, mount, loop device,
-    /// swap file, control group, work file or journal; and the kernel's settings
-    /// are those from before. Some go a moment after the last process that had
-    /// them.
+    /// Waits until nothing of the bench is left: no process, mount, loop device, swap file, control
+    /// group, work file or journal; and until the kernel's settings have their former values. Some
+    /// of these vanish a moment after the last process that used them.
     #[track_caller]
     pub fn are_back(&self) {
         let deadline = Instant::now() + PATIENCE;
@@ -68,28 +66,28 @@ impl Settings {
             }
             assert!(
                 Instant::now() < deadline,
-                "not as before: {}",
+                "not restored: {}",
                 changed.join("\n")
             );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// The same where a `toll` has ended by itself: of what is surely the bench's
-    /// nothing is left by then. Control groups and the kernel's settings may be
-    /// those of a test beside it.
+    /// Checks the same after a `toll` that ended by itself: everything that certainly belongs to
+    /// the bench must already be gone. Control groups and kernel settings may belong to another
+    /// test, so these are waited for.
     #[track_caller]
     pub fn are_back_at_once(&self) {
         assert_eq!(self.own(), Vec::<String>::new());
         self.are_back();
     }
 
-    /// What is not as it was, one line each.
+    /// Returns all differences, one line each.
     pub fn changed(&self) -> Vec<String> {
         [self.own(), self.shared()].concat()
     }
 
-    /// What there is that carries the bench's directory or its marker.
+    /// Returns the objects that carry the bench's directory or its marker.
     pub fn own(&self) -> Vec<String> {
         let mut changed = Vec::new();
         let mut found = |what: &str, things: Vec<String>| {
@@ -110,7 +108,7 @@ impl Settings {
         changed
     }
 
-    /// What is not as it was of what has no name of a bench.
+    /// Returns the differences among objects that do not carry the name of a bench.
     fn shared(&self) -> Vec<String> {
         let mut changed = Vec::new();
         let mut found = |what: &str, things: Vec<String>| {
@@ -135,8 +133,8 @@ impl Settings {
         changed
     }
 
-    /// Processes of the bench: by their environment, and by their directory
-    /// where they have made themselves another environment.
+    /// Returns the processes of the bench, found by their environment, or by their directory if
+    /// they replaced their environment.
     fn processes(&self) -> Vec<String> {
         let mut found: BTreeSet<i32> = processes_marked(&self.marker).into_iter().collect();
         found.extend(entries(Path::new("/proc")).into_iter().filter_map(|entry| {
@@ -147,7 +145,7 @@ impl Settings {
         found.into_iter().map(described_process).collect()
     }
 
-    /// Mounts of the bench, in whichever namespace a process still is.
+    /// Returns the mounts of the bench, in the mount namespaces of all processes.
     fn mounts(&self) -> Vec<String> {
         let mounts: BTreeSet<String> = entries(Path::new("/proc"))
             .into_iter()
@@ -158,7 +156,7 @@ impl Settings {
         mounts.into_iter().collect()
     }
 
-    /// Loop devices over files of the bench.
+    /// Returns the loop devices on files of the bench.
     pub fn loop_devices(&self) -> Vec<String> {
         entries(Path::new("/sys/block"))
             .into_iter()
@@ -170,7 +168,7 @@ impl Settings {
             .collect()
     }
 
-    /// Swap files of the bench that are in use.
+    /// Returns the active swap files of the bench.
     pub fn swap_files(&self) -> Vec<String> {
         let list = fs::read_to_string("/proc/swaps").unwrap_or_default();
         let is_own = |line: &&str| line.contains(&self.directory);
@@ -196,7 +194,7 @@ fn knobs() -> BTreeMap<&'static str, String> {
         .collect()
 }
 
-/// Directories that are named after a `toll` that runs no more.
+/// Returns the directories that are named after a `toll` that has ended.
 fn ownerless() -> BTreeSet<PathBuf> {
     fn walk(directory: &Path, found: &mut BTreeSet<PathBuf>) {
         for path in entries(directory) {
@@ -216,7 +214,7 @@ fn ownerless() -> BTreeSet<PathBuf> {
     found
 }
 
-/// The process that a name like `toll-123` or `toll-123-0` names.
+/// Returns the process ID in a name such as `toll-123` or `toll-123-0`.
 fn owner(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?.strip_prefix("toll-")?;
     let pid = name.split('-').next()?;
@@ -234,8 +232,8 @@ fn a_setting_that_is_not_back_is_seen() {
     assert_eq!(settings.own().len(), 1, "{:?}", settings.own());
     fs::remove_dir_all(work.join("run-1-0")).unwrap();
     let child = bench.spawnable_program("sleep", &["300"]).spawn().unwrap();
-    let running = crate::common::Running(child);
-    crate::common::wait_until("the process is seen", || {
+    let running = toll_testing::Running(child);
+    toll_testing::wait_until("the process is seen", || {
         settings.changed().iter().any(|line| line.contains("sleep"))
     });
     drop(running);

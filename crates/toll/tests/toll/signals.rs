@@ -1,16 +1,14 @@
-//! Signals that end, pause or continue a run, at whatever moment they come.
+//! Signals that end, pause or continue a run, whenever they arrive.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use toll_testing::{Bench, Running, capability, make_executable, processes_marked, skip, wait_until};
 
-use crate::common::{
-    Bench, Running, capability, make_executable, processes_marked, skip, wait_until,
-};
 use crate::settings::Settings;
 
-/// Whether a process of the bench runs such a program.
+/// Returns whether a process of the bench runs this program.
 fn runs(bench: &Bench, program: &str) -> bool {
     let is_such = |pid: i32| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
@@ -19,15 +17,15 @@ fn runs(bench: &Bench, program: &str) -> bool {
     processes_marked(&bench.marker()).into_iter().any(is_such)
 }
 
-/// A state letter of proc_pid_stat(5).
+/// Returns the state letter of a process, as in proc_pid_stat(5).
 fn state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Makes a file system as the program does whose name it has, and then lasts. It
-/// says so without a process of its own: the shell would take a signal that it
-/// gets while it waits for one for that one's business.
+/// Makes a file system by calling the real program of the same name, and then stays running. The
+/// script reports this without a child process: while a shell waits for a child, it does not act on
+/// a signal itself.
 const LASTING_MKFS: &str = "#!/bin/bash
 PATH=$PATH:/usr/sbin:/sbin
 real=$(type -ap \"$(basename \"$0\")\" | sed -n 2p)
@@ -47,7 +45,7 @@ fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
     }
     let arguments = "run write --profile quick -q --no-html -L fs=xfs,ext4,btrfs -r 2";
     let path = std::env::var("PATH").unwrap_or_default();
-    // To all of them, as ^C at a terminal does.
+    // The signal goes to the whole process group, as ^C at a terminal does.
     for kind in ["xfs", "ext4"] {
         let program = bench.write(&format!("bin/mkfs.{kind}"), LASTING_MKFS);
         make_executable(&program);
@@ -78,7 +76,7 @@ fn a_run_that_is_told_to_ignore_the_end_of_its_terminal_does() {
     let line = "trap '' HUP; exec toll run -q --no-html -r 10 'sleep 0.05'";
     let mut command = bench.spawnable_program("bash", &["-c", line]);
     let mut running = Running(command.spawn().unwrap());
-    running.until("a trial is kept", || !bench.trials().is_empty());
+    running.until("the store has a trial", || !bench.trials().is_empty());
     running.send(Signal::HUP);
     let status = running.end();
     assert_eq!((status.code(), status.signal()), (Some(0), None));
@@ -104,11 +102,8 @@ fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
     running.send(Signal::TSTP);
     let pid = running.0.id();
     wait_until("toll is stopped", || state(pid) == Some('T'));
-    assert!(
-        !runs(&bench, "sleep"),
-        "a paused run leaves the machine alone"
-    );
-    // Longer than what is measured, also on a busy machine.
+    assert!(!runs(&bench, "sleep"), "a paused run runs no command");
+    // This is longer than the measured command takes, even on a busy machine.
     std::thread::sleep(std::time::Duration::from_secs(6));
     let kept = bench.trials();
     running.send(Signal::CONT);
@@ -119,7 +114,7 @@ fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
     for trial in ended {
         assert_eq!(trial["state"], "completed", "{trial:#}");
         let duration_ns = trial["samples"]["duration_ns"][0].as_f64().unwrap();
-        assert!(duration_ns < 6e9, "the pause is no part of it: {trial:#}");
+        assert!(duration_ns < 6e9, "the pause is not measured: {trial:#}");
     }
     settings.are_back_at_once();
 }
@@ -138,8 +133,8 @@ fn a_paused_run_can_be_ended() {
     settings.are_back_at_once();
 }
 
-/// A stop that cannot be noticed in time (SIGSTOP, a frozen control group): the
-/// trial that ran has its answer meanwhile, which is as good as any.
+/// A stop that cannot be noticed in time (SIGSTOP, a frozen control group). The trial that was
+/// running has its answer by the time `toll` continues, and the answer is valid.
 #[test]
 fn a_stop_of_toll_alone_costs_no_trial() {
     let bench = Bench::new();
@@ -160,7 +155,7 @@ fn a_stop_of_toll_alone_costs_no_trial() {
 #[test]
 fn a_trial_whose_processes_were_stopped_is_excluded_and_says_why() {
     let bench = Bench::new();
-    // Long enough for its processes to be found while it sleeps.
+    // The sleep is long enough for its processes to be found.
     let mut running = bench.start("run -q --no-html -r 2 'sleep 3'");
     wait_until("a command is measured", || runs(&bench, "sleep"));
     let marked = processes_marked(&bench.marker());
@@ -187,15 +182,13 @@ fn a_trial_whose_processes_were_stopped_is_excluded_and_says_why() {
 #[test]
 fn a_second_signal_while_the_results_are_shown_ends_toll_at_once() {
     let bench = Bench::new();
-    // Nobody reads the page, which is more than a pipe holds.
+    // Nobody reads the page, which is larger than the buffer of a pipe.
     let mut command = bench.spawnable("run -r 200 --html - 'sleep 0.01'");
     command.stdout(Stdio::piped());
     let mut running = Running(command.spawn().unwrap());
-    running.until("a trial is kept", || !bench.trials().is_empty());
+    running.until("the store has a trial", || !bench.trials().is_empty());
     running.send(Signal::INT);
-    wait_until("nothing is measured any more", || {
-        bench.leftovers().is_empty()
-    });
+    wait_until("the measurement has ended", || bench.leftovers().is_empty());
     let again = || {
         running.send(Signal::INT);
         running.0.try_wait().unwrap().is_some()

@@ -1,12 +1,12 @@
-//! Stores to which nothing can be written: they are read, and what would write
-//! says why it cannot.
+//! Read-only stores: they can be read, and commands that would write say why they cannot.
 
-use crate::common::{Bench, Ran, has, has_program, in_a_namespace, make_executable, skip};
-use crate::namespaces::isolated;
+use toll_testing::{Bench, Ran, has, has_program, in_a_namespace, make_executable, skip};
+use toll_testing::isolated;
+
 use crate::settings::Settings;
 
-/// Shell lines that read a store, and what they print; and those that would write
-/// to it, with their statuses.
+/// Shell scripts with commands that read a store and with commands that would write to it. They
+/// print the outputs and the statuses.
 const READ: &str = "for line in list 'show 1' 'export 1 --csv -' 'export 1 --json -' \
                     'report 1 --html -' 'compare 1 2' 'baseline list' 'show 2 --baseline main'; do
     echo \"== $line\"; toll $line --store ro/runs.sqlite || echo \"status $?\"
@@ -16,7 +16,7 @@ const WRITE: &str = "for line in 'run -q --no-html -r 1 true' 'run --resume 1 -r
     echo \"== $line\"; toll $line --store ro/runs.sqlite || echo \"status $?\"
 done";
 
-/// A store of two runs, one more to import, and a script for both kinds of line.
+/// Prepares a store of two runs, another run to import, and a script for each kind of command.
 fn prepared() -> Bench {
     let bench = Bench::new();
     let store = ["--store", "ro/runs.sqlite"];
@@ -80,7 +80,7 @@ fn a_store_on_a_read_only_file_system_is_read() {
 #[test]
 fn a_store_with_a_log_on_a_read_only_file_system_is_read_with_what_is_in_the_log() {
     let bench = prepared();
-    // A connection that is open keeps the log from being cleared.
+    // An open connection keeps the log from being cleared.
     let open = rusqlite::Connection::open(bench.path("ro/runs.sqlite")).unwrap();
     let count: i64 = open
         .query_row("SELECT count(*) FROM runs", [], |row| row.get(0))
@@ -132,7 +132,7 @@ fn a_store_of_another_user_is_read() {
             "chmod 755 .; setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'toll --version'",
         );
             if ran.code != Some(0) {
-                skip("another user must not look into the build directory");
+                skip("another user cannot read the build directory");
                 return;
             }
             check_reads(&bench.shell(&line("read")), &before);
@@ -158,5 +158,5 @@ fn a_store_that_may_not_be_read_is_named_with_the_reason() {
             .fails(1, "show --store empty")
             .contains("nothing in it")
     );
-    assert_eq!(bench.read("empty"), "", "readers make no store");
+    assert_eq!(bench.read("empty"), "", "reading creates no store");
 }

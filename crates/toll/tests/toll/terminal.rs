@@ -1,8 +1,8 @@
-//! What is drawn on which kind of terminal.
+//! Output on different kinds of terminals.
 
-use crate::common::{Bench, has, has_program, skip};
+use toll_testing::{Bench, has, has_program, skip};
 
-/// An escape sequence's first byte.
+/// The first byte of an escape sequence.
 const ESCAPE: char = '\u{1b}';
 
 #[test]
@@ -27,7 +27,7 @@ fn text_that_is_not_for_a_terminal_has_no_escape_codes() {
     assert!(bench.ok("show").stdout.contains('±') || bench.ok("show").stdout.contains('['));
 }
 
-/// A bench with two runs, a claim and a baseline.
+/// Prepares a bench with two kinds of runs, a claim and a baseline.
 fn bench_with_runs() -> Bench {
     let bench = Bench::new();
     let text = "format = 1\nname = 'pair'\n[workload]\nkind = 'command'\ncommand = 'sleep {s}'\n\
@@ -96,12 +96,12 @@ fn listings_in_a_pipe_keep_one_line_for_each_entry() {
     assert_eq!(runs.count(), 7, "{text}");
 }
 
-/// Runs a line on a terminal of its own (script(1)) and gives what it drew.
+/// Runs a line on a terminal of its own (script(1)), and returns what it drew.
 fn on_a_terminal(bench: &Bench, environment: &str, line: &str) -> Option<String> {
     drawn_at(bench, 100, environment, line)
 }
 
-/// The same on a terminal of so many columns.
+/// Does the same on a terminal with this many columns.
 fn drawn_at(bench: &Bench, columns: usize, environment: &str, line: &str) -> Option<String> {
     if !has_program("script") {
         skip("script(1) is missing; install the package bsdutils");
@@ -123,7 +123,7 @@ fn a_terminal_shows_a_bar_that_leaves_nothing_behind() {
     };
     has(&drawn, &["0:00 of 10:00, block 0 of 12 · sleep 0.02"]);
     assert!(drawn.contains(ESCAPE), "{drawn:?}");
-    // What stands after the bar's last clearing is the result alone.
+    // After the bar was cleared for the last time, only the result follows.
     let result = drawn.rsplit("\u{1b}[2K").next().unwrap_or_default();
     assert!(!result.contains("block 1"), "{result:?}");
     assert!(result.contains("sleep"), "{result:?}");
@@ -132,7 +132,7 @@ fn a_terminal_shows_a_bar_that_leaves_nothing_behind() {
 #[test]
 fn progress_shows_which_claims_are_decided() {
     let bench = bench_with_runs();
-    // The stopping rule looks after 10 blocks, and never finds intervals so narrow.
+    // The stopping rule looks after 10 blocks, and never finds intervals this narrow.
     let line = "toll run --no-html --target-ci 0.001% -M 40 pair.toml";
     let Some(drawn) = drawn_at(&bench, 80, "", line) else {
         return;
@@ -149,7 +149,7 @@ fn a_narrow_terminal_gets_progress_on_one_line() {
             return;
         };
         assert!(drawn.contains("commands"), "{drawn:?}");
-        // One that wraps would have to be cleared upwards.
+        // Progress that wraps would have to be cleared by moving up.
         let goes_up = |code: &str| {
             code.trim_start_matches(['[', '1', '2', '3'])
                 .starts_with('A')
@@ -200,10 +200,7 @@ fn a_terminal_without_colour_or_movement_gets_none() {
     let Some(drawn) = on_a_terminal(&bench, "", "toll show") else {
         return;
     };
-    assert!(
-        drawn.contains(ESCAPE),
-        "colours are expected on a terminal: {drawn:?}"
-    );
+    assert!(drawn.contains(ESCAPE), "a terminal gets colours: {drawn:?}");
     let Some(plain) = on_a_terminal(&bench, "NO_COLOR=1", "toll show") else {
         return;
     };

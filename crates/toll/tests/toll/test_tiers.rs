@@ -1,13 +1,12 @@
-//! `make test` and `make test-all`: every test belongs to a part of them that runs.
+//! `make test` and `make test-all`: every test belongs to a tier that runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
+use toll_testing::source_tree;
 
-use crate::common::source_tree;
-
-/// The filter of a profile in .config/nextest.toml.
+/// Returns the filter of a profile in .config/nextest.toml.
 fn filter(profile: &str) -> String {
     let text = std::fs::read_to_string(source_tree().join(".config/nextest.toml")).unwrap();
     let settings: toml::Table = text.parse().unwrap();
@@ -15,7 +14,7 @@ fn filter(profile: &str) -> String {
     filter.as_str().unwrap().trim().to_owned()
 }
 
-/// The slow tests that `make test` runs.
+/// Returns the slow tests that `make test` runs.
 fn named() -> Vec<String> {
     let name = Regex::new(r"\| test\(=(slow::[a-z_:]+)\)\n?").unwrap();
     let filter = filter("default");
@@ -26,13 +25,21 @@ fn named() -> Vec<String> {
         .collect()
 }
 
-/// All tests of this program.
-fn tests() -> BTreeSet<String> {
-    let this = std::env::current_exe().unwrap();
-    let output = std::process::Command::new(this).arg("--list").output();
-    let lines = String::from_utf8(output.unwrap().stdout).unwrap();
-    let names = lines.lines().filter_map(|line| line.strip_suffix(": test"));
-    names.map(str::to_owned).collect()
+/// Returns the sources of each slow family, which is a module of `slow` in some test program.
+fn slow_families() -> BTreeMap<String, String> {
+    let mut families: BTreeMap<String, String> = BTreeMap::new();
+    for file in rust_files(&source_tree()) {
+        let mut parts = file.iter().skip_while(|part| *part != "slow").skip(1);
+        let Some(first) = parts.next().and_then(|part| part.to_str()) else {
+            continue;
+        };
+        let family = first.trim_end_matches(".rs");
+        if family != "mod" {
+            let text = std::fs::read_to_string(&file).unwrap();
+            families.entry(family.to_owned()).or_default().push_str(&text);
+        }
+    }
+    families
 }
 
 #[test]
@@ -43,21 +50,24 @@ fn what_is_not_slow_runs_always_and_the_rest_has_all_that_is_slow() {
 
 #[test]
 fn each_slow_family_has_a_test_among_the_fast_ones() {
-    let (named, tests) = (named(), tests());
-    for name in &named {
-        assert!(tests.contains(name), "there is no test {name}");
+    let families = slow_families();
+    assert!(families.len() > 10, "{families:?}");
+    let mut named_families = BTreeSet::new();
+    for name in named() {
+        let parts: Vec<&str> = name.split("::").collect();
+        let [_, family, .., test] = parts.as_slice() else {
+            panic!("{name} is not a test of a family");
+        };
+        let has_test = families
+            .get(*family)
+            .is_some_and(|text| text.contains(&format!("fn {test}()")));
+        assert!(has_test, "test {name} is missing");
+        named_families.insert((*family).to_owned());
     }
-    let family = |name: &str| name.split("::").nth(1).unwrap().to_owned();
-    let slow: BTreeSet<String> = tests
-        .iter()
-        .filter(|name| name.starts_with("slow::"))
-        .map(|name| family(name))
-        .collect();
-    assert!(slow.len() > 10, "{slow:?}");
-    assert_eq!(slow, named.iter().map(|name| family(name)).collect());
+    assert_eq!(families.into_keys().collect::<BTreeSet<_>>(), named_families);
 }
 
-/// nextest leaves out ignored tests, and those of programs that Cargo does not test.
+/// nextest leaves out ignored tests, and tests of targets that Cargo does not test.
 #[test]
 fn no_test_is_left_out() {
     for file in rust_files(&source_tree()) {

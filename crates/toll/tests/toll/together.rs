@@ -1,11 +1,11 @@
-//! Two runs at once: of one store or two, in one work directory, of one run.
+//! Two runs at once: into one store or two, in one work directory, or of the same run.
 
 use serde_json::Value;
+use toll_testing::{Bench, Running, list};
 
-use crate::common::{Bench, Running, list};
 use crate::settings::Settings;
 
-/// Another user's, who measures at the same time.
+/// Starts a run of another user, who measures at the same time.
 fn of_another_user(bench: &Bench, arguments: &[&str]) -> Running {
     let mut command = bench.spawnable(arguments);
     command.env("XDG_STATE_HOME", bench.path("other/state"));
@@ -14,7 +14,7 @@ fn of_another_user(bench: &Bench, arguments: &[&str]) -> Running {
     Running(command.spawn().unwrap())
 }
 
-/// How runs of a bench ended: number, status, trials.
+/// Returns how the runs of a bench ended: number, status, trials.
 fn ends(bench: &Bench) -> Vec<(i64, String, usize)> {
     let listed = bench.json("list --json");
     let end = |run: &Value| {
@@ -89,10 +89,10 @@ fn of_two_that_start_at_once_on_a_new_store_none_breaks_it() {
 fn of_two_that_go_on_with_one_run_one_does() {
     let bench = Bench::new();
     let settings = Settings::before(&bench);
-    // Of two rounds at most one has ended before the other toll has started.
+    // The run takes long enough that the second toll starts before the first one has finished it.
     let run = ["run", "-q", "--no-html", "-r", "40", "sleep 0.1"];
     bench.start_measuring(&run).kill();
-    // Whoever comes second finds a run of another key.
+    // The second one finds a run that is signed with another key.
     let resume = [
         "run",
         "--resume",
@@ -108,8 +108,8 @@ fn of_two_that_go_on_with_one_run_one_does() {
     let errors = || bench.read("errors-1") + &bench.read("errors");
     let mut codes = [one.end().code(), other.end().code()];
     codes.sort_unstable();
-    // The other is refused for a trial that the first one has kept, or, if that comes between
-    // its two looks at the signature, for the first one's key.
+    // The other is refused because the first has stored a trial or, if that happens between its two
+    // checks of the signature, because of the first one's key.
     let refusal = match codes {
         [Some(0), Some(1)] => "goes on with it, too",
         [Some(0), Some(2)] => "did not begin it on this machine",

@@ -1,6 +1,6 @@
-//! Transfers in experiment files.
+//! The `transfer` workload in experiment files.
 
-use crate::common::{Bench, list};
+use toll_testing::{Bench, list};
 
 const HEAD: &str = r#"
 format = 1
@@ -12,7 +12,7 @@ kind = "transfer"
 content = "lines"
 "#;
 
-/// The treatments of a run of an experiment that ends in `rest`.
+/// Returns the treatments of a run of an experiment that ends in `rest`.
 fn treatments(bench: &Bench, rest: &str) -> Vec<serde_json::Value> {
     bench.write("transfers.toml", &format!("{HEAD}{rest}"));
     let run = bench.measured("transfers.toml -r 1");
@@ -45,7 +45,7 @@ iterations = 2
         let median = |metric: &str| estimates[metric]["median"]["value"].as_f64();
         assert_eq!(median("bytes_transferred"), size.parse().ok(), "{size}");
         assert!(median("sender_duration_ns") > Some(0.0));
-        // A time by nothing is no number.
+        // A time divided by zero bytes is not a number.
         assert_eq!(median("duration_per_byte_ns").is_some(), size != "0");
     }
 }
@@ -73,7 +73,7 @@ levels = ["read-write", "zerocopy"]
         .collect();
     let reasons: Vec<&str> = skipped.iter().map(|(_, reason)| reason.as_str()).collect();
     assert_eq!(skipped.len(), 3, "{skipped:?}");
-    for words in ["only TCP has it", "never inserted into this machine"] {
+    for words in ["only TCP supports it", "never loaded on this machine"] {
         assert!(
             reasons.iter().any(|reason| reason.contains(words)),
             "{skipped:?}"

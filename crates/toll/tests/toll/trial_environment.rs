@@ -1,12 +1,12 @@
-//! What of the user's environment reaches a trial.
+//! Which of the user's environment variables reach a trial.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::common::{Bench, has, lacks, list, make_executable, probe};
+use toll_testing::{Bench, has, lacks, list, make_executable, probe};
 
-/// Variables of the process that a fake probe stands for, as it was started.
+/// Returns the variables with which the fake probe was started.
 fn of_the_probe(bench: &Bench) -> BTreeMap<String, String> {
     let text = bench.read("probe-environment");
     let lines = text.split('\0').filter_map(|line| line.split_once('='));
@@ -15,7 +15,7 @@ fn of_the_probe(bench: &Bench) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A bench whose probe notes its environment before it is one.
+/// Prepares a bench whose probe records its environment before it becomes the real one.
 fn noting() -> Bench {
     let bench = Bench::new();
     let script = bench.write(

@@ -1,12 +1,12 @@
-//! Files of the user: none is lost because it is named twice, and one that is written anew stays
-//! the file that it was.
+//! Files of the user: none is lost when it is named twice, and a rewritten file keeps its mode,
+//! owner and links.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use crate::common::{Bench, has, in_a_namespace};
-use crate::namespaces::isolated;
+use toll_testing::{Bench, has, in_a_namespace};
+use toll_testing::isolated;
 
 const NUMBERS: &str = "1\n2\n3\n";
 
@@ -41,7 +41,7 @@ fn levels_in_names_are_filled_in_before_files_are_compared() {
         "run", "-q", "-L", "n=1,2", "--input", "f{n}", "--output", "./f{n}", "/bin/cat",
     ];
     has(&bench.fails(2, &words), &["the same file"]);
-    // What one command reads another must not write over.
+    // One command must not write to what another command reads.
     let words = [
         "run", "-q", "-L", "n=1,2", "--input", "f{n}", "--output", "f1", "/bin/cat",
     ];

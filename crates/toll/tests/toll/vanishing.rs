@@ -1,17 +1,18 @@
-//! Terminals, readers and files that go away, or take nothing, while something is
-//! printed; and commands that want the terminal.
+//! Terminals, readers and files that vanish or take no output while `toll` prints, and commands
+//! that want the terminal.
 
-use crate::common::{Bench, Running, has_program, list, skip, wait_until};
+use toll_testing::{Bench, Running, has_program, list, skip, wait_until};
+
 use crate::settings::Settings;
 
-/// A shell line in which `toll` is the program under test.
-fn shell(bench: &Bench, line: &str) -> crate::common::Ran {
+/// Runs a shell line in which `toll` is the program under test.
+fn shell(bench: &Bench, line: &str) -> toll_testing::Ran {
     let ran = bench.shell(line);
     assert!(!ran.stderr.contains("panicked"), "{line}: {ran:#?}");
     ran
 }
 
-/// Starts a shell line on a terminal that ends when the given process is killed.
+/// Starts a shell line on a terminal that ends when the returned process is killed.
 fn on_a_terminal(bench: &Bench, line: &str) -> Option<Running> {
     if !has_program("script") {
         skip("script(1) is missing; install the package bsdutils");
@@ -22,11 +23,11 @@ fn on_a_terminal(bench: &Bench, line: &str) -> Option<Running> {
     Some(Running(command.spawn().unwrap()))
 }
 
-/// The status that a line has written to a file at its end.
+/// Returns the status that a line has written to a file at its end.
 #[track_caller]
 fn status(bench: &Bench) -> String {
     let text = || std::fs::read_to_string(bench.path("status")).unwrap_or_default();
-    wait_until("the line is at its end", || text().ends_with('\n'));
+    wait_until("the line has ended", || text().ends_with('\n'));
     text().trim().to_owned()
 }
 
@@ -34,18 +35,18 @@ fn status(bench: &Bench) -> String {
 fn a_run_whose_terminal_vanishes_ends_as_on_a_hang_up() {
     let bench = Bench::new();
     let settings = Settings::before(&bench);
-    // The kernel tells the process that leads the session, as a shell its jobs.
+    // The kernel sends SIGHUP to the session leader, as a shell does to its jobs.
     let line = "exec toll run --html page.html -r 2000 'sleep 0.02'\n";
     let Some(mut terminal) = on_a_terminal(&bench, line) else {
         return;
     };
-    terminal.until("a trial is kept", || !bench.trials().is_empty());
+    terminal.until("the store has a trial", || !bench.trials().is_empty());
     terminal.kill();
     settings.are_back();
     let shown = bench.document("last");
     assert_eq!(shown["run"]["status"], "unfinished");
     assert!(!list(&shown["trials"]).is_empty());
-    // It has come to its own end.
+    // The run ended in the regular way.
     assert!(bench.path("page.html").exists());
 }
 
@@ -57,7 +58,7 @@ fn a_run_that_ignores_hang_ups_goes_on_without_its_terminal() {
     let Some(mut terminal) = on_a_terminal(&bench, line) else {
         return;
     };
-    terminal.until("a trial is kept", || !bench.trials().is_empty());
+    terminal.until("the store has a trial", || !bench.trials().is_empty());
     terminal.kill();
     assert_eq!(status(&bench), "0");
     settings.are_back();
@@ -74,7 +75,7 @@ fn a_full_or_closed_standard_error_keeps_nothing_from_being_measured() {
         shell(&bench, &line);
     }
     assert_eq!(bench.read("status"), "0\n".repeat(4));
-    // Errors, too: of a command line, of a file, of a run.
+    // This includes errors: of a command line, of a file, of a run.
     for (line, code) in [
         ("toll run --nonsense 2>/dev/full", 2),
         ("toll show 99 2>/dev/full", 1),

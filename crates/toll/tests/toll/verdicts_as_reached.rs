@@ -1,13 +1,12 @@
-//! What `toll run` shows of several experiments while they run, and of what was
-//! measured when it is interrupted.
+//! What `toll run` prints about several experiments while they run, and about finished measurements
+//! when it is interrupted.
 
 use std::fs::File;
 
 use rustix::process::Signal;
+use toll_testing::{Bench, Running, has, list};
 
-use crate::common::{Bench, Running, has, list};
-
-/// Most lines of two experiments: a legend, two lines each, the summary.
+/// Most lines for two experiments: a legend, two lines for each, the summary.
 const LINES_MAX: usize = 12;
 
 const EXPERIMENT: &str = r#"
@@ -42,7 +41,7 @@ text = "nobody can say"
 not_testable = "it takes a machine that nobody has"
 "#;
 
-/// An experiment, and one whose trials wait for the file `go`.
+/// Prepares a bench with one experiment, and another whose trials wait for the file `go`.
 fn bench_of_two() -> Bench {
     let bench = Bench::new();
     for (name, command) in [
@@ -58,8 +57,7 @@ fn bench_of_two() -> Bench {
     bench
 }
 
-/// Starts both, and waits until the second one runs; what they print goes to
-/// files.
+/// Starts both, with their output redirected to files, and waits until the second one runs.
 fn start(bench: &Bench) -> Running {
     let mut command = bench.spawnable("run -r 8 first.toml second.toml");
     command.stdout(File::create(bench.path("out")).unwrap());
@@ -103,7 +101,7 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
         ],
     );
     let told = out + &bench.read("err");
-    // The paths of this bench may be longer.
+    // The paths of this bench may be longer than 80 characters.
     for line in told.lines().filter(|line| !line.contains("/reports/")) {
         assert!(line.chars().count() <= 80, "{line}");
         assert!(!line.contains(char::is_control), "{line:?}");
@@ -113,7 +111,7 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
 #[test]
 fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with() {
     let bench = Bench::new();
-    // A busy machine gets through one block of the second in its time, and never through ten.
+    // A busy machine completes one block of the second experiment within its budget, but never ten.
     for (name, command, budget) in [
         ("quick", "echo told={n}", "10min"),
         ("slow", "sleep 0.45; echo told={n}", "4s"),
@@ -135,17 +133,19 @@ fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with
         ],
     );
     let shown = bench.json("show 2 --json");
-    // The first tells what a block takes.
+    // The first block shows how long a block takes.
     assert_eq!(shown["analysis"]["blocks"], 1, "{both}");
     let reason = shown["run"]["stop_reason"].as_str().unwrap();
     has(reason, &["too short for any verdict"]);
-    // By the command that is named it is decided.
-    let (_, command) = both.split_once(": toll ").expect("a command");
-    let (command, _) = command.split_once("min").expect("a budget");
+    // The command that the message names decides it.
+    let (_, command) = both
+        .split_once(": toll ")
+        .expect("the output names a command");
+    let (command, _) = command.split_once("min").expect("the command has a budget");
     let words: Vec<&str> = command.split_whitespace().collect();
     let decided = bench.ok(&format!("{}min", words.join(" "))).stdout;
     has(&decided, &["✔✔ slow.more"]);
-    // Who names it alone gets what there is time for.
+    // Alone on the command line, it runs as many blocks as fit its budget.
     bench.ok("run --no-html slow.toml");
     let alone = bench.json("show last --json");
     assert!(alone["analysis"]["blocks"].as_u64() > Some(1));
@@ -175,7 +175,7 @@ fn an_interrupted_run_shows_and_keeps_what_was_measured() {
 fn a_run_is_shown_verdicts_first() {
     let bench = bench_of_two();
     let told = bench.ok("run -q --no-html -r 8 first.toml");
-    assert_eq!(told.stderr, "", "nothing but results");
+    assert_eq!(told.stderr, "", "only results are printed");
     let memory = "peak memory is at least";
     assert!(!told.stdout.contains(memory), "{told:#?}");
     let shown = bench.ok("show").stdout;

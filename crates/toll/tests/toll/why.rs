@@ -1,27 +1,24 @@
-//! Why one command takes longer than another.
+//! `toll why`: why one command takes longer than another.
 
 use serde_json::Value;
+use toll_testing::{Bench, TOLL, has, has_program, is_root, lacks, list, skip, source_tree, texts};
 
-use crate::common::{
-    Bench, TOLL, has, has_program, is_root, lacks, list, skip, source_tree, texts,
-};
-
-/// A bench with the program whose delays are known; `None` if it cannot be built, or
-/// nothing be profiled, here.
+/// Prepares a bench with a program whose delays are known; `None`, with a skip line, if the program
+/// cannot be built or nothing can be profiled here.
 fn bench() -> Option<Bench> {
     if !is_root() {
         skip("sampling the kernel needs root");
         return None;
     }
     if !has_program("cc") {
-        skip("there is no C compiler");
+        skip("a C compiler is missing");
         return None;
     }
     let bench = Bench::new();
     let source = source_tree().join("bench/why/plant.c");
     let built = bench.shell(&format!("cc -O1 -g -pthread -o plant {}", source.display()));
     assert_eq!(built.code, Some(0), "{built:?}");
-    // As in a container that does not permit them.
+    // Counters may not be permitted, as in many containers.
     let examined = bench.json("doctor --json --no-noise");
     let mut capabilities = list(&examined["capabilities"]).iter();
     let counters = capabilities.find(|one| one["what"] == "perf counters");
@@ -53,7 +50,7 @@ fn first_row_names(kind: &str, expected: &str) {
         .sum();
     let rest = explanation["not_attributed_ns"]["value"].as_f64().unwrap();
     let whole = explanation["difference_ns"]["value"].as_f64().unwrap();
-    // Medians of parts add up but roughly to that of the whole.
+    // The medians of the parts add up only roughly to the median of the whole.
     assert!(
         (sum + rest - whole).abs() < 0.5 * whole.abs().max(sum.abs()),
         "{explanation:#}"
@@ -114,7 +111,8 @@ fn an_explanation_is_kept_and_shown_from_the_store_alone() {
     );
 }
 
-/// The differences in what is counted, by metric; `None` if no calls are.
+/// Returns the differences of the counts by metric; `None`, with a skip line, if calls are not
+/// counted.
 fn counted(explanation: &Value) -> Option<std::collections::BTreeMap<String, Value>> {
     if explanation["notes"]
         .to_string()
@@ -144,7 +142,7 @@ fn system_calls_of_commands_are_counted_without_those_of_the_probe() {
     bench.write("big", &"x".repeat(81920));
     bench.write("small", "x\n");
     let dd = "dd if=/dev/zero of=/dev/null";
-    // What is run beside the command is no part either.
+    // Commands that run around the measured one are not counted either.
     let commands = format!("'{dd} bs=512 count=2000' '{dd} bs=64k count=20'");
     let line = format!("-r 2 -N --conclude 'cat small' --why {commands}");
     let ran = bench.measured(&line);
@@ -161,7 +159,7 @@ fn system_calls_of_commands_are_counted_without_those_of_the_probe() {
     let Some(counts) = counted(explanation) else {
         return;
     };
-    // So few calls take no longer than a busy machine's noise.
+    // The few extra calls take less time than the noise of a busy machine.
     let is_big_slower = explanation["slower_label"]
         .as_str()
         .is_some_and(|label| label.contains("if=big"));
@@ -209,7 +207,7 @@ fn a_profile_that_cannot_be_is_refused_with_the_reason() {
 #[test]
 fn where_nothing_may_be_sampled_the_timed_trials_tell_of_programs_kernel_and_waits() {
     if !has_program("python3") {
-        return skip("there is no python3");
+        return skip("python3 is missing; install the package python3");
     }
     let bench = Bench::new();
     let script = source_tree().join("crates/toll/tests/toll/samples/without_perf_events.py");

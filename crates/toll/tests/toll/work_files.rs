@@ -1,11 +1,11 @@
-//! Work files that vanish, or are replaced, while a run goes on.
+//! Work files that vanish or are replaced during a run.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use toll::store::{RunStatus, Store, StoredRun, TrialState};
+use toll_host::store::{RunStatus, Store, StoredRun, TrialState};
+use toll_testing::{Bench, Running, has, wait_until};
 
-use crate::common::{Bench, Running, has, wait_until};
 use crate::settings::Settings;
 
 const COPIES: &str = "format = 1\nname = 'copies'\n[workload]\nkind = 'copy'\nsize = '64KiB'\n\
@@ -23,7 +23,7 @@ fn start(bench: &Bench) -> Running {
     let mut command = bench.spawnable(&*line);
     let errors = std::fs::File::create(bench.path("errors")).unwrap();
     let mut running = Running(command.stderr(errors).spawn().unwrap());
-    wait_until("some trials are kept", || {
+    wait_until("the store has some trials", || {
         let ended = running.0.try_wait().unwrap();
         assert_eq!(ended, None, "{}", bench.read("errors"));
         stored(bench).is_some_and(|run| run.trials.len() > 3)
@@ -38,8 +38,8 @@ fn work_directory(bench: &Bench) -> PathBuf {
     found[0].clone()
 }
 
-/// Does something to the work directory of a run, and sees the run end with an
-/// error that says what happened, and go on.
+/// Damages the work directory of a run. Checks that the run ends with an error that says what
+/// happened, and that it can be resumed.
 #[track_caller]
 fn check(needle: &str, harm: impl FnOnce(&Bench, &std::path::Path)) {
     let bench = Bench::new();
@@ -55,10 +55,10 @@ fn check(needle: &str, harm: impl FnOnce(&Bench, &std::path::Path)) {
     before.are_back();
     bench.ok("run --resume -q --no-html -r 30");
     let whole = stored(&bench).unwrap();
-    let is_completed = |trial: &toll::store::TrialRecord| trial.state == TrialState::Completed;
+    let is_completed = |trial: &toll_host::store::TrialRecord| trial.state == TrialState::Completed;
     assert!(whole.trials.iter().all(is_completed));
     assert_eq!(whole.trials[..then.trials.len()], then.trials);
-    // Both treatments in each block, and their twin in some.
+    // Both treatments in each block, and the twin in some of them.
     assert!(whole.trials.len() > 30 * 2, "{}", whole.trials.len());
     before.are_back();
 }
@@ -77,7 +77,7 @@ fn a_work_file_that_is_deleted_ends_the_run_which_goes_on() {
 #[test]
 fn a_work_directory_that_is_deleted_ends_the_run_which_goes_on() {
     check("is gone", |_, root| {
-        // A trial may be making a file just now.
+        // A trial may be creating a file at the same time.
         wait_until("the directory is gone", || {
             std::fs::remove_dir_all(root).is_ok() || !root.exists()
         });
@@ -87,7 +87,8 @@ fn a_work_directory_that_is_deleted_ends_the_run_which_goes_on() {
 #[test]
 fn a_work_file_that_became_a_link_is_not_followed() {
     check("was replaced by a symbolic link", |bench, root| {
-        // With the content of the source, only its being a link tells.
+        // The link leads to a copy of the source, so only the fact that it is a link can be
+        // noticed.
         let copy = bench.path("copy");
         std::fs::copy(source(root), &copy).unwrap();
         let link = root.join("work/link");
@@ -115,8 +116,8 @@ fn clearing_a_work_directory_that_became_a_link_follows_it_not() {
     symlink(bench.path("precious"), &root).unwrap();
     assert_eq!(running.end().code(), Some(1));
     assert_eq!(bench.read("precious/work/file"), "kept");
-    assert!(root.is_symlink(), "it is not the run's");
+    assert!(root.is_symlink(), "the link does not belong to the run");
     let told = bench.run("doctor --restore");
     assert_eq!(told.code, Some(1), "{told:#?}");
-    crate::common::has(&told.stdout, &["it is not what the run made"]);
+    toll_testing::has(&told.stdout, &["it is not what the run made"]);
 }

@@ -3,11 +3,12 @@
 mod names;
 mod program;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::levels::count;
+use crate::levels::{count, from_levels};
+use crate::workload::{DiskNeeds, WorkRequest, Workload};
 
 pub use program::{Argument, Call, Item, Program, Statement};
 
@@ -28,25 +29,25 @@ pub struct SystemCallsRequest {
     pub directory: PathBuf,
 }
 
-/// Most rounds of one iteration.
+/// Most rounds of the timed part in one iteration.
 pub const SYSTEM_CALLS_TIMES_MAX: u64 = 1_000_000;
 
-/// What each round of a program leaves to the kernel.
+/// What each round of a program leaves in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Leaves {
     Nothing,
-    /// An object, whose slab memory is measured.
+    /// An object; its slab memory is measured.
     Object,
 }
 
-/// What a program waits for beside the CPU.
+/// What a program waits for besides the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waits {
     Nothing,
-    /// A device outside of a guest: an emulated clock goes on meanwhile, so that
-    /// neither a duration nor a path length means anything.
+    /// A device outside of a guest. An emulated clock goes on during the wait, so neither a
+    /// duration nor a path length is meaningful.
     Device,
 }
 
@@ -59,5 +60,28 @@ impl Default for SystemCallsRequest {
             waits: Waits::Nothing,
             directory: PathBuf::new(),
         }
+    }
+}
+
+/// Room on disk for a program of system calls.
+const SCRATCH_BYTES: u64 = 64 << 20;
+
+impl WorkRequest for SystemCallsRequest {
+    const SURROUNDINGS: &'static [&'static str] = &["fs"];
+
+    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+        from_levels(levels.iter().copied()).map(Workload::SystemCalls)
+    }
+
+    fn disk_needs(&self) -> DiskNeeds {
+        DiskNeeds {
+            // What a program writes is for the program to know; most write little.
+            scratch_bytes: SCRATCH_BYTES,
+            ..DiskNeeds::default()
+        }
+    }
+
+    fn place(&mut self, directory: &Path, _seed: u64) {
+        self.directory = directory.to_owned();
     }
 }

@@ -1,6 +1,6 @@
 //! Names of system calls, errors and constants, with their numbers on x86-64.
 
-/// System calls from number 0 on, in the order of their numbers
+/// System calls from number 0, in the order of their numbers
 /// (arch/x86/entry/syscalls/syscall_64.tbl).
 const FROM_0: &str = "\
     read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction \
@@ -41,7 +41,7 @@ const FROM_0: &str = "\
     mlock2 copy_file_range preadv2 pwritev2 pkey_mprotect pkey_alloc pkey_free statx io_pgetevents \
     rseq";
 
-/// System calls from [`LATER`] on. The numbers between are not used.
+/// System calls from [`LATER`]. The numbers in between are not used.
 const FROM_LATER: &str = "\
     pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount fsopen \
     fsconfig fsmount fspick pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 \
@@ -52,7 +52,7 @@ const FROM_LATER: &str = "\
 
 const LATER: i64 = 424;
 
-/// The number of a system call.
+/// Returns the number of a system call.
 pub(super) fn system_call(name: &str) -> Option<i64> {
     let place = |list: &str| list.split_whitespace().position(|one| one == name);
     let number = |place: usize| i64::try_from(place).expect("the list is short");
@@ -61,7 +61,7 @@ pub(super) fn system_call(name: &str) -> Option<i64> {
         .or_else(|| place(FROM_LATER).map(|place| LATER + number(place)))
 }
 
-/// Errors and constants, each before its value.
+/// Errors and constants, each followed by its value.
 const CONSTANTS: &str = "\
     AF_INET 2 AF_INET6 10 AF_NETLINK 16 AF_UNIX 1 ARCH_GET_FS 0x1003 AT_EMPTY_PATH 0x1000 \
     AT_FDCWD -100 CLOCK_BOOTTIME 7 CLOCK_MONOTONIC 1 CLOCK_PROCESS_CPUTIME_ID 2 CLOCK_REALTIME 0 \
@@ -85,7 +85,7 @@ const CONSTANTS: &str = "\
     SIGUSR2 12 SIG_BLOCK 0 SIG_SETMASK 2 SIG_UNBLOCK 1 SOCK_CLOEXEC 0x80000 SOCK_DGRAM 2 \
     SOCK_NONBLOCK 0x800 SOCK_STREAM 1 SOL_SOCKET 1 S_IFIFO 010000 S_IFREG 0100000";
 
-/// The value of a constant or of an error.
+/// Returns the value of a constant or of an error.
 pub(super) fn constant(name: &str) -> Option<u64> {
     let mut words = CONSTANTS.split_whitespace();
     while let (Some(known), Some(value)) = (words.next(), words.next()) {

@@ -1,4 +1,4 @@
-//! The language of programs of system calls: a call a line.
+//! The language for programs of system calls: one call per line.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names;
 
-/// A program, read from its text. Values and buffers are numbered over all parts.
+/// A program, parsed from its text. Values and buffers are numbered across all parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Program {
@@ -16,23 +16,23 @@ pub struct Program {
     pub before: Vec<Statement>,
     pub timed: Vec<Statement>,
     pub after: Vec<Statement>,
-    /// How many results are kept.
+    /// Number of results that are kept.
     pub values: usize,
-    /// What each buffer holds at first.
+    /// Initial content of each buffer.
     pub buffers: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
     pub call: Call,
     pub arguments: Vec<Argument>,
-    /// Where the result is kept.
+    /// Index of the value that keeps the result.
     pub result: Option<usize>,
-    /// The error that it must end with.
+    /// Number of the error that the call must fail with.
     pub error: Option<i32>,
-    /// What a child does that this call makes, before it ends.
+    /// What the child process that this call creates does before it ends.
     pub child: Option<Vec<Statement>>,
 }
 
@@ -66,7 +66,7 @@ pub enum Argument {
     },
 }
 
-/// Bytes of a record that the program's state decides.
+/// Bytes of a record that depend on the program's state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     pub offset: usize,
@@ -74,7 +74,7 @@ pub struct Item {
     pub content: Argument,
 }
 
-/// Bytes of all buffers together, at most.
+/// Most bytes that all buffers together may have.
 const BUFFER_BYTES_MAX: usize = 16 << 20;
 
 impl From<Program> for String {
@@ -98,7 +98,7 @@ impl TryFrom<String> for Program {
 }
 
 impl Program {
-    /// Names of the system calls in it, in order.
+    /// Returns the names of the program's system calls, in order.
     pub fn names(&self) -> Vec<&str> {
         fn add<'a>(statements: &'a [Statement], names: &mut Vec<&'a str>) {
             for statement in statements {
@@ -116,7 +116,7 @@ impl Program {
     }
 }
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy)]
 enum Slot {
     Value(usize),
@@ -125,10 +125,10 @@ enum Slot {
 
 #[derive(Default)]
 struct Reader {
-    /// Parts that ended.
+    /// Parts that are complete.
     parts: Vec<Vec<Statement>>,
     current: Vec<Statement>,
-    /// What comes before the children that are being read, outermost first.
+    /// Statements before each of the nested children that are being read, outermost first.
     above: Vec<Vec<Statement>>,
     names: BTreeMap<String, Slot>,
     values: usize,
@@ -140,15 +140,15 @@ impl Reader {
         match words {
             "" => Ok(()),
             _ if words.starts_with('#') => Ok(()),
-            "---" if !self.above.is_empty() => Err("a child ends with }".into()),
+            "---" if !self.above.is_empty() => Err("the child has no closing }".into()),
             "---" => {
                 self.parts.push(std::mem::take(&mut self.current));
                 Ok(())
             }
             "}" => {
-                let outer = self.above.pop().ok_or("there is no child to end")?;
+                let outer = self.above.pop().ok_or("there is no child to close")?;
                 let child = std::mem::replace(&mut self.current, outer);
-                let parent = self.current.last_mut().expect("a child has a call");
+                let parent = self.current.last_mut().expect("a call creates each child");
                 parent.child = Some(child);
                 Ok(())
             }
@@ -220,7 +220,7 @@ impl Reader {
         }
     }
 
-    /// A number, a constant, a name, `NAME.PLACE`, `NAME.PLACE.8`, `:BYTES` or `NAME:BYTES`.
+    /// Reads a number, a constant, a name, `NAME.PLACE`, `NAME.PLACE.8`, `:BYTES` or `NAME:BYTES`.
     fn word(&mut self, word: &str) -> Result<Argument, String> {
         if let Some((name, bytes)) = word.split_once(':') {
             let bytes = usize::try_from(number(bytes)?).unwrap_or(usize::MAX);
@@ -240,10 +240,10 @@ impl Reader {
         };
         let slot = self.names.get(name).copied();
         match (slot, place) {
-            (None, _) => Err(format!("nothing before has the name {name}")),
+            (None, _) => Err(format!("{name} is not defined above this line")),
             (Some(Slot::Value(value)), None) => Ok(Argument::Value(value)),
             (Some(Slot::Buffer(buffer)), None) => Ok(Argument::Buffer(buffer)),
-            (Some(Slot::Value(_)), Some(_)) => Err(format!("{name} is no buffer")),
+            (Some(Slot::Value(_)), Some(_)) => Err(format!("{name} is not a buffer")),
             (Some(Slot::Buffer(buffer)), Some(place)) => {
                 let (place, bytes) = match place.strip_suffix(".8") {
                     Some(place) => (place, 8),
@@ -263,13 +263,13 @@ impl Reader {
         }
     }
 
-    /// What stands in brackets: `ITEM/BYTES`, `'bytes'` and `:BYTES` of zeros.
+    /// Reads the content of brackets: `ITEM/BYTES`, `'bytes'`, and `:BYTES` for zeros.
     fn record(&mut self, characters: &mut Peekable<Chars<'_>>) -> Result<Argument, String> {
         let mut content: Vec<u8> = Vec::new();
         let mut items = Vec::new();
         loop {
             if !skip_space(characters) {
-                return Err("a record ends with ]".into());
+                return Err("the record has no closing ]".into());
             }
             fits(content.len())?;
             match characters.peek() {
@@ -306,7 +306,7 @@ impl Reader {
         Ok(self.buffers.len() - 1)
     }
 
-    /// The value of a name, which a later call may set anew.
+    /// Returns the index of a named value, which a later call may set again.
     fn value(&mut self, name: &str) -> Result<usize, String> {
         if let Some(Slot::Value(value)) = self.names.get(name) {
             return Ok(*value);
@@ -318,17 +318,17 @@ impl Reader {
 
     fn bind(&mut self, name: &str, slot: Slot) -> Result<(), String> {
         if !is_name(name) {
-            return Err(format!("{name:?} is no name; use lower-case letters"));
+            return Err(format!("{name:?} is not a name; use lower-case letters"));
         }
         match self.names.insert(name.to_owned(), slot) {
             None => Ok(()),
-            Some(_) => Err(format!("the name {name} stands twice")),
+            Some(_) => Err(format!("the name {name} is defined twice")),
         }
     }
 
     fn finish(mut self, text: String) -> Result<Program, String> {
         if !self.above.is_empty() {
-            return Err("cannot read the program: a child ends with }".into());
+            return Err("cannot read the program: the child has no closing }".into());
         }
         self.parts.push(self.current);
         let mut parts = self.parts.into_iter();
@@ -346,16 +346,18 @@ impl Reader {
         };
         match count {
             1..=3 => Ok(program),
-            _ => Err("cannot read the program: it has at most three parts".into()),
+            _ => Err("cannot read the program: it may have at most three parts".into()),
         }
     }
 }
 
-/// Refuses more bytes than all buffers together may have.
+/// Refuses to exceed the limit on the bytes of all buffers together.
 fn fits(bytes: usize) -> Result<(), String> {
     match bytes <= BUFFER_BYTES_MAX {
         true => Ok(()),
-        false => Err(format!("all buffers have at most {BUFFER_BYTES_MAX} bytes")),
+        false => Err(format!(
+            "all buffers together may have at most {BUFFER_BYTES_MAX} bytes"
+        )),
     }
 }
 
@@ -364,7 +366,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(fits)
 }
 
-/// Whether anything is left behind spaces.
+/// Skips spaces, and returns whether anything follows them.
 fn skip_space(characters: &mut Peekable<Chars<'_>>) -> bool {
     while characters.next_if(|c| c.is_whitespace()).is_some() {}
     characters.peek().is_some()
@@ -375,7 +377,7 @@ fn word(characters: &mut Peekable<Chars<'_>>) -> String {
     std::iter::from_fn(|| characters.next_if(is_part)).collect()
 }
 
-/// The bytes behind a slash; 8 without one.
+/// Reads the number of bytes after a slash; 8 without one.
 fn width(characters: &mut Peekable<Chars<'_>>) -> Result<usize, String> {
     if characters.next_if_eq(&'/').is_none() {
         return Ok(8);
@@ -384,7 +386,7 @@ fn width(characters: &mut Peekable<Chars<'_>>) -> Result<usize, String> {
         "1" => Ok(1),
         "2" => Ok(2),
         "4" => Ok(4),
-        other => Err(format!("an item has 1, 2, 4 or 8 bytes, and not {other:?}")),
+        other => Err(format!("an item has 1, 2, 4 or 8 bytes, not {other:?}")),
     }
 }
 
@@ -393,11 +395,11 @@ fn quoted(characters: &mut Peekable<Chars<'_>>, quote: char) -> Result<Vec<u8>, 
     let text: String = std::iter::from_fn(|| characters.next_if(|c| *c != quote)).collect();
     match characters.next() {
         Some(_) => Ok(text.into_bytes()),
-        None => Err(format!("a text has no {quote} at its end")),
+        None => Err(format!("a text has no closing {quote}")),
     }
 }
 
-/// A name of the table, or a number, for calls that only some kernels have.
+/// Accepts a name of the table, or a number for calls that only some kernels have.
 fn number_of_call(name: &str) -> Result<i64, String> {
     let named = names::system_call(name);
     let given = || name.parse().ok().filter(|number| *number >= 0);
@@ -419,14 +421,14 @@ fn constant(word: &str) -> Result<u64, String> {
     }
 }
 
-/// The number of an error (errno(3)), of which the kernel has up to 4095.
+/// Returns the number of an error (errno(3)); the kernel's largest is 4095.
 fn error_number(name: &str) -> Result<i32, String> {
     let number = i32::try_from(constant(name)?).ok();
     let known = number.filter(|number| (1..4096).contains(number));
-    known.ok_or_else(|| format!("{name} is no error"))
+    known.ok_or_else(|| format!("{name} is not an error"))
 }
 
-/// A number as in C; a negative one is of 64 bits.
+/// Parses a number as in C; a negative one has 64 bits.
 pub(super) fn number(word: &str) -> Result<u64, String> {
     let (digits, is_negative) = match word.strip_prefix('-') {
         Some(digits) => (digits, true),
@@ -437,7 +439,7 @@ pub(super) fn number(word: &str) -> Result<u64, String> {
         [b'0', _, ..] => (&digits[1..], 8),
         _ => (digits, 10),
     };
-    let wrong = |_| format!("{word:?} is no number, and no constant that is known");
+    let wrong = |_| format!("{word:?} is neither a number nor a known constant");
     let value = u64::from_str_radix(digits, radix).map_err(wrong)?;
     Ok(match is_negative {
         true => value.wrapping_neg(),

@@ -1,4 +1,4 @@
-//! A cost model of each block.
+//! Cost models, one per block.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::claim::context::AnalysisContext;
 use crate::reason::Reason;
 use crate::spec::Derived;
 
-/// A cost model of each block.
+/// Cost models, one per block.
 pub struct CostModels {
     blocks: Vec<CostModel>,
-    /// The one of the median times.
+    /// The model of the median times.
     of_medians: CostModel,
     /// Calls and bytes of each level.
     pub sizes: Vec<(f64, f64)>,
@@ -40,7 +40,7 @@ impl CostModels {
         self.blocks.iter().map(output).collect()
     }
 
-    /// What `output` takes from the model of each block.
+    /// Returns the quantity that `output` takes from the model of each block.
     pub fn quantity(&self, output: impl Fn(&CostModel) -> f64) -> Quantity {
         let values = self.each(output);
         let per_call = median(&self.each(|model| model.per_call));

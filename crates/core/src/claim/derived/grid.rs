@@ -16,8 +16,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Levels of `factor` at which `at` has trials, and their values in the
-    /// blocks that have all of them; `Err` with the reason if there are none.
+    /// Collects the levels of the factor that have trials, and their values in the blocks
+    /// that have all of them. Fails with the reason if there are none.
     pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
         let (levels, indices) = context.over(spec, &spec.at)?;
         let metric = &spec.metric;
@@ -32,7 +32,7 @@ impl Grid {
         })
     }
 
-    /// With the logarithm of each value; `Err` if one has none.
+    /// Replaces each value with its logarithm. Fails if a value is not positive.
     pub fn logs(mut self) -> Result<Self, Reason> {
         for value in self.columns.iter_mut().flatten() {
             if *value <= 0.0 {
@@ -43,25 +43,25 @@ impl Grid {
         Ok(self)
     }
 
-    /// Blocks that have all levels.
+    /// Returns the number of blocks that have all levels.
     pub fn blocks(&self) -> usize {
         self.columns[0].len()
     }
 
-    /// The values of one block, by level.
+    /// Returns the values of one block, by level.
     pub fn row(&self, block: usize) -> Vec<f64> {
         self.columns.iter().map(|column| column[block]).collect()
     }
 
-    /// Medians over blocks, by level.
+    /// Returns the medians over blocks, by level.
     pub fn medians(&self) -> Vec<f64> {
         self.columns.iter().map(|column| median(column)).collect()
     }
 }
 
 impl AnalysisContext<'_> {
-    /// Blocks in which all of some treatments have a value of a quantity's
-    /// metric; `Err` with the reason if there are none.
+    /// Returns the blocks in which all `treatments` have a value of a quantity's metric.
+    /// Fails with the reason if there are none.
     pub fn blocks_of_all(&self, spec: &Derived, treatments: &[usize]) -> Result<Vec<u32>, Reason> {
         let blocks = self.common_blocks(&spec.metric, treatments);
         match blocks.is_empty() {
@@ -74,7 +74,7 @@ impl AnalysisContext<'_> {
         }
     }
 
-    /// Treatments that a quantity may be computed from.
+    /// Returns the treatments that a quantity may be computed from.
     fn involved(&self, spec: &Derived) -> Vec<usize> {
         let is_involved = |treatment: &&Treatment| {
             let mut at = spec.at.iter();
@@ -87,7 +87,7 @@ impl AnalysisContext<'_> {
         involved.map(|treatment| treatment.index).collect()
     }
 
-    /// Treatments along a quantity's factor: numbers of the levels, ascending,
+    /// Returns the treatments along a quantity's factor: numbers of the levels, ascending,
     /// and indices.
     pub fn over(&self, spec: &Derived, at: &Selector) -> Result<(Vec<f64>, Vec<usize>), Reason> {
         let factor = self

@@ -1,4 +1,4 @@
-//! What each kind of derived quantity is computed from.
+//! How each kind of derived quantity is computed.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl Quantity {
         let levels: Vec<f64> = both.iter().map(|(level, ..)| *level).collect();
         let all: Vec<usize> = both.iter().flat_map(|(_, of, to)| [*of, *to]).collect();
         let blocks = context.blocks_of_all(spec, &all)?;
-        // The ratio of the sides at the acceleration that is looked for.
+        // Logarithm of the ratio of the sides at the requested acceleration.
         let ratio = (1.0 - value).ln();
         let above = |(_, of, to): &(f64, usize, usize)| {
             let column = |index: usize| context.column(&spec.metric, index);

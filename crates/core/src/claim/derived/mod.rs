@@ -17,18 +17,17 @@ use crate::reason::Reason;
 use crate::spec::{Derived, DerivedKind, Experiment};
 pub(super) use staircase::all as staircases;
 
-/// A derived quantity, with what it takes to compute its interval.
+/// A derived quantity, with the data to compute its interval.
 pub(super) struct Quantity {
     blocks: usize,
     interval: Box<dyn Fn(f64) -> Interval>,
     details: BTreeMap<String, f64>,
-    /// The quantity's value in each block, if that is what its interval is of.
+    /// The quantity's value in each block, if its interval is computed from these.
     block_values: Vec<f64>,
     /// The quantity's value in each block, if it has one.
     evidence_values: Vec<f64>,
-    /// Levels, ascending, to which an interval is widened: where the quantity
-    /// lies between two levels, no number of blocks tells more than between
-    /// which. Empty for a quantity that is no such place.
+    /// Levels, ascending, to which an interval is widened: for a position between two
+    /// levels, more blocks only show which two. Empty for a quantity that is not a position.
     outward: Vec<f64>,
 }
 
@@ -55,7 +54,8 @@ impl Quantity {
         }
     }
 
-    /// Collects what the quantity needs from a run.
+    /// Collects what the quantity needs from a run. Fails with the reason if something is
+    /// missing.
     pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
         match &spec.kind {
             DerivedKind::Knee { tolerance } => Self::knee(spec, *tolerance, context),
@@ -74,31 +74,31 @@ impl Quantity {
         }
     }
 
-    /// Blocks that enter.
+    /// Returns the number of blocks used.
     pub fn blocks(&self) -> usize {
         self.blocks
     }
 
-    /// Its value in each block, if that is what its interval is of; else empty.
+    /// Returns its value in each block if its interval is computed from these, else nothing.
     pub fn block_values(&self) -> &[f64] {
         &self.block_values
     }
 
-    /// Its value in each block; empty of a quantity of several blocks.
+    /// Returns its value in each block; empty for a quantity computed over several blocks.
     pub fn evidence_values(&self) -> &[f64] {
         &self.evidence_values
     }
 
-    /// The least error that its interval can have with these blocks.
+    /// Returns the smallest error that its interval can have with these blocks.
     pub fn least_level(&self) -> f64 {
-        /// The intervals that hold together have a confidence still nearer to 1.
+        /// Intervals that hold simultaneously have a confidence even nearer to 1.
         const NEARLY_ONE: f64 = 1.0 - 1e-12;
         1.0 - self.unwidened_interval(NEARLY_ONE).confidence
     }
 
-    /// The estimate with its interval; infinite ends lie beyond the levels. Each
-    /// end is wrong with at most half of the error. Too few blocks give an
-    /// interval of less confidence, which it has with it.
+    /// Returns the estimate with its interval; infinite ends lie beyond the levels. Each end
+    /// is wrong with at most half of the error. With too few blocks, the interval states its
+    /// lower confidence.
     pub fn interval(&self, confidence: f64) -> Interval {
         let interval = self.unwidened_interval(confidence);
         let below = self.outward.iter().rev().find(|end| **end <= interval.low);
@@ -110,14 +110,14 @@ impl Quantity {
         }
     }
 
-    /// The same before its ends are moved out to levels that were tried, which is
-    /// all that more blocks can narrow.
+    /// Returns the interval before its ends are moved out to levels that were tried. Only
+    /// this interval narrows with more blocks.
     pub fn unwidened_interval(&self, confidence: f64) -> Interval {
         (self.interval)(confidence)
     }
 
-    /// The smallest level at which the interval decides, 1 if it does at no
-    /// level up to a half: the p-value.
+    /// Returns the p-value: the smallest level at which the interval decides, or 1 if it
+    /// does not decide at any level up to a half.
     pub fn smallest_level(&self, decides: impl Fn(&Interval) -> bool) -> f64 {
         const LEAST: f64 = 1e-12;
         const PRECISION: f64 = 1.0 + 1e-9;
@@ -141,8 +141,8 @@ impl Quantity {
     }
 }
 
-/// How many intervals must hold together for the one of a quantity, in a run that
-/// has all levels; of a step the fewest.
+/// Returns how many intervals must hold simultaneously for that of a quantity, in a run that
+/// has all levels; for a step, the fewest.
 pub(super) fn joint_intervals(spec: &Derived, experiment: &Experiment) -> usize {
     let levels = match experiment.factor(&spec.factor) {
         Some(factor) if spec.among.is_empty() => factor.levels.len(),
@@ -188,7 +188,7 @@ pub(super) fn unit(spec: &Derived, experiment: &Experiment) -> String {
     .into()
 }
 
-/// An interval whose infinite ends become absent.
+/// Converts an interval; infinite ends become absent.
 pub(super) fn bounded(interval: &Interval) -> DerivedValue {
     let finite = |value: f64| value.is_finite().then_some(value);
     DerivedValue {
@@ -231,12 +231,12 @@ pub(super) fn estimate(spec: &Derived, context: &AnalysisContext) -> DerivedEsti
     estimate
 }
 
-/// That an interval has less confidence than intervals should have.
+/// Says that an interval has less than the usual confidence.
 fn too_few(blocks: usize) -> String {
     let blocks = match blocks {
         1 => "1 block is".into(),
         blocks => format!("{blocks} blocks are"),
     };
     let confidence = crate::format::percent(CONFIDENCE);
-    format!("{blocks} too few for an interval of {confidence}; this is the widest that they give")
+    format!("{blocks} too few for an interval of {confidence}; this is the widest one possible")
 }

@@ -12,16 +12,16 @@ use crate::claim::summary::estimate;
 use crate::claim::{CONFIDENCE, contrast};
 use crate::spec::{Derived, DerivedKind};
 
-/// Levels in a row that make a plateau: fewer may be the rise between two.
+/// Fewest consecutive levels of a plateau: fewer may be the rise between two.
 pub(super) const PLATEAU_LEVELS_MIN: usize = 3;
 
-/// The fit to the medians of logarithms; `None` if there are too few levels.
+/// Fits a staircase to the medians of logarithms; `None` if there are too few levels.
 pub(super) fn fit(logs: &Grid, rise: f64) -> Option<Fit> {
     Fit::rising(&logs.medians(), rise.ln_1p(), PLATEAU_LEVELS_MIN)
 }
 
-/// The staircases whose steps an experiment asks for. One that has no step, or
-/// cannot be computed, is left out: the derived quantities tell the reason.
+/// Returns the staircases whose steps an experiment asks for. Those without a step, or that
+/// cannot be computed, are omitted: the derived quantities give the reason.
 pub(in crate::claim) fn all(
     context: &AnalysisContext,
     derived: &[DerivedEstimate],
@@ -84,7 +84,8 @@ fn staircase(
     })
 }
 
-/// The plateaus: in each block, the geometric mean over the levels of one.
+/// Returns the plateaus. In each block, the value is the geometric mean over the plateau's
+/// levels.
 fn plateaus(logs: &Grid, fit: &Fit) -> Vec<Plateau> {
     let mut bounds = vec![0];
     bounds.extend(&fit.starts);
@@ -124,12 +125,11 @@ fn step(
     })
 }
 
-/// How far, as a factor, a step may lie from a cache's size and still be taken
-/// for its end: the levels of a cache are more than fourfold apart, so that no
-/// step is near to two.
+/// Largest factor between a step and the size of the cache that it is attributed to. Cache
+/// levels are more than a factor of four apart, so no step is near two of them.
 const NEAR: f64 = 2.0;
 
-/// The cache whose size is nearest, on a logarithmic scale, if it is near.
+/// Returns the cache with the nearest size on a logarithmic scale, if it is near.
 fn nearest(place: f64, caches: &BTreeMap<String, u64>) -> Option<NearestCache> {
     let distance = |bytes: u64| (place / bytes as f64).ln().abs();
     let (name, bytes) = caches

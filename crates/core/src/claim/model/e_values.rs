@@ -1,28 +1,28 @@
-//! Evidence that runs multiply.
+//! Evidence that is multiplied over runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Outcome;
 
-/// Evidence of blocks for a claim and against it. That of several runs is multiplied.
+/// Evidence of blocks for and against a claim. The evidence of several runs is multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EValues {
     /// Blocks that have a value.
     pub blocks: usize,
-    /// Blocks whose value lies where the claim says.
+    /// Blocks whose value agrees with the claim.
     pub inside: usize,
-    /// Blocks whose value lies elsewhere; of a claim with two borders, beyond that one beyond
-    /// which more lie.
+    /// Blocks whose value disagrees; for a claim with two borders, those beyond the border
+    /// that more blocks exceed.
     pub outside: usize,
     /// Decimal logarithm of the e-value for the claim: 1.3 is 20.
     pub log10_support: f64,
-    /// The same against it.
+    /// The same against the claim.
     pub log10_refutation: f64,
 }
 
 impl EValues {
-    /// What both runs hold together.
+    /// Combines the evidence of two runs.
     pub fn times(self, other: Self) -> Self {
         Self {
             blocks: self.blocks + other.blocks,
@@ -33,7 +33,7 @@ impl EValues {
         }
     }
 
-    /// To which side the evidence points.
+    /// Returns the side to which the evidence points.
     pub fn side(&self) -> Outcome {
         match self.log10_support >= self.log10_refutation {
             true => Outcome::Supported,
@@ -41,7 +41,7 @@ impl EValues {
         }
     }
 
-    /// Blocks on that side.
+    /// Returns the number of blocks on that side.
     pub fn blocks_on_side(&self) -> usize {
         match self.side() {
             Outcome::Supported => self.inside,
@@ -49,7 +49,7 @@ impl EValues {
         }
     }
 
-    /// Decimal logarithm of the e-value of that side.
+    /// Returns the decimal logarithm of the e-value of that side.
     pub fn log10(&self) -> f64 {
         self.log10_support.max(self.log10_refutation)
     }

@@ -1,31 +1,31 @@
-//! Which functions make the difference of two path lengths.
+//! Functions that account for the difference between two path lengths.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 
-/// The functions that make the difference of two path lengths. All values are
-/// instructions of the treatment less those of its reference, block by block.
+/// Functions that account for the difference between two path lengths. All values are
+/// instructions of the treatment minus those of its reference, block by block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionDifferences {
-    /// The difference that they are to explain.
+    /// The difference to explain.
     pub difference: Estimate,
-    /// Those that differ, the largest first, until all that differ beyond them have
-    /// less than 1 % of the difference.
+    /// The functions that differ, largest first, until the remaining ones together have less
+    /// than 1 % of the difference.
     pub listed: Vec<FunctionDifference>,
-    /// What the listed ones leave of the difference.
+    /// The part of the difference that the listed functions do not explain.
     pub rest: Estimate,
-    /// Share of the difference that the listed ones are.
+    /// Share of the difference that the listed functions explain.
     pub explained: f64,
 }
 
-/// By how much a function's instructions differ.
+/// Difference in the instructions of one function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionDifference {
-    /// The kernel's name of it, behind that of a module the module's in brackets;
-    /// `programs` is all outside of the kernel.
+    /// Kernel symbol, followed by the module in brackets if it belongs to one; `programs` is
+    /// everything outside the kernel.
     pub name: String,
-    /// Instructions, those of the functions that it calls not among them.
+    /// Self instructions, callees excluded.
     pub instructions: Estimate,
 }

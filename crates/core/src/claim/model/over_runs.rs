@@ -1,13 +1,13 @@
-//! What comparable runs show together.
+//! Combined evidence of comparable runs.
 
 use serde::Serialize;
 
 use super::{EValues, ErrorRate, Outcome};
 
-/// What comparable runs of an experiment show together.
+/// Combined evidence of comparable runs of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverRuns {
-    /// The run with which the others are comparable.
+    /// The run that the others are comparable with.
     pub run: i64,
     /// Numbers of all runs whose evidence is multiplied.
     pub runs: Vec<i64>,
@@ -20,7 +20,7 @@ pub struct OverRuns {
 /// Runs whose evidence is not multiplied.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExcludedRuns {
-    /// Why: `the kernel release differs`.
+    /// Reason, such as `the kernel release differs`.
     pub reason: String,
     pub runs: Vec<i64>,
 }
@@ -30,14 +30,14 @@ pub struct ExcludedRuns {
 pub struct ClaimOverRuns {
     /// The claim.
     pub id: String,
-    /// Runs that have evidence on it.
+    /// Number of runs with evidence on it.
     pub runs: usize,
-    /// Their product; absent of a claim on which none has evidence.
+    /// Product of their e-values; absent if no run has evidence.
     pub e_values: Option<EValues>,
-    /// The e-value that decides it beside the other claims.
+    /// The e-value that decides it, given the other claims.
     pub needed: Option<f64>,
     /// The verdict over runs.
     pub outcome: Outcome,
-    /// What is promised of it.
+    /// The error rate that the verdict guarantees.
     pub error_rate: Option<ErrorRate>,
 }

@@ -1,22 +1,22 @@
-//! What many comparisons come to together.
+//! Summary of many comparisons.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 
-/// One side beside the other, over all that both did.
+/// One side compared with another, over everything that both did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overall {
-    /// The side that is compared, such as the name of a kernel.
+    /// The compared side, such as the name of a kernel.
     pub new: String,
     /// The side that it is compared with.
     pub base: String,
     /// Metric of the ratio and of the counts.
     pub metric: String,
-    /// Geometric mean of the ratios, at a confidence of its own.
+    /// Geometric mean of the ratios, with a confidence of its own.
     pub ratio: Estimate,
-    /// Comparisons that were made by the metric.
+    /// Number of comparisons by the metric.
     pub compared: usize,
     /// How many of them are better.
     pub better: usize,

@@ -1,70 +1,70 @@
-//! Runs beside each other.
+//! Comparisons between runs.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Metric, Relation};
 
-/// Runs against earlier ones, treatment by treatment.
+/// Comparison of runs with earlier ones, treatment by treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunComparison {
     /// Numbers of the runs that are judged: one, or several sessions of the same thing.
     pub new_runs: Vec<i64>,
     /// Numbers of the runs that they are compared with.
     pub old_runs: Vec<i64>,
-    /// Metric compared: one that the new runs compare, or what their commands used.
+    /// Metric compared: one that the new runs compare, or a resource that their commands
+    /// used.
     pub metric: String,
     /// Its unit and its better side.
     #[serde(flatten)]
     pub described: Metric,
-    /// Whether it was named as a metric to compare in; the others tell what
-    /// commands used beside it.
+    /// Whether the metric was requested; the others show what else commands used.
     pub is_judged: bool,
-    /// What the intervals rest on.
+    /// What the intervals are based on.
     pub replicates: Replicates,
-    /// No smaller difference is called one, relative: the least of any comparison; where
-    /// trials are the replicates, how far sessions lie apart, or, if that is not known,
-    /// the largest departure from 1 inside the intervals of the runs' A/A twins.
+    /// Smallest relative difference that counts as one: at least the minimum margin of any
+    /// comparison. For trials it is also at least how far apart sessions are or, if that is
+    /// unknown, the largest departure from 1 within the intervals of the runs' A/A twins.
     pub margin: f64,
-    /// What the store shows of sessions of the old side.
+    /// Sessions of the old side in the store.
     pub sessions: Sessions,
     /// Treatments that both sides have, in the new side's order.
     pub ratios: Vec<RunRatio>,
-    /// Labels of treatments that the new side has alone.
+    /// Labels of treatments that only the new side has.
     pub only_new: Vec<String>,
-    /// Labels of treatments that the old side has alone.
+    /// Labels of treatments that only the old side has.
     pub only_old: Vec<String>,
 }
 
-/// Of what a comparison between runs has several, independent of each other.
+/// Independent replicates of a comparison between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replicates {
-    /// Trials of single runs: the intervals hold nothing of what changes between runs.
+    /// Trials of single runs: the intervals exclude variation between runs.
     Trials,
-    /// Runs: the intervals hold what changes between them.
+    /// Runs: the intervals include variation between them.
     Sessions,
 }
 
 /// Runs of the same work on the same system, at different times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// How many there are.
+    /// Number of runs.
     pub runs: usize,
-    /// How far any treatment of two of them lies apart at most, at 95 %, relative; absent
+    /// Largest difference, at 95 %, of any treatment between two of them, relative; absent
     /// with too few.
     pub shift: Option<f64>,
 }
 
-/// One treatment of some runs over the same of earlier ones.
+/// Ratio of one treatment between new runs and earlier ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRatio {
     /// Label of the treatment on the new side.
     pub label: String,
-    /// Replicates of the new side and of the old one that entered.
+    /// Replicates of the new side and of the old one that were used.
     pub counts: [usize; 2],
-    /// New over old; its interval holds together with those of all others.
+    /// New over old; the intervals of all ratios hold simultaneously.
     pub ratio: Option<Estimate>,
-    /// What the interval says.
+    /// What the interval shows.
     pub relation: Relation,
     /// Why there is no ratio, or why it is not judged.
     pub reason: Option<String>,

@@ -1,45 +1,44 @@
-//! What comparisons of known differences gave.
+//! Results of comparisons with known differences.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a self-test found, and whether it is as it should be.
+/// Result of a self-test, and the problems that it found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelftestReport {
     /// Seed of the order of comparisons and of their plans.
     pub seed: u64,
-    /// Comparisons that were to be made.
+    /// Number of comparisons planned.
     pub planned: usize,
-    /// Comparisons that were made.
+    /// Number of comparisons made.
     pub made: usize,
-    /// Trials in all of them.
+    /// Number of trials in all comparisons.
     pub trials: usize,
-    /// How long all of it took, in seconds.
+    /// Total time, in seconds.
     pub wall_s: f64,
-    /// How far apart two runs of the same thing may lie on this machine, relative:
-    /// the median of what the twins' intervals reach, and no less than the least margin of a verdict.
+    /// How far apart two runs of the same work may be on this machine, relative: the median
+    /// of how far the twins' intervals reach, but at least the smallest margin of a verdict.
     /// Absent if no comparison was made.
     pub noise_floor: Option<f64>,
-    /// Comparisons by the difference that was injected, none first.
+    /// Comparisons by injected difference, starting with none.
     pub arms: Vec<SelftestArm>,
-    /// What is off; empty if nothing is.
+    /// Problems found; empty if there are none.
     pub problems: Vec<String>,
 }
 
-/// Comparisons in which the second treatment's work is longer by one share.
+/// Comparisons in which the second treatment's work is longer by a given share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelftestArm {
-    /// The share, such as 0.02; 0 where both do the same work.
+    /// The share, such as 0.02; 0 if both do the same work.
     pub delay: f64,
     /// Comparisons that were called different.
     pub called_different: Rate,
-    /// Comparisons whose verdict is wrong: identical work that is called
-    /// different, longer work that is called faster, or the same although it is
-    /// longer by more than the margin.
+    /// Comparisons whose verdict is wrong: identical work called different, longer work
+    /// called faster, or work called the same although it is longer by more than the margin.
     pub wrong: Rate,
-    /// Comparisons whose interval does not hold 1, whatever the margins.
+    /// Comparisons whose interval excludes 1, regardless of margins.
     pub seen: Rate,
-    /// Comparisons whose interval does not hold the true ratio.
+    /// Comparisons whose interval excludes the true ratio.
     pub missed: Rate,
     /// Median of the estimated ratios; absent if there is none.
     pub ratio: Option<f64>,
@@ -49,13 +48,13 @@ pub struct SelftestArm {
     pub blocks: Option<f64>,
 }
 
-/// How often something happened, with its exact 95 % interval (Clopper and
-/// Pearson 1934). The interval of none in none reaches from 0 to 1.
+/// How often something happened, with its exact 95 % interval (Clopper and Pearson 1934).
+/// The interval of 0 in 0 reaches from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
-    /// How often.
+    /// Number of occurrences.
     pub count: usize,
-    /// In how many.
+    /// Number of cases.
     pub of: usize,
     /// Lower end of the share.
     pub low: f64,

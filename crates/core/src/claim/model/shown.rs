@@ -1,4 +1,4 @@
-//! What is shown beside the verdicts: published tables and figures.
+//! Published tables and figures, which are shown beside the verdicts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,20 +12,20 @@ pub struct PublishedTable {
     pub title: String,
     /// Short name of the publication.
     pub report: String,
-    /// Label of the row to which ratios are taken, in each group, if any.
+    /// Label of the reference row of the ratios in each group, if any.
     pub relative_to: Option<String>,
-    /// One quantity each, in published order.
+    /// One group per quantity, in published order.
     pub groups: Vec<PublishedGroup>,
     /// What a reader must know to compare the columns.
     pub note: Option<String>,
 }
 
-/// The rows of a published table that are of one quantity.
+/// The rows of a published table for one quantity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedGroup {
-    /// What the quantity is called; absent if the table has no other.
+    /// Name of the quantity; absent if the table has only one.
     pub label: Option<String>,
-    /// Metric of the measured column; of a quotient `metric / metric`.
+    /// Metric of the measured column; `metric / metric` for a quotient.
     pub metric: String,
     /// Unit of the measured column.
     pub unit: String,
@@ -42,9 +42,9 @@ pub struct PublishedRow {
     pub label: String,
     /// Published value in the group's published unit.
     pub published: Option<f64>,
-    /// Published value in the measured unit, where the two can be converted.
+    /// Published value in the measured unit, if the two can be converted.
     pub published_converted: Option<f64>,
-    /// Words that stand in place of a published number, or qualify it.
+    /// Words that replace a published number, or qualify it.
     pub published_text: Option<String>,
     /// Published ratio to the reference row.
     pub published_ratio: Option<f64>,
@@ -52,7 +52,7 @@ pub struct PublishedRow {
     pub published_deviation: Option<f64>,
     /// Measured median in the group's unit.
     pub measured: Option<Estimate>,
-    /// Measured as the publication did, where the table asks for it.
+    /// Mean taken as in the publication, if the table asks for it.
     pub measured_mean: Option<MeasuredMean>,
     /// Measured ratio to the reference row.
     pub measured_ratio: Option<Estimate>,
@@ -60,22 +60,22 @@ pub struct PublishedRow {
     pub missing: Option<String>,
 }
 
-/// Mean, standard deviation and range of the trials, as publications give them.
-/// For comparison only; no verdict rests on it.
+/// Mean, standard deviation and range of the trials, as publications give them. For
+/// comparison only; verdicts do not use it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredMean {
     /// Mean in the group's unit.
     pub mean: f64,
     /// Sample standard deviation; absent for a single trial.
     pub standard_deviation: Option<f64>,
-    /// Smallest of the trials that it is of.
+    /// Smallest of the trials used.
     pub low: f64,
-    /// Largest of them.
+    /// Largest of the trials used.
     pub high: f64,
-    /// Trials that it is of.
+    /// Number of trials used.
     pub kept: usize,
-    /// Trials that were dropped as extremes: farther than 1.5 interquartile
-    /// ranges outside the quartiles. Absent where none is ever dropped.
+    /// Number of trials dropped as extremes: farther than 1.5 interquartile ranges outside
+    /// the quartiles. Absent if the table keeps all trials.
     pub dropped: Option<usize>,
 }
 
@@ -85,7 +85,7 @@ pub struct MeasuredMean {
 pub enum Figure {
     /// A metric against a numeric factor.
     Curve(Curve),
-    /// The distribution of a metric over trials, a group a level.
+    /// The distribution of a metric over trials, one group per level.
     Distribution(Distribution),
     /// Quartiles and whiskers of trials beside published ones.
     Box(BoxPlot),
@@ -123,7 +123,7 @@ pub struct CurveSeries {
     pub published: bool,
     /// Points in ascending order.
     pub points: Vec<CurvePoint>,
-    /// The stretches between the steps that are marked on it.
+    /// Plateaus between the steps that are marked on it.
     #[serde(default)]
     pub plateaus: Vec<Plateau>,
 }
@@ -142,10 +142,10 @@ pub struct CurvePoint {
 pub struct CurveMark {
     /// What it marks.
     pub label: String,
-    /// Position of the line that it belongs to, if it belongs to one.
+    /// Position of the line that it belongs to, if any.
     #[serde(default)]
     pub series: Option<usize>,
-    /// Where, with its interval.
+    /// Its position, with its interval.
     pub at: DerivedValue,
 }
 
@@ -167,11 +167,11 @@ pub struct Distribution {
 pub struct DistributionGroup {
     /// Label of the group.
     pub label: String,
-    /// One value a trial.
+    /// One value per trial.
     pub values: Vec<f64>,
 }
 
-/// Tukey's box plot of several treatments, published boxes beside them.
+/// Tukey's box plot of several treatments, with published boxes beside them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoxPlot {
     /// Heading.
@@ -182,7 +182,7 @@ pub struct BoxPlot {
     pub metric: String,
     /// Its unit.
     pub unit: String,
-    /// Groups in their order; at least one was measured.
+    /// Groups in order; at least one was measured.
     pub groups: Vec<BoxGroup>,
 }
 
@@ -191,25 +191,25 @@ pub struct BoxPlot {
 pub struct BoxGroup {
     /// Label of the group.
     pub label: String,
-    /// What was measured, if anything was.
+    /// Measured box, if there is one.
     pub measured: Option<MeasuredBox>,
-    /// What was published, if anything was.
+    /// Published box, if there is one.
     pub published: Option<FiveNumbers>,
 }
 
-/// The box of the trials of a treatment.
+/// The box over the trials of a treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredBox {
-    /// What the box shows. Whiskers end at the last values within 1.5
-    /// interquartile ranges of the quartiles.
+    /// The numbers of the box. Whiskers end at the last values within 1.5 interquartile
+    /// ranges of the quartiles.
     pub numbers: FiveNumbers,
     /// Values beyond the whiskers.
     pub outliers: Vec<f64>,
-    /// Trials.
+    /// Number of trials.
     pub trials: usize,
 }
 
-/// What a box shows, in the metric's unit.
+/// The five numbers of a box, in the metric's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FiveNumbers {
     /// Lower whisker.
@@ -249,7 +249,7 @@ impl From<FiveNumbers> for [f64; 5] {
     }
 }
 
-/// Medians of treatments, published values beside them.
+/// Medians of treatments, with published values beside them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BarChart {
     /// Heading.
@@ -260,9 +260,9 @@ pub struct BarChart {
     pub metric: String,
     /// Its unit.
     pub unit: String,
-    /// Label of the bar to which all are drawn as ratios, if any.
+    /// Label of the bar that all others are drawn relative to, if any.
     pub relative_to: Option<String>,
-    /// Bars in their order; at least one was measured.
+    /// Bars in order; at least one was measured.
     pub bars: Vec<Bar>,
 }
 
@@ -275,31 +275,31 @@ pub struct Bar {
     pub median: Option<Estimate>,
     /// Its length: the median, or its ratio to the reference bar.
     pub length: Option<Estimate>,
-    /// Published length, in the metric's unit or as a ratio likewise.
+    /// Published length, in the metric's unit or as a ratio to the reference bar.
     pub published: Option<f64>,
 }
 
-/// A metric that goes up in steps along a factor.
+/// A metric that rises in steps along a factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Staircase {
     /// Levels of the other factors in words: `huge_pages=none`. Empty if no
     /// other factor varies.
     pub at: String,
-    /// Factor along which it goes up.
+    /// Factor along which it rises.
     pub factor: String,
     /// Unit of the factor: `bytes` or empty.
     pub factor_unit: String,
-    /// Metric that goes up.
+    /// Metric that rises.
     pub metric: String,
     /// Its unit.
     pub unit: String,
-    /// The stretches between the steps, in ascending order of the factor.
+    /// Plateaus between the steps, in ascending order of the factor.
     pub plateaus: Vec<Plateau>,
-    /// The steps that the experiment asks for and the curve has.
+    /// Steps that the experiment asks for and that the curve has.
     pub steps: Vec<Step>,
 }
 
-/// A stretch of levels over which a metric stays about the same.
+/// A range of levels over which a metric stays about the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plateau {
     /// Its first level.
@@ -310,14 +310,14 @@ pub struct Plateau {
     pub value: Estimate,
 }
 
-/// A place where a metric goes up.
+/// A place where a metric rises.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// The derived quantity, such as `step1.none`.
+    /// Id of the derived quantity, such as `step1.none`.
     pub id: String,
     /// What it is, in words.
     pub text: String,
-    /// Where it lies; its interval reaches to the levels on both sides.
+    /// Where it is; its interval reaches to the levels on both sides.
     pub at: DerivedValue,
     /// The metric on the plateau before it.
     pub before: Estimate,
@@ -325,18 +325,18 @@ pub struct Step {
     pub after: Estimate,
     /// After over before.
     pub rise: f64,
-    /// The cache of this machine whose size is nearest, if the factor is a
-    /// size, the machine tells its caches, and one is within a factor of two.
+    /// The cache of this machine with the nearest size, if the factor is a size, the machine
+    /// reports its caches, and one is within a factor of two.
     pub nearest_cache: Option<NearestCache>,
 }
 
-/// The cache whose size a step is nearest to.
+/// The cache whose size is nearest to a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NearestCache {
     /// Its name, such as `L2`.
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// The step's place as a share of its size.
+    /// Position of the step as a share of the cache's size.
     pub share: f64,
 }

@@ -1,4 +1,4 @@
-//! What comes of a claim.
+//! Results of claims.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::{ClaimDirection, DerivedValue, EValues, Estimate, ExplanatoryMetrics}
 use crate::reason::Reason;
 use crate::spec::BLOCKS_MAX;
 
-/// How a claim fares here.
+/// Result of a claim on this machine.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -23,37 +23,38 @@ pub enum Outcome {
     NotTestable,
 }
 
-/// Why a claim is neither supported nor refuted, where no cause on this machine is in the way.
+/// Why a claim is neither supported nor refuted, if this machine is not the cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum NoVerdict {
-    /// Alone it would be decided at 5 %; beside the other claims it is not.
+    /// Alone it would be decided at 5 %; together with the other claims it is not.
     Leans {
         /// Supported or refuted.
         to: Outcome,
-        /// Blocks on that side of the border; absent of a quantity without a value in each.
+        /// Blocks on that side of the border; absent for a quantity without a value in each
+        /// block.
         on_side: Option<usize>,
-        /// Blocks that entered.
+        /// Blocks that were used.
         made: usize,
-        /// About how many more decide it.
+        /// Approximate number of further blocks that decide it.
         blocks_more: usize,
-        /// Seconds that these take.
+        /// Seconds that these blocks take.
         seconds_more: f64,
     },
     /// More blocks would probably decide it.
     Open {
-        /// About how many.
+        /// Approximate number of further blocks.
         blocks_more: usize,
-        /// Seconds that these take.
+        /// Seconds that these blocks take.
         seconds_more: f64,
     },
-    /// The value lies so near the border that more blocks hardly decide it.
+    /// The value is so near the border that more blocks are unlikely to decide it.
     AtBorder,
-    /// No values of so few blocks can decide it.
+    /// This few blocks cannot decide it, whatever their values.
     TooFewBlocks {
-        /// Fewest that can.
+        /// Fewest blocks that can.
         decide: usize,
-        /// Blocks that entered.
+        /// Blocks that were used.
         made: usize,
     },
     /// Its levels belong to another profile.
@@ -65,7 +66,7 @@ pub enum NoVerdict {
     NotMeasured,
 }
 
-/// What is promised of a verdict.
+/// Error rate that a verdict guarantees.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -73,7 +74,7 @@ pub enum NoVerdict {
 pub enum ErrorRate {
     /// On average at most 5 % of a run's verdicts are wrong.
     FalseDiscovery,
-    /// With all but a chance of 5 %, no verdict of this kind is wrong in a run.
+    /// The chance that any verdict of this kind in a run is wrong is at most 5 %.
     FamilyWise,
 }
 
@@ -96,42 +97,42 @@ pub struct Verdict {
     pub unit: String,
     /// What the claim says.
     pub direction: ClaimDirection,
-    /// The value that the direction is about (1 for ratios); for
-    /// [`ClaimDirection::Within`] the lower bound.
+    /// The value that the direction refers to (1 for ratios); for [`ClaimDirection::Within`]
+    /// the lower bound.
     pub threshold: f64,
     /// Upper bound of [`ClaimDirection::Within`].
     pub threshold_high: Option<f64>,
-    /// The published value on the same scale, where one was given.
+    /// The published value on the same scale, if one was given.
     pub published: Option<f64>,
-    /// How the publication's own numbers contradict what it concludes.
+    /// How the publication's own numbers contradict its conclusion.
     #[serde(default)]
     pub contradicted: Option<String>,
-    /// The measured value; the interval's confidence is the one at which this claim was
-    /// tested beside the others of the run, so that it always agrees with the outcome. Of a
-    /// claim over machines, which one run does not judge, it is 95 %.
+    /// The measured value. Its interval has the confidence at which this claim was tested
+    /// along with the others of the run, so it always agrees with the outcome. For a claim
+    /// over machines, which one run does not judge, it is 95 %.
     pub measured: Option<Estimate>,
-    /// The measured value where it, or an end of its interval, lies beyond
-    /// what the factor's levels span (a crossing that never comes, for
-    /// instance); `measured` is absent then.
+    /// The measured value if it, or an end of its interval, lies beyond the factor's levels
+    /// (for instance a crossing that is never reached); `measured` is absent then.
     pub beyond: Option<DerivedValue>,
-    /// Up to here, relative, values count as the same: 0.01 for 1 %. It is 0 where
+    /// Relative difference up to which values count as the same: 0.01 for 1 %. It is 0 if
     /// the claim's border is the threshold itself.
     pub margin: f64,
-    /// Blocks that entered.
+    /// Blocks that were used.
     pub blocks: usize,
     /// p-value of the decision, adjusted for the family-wise error rate of the run.
     pub p_adjusted: Option<f64>,
     /// The same for the false-discovery rate.
     #[serde(default)]
     pub p_adjusted_fdr: Option<f64>,
-    /// Evidence that is multiplied with that of comparable runs; absent of a claim on a quantity
-    /// without a value in each block, and of a check.
+    /// Evidence to multiply with that of comparable runs; absent for a check, and for a
+    /// claim on a quantity without a value in each block.
     #[serde(default)]
     pub e_values: Option<EValues>,
-    /// Why there is no verdict, unless [`Outcome::NotTestable`] has a cause of this machine.
+    /// Why there is no verdict, unless this machine is the cause of
+    /// [`Outcome::NotTestable`].
     #[serde(default)]
     pub no_verdict: Option<NoVerdict>,
-    /// What is promised of a supported or refuted claim.
+    /// Error rate that is guaranteed for a supported or refuted claim.
     #[serde(default)]
     pub error_rate: Option<ErrorRate>,
     /// The judgement.
@@ -151,14 +152,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether it is supported or refuted with an error for the whole run.
+    /// Returns whether it is supported or refuted at the family-wise error rate of the run.
     pub fn is_family_wise(&self) -> bool {
         self.error_rate == Some(ErrorRate::FamilyWise)
     }
 
-    /// How far the interval lies past the claim's bound, as a factor: 3 if it
-    /// begins at three times an upper bound. `None` where it lies beyond every
-    /// level tried, or was not measured.
+    /// Returns how far the interval lies past the claim's bound, as a factor: 3 if it begins
+    /// at three times an upper bound. `None` if it lies beyond every level tried, or was not
+    /// measured.
     pub fn factor_past_bound(&self) -> Option<f64> {
         let ends = self.measured.map(|measured| (measured.low, measured.high));
         let (low, high) = ends.or_else(|| {
@@ -175,9 +176,10 @@ impl Verdict {
         factor.is_finite().then_some(factor)
     }
 
-    /// Blocks after which the interval would no longer reach the claim's bound, if the
-    /// estimate stayed what it is: an interval narrows with the square root of their
-    /// number. `None` where the estimate lies on the bound, or there is none.
+    /// Returns the blocks after which the interval would no longer reach the claim's bound
+    /// if the estimate stayed the same: an interval narrows with the square root of their
+    /// number. `None` if the estimate is missing or on the bound, or if the number exceeds
+    /// `BLOCKS_MAX`.
     pub fn blocks_expected(&self) -> Option<usize> {
         let measured = self.measured.as_ref()?;
         let log = |of: f64, to: f64| (of / to).ln().abs();

@@ -64,7 +64,7 @@ fn few_false_alarms_are_no_problem_and_many_are() {
         problems[0].contains("identical work is wrong in 12 of 92"),
         "{problems:?}"
     );
-    assert!(problems[1].contains("does not hold 1"), "{problems:?}");
+    assert!(problems[1].contains("excludes 1"), "{problems:?}");
 }
 
 #[test]
@@ -73,17 +73,17 @@ fn each_false_alarm_asks_for_further_comparisons_until_the_rate_is_known() {
     assert_eq!([planned(0, 0), planned(0, 20)], [20, 20]);
     assert_eq!([planned(1, 19), planned(2, 30)], [32, 44]);
     assert_eq!([planned(9, 60), planned(11, 100)], [125, 125]);
-    // What is off is off: no more are needed than were scheduled.
+    // Once there are too many errors, only the scheduled comparisons are still made.
     assert_eq!([planned(12, 3), planned(12, 40)], [20, 52]);
-    // An interval that misses 1 asks for more, too, though nothing is called different.
+    // An interval that misses 1 asks for more, too, although nothing is called different.
     let missed = one(0, Relation::Undecided, 1.004, 1.012);
     assert_eq!(Size::QUICK.planned(&[missed]), 62);
     assert_eq!(Size::FULL.planned(&identical(3, 90)), 350);
 }
 
-/// Chance that a self-test finds its machine off, and the mean number of comparisons of
-/// identical work, where each of them errs with a chance of its own: exact, by all ways
-/// that it can go.
+/// Returns the chance that a self-test finds a problem, and the mean number of comparisons
+/// of identical work, if each of these is wrong with the chance `rate`. Both are exact: all
+/// paths are summed.
 fn chance_of_off(size: Size, rate: f64) -> (f64, f64) {
     let mut open = vec![1.0];
     let (mut off, mut mean) = (0.0, 0.0);
@@ -124,7 +124,7 @@ fn the_quick_self_test_finds_a_rate_of_15_percent_in_nine_of_ten_and_is_short_on
         accused < 1e-5 && comparisons < 23.0,
         "{accused} {comparisons}"
     );
-    // The full one has the same errors, and sees less.
+    // The full one has the same error rate, and overlooks less.
     let (power, _) = chance_of_off(Size::FULL, 0.15);
     assert!(power >= 0.99, "{power}");
     let (accused, _) = chance_of_off(Size::FULL, 0.05);

@@ -1,4 +1,4 @@
-//! Runs of different times.
+//! Comparisons of runs at different times.
 
 use super::*;
 use crate::claim::between::{Side, compare_sides};
@@ -13,7 +13,7 @@ fn between(new: &Run, old: &Run, others: &[Run]) -> RunComparison {
     compare_sides(&new.into(), &old.into(), others).remove(0)
 }
 
-/// What one treatment takes in a block, in nanoseconds, with some noise.
+/// Time of one treatment in a block, in nanoseconds, with some noise.
 fn noisy(base: f64, block: u32) -> Option<f64> {
     Some(base * (1.0 + 0.004 * f64::from(block * 7 % 11) - 0.02))
 }
@@ -143,7 +143,7 @@ fn what_one_run_alone_has_is_named_and_what_failed_has_a_reason() {
     assert_eq!(failed.count(), 4);
 }
 
-/// Some runs of the same treatments, each a little longer or shorter as a whole.
+/// Makes runs of the same treatments, each a little longer or shorter as a whole.
 fn sessions(shares: &[f64]) -> Vec<Run> {
     let shares = shares.iter();
     let session = |share: &f64| {
@@ -166,14 +166,14 @@ fn runs_of_the_same_thing_tell_how_far_sessions_lie_apart() {
     assert_eq!(relation_of(&alone, LONGER), Relation::Worse);
     let known = between(new, old, &all[1..]);
     assert_eq!(known.sessions.runs, 5);
-    // All treatments move together, by a standard deviation of 1.9 %, so there is no
-    // part of their own: 3.495 · √2 · 0.019, at half of the error.
+    // All treatments move together, by a standard deviation of 1.9 %, so they have no
+    // variation of their own: 3.495 · √2 · 0.019, at half of the error rate.
     let shift = known.sessions.shift.unwrap();
     assert!((0.092..0.102).contains(&shift), "{shift}");
     assert_eq!(known.margin, shift);
     assert_eq!(known.replicates, Replicates::Trials);
     assert_ne!(relation_of(&known, LONGER), Relation::Worse);
-    // A run of something else is no session.
+    // A run of other work is not a session.
     let mut other: Vec<Run> = all[1..].to_vec();
     for run in &mut other {
         run.stored.run.machine.kernel_version = "another".into();
@@ -255,7 +255,7 @@ fn runs_of_different_things_make_no_side() {
         runs[1].stored.run.id = 2;
         change(&mut runs[1]);
         let refused = Side::new(&runs).unwrap_err();
-        let begin = "cannot take runs 1 and 2 for sessions of the same thing: ";
+        let begin = "cannot take runs 1 and 2 as sessions of the same work: ";
         assert!(
             refused.starts_with(begin) && refused.contains(why),
             "{refused}"

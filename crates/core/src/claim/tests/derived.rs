@@ -45,7 +45,7 @@ fn a_time_that_a_coarse_clock_reads_as_nothing_is_saved_whole() {
          [[figure]]\ntitle = 'x'\nkind = 'curve'\nfactor = 'buffer'\n\
          acceleration_of = {{ durability = 'none' }}\nacceleration_to = {{ durability = 'o-sync' }}\n"
     );
-    // Of a clock with ticks of 10 ms.
+    // Times of a clock with ticks of 10 ms.
     let ticks = |durability: &str, buffer: f64, _| match durability {
         "o-sync" if buffer < 65_536.0 => Some(6e7),
         _ => Some(0.0),
@@ -55,7 +55,7 @@ fn a_time_that_a_coarse_clock_reads_as_nothing_is_saved_whole() {
     assert_eq!(verdict.outcome, Outcome::Supported, "{}", verdict.reason);
     let value = |place: usize| analysis.derived[place].estimate.unwrap().value.unwrap();
     assert!((value(0) - 1.0).abs() < 1e-6);
-    assert_eq!(value(1), 65_536.0, "where both are read as nothing");
+    assert_eq!(value(1), 65_536.0, "where both read 0");
     let [model::Figure::Curve(curve)] = analysis.figures.as_slice() else {
         panic!("{:?}", analysis.figures);
     };
@@ -122,7 +122,7 @@ derived = 'first'
 between = ['32KiB', '64KiB']
 ";
 
-/// Ten blocks of a staircase: 2 ns to 32 KiB, 6 ns to 512 KiB, then 60 ns.
+/// Twelve blocks of a staircase: 2 ns up to 32 KiB, 6 ns up to 512 KiB, then 60 ns.
 fn staircase() -> StoredRun {
     let experiment = spec::parse(STEPS, "test", "quick").unwrap();
     let plan = Plan::new(&experiment, 1).unwrap();
@@ -160,7 +160,7 @@ fn a_step_lies_between_the_levels_that_it_parts() {
     assert!((value - between).abs() < 1e-6, "{first:?}");
     assert_eq!(first.unit, "bytes");
     assert_eq!(first.details["steps"], 2.0);
-    // The places agree, but nothing between these two sizes was tried.
+    // All blocks agree on the place, but nothing between these two sizes was tried.
     let at = first.estimate.unwrap();
     let ends = [at.low, at.high].map(Option::unwrap);
     assert_eq!(ends, [32_768.0, 65_536.0]);
@@ -191,7 +191,7 @@ fn a_staircase_has_its_plateaus_and_the_cache_that_ends_near_a_step() {
     assert_eq!(plateaus, expected);
     let value = stairs.plateaus[0].value;
     assert!(value.low <= value.value && value.value <= value.high && value.low < value.high);
-    // The third step is asked for and not there.
+    // The third step is requested but does not exist.
     let [step] = stairs.steps.as_slice() else {
         panic!("{:?}", stairs.steps);
     };
@@ -253,8 +253,9 @@ fn a_claim_on_several_ratios_takes_more_blocks() {
     .map(|kind| needed(kind).unwrap());
     let alone = needed("kind = 'quotient'\nfactor = 'size'\nlevel = '8KiB'\nper = 'duration_ns'");
     let alone = alone.unwrap();
-    // Of 4, 10 and 110 intervals: a block for each doubling. The one alone is decided before
-    // the first look, and each later look has a small part of the error.
+    // They have 4, 10 and 110 intervals: one block more for each doubling. The quotient
+    // alone is decided before the first look, and each later look has a small part of the
+    // error.
     assert_eq!([step, knee, spread].map(|one| one - alone), [3, 5, 8]);
 }
 
@@ -320,7 +321,7 @@ fn a_claim_over_machines_is_measured_and_judged_by_no_run() {
     assert!(measured.low < measured.value && measured.value < measured.high);
     assert!(measured.confidence >= 0.95);
     assert_eq!((verdict.unit.as_str(), verdict.blocks), ("ns", 10));
-    assert_eq!(*beside, alone, "it takes nothing from other claims");
+    assert_eq!(*beside, alone, "it does not affect other claims");
     let open = questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
     assert_eq!(open.len(), 1);
 }

@@ -1,11 +1,10 @@
-//! What is told beside a claim on time.
+//! Other metrics that are shown with a claim about time.
 
 use super::*;
 use model::ExplanatoryMetrics;
 
-/// The explanatory_metrics of one claim, of `o-sync` over `none` at 4 KiB, after
-/// `change` had its way with the samples of each trial, given durability and
-/// block.
+/// Returns the explanatory metrics of one claim, `o-sync` over `none` at 4 KiB, after
+/// `change` edited the samples of each trial, given durability and block.
 fn with(
     blocks: u32,
     metric: &str,
@@ -50,7 +49,7 @@ fn what_differs_is_told_with_its_ratio_counters_first_and_the_rest_by_name() {
     let ratio = found.differing[1].ratio.unwrap();
     assert!((ratio.value - 3.0).abs() < 1e-9, "{ratio:?}");
     assert!((ratio.confidence - CONFIDENCE).abs() < 1e-12 || ratio.confidence > CONFIDENCE);
-    // As many calls on both sides.
+    // Both sides make the same number of calls.
     assert_eq!(found.same, ["user_ns", "calls"]);
 }
 
@@ -107,7 +106,7 @@ fn claims_that_are_not_on_time_have_no_company() {
         );
     };
     assert_eq!(with(10, "calls", change), None);
-    // Initialisation is timed apart, and so are its causes.
+    // Initialisation is timed separately, and so are its causes.
     let found = with(10, "init_duration_ns", change).unwrap();
     assert_eq!(names(&found), ["init_minor_faults"]);
     assert!(found.same.is_empty());

@@ -1,4 +1,4 @@
-//! How claims share one error.
+//! How claims share one error rate.
 
 use super::*;
 use model::ErrorRate;
@@ -11,8 +11,8 @@ fn claims(count: usize, rest: &str) -> String {
     all.collect()
 }
 
-/// Whether each claim has a verdict that the error of the whole run guards, in a run that ends
-/// after some blocks, with its first look after others.
+/// Returns whether each claim has a family-wise verdict, in a run of some blocks with its
+/// first look after `first_look`.
 fn guarded(toml: &str, blocks: u32, first_look: u32) -> Vec<bool> {
     let mut stored = run(toml, blocks, cost);
     stored.experiment.run.min_blocks = first_look;
@@ -29,7 +29,7 @@ fn before_the_first_look_only_claims_that_so_few_blocks_can_decide_count() {
         claims(13, HOLDS) + &spread.replace("'x'\nkind", "'x'\nat = { durability = 'none' }\nkind");
     let guarded = |blocks, first_look| guarded(&toml, blocks, first_look);
     assert_eq!(guarded(9, 10)[..13], [true; 13]);
-    // A look there may have ended the run, so its errors add to those of others.
+    // A look at this block may have ended the run, so its errors add to those of others.
     assert_eq!(guarded(9, 9)[..13], [false; 13]);
 }
 
@@ -45,7 +45,8 @@ fn where_no_block_more_is_to_be_had_claims_are_tested_one_after_another() {
 
 #[test]
 fn the_claim_whose_blocks_are_nearest_to_its_border_is_tested_last() {
-    // In one of six blocks `fsync` is no slower, by less than the others are.
+    // In one of five blocks `fsync` is not slower; it is always nearer to the border than
+    // the rest.
     let near = |durability: &str, buffer: f64, block: u32| {
         let value = cost("none", buffer, block)?;
         Some(match (durability, block) {

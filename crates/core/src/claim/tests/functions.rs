@@ -1,4 +1,4 @@
-//! The functions that make the difference of two path lengths.
+//! Functions that account for the difference between two path lengths.
 
 use toll_stats::Rng;
 use toll_wire::guest::PATH_LENGTH;
@@ -7,10 +7,11 @@ use super::*;
 use crate::claim::model::FunctionDifferences;
 use crate::size;
 
-/// Functions that have nothing to do with what differs.
+/// Number of functions that are unrelated to the difference.
 const OTHERS: usize = 60;
 
-/// A run of trials with so many instructions in each function, by treatment and block.
+/// Makes a run whose trials have the instructions that `count` gives by durability and
+/// block.
 fn run_of_functions(
     blocks: u32,
     mut count: impl FnMut(&str, u32) -> BTreeMap<String, u64>,
@@ -22,7 +23,7 @@ fn run_of_functions(
         let levels = &stored.treatments[trial.treatment].levels;
         let functions = count(&levels["durability"].text, trial.block);
         let length: u64 = functions.values().sum();
-        // What stands between the marks and the clock is in no function.
+        // The instructions between the marks and the clock are in no function.
         trial.samples = BTreeMap::from([(PATH_LENGTH.to_owned(), vec![length as f64 - 150.0])]);
         trial.functions = functions;
     }
@@ -39,8 +40,8 @@ fn explained(stored: &StoredRun, durability: &str) -> Option<FunctionDifferences
     found.expect("it is compared").functions.clone()
 }
 
-/// A function of 5,000 instructions, of which one side has more, among others that vary by
-/// their own, and a tick of the clock in some trials.
+/// Returns counts with a function of 5,000 instructions, or more on one side, others that
+/// vary on their own, and a timer tick in some trials.
 fn with_cost(rng: &mut Rng, durability: &str) -> BTreeMap<String, u64> {
     let cost = if durability == "o-sync" { 9_000 } else { 0 };
     let tick = if rng.uniform() < 0.3 { 4_000 } else { 0 };

@@ -1,4 +1,4 @@
-//! What each verdict needs, on runs made up for it.
+//! What each verdict needs, tested on made-up runs.
 
 mod between;
 mod derived;
@@ -41,8 +41,8 @@ durability = ['none', 'fdatasync', 'absent']
 buffer = ['4KiB', '8KiB']
 ";
 
-/// A run of `blocks` blocks whose trials last what `duration` says, in
-/// nanoseconds, given durability, buffer and block; `None` is a failure.
+/// Makes a run of `blocks` blocks. `duration` gives the nanoseconds of a trial by
+/// durability, buffer and block; `None` is a failure.
 fn run(toml: &str, blocks: u32, duration: impl Fn(&str, f64, u32) -> Option<f64>) -> StoredRun {
     let experiment = spec::parse(&format!("{HEAD}{toml}"), "test", "quick").unwrap();
     let plan = Plan::new(&experiment, 1).unwrap();
@@ -68,7 +68,7 @@ fn trial(block: u32, treatment: usize, duration: Option<f64>, buffer: f64) -> Tr
     let bytes = f64::from(1 << 20);
     let samples = duration.map_or_else(BTreeMap::new, |duration| {
         BTreeMap::from([
-            // One wild sample in a trial must not move it.
+            // One outlier in a trial must not move it.
             (
                 "duration_ns".to_owned(),
                 vec![duration, duration, duration * 50.0],
@@ -118,7 +118,7 @@ fn noise(durability: &str, buffer: f64, block: u32) -> f64 {
     1.0 + 0.005 * (2.0 * toll_stats::Rng::new(seed).uniform() - 1.0)
 }
 
-/// 10 µs a call and 1 ns a byte, of which O_SYNC adds 90 µs a call.
+/// 10 µs per call and 1 ns per byte; O_SYNC adds 90 µs per call.
 fn cost(durability: &str, buffer: f64, block: u32) -> Option<f64> {
     let per_call = if durability == "o-sync" { 100e3 } else { 10e3 };
     let bytes = f64::from(1 << 20);
@@ -339,7 +339,7 @@ fn holm_asks_more_of_each_of_many_claims() {
 
 #[test]
 fn a_check_is_judged_for_itself_and_costs_claims_nothing() {
-    // With the checks among them, ten blocks would be too few for all claims.
+    // If the checks counted too, ten blocks would be too few for all claims.
     let many = |name: &str, rest: &str| -> String {
         let claims = (0..10).map(|i| claim(&format!("{name}{i}"), "o-sync", "none", rest));
         claims.collect()

@@ -1,10 +1,10 @@
-//! What runs of one experiment hold together.
+//! Combined evidence of runs of one experiment.
 
 use super::*;
 use model::{ClaimOverRuns, ErrorRate, OverRuns};
 use toll_stats::Rng;
 
-/// One claim, and runs of four blocks, which decide nothing.
+/// Blocks of a run with one claim: four decide nothing.
 const BLOCKS: u32 = 4;
 
 fn numbered(id: i64, mut stored: StoredRun) -> StoredRun {
@@ -170,7 +170,7 @@ fn quantities_with_a_value_in_each_block_have_evidence_and_checks_have_none() {
     assert_eq!(over.claims[3].needed, None);
 }
 
-/// A claim: side, buffer, what it says, the true ratio, and the verdict that is wrong.
+/// A claim: side, buffer, what it says, the true ratio, and the wrong verdict.
 type Known = (&'static str, &'static str, &'static str, f64, Outcome);
 
 /// The first four truths lie on a border.
@@ -246,7 +246,7 @@ fn until_decided(planned: &StoredRun, claims: &[Known], rng: &mut Rng) -> OverRu
         let buffer = treatment.levels["buffer"].text.as_str();
         claims.iter().any(|(_, of_claim, ..)| *of_claim == buffer)
     };
-    // With a median of 1, and skewed.
+    // Skewed, with a median of 1.
     let noise = |rng: &mut Rng| 1.0 + 0.05 * (-rng.uniform().ln() - std::f64::consts::LN_2);
     let mut measured = |id: i64| {
         let mut stored = numbered(id, planned.clone());
@@ -275,14 +275,14 @@ fn until_decided(planned: &StoredRun, claims: &[Known], rng: &mut Rng) -> OverRu
     multiplied.conclude()
 }
 
-/// What comes of experiments with some claims, on average.
+/// Average results of experiments with some claims.
 #[derive(Debug)]
 struct Shares {
-    /// Of the verdicts.
+    /// Share of the verdicts that are wrong.
     wrong: f64,
-    /// Of the experiments, those with a wrong verdict that is guarded family-wise.
+    /// Share of the experiments with a wrong verdict that is family-wise.
     any_wrong: f64,
-    /// Claims that have a verdict.
+    /// Number of claims with a verdict.
     decided: f64,
 }
 
@@ -324,7 +324,7 @@ fn whoever_runs_again_until_all_is_decided_has_few_wrong_verdicts() {
     let all = simulate(&CLAIMS);
     assert!(all.wrong <= 0.05 && all.any_wrong <= 0.05, "{all:?}");
     assert!(all.decided > 3.9, "those with an effect: {all:?}");
-    // Alone, a claim has the whole error.
+    // A claim alone has the whole error rate.
     let alone = [0, 1, 2, 3].map(|place| simulate(&CLAIMS[place..=place]));
     assert!(alone.iter().all(|one| one.wrong <= 0.05), "{alone:?}");
     assert!(alone[0].wrong > 0.01, "{alone:?}");

@@ -1,4 +1,4 @@
-//! What a run goes on for.
+//! Questions for which a run goes on.
 
 use super::*;
 use crate::spec::ComparisonGoal;

@@ -1,4 +1,4 @@
-//! Simulated sessions of the same systems: how often runs of the same thing are called
+//! Simulated sessions of the same systems: how often runs of the same work are called
 //! different.
 
 use toll_stats::Rng;
@@ -7,22 +7,22 @@ use super::*;
 use crate::claim::between::{Side, compare_sides};
 use crate::size;
 
-/// Comparisons a world: the standard error of a share of 5 % is 1.3 %.
+/// Comparisons per world: the standard error of a share of 5 % is 1.3 %.
 const TIMES: usize = 300;
 const BLOCKS: u32 = 8;
 
-/// What changes between runs, as standard deviations of logarithms.
+/// Variation between runs, as standard deviations of logarithms.
 struct World {
-    /// Of all treatments alike.
+    /// Common to all treatments.
     together: f64,
-    /// Of each treatment by itself.
+    /// Of each treatment on its own.
     apart: f64,
 }
 
-/// Trials vary by so much.
+/// Standard deviation between trials.
 const TRIAL: f64 = 0.01;
 
-/// A run of four treatments and their estimates, whose trials are left out.
+/// Makes a run of four treatments with their estimates, but without trials.
 fn template() -> Run {
     let four = "[profile.quick.factors]\ndurability = ['none']\n";
     let mut stored = run(four, BLOCKS, cost);
@@ -32,7 +32,7 @@ fn template() -> Run {
 }
 
 impl World {
-    /// Some runs, of which each takes `times` as long as it would.
+    /// Makes some runs, each of which takes `times` as long.
     fn runs(&self, template: &Run, count: usize, times: f64, rng: &mut Rng) -> Vec<Run> {
         let mut session = || {
             let together = self.together * rng.normal() + times.ln();
@@ -65,7 +65,7 @@ const WORLDS: [World; 3] = [
     },
 ];
 
-/// How often any treatment is called different, of sides of so many runs.
+/// Returns how often any treatment is called different between sides of `counts` runs.
 fn called_different(world: &World, counts: [usize; 2], history: usize, times: f64) -> f64 {
     let (template, mut rng) = (template(), Rng::new(11));
     let called = (0..size::runs(TIMES)).filter(|_| {
@@ -104,6 +104,6 @@ fn five_sessions_a_side_tell_a_fifth_more() {
 
 #[test]
 fn a_single_run_a_side_without_history_takes_a_shift_of_the_session_for_a_difference() {
-    // What the margin of three runs, or three runs a side, are for.
+    // A margin from three runs, or three runs per side, prevents this.
     assert!(called_different(&WORLDS[0], [1, 1], 0, 1.0) > 0.3);
 }

@@ -21,7 +21,7 @@ fn treatments_are_compared_with_the_reference() {
     );
 }
 
-/// Durations of a side that takes longer by a share, with noise of three thousandths.
+/// Durations of which one side takes longer by a share, with noise of three thousandths.
 fn longer_by(share: f64) -> impl Fn(&str, f64, u32) -> Option<f64> {
     move |durability, buffer, block| {
         let noise = 1.0 + 0.003 * (f64::from(block * 7 % 11) / 5.0 - 1.0);
@@ -137,7 +137,7 @@ over = 'buffer'
     );
     assert_eq!(find("cost").evidence.len(), 3);
     assert!(find("without {durability}").decided);
-    // Three blocks decide no claim, so they advise nothing.
+    // Three blocks decide no claim, so they give no advice.
     let few = analyse(&run(toml, 3, cost)).advice;
     assert!(few.iter().all(|one| !one.decided), "{few:?}");
 }
@@ -167,7 +167,7 @@ over = 'buffer'
     let (is_decided, text) = decided(20, three_prices);
     assert!(is_decided && text.starts_with("none costs least"), "{text}");
     assert!(!decided(3, three_prices).0);
-    // Here fsync costs what none does.
+    // Here `fsync` costs as much as `none`.
     assert!(!decided(20, cost).0);
 }
 
@@ -180,7 +180,7 @@ kind = 'saturation'
 factor = 'buffer'
 at = { durability = 'none' }
 ";
-    // The middle is the best by a little, and what the largest takes hardly repeats.
+    // The middle size is slightly the best, and the times of the largest vary widely.
     let scattered = |spread: f64| {
         move |_: &str, buffer: f64, block: u32| {
             let noise = 1.0 + spread * (f64::from(block * 7 % 11) / 5.0 - 1.0);
@@ -194,7 +194,7 @@ at = { durability = 'none' }
     let advice = |spread| analyse(&run(toml, 20, scattered(spread))).advice.remove(0);
     let known = advice(0.001);
     assert!(
-        known.decided && known.text.contains("use 16KiB: more gains less"),
+        known.decided && known.text.contains("use 16KiB: a larger one gains less"),
         "{known:?}"
     );
     let open = advice(0.5);
@@ -397,7 +397,7 @@ groups = [
         })
     });
     let [model::Figure::Box(plot)] = &analyse(&stored).figures[..] else {
-        panic!("there is one figure, of boxes");
+        panic!("expected one box plot");
     };
     let published = plot.groups[0].published.unwrap();
     assert_eq!(

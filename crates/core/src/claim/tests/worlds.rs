@@ -1,17 +1,17 @@
-//! Whole runs in simulated worlds: planned, ended by what they decide, and judged
-//! as real ones, so that a wrong verdict anywhere between
-//! a trial's duration and the table counts.
+//! Whole runs in simulated worlds. They are planned, ended by their decisions and judged
+//! like real ones, so that an error anywhere between a trial's duration and the table
+//! counts.
 
 use super::simulation::{Disturbances, WORLDS, World};
 use super::{BTreeMap, Outcome, Plan, Relation, StoredRun, analyse, record, spec};
 use crate::claim::model::Analysis;
 use crate::claim::{Question, questions};
 
-/// Runs a world: the standard error of a share of 5 % over them is 1.3 %, of
-/// one of 95 % over all worlds together 0.5 %.
+/// Runs per world: the standard error of a share of 5 % over them is 1.3 %, and that of a
+/// share of 95 % over all worlds together 0.5 %.
 const RUNS: u64 = 300;
 
-/// Three sizes that are the same work, and one that takes longer by a share.
+/// Three sizes with the same work, and one that takes longer.
 const EXPERIMENT: &str = "
 format = 1
 name = 'worlds'
@@ -57,7 +57,7 @@ direction = 'greater'
 /// How many times as long the largest size takes.
 const LONGER: f64 = 1.2;
 
-/// A whole run, of which each trial takes what `work_ns` says of its treatment.
+/// Simulates a whole run in which a trial takes `work_ns` of its treatment.
 fn run_to_the_end(
     toml: &str,
     seed: u64,
@@ -119,7 +119,7 @@ fn simulate(world: World, seed: u64) -> Analysis {
     })
 }
 
-/// What came of the runs in a world.
+/// Results of the runs in a world.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     runs: f64,
@@ -197,7 +197,7 @@ fn simulated_runs_raise_no_more_false_alarms_than_they_may_and_cover_the_truth()
     let runs = sum(|tally| tally.runs);
     let covered = sum(|tally| tally.twin_covered) / runs;
     assert!((0.94..=0.97).contains(&covered), "twins: {covered}");
-    // Bonferroni's intervals hold together at least as often as they say.
+    // Bonferroni's intervals hold simultaneously at least as often as they say.
     let together = sum(|tally| tally.comparisons_covered) / runs;
     assert!(together >= 0.94, "comparisons: {together}");
 }
@@ -217,11 +217,11 @@ fn true_differences_are_found_where_noise_allows_it() {
     }
 }
 
-/// Treatments of a wide block.
+/// Number of treatments in a wide block.
 const WIDE: usize = 65;
 
-/// Claims on a pair of treatments each, in turn less, greater and equal, in blocks of
-/// [`WIDE`] treatments of which some may be in no claim.
+/// Makes an experiment with claims on a pair of treatments each, in turn less, greater and
+/// equal. Blocks have [`WIDE`] treatments, some of which may be in no claim.
 fn borders(claims: usize) -> String {
     let directions = ["'less'", "'greater'", "'equal'\nmargin = '3%'"];
     let levels: Vec<String> = (1..=WIDE).map(|pages| (4096 * pages).to_string()).collect();
@@ -242,9 +242,9 @@ fn borders(claims: usize) -> String {
     toml
 }
 
-/// Whether a run in which every truth lies on a border has a wrong verdict: just no
-/// longer less, or greater, and just still equal. Where noise is symmetric, that of one
-/// treatment in four is twice as large; else a ratio of unequal arms has another centre.
+/// Returns whether a run has a wrong verdict if every truth lies on a border: just no longer
+/// less, or greater, and just still equal. If noise is symmetric, that of one treatment in
+/// four is twice as large; otherwise a ratio of unequal arms would have another centre.
 fn errs_on_a_border(world: World, claims: usize, seed: u64) -> bool {
     let mut disturbances = Disturbances::new(world, seed);
     let truths = [-1.01_f64.ln(), 1.01_f64.ln(), 1.03_f64.ln()];

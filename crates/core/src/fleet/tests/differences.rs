@@ -29,7 +29,7 @@ fn judged(machines: &[FleetMachine]) -> (FleetDifference, String) {
     (difference, claim.sentence)
 }
 
-/// So many machines of each of two file systems, which take a factor apart.
+/// Machines with two file systems, `each` of one kind, whose values differ by a factor.
 fn of_file_systems(each: usize, factor: f64) -> Vec<FleetMachine> {
     let one = |id: usize| {
         let (kernel, is_zfs) = (["6.1", "6.8"][id % 2], id < each);
@@ -96,7 +96,7 @@ fn what_another_fact_splits_alike_is_neither_supported_nor_refuted() {
         assert_eq!(found.confounded_with, ["virtualization"]);
         assert_eq!(
             sentence,
-            "undecided: these machines cannot tell file system from virtualization"
+            "undecided: on these machines file system cannot be told from virtualization"
         );
     }
 }
@@ -112,7 +112,7 @@ fn too_few_machines_decide_nothing() {
     let (found, sentence) = judged(&of_file_systems(3, 50.0));
     assert_eq!(found.outcome, Outcome::Undecided);
     assert!(
-        sentence.ends_with("but so few machines do not tell it from chance"),
+        sentence.ends_with("but with so few machines it may be chance"),
         "{sentence}"
     );
     let mut fleet = of_file_systems(8, 5.0);
@@ -182,7 +182,7 @@ fn a_claim_is_seldom_decided_where_levels_lie_as_far_apart_as_claimed() {
             _ => {}
         }
     }
-    // Each end errs in 2.5 %; three standard deviations of a binomial more.
+    // Each end errs in 2.5 % of runs, plus three standard deviations of a binomial.
     let most = RUNS as f64 * 0.025 + 3.0 * (RUNS as f64 * 0.025 * 0.975).sqrt();
     assert!(
         decided.iter().all(|one| f64::from(*one) <= most),
@@ -239,7 +239,7 @@ fn published_platforms_count_nowhere_and_are_held_to_the_rules_for_machines() {
     fleet.truncate(1);
     assert_eq!(
         report(&fleet).claims[0].published,
-        ["paper tells of 4 platforms"]
+        ["paper describes 4 platforms"]
     );
 }
 

@@ -66,7 +66,7 @@ fn what_a_guest_cannot_have_is_refused() {
     refused("[guest]\nenvironment = 'moon'\n", "host, guest");
     refused(
         "[guest]\ncommand_line = \"a\\u0007\"\n",
-        "cannot set command_line to \"a\\u{7}\": it is at most 1024 printable",
+        "cannot set command_line to \"a\\u{7}\": use at most 1024 printable",
     );
     refused("[guest]\ncpus = 2\n", "cannot set cpus");
     refused(&KNOB.replace("'dropped']", "'gone']"), "dropped, kept");

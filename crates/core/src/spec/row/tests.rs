@@ -103,9 +103,13 @@ fn rows_that_cannot_be_are_refused_where_they_stand() {
         refused(&row(text), line, words);
     }
     let command = row("{ name = \"a\" }").replace("[[rows]]", "[[rows]]\nkind = \"command\"");
-    refused(&command, 8, "no row");
+    refused(&command, 8, "cannot be a row");
     let factor = "[[factor]]\nname = \"row\"\nlevels = [\"a\", \"b\"]\n";
-    refused(&(row("{ name = \"a\" }") + factor), 11, "none of this name");
+    refused(
+        &(row("{ name = \"a\" }") + factor),
+        11,
+        "no row of this name",
+    );
 }
 
 /// Checks that an experiment is refused at a line with words in the message.

@@ -1,23 +1,24 @@
 //! `toll prices`
 
-pub(super) mod stored;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use toll_system::{Failure, exit_code_of, output};
+use toll_report::{csv, html, terminal};
+use toll_host::store::Store;
+use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use toll_host::trial::SessionEnd;
+use toll_driver::stores;
+use toll_driver::{Launched, Purpose, command_line};
+use toll_driver::{differences, price_lists};
 
-use super::run::{Launched, Purpose, command_line, exit_code_of};
-use super::{Failure, compare, output};
 use crate::claim::Run;
 use crate::claim::between::{Side, compare_sides};
 use crate::claim::model::Price;
-use crate::report::{csv, html, terminal};
 use crate::spec::{Experiment, ROW, Row};
-use crate::store::Store;
-use crate::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
-use crate::trial::SessionEnd;
 
 const NOTES: &str = "\
 Examples:
@@ -88,7 +89,7 @@ pub(super) fn run(arguments: &PricesArguments, store: &Path) -> anyhow::Result<E
 
 /// The experiment with the rows and blocks of the command line.
 fn chosen(arguments: &PricesArguments) -> anyhow::Result<Experiment> {
-    let mut experiment = stored::experiment()?;
+    let mut experiment = price_lists::experiment()?;
     choose_rows(&mut experiment, arguments)?;
     if let Some(blocks) = arguments.blocks {
         experiment.run.min_blocks = blocks;
@@ -141,7 +142,7 @@ fn choose_rows(experiment: &mut Experiment, arguments: &PricesArguments) -> anyh
     let kept = rows.iter().filter(|row| {
         arguments.rows.contains(&row.name) || is_listed(&row.group) || is_needed(row)
     });
-    stored::keep_rows(experiment, kept.map(|row| row.name.as_str()))
+    price_lists::keep_rows(experiment, kept.map(|row| row.name.as_str()))
 }
 
 fn require_known(what: &str, wanted: &[String], mut known: Vec<&String>) -> anyhow::Result<()> {
@@ -163,14 +164,14 @@ fn measure(
     experiment: Experiment,
     store: &Path,
 ) -> anyhow::Result<(Run, anyhow::Result<ExitCode>)> {
-    let mut store = output::open_store(store)?;
+    let mut store = stores::open_store(store)?;
     let purpose = match arguments.quiet {
         true => Purpose::Aside,
         false => Purpose::Shown { number: 1, of: 1 },
     };
     let how = (command_line(), purpose);
     let work_dir = arguments.work_dir.as_deref();
-    let Launched { run_id, end } = stored::measure(&mut store, experiment, work_dir, how)?;
+    let Launched { run_id, end } = price_lists::measure(&mut store, experiment, work_dir, how)?;
     let run = Run::from(store.load(run_id)?);
     if run.stored.trials.is_empty() {
         end?;
@@ -189,8 +190,8 @@ fn measure(
 
 fn last(arguments: &PricesArguments, store: &Path) -> anyhow::Result<Run> {
     let store = Store::read(store)?;
-    let here = stored::here(arguments.work_dir.as_deref())?;
-    let newest = stored::newest_list(&store, &here)?.ok_or_else(|| {
+    let here = price_lists::here(arguments.work_dir.as_deref())?;
+    let newest = price_lists::newest_list(&store, &here)?.ok_or_else(|| {
         Failure::Usage(
             "cannot show prices: the store has no list of this machine and kernel; run `toll \
              prices`"
@@ -229,7 +230,7 @@ fn show(arguments: &PricesArguments, run: &Run, other: Option<&Run>) -> anyhow::
     let is_document = |path: &Option<PathBuf>| path.as_ref().is_some_and(|p| p.as_os_str() == "-");
     let compared = other.map(|other| {
         let sides = [run, other].map(Side::from);
-        let mut differences = compare::confounders(&sides);
+        let mut differences = differences::confounders(&sides);
         differences.retain(|difference| difference.what != "date");
         let comparison = compare_sides(&sides[0], &sides[1], &[]).swap_remove(0);
         (other, differences, comparison)

@@ -1,36 +1,38 @@
-//! Real inputs, from which others are made.
+//! Real inputs, which the targets mutate.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use toll::plan::Plan;
-use toll::spec::builtin::BUILTINS;
-use toll::spec::{self, Experiment};
-use toll::store::exchange::RunDocument;
-use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord};
+use toll_core::plan::Plan;
+use toll_core::spec::builtin::BUILTINS;
+use toll_core::spec;
+use toll_core::spec::Experiment;
+use toll_host::store::exchange::RunDocument;
+use toll_host::store::{RunRecord, RunStatus, StoredRun, TrialRecord};
 use toll_stats::Rng;
 
-/// An experiment of every kind of statement that has none in the built-in ones.
+/// An experiment with every kind of statement that the built-in ones lack.
 const COMMANDS: &str = "format = 1\nname = 'x'\n[workload]\nkind = 'command'\nsetup = 'true'\n\
     output = 'pipe'\n[workload.commands]\na = 'true {n}'\nb = 'echo {n} {m}'\n[[factor]]\nname = 'n'\n\
     levels = { from = '1k', to = '1M', times = 4 }\n[[factor]]\nname = 'm'\nlevels = [1, 2.5, 'x']\n\
     [metrics.speed]\npattern = 'speed ([0-9.]+)'\nunit = 'B/s'\nbetter = 'higher'\n\
     [profile.quick]\nrequire = ['n <= 4k or m == x']\n[run]\niterations = 2\ntime_budget = '5s'\n";
 
-/// All experiment files that come with the program, and one more.
+/// Returns all experiment files that come with the program, and one more.
 pub fn experiments() -> Vec<&'static str> {
     let builtins = BUILTINS.iter().map(|builtin| builtin.toml);
     builtins.chain([COMMANDS]).collect()
 }
 
-/// Documents of runs: one that was measured, and those of the built-in
-/// experiments with numbers that were not.
+/// Returns documents of runs: one that was measured, and one for each built-in experiment, with
+/// random numbers.
 pub fn documents() -> &'static [String] {
     static DOCUMENTS: OnceLock<Vec<String>> = OnceLock::new();
     DOCUMENTS.get_or_init(|| {
         let made_up = experiments().into_iter().filter_map(|toml| {
-            let experiment = spec::parse(toml, "corpus", "quick").expect("it is one of ours");
+            let experiment =
+                spec::parse(toml, "corpus", "quick").expect("our own experiment is valid");
             made_up(experiment, &mut Rng::new(3))
         });
         let texts = made_up.map(|stored| text(&stored));
@@ -38,15 +40,16 @@ pub fn documents() -> &'static [String] {
     })
 }
 
-/// A run as a document.
+/// Returns a run as a document.
 pub fn text(stored: &StoredRun) -> String {
-    let document = RunDocument::new(stored.clone(), toll::claim::analyse(stored));
+    let document = RunDocument::new(stored.clone(), toll_core::claim::analyse(stored));
     serde_json::to_string(&document).expect("a document is plain data")
 }
 
-/// A run that was made by the program and exported.
+/// Measures a run with the program, and returns the exported document.
 fn measured() -> String {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("files can be made");
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("a temporary directory can be made");
     let toll = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toll"));
         for name in ["HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
@@ -54,7 +57,7 @@ fn measured() -> String {
         }
         command.env_remove("TOLL_STORE").env_remove("TOLL_WORK_DIR");
         let output = command.args(arguments).output().expect("toll starts");
-        // 1: one of the commands fails on purpose.
+        // The status is 1 because one of the commands fails on purpose.
         assert!(matches!(output.status.code(), Some(0 | 1)), "{output:#?}");
         String::from_utf8(output.stdout).expect("documents are UTF-8")
     };
@@ -72,8 +75,8 @@ fn measured() -> String {
     toll(&["export", "last", "--json", "-"])
 }
 
-/// A run of an experiment, with the first levels of each factor, whose numbers are
-/// drawn; `None` if it cannot be planned or would take long to be judged.
+/// Makes a run of an experiment with the first levels of each factor and random numbers; `None` if
+/// it cannot be planned or would take long to judge.
 pub fn made_up(mut experiment: Experiment, rng: &mut Rng) -> Option<StoredRun> {
     const TREATMENTS_MAX: usize = 17;
     for factor in &mut experiment.factors {

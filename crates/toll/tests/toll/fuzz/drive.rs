@@ -1,4 +1,4 @@
-//! Trying cases, one after the other, each by a generator of its own.
+//! Runs fuzz cases one after another, each with a generator of its own.
 
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,39 +10,38 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use toll_stats::Rng;
+use toll_testing::full_or;
 
-use crate::common::full_or;
-
-/// Longest that one case may take, far above what the slowest needs: it only
-/// tells a hang from a slow machine.
+/// Longest time for one case. It is far above what the slowest case needs, and only tells a hang
+/// from a slow machine.
 const CASE_S_MAX: u64 = 120;
 
-/// Memory that all targets together may map, in bytes: an input that asks for
-/// more must have been refused.
+/// Memory that all targets together may map, in bytes. An input that asks for more must be refused.
 const MEMORY_BYTES_MAX: u64 = 8 << 30;
 
-/// The seed of the tests.
+/// The default seed.
 const SEED: u64 = 1;
 
 fn from_environment<T: FromStr>(name: &str) -> Option<T> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Where the input of the case under way stands, for one that ends the process.
+/// Returns the file with the input of the current case, in case it ends the process.
 fn input_file(target: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{target}"))
 }
 
-/// A case, for what a check draws besides its input.
+/// The current case, whose generator serves checks that need more than the input.
 pub struct Case {
     pub number: u64,
     pub rng: Rng,
 }
 
-/// Tries a number of inputs, or as many as there is time for. In short it is a quarter of them.
+/// Tries a number of inputs, or as many as fit into `TOLL_FUZZ_SECONDS`. Short test runs try a
+/// quarter of them.
 ///
 /// # Panics
-/// If a check does, after telling how to try the case again.
+/// If a check panics, after printing how to repeat the case.
 pub fn fuzz(
     target: &str,
     cases: u64,
@@ -53,11 +52,11 @@ pub fn fuzz(
         current: Some(MEMORY_BYTES_MAX),
         maximum: None,
     };
-    setrlimit(Resource::As, limit).expect("a limit may be lowered");
+    setrlimit(Resource::As, limit).expect("a limit can be lowered");
     let cases = full_or(cases.div_ceil(4), cases);
     let seconds: Option<u64> = from_environment("TOLL_FUZZ_SECONDS");
     let seed = from_environment("TOLL_FUZZ_SEED").unwrap_or_else(|| match seconds {
-        // In a namespace of their own all tests have the same number of a process.
+        // In a PID namespace of its own, every test has the same process ID.
         Some(_) => RandomState::new().hash_one(target),
         None => SEED,
     });
@@ -71,7 +70,7 @@ pub fn fuzz(
         let rng = Rng::new(seed).fork(case);
         let mut this = Case { number: case, rng };
         let input = make(&mut this.rng);
-        std::fs::write(input_file(target), &input).expect("the build directory takes files");
+        std::fs::write(input_file(target), &input).expect("the build directory is writable");
         watched.begin();
         let began = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| check(&input, &mut this)));
@@ -81,7 +80,7 @@ pub fn fuzz(
             let kept = input_file(&format!("{target}-{seed}-{case}"));
             let _ = std::fs::write(&kept, &input);
             eprintln!(
-                "{target}: failed on {}; again: TOLL_FUZZ_SEED={seed} TOLL_FUZZ_CASE={case}",
+                "{target}: failed on {}; repeat with TOLL_FUZZ_SEED={seed} TOLL_FUZZ_CASE={case}",
                 kept.display()
             );
             resume_unwind(panic);
@@ -96,14 +95,14 @@ pub fn fuzz(
         }
     }
     eprintln!(
-        "{target}: {case} cases, the slowest {} in {:?}",
+        "{target}: {case} cases, the slowest was {} with {:?}",
         slowest.1, slowest.0
     );
 }
 
-/// Ends the process when a case takes too long.
+/// Aborts the process if a case takes too long.
 struct Watch {
-    /// Milliseconds from the start at which the case began, plus one; 0 between.
+    /// Milliseconds from the start to the beginning of the case, plus one; 0 between cases.
     began: Arc<AtomicU64>,
     start: Instant,
 }
@@ -121,8 +120,11 @@ impl Watch {
                 if began_ms > 0 && now_ms.saturating_sub(began_ms) > CASE_S_MAX * 1000 {
                     let input = std::fs::read(input_file(&target)).unwrap_or_default();
                     let input = String::from_utf8_lossy(&input);
-                    eprintln!("{target}: no end on {}", input_file(&target).display());
-                    eprintln!("it begins {:.1000?}", input);
+                    eprintln!(
+                        "{target}: a case hangs on {}",
+                        input_file(&target).display()
+                    );
+                    eprintln!("the input begins with {:.1000?}", input);
                     std::process::abort();
                 }
                 std::thread::sleep(Duration::from_millis(200));

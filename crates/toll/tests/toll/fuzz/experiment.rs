@@ -1,8 +1,9 @@
-//! Experiment files.
+//! Mutated experiment files.
 
 use serde_json::Value;
-use toll::plan::Plan;
-use toll::spec::{self, Experiment};
+use toll_core::plan::Plan;
+use toll_core::spec;
+use toll_core::spec::Experiment;
 use toll_stats::Rng;
 
 use crate::fuzz::drive::{self, Case};
@@ -14,11 +15,11 @@ fn make(rng: &mut Rng) -> String {
     if rng.below(4) == 0 {
         return mutate::bytes(text, all[rng.below(all.len())], rng);
     }
-    let table: toml::Table = text.parse().expect("it is one of ours");
-    let mut value = serde_json::to_value(table).expect("TOML is less than JSON");
+    let table: toml::Table = text.parse().expect("our own experiment is TOML");
+    let mut value = serde_json::to_value(table).expect("TOML can be represented as JSON");
     mutate::structure(&mut value, rng);
     without_nothing(&mut value);
-    // Numbers beyond those of TOML, and whatever else it has no word for.
+    // Some numbers and other values cannot be represented in TOML.
     match toml::to_string(&value) {
         Ok(text) if rng.below(8) == 0 => mutate::bytes(&text, &text, rng),
         Ok(text) => text,
@@ -26,7 +27,7 @@ fn make(rng: &mut Rng) -> String {
     }
 }
 
-/// TOML has no word for nothing.
+/// Removes nulls, which TOML lacks.
 fn without_nothing(value: &mut Value) {
     match value {
         Value::Array(items) => {
@@ -52,11 +53,14 @@ fn check(text: &str, case: &mut Case) {
     }
 }
 
-/// What is accepted can be kept, planned and, once measured, judged and shown.
+/// Checks that an accepted experiment can be stored and planned and, once measured, judged and
+/// shown.
 fn accepted(experiment: Experiment, is_shown: bool, rng: &mut Rng) {
-    experiment.check().expect("it was checked");
+    experiment
+        .check()
+        .expect("an accepted experiment passes the checks");
     let kept = serde_json::to_string(&experiment).expect("an experiment is plain data");
-    let read: Experiment = serde_json::from_str(&kept).expect("what was kept can be read");
+    let read: Experiment = serde_json::from_str(&kept).expect("a stored experiment can be read");
     assert_eq!(read, experiment);
     let seed = rng.next_u64();
     let Ok(plan) = Plan::new(&experiment, seed) else {

@@ -1,7 +1,7 @@
-//! Texts of others: whatever they ask of make, a shell, git, ssh, a path, a terminal or a page,
-//! they stay texts.
+//! Hostile texts: whatever they contain for make, a shell, git, ssh, a path, a terminal or a page,
+//! they stay plain texts.
 //!
-//! Each test is an entry of such texts, and all of them are here:
+//! Each test feeds one entry point with such texts. All entry points are listed here:
 //!
 //! | text | test |
 //! |---|---|
@@ -19,19 +19,20 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
+use toll_testing::{Arguments, Bench, Ran};
+
 use self::checks::check_plain;
 use self::text::{CANARY, OBEYED};
-use crate::common::{Arguments, Bench, Ran};
 use crate::fuzz::drive::{self, Case};
 
-/// A directory in which commands run, with what a text could remove.
+/// Prepares a directory for commands, with a file that an obeyed text could remove.
 fn place() -> Bench {
     let bench = Bench::new();
     bench.write(CANARY, CANARY);
     bench
 }
 
-/// Feeds drawn texts to an entry, and looks after each whether it was obeyed.
+/// Feeds random texts to an entry point, and checks after each whether it was obeyed.
 fn feed(entry: &str, cases: u64, bench: &Bench, check: impl Fn(&str, &mut Case)) {
     let before = obeyed_above(bench);
     drive::fuzz(
@@ -46,7 +47,7 @@ fn feed(entry: &str, cases: u64, bench: &Bench, check: impl Fn(&str, &mut Case))
     );
 }
 
-/// Runs `toll`, which must end by itself and print nothing that a terminal obeys.
+/// Runs `toll`, which must end by itself and print nothing that a terminal would obey.
 #[track_caller]
 fn ran<A: Arguments + ?Sized>(bench: &Bench, arguments: &A) -> Ran {
     let ran = bench.run(arguments);
@@ -56,7 +57,7 @@ fn ran<A: Arguments + ?Sized>(bench: &Bench, arguments: &A) -> Ran {
 
 #[track_caller]
 fn check_ran(ran: &Ran) {
-    // Those that the manual page lists.
+    // These are the exit statuses that the manual page lists.
     let is_known = ran.code.is_some_and(|code| (0..=6).contains(&code));
     assert!(is_known && !ran.stderr.contains("panicked"), "{ran:#?}");
     check_plain(&ran.stdout, "standard output");
@@ -70,14 +71,14 @@ fn ok<A: Arguments + ?Sized>(bench: &Bench, arguments: &A) -> Ran {
     ran
 }
 
-/// Fails if a text was obeyed, or led out of the directory.
+/// Fails if a text was obeyed or led out of the directory.
 #[track_caller]
 fn check_inert(bench: &Bench) {
     assert_eq!(obeyed_below(&bench.path("")), None);
     assert_eq!(bench.read(CANARY), CANARY);
 }
 
-/// What is in the directories above, which a path could lead to.
+/// Returns files of obeyed texts in the directories above, which a path could lead to.
 fn obeyed_above(bench: &Bench) -> Vec<PathBuf> {
     let root = bench.path("");
     root.ancestors().skip(1).filter_map(obeyed_in).collect()

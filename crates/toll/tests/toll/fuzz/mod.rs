@@ -1,13 +1,17 @@
-//! What comes from outside, mutated: nothing of it makes the program panic, hang
-//! or take memory without bound, and what is accepted can be kept and shown.
+//! Mutated input from outside: it never makes the program panic, hang or use unbounded memory.
+//! Accepted input can be stored and shown.
 //!
 //! Each target tries a fixed number of cases from a fixed seed; `make test-rest` tries four times
-//! as many as `make test`. `make fuzz`, or `TOLL_FUZZ_SECONDS`, has them go on from a random one;
-//! `TOLL_FUZZ_SEED` and `TOLL_FUZZ_CASE`, which a failure tells, try one case again.
+//! as many as `make test`. With `make fuzz`, or `TOLL_FUZZ_SECONDS`, the targets run for a time
+//! from a random seed. `TOLL_FUZZ_SEED` and `TOLL_FUZZ_CASE`, which a failure prints, repeat one
+//! case.
 
 mod corpus;
 mod document;
-#[expect(clippy::print_stderr, reason = "a case that fails must be tried again")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the output says how to repeat a failed case"
+)]
 mod drive;
 mod experiment;
 mod hostile;

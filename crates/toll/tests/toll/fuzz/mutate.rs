@@ -1,10 +1,10 @@
-//! Changing documents: by their structure, so that most of them still are
-//! documents, and by their bytes, so that some are none.
+//! Mutates documents: by structure, so that most of them remain documents, and by bytes, so that
+//! some do not.
 
 use serde_json::{Map, Value, json};
 use toll_stats::Rng;
 
-/// Texts that mean something to somebody.
+/// Texts that have a meaning for some parser.
 pub const TEXTS: [&str; 34] = [
     "",
     " ",
@@ -42,7 +42,7 @@ pub const TEXTS: [&str; 34] = [
     "🐈‍⬛",
 ];
 
-/// Numbers at edges.
+/// Returns a number at an edge of some type or range.
 pub fn number(rng: &mut Rng) -> Value {
     match rng.below(22) {
         0 => json!(0),
@@ -91,7 +91,7 @@ fn value(rng: &mut Rng) -> Value {
     }
 }
 
-/// How many values a document has.
+/// Counts the values in a document.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),
@@ -100,7 +100,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The value at a place in depth-first order.
+/// Returns the value at a position in depth-first order.
 fn at<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
     if *place == 0 {
         return Some(value);
@@ -115,7 +115,7 @@ fn at<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
 
 fn any<'a>(document: &'a mut Value, rng: &mut Rng) -> &'a mut Value {
     let mut place = rng.below(count(document));
-    at(document, &mut place).expect("the place is one of the document's")
+    at(document, &mut place).expect("the place is within the document")
 }
 
 /// Changes a document in one to five places.
@@ -125,7 +125,7 @@ pub fn structure(document: &mut Value, rng: &mut Rng) {
             0..=3 => {
                 let new = value(rng);
                 let chosen = any(document, rng);
-                // Of a kind with what is there, mostly: others are soon refused.
+                // Usually keeps the kind of the value; other kinds are soon refused.
                 *chosen = match (&*chosen, rng.below(4)) {
                     (Value::Number(_), 1..) => number(rng),
                     (Value::String(_), 1..) => json!(text(rng)),
@@ -188,7 +188,9 @@ fn rename(chosen: &mut Value, rng: &mut Rng) {
         && !members.is_empty()
     {
         let key = key(members, rng);
-        let member = members.remove(&key).expect("it is one of its keys");
+        let member = members
+            .remove(&key)
+            .expect("the key is one of the object's");
         members.insert(text(rng), member);
     }
 }
@@ -196,10 +198,10 @@ fn rename(chosen: &mut Value, rng: &mut Rng) {
 fn key(members: &Map<String, Value>, rng: &mut Rng) -> String {
     let place = rng.below(members.len());
     let key = members.keys().nth(place);
-    key.expect("the place is one of its keys").clone()
+    key.expect("the place is within the object").clone()
 }
 
-/// Changes a text in a few places, without regard to what it means.
+/// Changes a text in a few places, regardless of its meaning.
 pub fn bytes(text: &str, other: &str, rng: &mut Rng) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..1 + rng.below(4) {

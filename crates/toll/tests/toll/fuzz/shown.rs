@@ -1,14 +1,15 @@
-//! Everything that shows or writes a run.
+//! Shows and writes a run in every way.
 
-use toll::claim::Run;
-use toll::claim::between::{Side, compare_sides};
-use toll::report::markup::Markup;
-use toll::report::terminal::{self, Style};
-use toll::report::{benchstat, csv, document, html, hyperfine, junit, plots};
-use toll::store::StoredRun;
+use toll_core::claim::Run;
+use toll_core::claim::between::{Side, compare_sides};
+use toll_report::markup::Markup;
+use toll_report::terminal;
+use toll_document::Style;
+use toll_report::{benchstat, csv, document, html, hyperfine, junit, plots};
+use toll_host::store::StoredRun;
 use toll_stats::Rng;
 
-/// Has a run shown in every way. What does not apply to it may say so.
+/// Shows a run in every way. A format that does not apply to the run may return an error.
 pub fn everywhere(stored: &StoredRun, rng: &mut Rng) {
     let run: Run = stored.clone().into();
     let style = Style {

@@ -1,27 +1,27 @@
-//! Tables of runs that were exported elsewhere.
+//! Mutated tables of runs that were exported on another machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use toll::claim::Run;
-use toll::fleet;
-use toll::store::exchange::RunDocument;
+use toll_core::claim::Run;
+use toll_host::store::exchange::RunDocument;
 use toll_stats::Rng;
 
 use crate::fuzz::corpus;
 use crate::fuzz::drive::{self, Case};
 
-/// The tables of a run, as files by their paths.
+/// Writes the tables of a run. Returns their directory and the paths of the files that a reader
+/// opens.
 fn files() -> (TempDir, Vec<PathBuf>) {
-    let directory = tempfile::tempdir().expect("there is a place for temporary files");
-    let stored = RunDocument::parse(&corpus::documents()[0]).expect("it is one of ours");
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let stored = RunDocument::parse(&corpus::documents()[0]).expect("our own document is valid");
     let mut paths = Vec::new();
-    fleet::write(directory.path(), &Run::from(stored), None, |path, bytes| {
+    toll_tables::write(directory.path(), &Run::from(stored), None, |path, bytes| {
         paths.push(path.to_owned());
         Ok(fs::write(path, bytes)?)
     })
-    .expect("it can be written");
+    .expect("the tables can be written");
     let is_read = |path: &Path| {
         let read = ["runs", "verdicts", "machines"];
         read.iter()
@@ -31,7 +31,7 @@ fn files() -> (TempDir, Vec<PathBuf>) {
     (directory, paths)
 }
 
-/// Changes some bytes of a file, its length too.
+/// Changes some bytes of a file, and sometimes its length.
 fn mutated(mut bytes: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     for _ in 0..1 + rng.below(6) {
         let place = rng.below(bytes.len().max(1));
@@ -53,15 +53,16 @@ fn tables_are_refused_or_read() {
         .iter()
         .map(|path| fs::read(path).expect("it was just written"))
         .collect();
-    assert!(fleet::read(directory.path()).is_ok());
-    // The input is the number from which the changes are drawn.
+    assert!(toll_tables::read(directory.path()).is_ok());
+    // The input is the seed of the changes.
     let make = |rng: &mut Rng| rng.next_u64().to_string();
     let check = |drawn: &str, _: &mut Case| {
         let mut rng = Rng::new(drawn.parse().unwrap_or_default());
         let one = rng.below(paths.len());
-        fs::write(&paths[one], mutated(good[one].clone(), &mut rng)).expect("it is ours");
-        let _ = fleet::read(directory.path());
-        fs::write(&paths[one], &good[one]).expect("it is ours");
+        fs::write(&paths[one], mutated(good[one].clone(), &mut rng))
+            .expect("our own file is writable");
+        let _ = toll_tables::read(directory.path());
+        fs::write(&paths[one], &good[one]).expect("our own file is writable");
     };
     drive::fuzz("tables", 400, make, check);
 }

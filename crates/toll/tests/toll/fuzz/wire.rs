@@ -1,7 +1,7 @@
-//! Lines between `toll`, its probe, guests and the two ends of a transfer.
+//! Mutated lines between `toll`, its probe, guests and the two ends of a transfer.
 
 use serde_json::{Value, json};
-use toll::store::TrialRecord;
+use toll_host::store::TrialRecord;
 use toll_stats::Rng;
 use toll_wire::guest::{decode_guest_answer, decode_guest_request};
 use toll_wire::{
@@ -12,10 +12,10 @@ use toll_wire::{
 use crate::fuzz::drive::{self, Case};
 use crate::fuzz::mutate;
 
-/// A line of each kind, as programs of this build write them.
+/// Returns one line of each kind, as programs of this build write them.
 fn lines() -> Vec<Value> {
     let lines = include_str!("lines.jsonl").lines();
-    let values = lines.map(|line| serde_json::from_str(line).expect("it is one of ours"));
+    let values = lines.map(|line| serde_json::from_str(line).expect("our own line is JSON"));
     values.collect()
 }
 
@@ -28,7 +28,7 @@ fn make(rng: &mut Rng) -> String {
     }
     let line = &mut all[place];
     mutate::structure(line, rng);
-    // Else most would be refused before they are looked at.
+    // Without the right version most lines would be refused before their content is read.
     if rng.below(10) > 0 && line.is_object() {
         line["version"] = json!(toll_wire::WIRE_VERSION);
     }
@@ -40,40 +40,41 @@ fn check(line: &str, _case: &mut Case) {
         let written = encode(&request);
         assert!(!written.contains('\n'));
         assert_eq!(
-            encode(&decode_request(&written).expect("it was written")),
+            encode(&decode_request(&written).expect("an encoded line can be decoded")),
             written
         );
     }
     if let Ok(response) = decode_response(line) {
         let written = encode(&response);
         assert_eq!(
-            encode(&decode_response(&written).expect("it was written")),
+            encode(&decode_response(&written).expect("an encoded line can be decoded")),
             written
         );
         recorded(response.outcome);
     }
     if let Ok(message) = decode_transfer_message(line) {
         let written = encode_transfer_message(&message);
-        let read = decode_transfer_message(&written).expect("it was written");
+        let read = decode_transfer_message(&written).expect("an encoded line can be decoded");
         assert_eq!(encode_transfer_message(&read), written);
     }
     if let Ok(request) = decode_guest_request(line) {
         let written = encode(&request);
         assert_eq!(
-            encode(&decode_guest_request(&written).expect("it was written")),
+            encode(&decode_guest_request(&written).expect("an encoded line can be decoded")),
             written
         );
     }
     if let Ok(answer) = decode_guest_answer(line) {
         let written = encode(&answer);
         assert_eq!(
-            encode(&decode_guest_answer(&written).expect("it was written")),
+            encode(&decode_guest_answer(&written).expect("an encoded line can be decoded")),
             written
         );
     }
 }
 
-/// What a trial's record takes of an answer is finite and of one length.
+/// Checks that the samples that a trial's record takes from an answer are finite and of equal
+/// length.
 fn recorded(outcome: Outcome) {
     let mut trial = TrialRecord::default();
     trial.take_outcome(outcome);

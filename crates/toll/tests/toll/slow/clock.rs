@@ -1,17 +1,17 @@
-//! A wall clock that is set while a run goes on, in a guest, where it may be: no
-//! duration, budget or order comes from it.
+//! A wall clock that is set while a run goes on: no duration, budget or order depends on it. The
+//! test sets the clock of a guest.
 
 use serde_json::Value;
+use toll_testing::{Bench, TOLL, has, lacks, list, probe};
 
 use super::guest::{any_kernel, kernel};
-use crate::common::{Bench, TOLL, has, lacks, list, probe};
 
-/// Seconds by which the clock of the guest is set to and fro, a day.
+/// Seconds in a day, by which the guest's clock is set forward and back.
 const STEP_S: i64 = 86_400;
 
-/// In the guest: a run whose clock is set forward and back by days and years all
-/// the while, then what came of it, on standard output. The clock of a guest
-/// without a network is nobody else's.
+/// The script in the guest: a run during which the clock is constantly set forward and back by days
+/// and years, then its results on standard output. Nothing else depends on the clock of a guest
+/// without a network.
 const SCRIPT: &str = "
 export HOME=/work XDG_DATA_HOME=/work/data XDG_STATE_HOME=/work/state XDG_CACHE_HOME=/work/cache
 mount | grep -q ' /tmp ' || mkdir -p /tmp
@@ -69,7 +69,7 @@ fn a_clock_that_is_set_during_a_run_changes_no_duration_and_no_order() {
     let mut seconds = Vec::new();
     for (number, trial) in trials.iter().enumerate() {
         assert_eq!(trial["state"], "completed", "{trial:#}");
-        // In their order, whatever the clock said.
+        // The trials are in their order, whatever the clock said.
         assert_eq!(trial["block"], number / 2, "{trial:#}");
         let duration_ns = trial["samples"]["duration_ns"][0].as_f64().unwrap();
         let wall_ns = trial["wall_ns"].as_f64().unwrap();
@@ -78,14 +78,14 @@ fn a_clock_that_is_set_during_a_run_changes_no_duration_and_no_order() {
         let started: jiff::Timestamp = trial["started_at"].as_str().unwrap().parse().unwrap();
         seconds.push(started.as_second());
     }
-    // Else nothing was tried.
+    // Otherwise the test would prove nothing.
     let spread = seconds.iter().max().unwrap() - seconds.iter().min().unwrap();
     assert!(spread >= STEP_S, "the clock was not set: {seconds:?}");
     assert!(
         seconds.windows(2).any(|pair| pair[1] < pair[0]),
         "{seconds:?}"
     );
-    // The budget is spent by time that passed, which this run had enough of.
+    // The budget is measured in real elapsed time, and this run had enough of it.
     let reason = shown["run"]["stop_reason"].as_str().unwrap();
     has(reason, &["6 blocks"]);
     lacks(reason, &["budget"]);
@@ -96,6 +96,6 @@ fn a_clock_that_is_set_during_a_run_changes_no_duration_and_no_order() {
     assert_eq!(
         ids,
         [Some(1), Some(2)],
-        "by number, not by date: {listed:#}"
+        "sorted by number, not by date: {listed:#}"
     );
 }

@@ -1,16 +1,17 @@
 //! `master` and `slave` in a guest, with the modules that they need.
 //!
-//! Each test boots a guest and has its shell play both programs' user. What went
-//! wrong shows in what the shell prints.
+//! Each test boots a guest, whose shell plays the users of both programs. Its output shows any
+//! errors.
 
 use std::path::{Path, PathBuf};
 
+use toll_testing::{Bench, Ran, TOLL, has};
+
 use super::guest::{any_kernel, kernel};
 use super::guest_commands::bench;
-use crate::common::{Bench, Ran, TOLL, has};
 
-/// What every script begins with. `both MASTER-ARGUMENTS -- SLAVE-ARGUMENTS` runs
-/// the two and leaves what they say in m.out, m.err, s.out and s.err.
+/// Prelude of every script. `both MASTER-ARGUMENTS -- SLAVE-ARGUMENTS` runs the two and leaves
+/// their output in m.out, m.err, s.out and s.err.
 const PRELUDE: &str = r#"
 set -u
 insmod /modules/tolldev.ko && insmod /modules/master.ko && insmod /modules/slave.ko || exit 99
@@ -29,16 +30,16 @@ both() {
     echo "master $m slave $s"
     cat m.err s.err
 }
-# Waits until somebody listens on the port that is taken where none is named
-# (0915 in hexadecimal digits, state 0A; proc_pid_net(5)).
+# Waits until a process listens on the default port (0915 in hexadecimal digits, state 0A;
+# proc_pid_net(5)).
 listened() {
     for i in $(seq 2000); do
         cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ':0915 0*:0000 0A ' && return
         sleep 0.1
     done
-    echo "nobody listens"
+    echo "no process listens"
 }
-# Waits until the slave with this number has begun its file, which has no name.
+# Waits until the slave with this process ID has begun its file, which has no name.
 begun() {
     for i in $(seq 2000); do
         ls -l /proc/$1/fd 2>/dev/null | grep -q deleted && return
@@ -52,13 +53,13 @@ fn program(name: &str) -> PathBuf {
     let program = Path::new(TOLL).with_file_name(name);
     assert!(
         program.is_file(),
-        "there is no {}; build the workspace first: cargo build --workspace",
+        "{} is missing; build the workspace first: cargo build --workspace",
         program.display()
     );
     program
 }
 
-/// Runs a script in a guest; `None` if guests cannot be had here.
+/// Runs a script in a guest; `None` if guests are not available here.
 fn in_guest(script: &str) -> Option<Ran> {
     kernel(any_kernel())?;
     let bench: Bench = bench();
@@ -75,7 +76,7 @@ fn in_guest(script: &str) -> Option<Ran> {
     Some(ran)
 }
 
-/// Sizes that the lines of a program tell, in their order.
+/// Parses the sizes from the lines of a program, in order.
 #[track_caller]
 fn sizes(lines: &str) -> Vec<u64> {
     lines
@@ -136,7 +137,7 @@ fn partners_meet_on_either_family_and_any_port() {
         port=$(sed 's/.*port //' m.err)
         slave o fcntl 127.0.0.1:$port; cmp f o
         wait $!; echo "master $?"
-        # Different modes and buffers are each program's own affair.
+        # Each program may have a mode and a buffer of its own.
         head -c 300000 /dev/urandom >f
         both f mmap --mode async --buffer 4096 -- o fcntl ::1 --buffer 1MiB; cmp f o
         both f fcntl --buffer 1000 -- o mmap ::1 --mode async; cmp f o
@@ -149,7 +150,7 @@ fn partners_meet_on_either_family_and_any_port() {
     let Some(ran) = ran else { return };
     let met = ran.stdout.matches("master 0 slave 0\n").count();
     assert_eq!(met, 7, "{ran:#?}");
-    // Present, of user mode and accessed; the slave's writable and dirty, too.
+    // Both entries are present, user-mode and accessed; the slave's is also writable and dirty.
     for (start, mask, state) in [("master: ", 0x65, 0x25), ("slave: ", 0x67, 0x67)] {
         let entries = ran
             .stdout
@@ -312,8 +313,8 @@ fn what_strangers_say_is_not_taken_for_a_file() {
             printf '\1\2\3\4\5\6\7\10\1\0\0\0\1\0\0\0'
         }
         mkfifo feed
-        # Has nc say what is in a file, and then nothing, until it is silenced.
-        # What it says of itself would come between the lines of its partner.
+        # Makes nc send the content of a file and then nothing, until `silence`. nc's own output is
+        # discarded, since it would mix with that of its peer.
         speak() {
             file=$1; shift
             { cat $file; exec sleep 10000; } >feed & feeder=$!
@@ -323,7 +324,7 @@ fn what_strangers_say_is_not_taken_for_a_file() {
             kill $feeder $speaker
             wait $feeder $speaker
         } 2>/dev/null
-        # Runs the slave on a master that says what is in the file.
+        # Runs the slave against a master that sends the content of the file.
         hear() {
             speak said -l -p 2325; listened
             slave o $method 127.0.0.1 --timeout $1

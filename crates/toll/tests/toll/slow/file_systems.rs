@@ -4,10 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-
-use crate::common::{
-    Bench, Running, all_are, capability, has, is_root, list, processes_marked, skip, wait_until,
-};
+use toll_testing::{Bench, Running, all_are, capability, has, is_root, list, processes_marked, skip, wait_until};
 
 fn mounts() -> String {
     std::fs::read_to_string("/proc/self/mountinfo").unwrap()
@@ -21,7 +18,7 @@ fn loop_devices_of(bench: &Bench) -> String {
     text.lines().filter(|line| line.contains(&own)).collect()
 }
 
-/// An experiment on the file systems that programs serve.
+/// An experiment on file systems that programs serve.
 const SERVED: &str = r#"
 format = 1
 name = "served"
@@ -50,7 +47,7 @@ name = "operation"
 levels = ["read-sequential", "write-random", "create", "open-tree"]
 "#;
 
-/// Processes of a bench that go on, but for those that run a test.
+/// Returns the processes of a bench that still run, except those that run a test.
 fn servers(bench: &Bench) -> Vec<i32> {
     processes_marked(&bench.path("state").display().to_string())
 }
@@ -89,7 +86,7 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
     bench.write("served.toml", SERVED);
     let line = "run served.toml -q --no-html -r 1000 -L fs=userfs-sftp,sshfs";
     let mut running = bench.start(line);
-    // Others mount by FUSE, too.
+    // Other programs mount FUSE file systems, too.
     let own = bench.path("").display().to_string();
     let mounts_of_run = || {
         let path = format!("/proc/{}/mountinfo", running.0.id());
@@ -97,7 +94,7 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
         let is_served = |line: &&str| line.contains(" - fuse") && line.contains(&own);
         mounts.lines().filter(is_served).count()
     };
-    wait_until("all are mounted", || mounts_of_run() >= 4);
+    wait_until("all file systems are mounted", || mounts_of_run() >= 4);
     running.kill();
     wait_until("the servers have ended", || servers(&bench).is_empty());
     let told = bench.ok("doctor --restore").stdout;
@@ -105,11 +102,11 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
     is_clean(&bench);
 }
 
-/// Nothing of a bench is mounted, attached or left.
+/// Asserts that nothing of a bench is mounted, attached or left over.
 #[track_caller]
 fn is_clean(bench: &Bench) {
     let own = bench.path("").display().to_string();
-    // A device detaches when the last process of the namespace has gone.
+    // A device is detached when the last process of the mount namespace has ended.
     wait_until("the loop devices are detached", || {
         loop_devices_of(bench).is_empty()
     });
@@ -168,7 +165,7 @@ fn a_stripe_of_three_blocks_is_what_a_copy_is_told_to_use() {
     let calls = list(&run["trials"])
         .iter()
         .map(|trial| trial["samples"]["calls"][0].as_f64().unwrap());
-    // Reads and writes of 12,288 bytes, the multiple of 4,096 and 6,144.
+    // Reads and writes use 12,288 bytes, the least common multiple of 4,096 and 6,144.
     assert!(
         calls.clone().all(|calls| [8.0, 172.0].contains(&calls)),
         "{run:#}"
@@ -182,7 +179,8 @@ fn nothing_begins_cold_on_a_loop_device_without_direct_io() {
     if let Err(reason) = capability(&bench, "file system ext4 on a loop device") {
         return skip(&format!("ext4: {reason}"));
     }
-    // The kernel grants direct I/O on most file systems; this never asks for it.
+    // The kernel grants direct I/O on most file systems, so this wrapper of losetup never asks for
+    // it.
     std::fs::create_dir(bench.path("bin")).unwrap();
     bench.write(
         "bin/losetup",
@@ -212,14 +210,14 @@ fn nothing_begins_cold_on_a_loop_device_without_direct_io() {
     is_clean(&bench);
 }
 
-/// Somebody's mount by FUSE, taken away in the end.
+/// Another user's FUSE mount, unmounted when dropped.
 struct Theirs {
     point: std::path::PathBuf,
     _server: Running,
 }
 
 impl Theirs {
-    /// Over an existing directory.
+    /// Mounts `source` over an existing directory.
     fn mount(source: &Path, point: &Path) -> Self {
         let server = Command::new("bindfs")
             .arg("-f")
@@ -230,7 +228,7 @@ impl Theirs {
             _server: Running(server.unwrap()),
         };
         let mounted = format!(" {} ", point.display());
-        wait_until("it is mounted", || mounts().contains(&mounted));
+        wait_until("the file system is mounted", || mounts().contains(&mounted));
         theirs
     }
 }
@@ -259,7 +257,11 @@ fn a_foreign_file_system_is_used_only_if_it_is_named() {
     let changed = || std::fs::metadata(&source).unwrap().modified().unwrap();
     let before = changed();
     write_on(&bench, "foreign", "");
-    assert_eq!(changed(), before, "somebody's mount was written to");
+    assert_eq!(
+        changed(),
+        before,
+        "a mount that was not named was written to"
+    );
     all_completed(&write_on(&bench, "foreign", "--foreign-dir theirs"));
     assert!(changed() > before, "the named mount was not used");
     assert_eq!(std::fs::read_dir(&source).unwrap().count(), 0);
@@ -272,10 +274,10 @@ fn a_foreign_file_system_is_used_only_if_it_is_named() {
 #[test]
 fn a_file_system_that_cannot_be_had_is_skipped_with_the_reason() {
     let bench = Bench::new();
-    // A PATH in which no mkfs is found does not help, since toll looks where
-    // Debian keeps it, too; without root none can be had, so that is tried.
+    // Hiding mkfs from PATH does not help, since toll also looks where Debian keeps it. Without
+    // root no file system is available, so this test relies on that.
     if is_root() {
-        skip("as root every file system that is installed can be had");
+        skip("as root every installed file system is available");
         return;
     }
     let run = write_on(&bench, "work,ext4", "");
@@ -301,7 +303,7 @@ fn a_run_killed_on_a_loop_device_leaves_nothing_mounted() {
     running.kill();
     let told = bench.ok("doctor --restore").stdout;
     has(&told, &["cleared after a killed run"]);
-    // The kernel unmounts when the namespace's last process has gone, and then
-    // lets go of the device; one not mounted yet the doctor has detached.
+    // The kernel unmounts once the namespace's last process has ended, and then releases the
+    // device. A device that was not mounted yet was detached by `toll doctor`.
     is_clean(&bench);
 }

@@ -1,29 +1,27 @@
-//! Guests: trials in them, their ends, and `toll guest`.
+//! Guests: their trials, how they end, and `toll guest`.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use toll::environment::guest::{
-    Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, guest_obstacle,
-    shell_obstacle,
-};
-use toll::environment::kernel::{self, Kernel};
+use toll_host::environment::guest::{Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, guest_obstacle, shell_obstacle};
+use toll_host::environment::kernel;
+use toll_host::environment::kernel::Kernel;
 use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{
     AccessOrder, Addressing, CacheState, ChaseRequest, CommandRequest, CopyMethod, CopyRequest,
     FailureKind, HugePages, Initialisation, Mapping, MemoryAdvice, MemoryRequest, Outcome,
     OutputPolicy, ReachedPages, Request, ShellChoice, Sink, Source, TrialData, Workload,
 };
+use toll_testing::{full_or, has, is_root, probe, skip};
 
-use crate::common::{full_or, has, is_root, probe, skip};
-
-/// The kernel of tests that need no patch: Debian's, which takes no compiling, and in full the
-/// one that experiments run on.
+/// The kernel of tests that need no patch: Debian's, which needs no compilation, or in full runs
+/// the kernel of the experiments.
 pub fn any_kernel() -> &'static str {
     full_or("stock", "toll")
 }
 
-/// A kernel to boot, which is built if it is not yet there; `None` where guests cannot be had.
+/// Returns a kernel to boot, and builds it if it is missing; `None`, with a skip line, if guests
+/// are not available.
 pub fn kernel(name: &str) -> Option<Kernel> {
     let profile = std::env::var_os("NEXTEST_PROFILE").unwrap_or_default();
     assert!(
@@ -42,7 +40,7 @@ pub fn kernel(name: &str) -> Option<Kernel> {
     found.map_err(|reason| skip(&reason)).ok()
 }
 
-/// A place for the disks of a guest, and what it is to be.
+/// A directory for the disks of a guest, and the guest's specification.
 pub struct Setting {
     pub directory: tempfile::TempDir,
     pub spec: GuestSpec,
@@ -54,7 +52,7 @@ pub fn setting(kernel: Kernel) -> Setting {
         spec: GuestSpec {
             memory_bytes: 128 << 20,
             vcpus: 2,
-            // Whether there is KVM is a question of one test alone.
+            // Only one test depends on whether KVM is available.
             accelerator: AcceleratorChoice::Only(Accelerator::Tcg),
             ..GuestSpec::new(kernel, probe())
         },
@@ -104,7 +102,7 @@ fn chase() -> GuestTrial {
     }))
 }
 
-/// A trial that is a line of the shell's.
+/// A trial that runs a shell line.
 pub fn shell(line: &str) -> GuestTrial {
     trial(Workload::Command(CommandRequest {
         command: line.into(),
@@ -120,7 +118,7 @@ pub fn shell(line: &str) -> GuestTrial {
     }))
 }
 
-/// A copy out of the guest's own memory through a connection over loopback.
+/// A copy from the guest's own memory through a loopback connection.
 fn copy_to_a_socket() -> GuestTrial {
     trial(Workload::Copy(CopyRequest {
         method: CopyMethod::Swept,
@@ -134,7 +132,7 @@ fn copy_to_a_socket() -> GuestTrial {
     }))
 }
 
-/// More memory than a guest of these tests has.
+/// A trial that needs more memory than a guest of these tests has.
 fn memory_hog() -> GuestTrial {
     let mut hog = trial(Workload::Memory(MemoryRequest {
         addressing: Addressing::Corrected,
@@ -150,7 +148,7 @@ fn memory_hog() -> GuestTrial {
         competitor: None,
         seed: 1,
     }));
-    // It is promised what there is not.
+    // Overcommit lets the kernel promise memory that does not exist.
     hog.knobs = vec![knob("/proc/sys/vm/overcommit_memory", "1")];
     hog
 }
@@ -230,7 +228,7 @@ fn a_guest_has_a_directory_of_the_host_over_9p() {
     let data = completed(guest.trial(&shell(line), NEVER));
     let said = data.samples[0].stdout.clone().unwrap_or_default();
     assert_eq!(said, "9p\nfrom the host");
-    // It keeps no page of what it has read.
+    // 9p keeps no pages of a file that was read.
     let warm = trial(Workload::Copy(CopyRequest {
         method: CopyMethod::Swept,
         source: Source::File {
@@ -251,7 +249,7 @@ fn a_guest_has_a_directory_of_the_host_over_9p() {
         std::fs::read_to_string(shared.join("new")).unwrap(),
         "back\n"
     );
-    // What the guest does to its copy does not reach what it was copied from.
+    // Changes to the guest's copy do not reach the original.
     completed(guest.trial(&shell("echo other >/shared/laid"), NEVER));
     assert_eq!(
         std::fs::read_to_string(content.join("laid")).unwrap(),
@@ -262,7 +260,7 @@ fn a_guest_has_a_directory_of_the_host_over_9p() {
 
 #[test]
 fn a_guest_has_a_network_of_its_own_to_itself() {
-    // The oldest and the newest kernel that can be fetched, too.
+    // Includes the oldest and the newest kernel that can be downloaded.
     for &name in full_or(&["stock"][..], &["toll", "stock", "bullseye", "sid"]) {
         let Some(kernel) = kernel(name) else {
             return;
@@ -276,7 +274,7 @@ fn a_guest_has_a_network_of_its_own_to_itself() {
         completed(guest.trial(&copy_to_a_socket(), NEVER));
         let reach = shell("for a in 127.0.0.1 ::1; do ping -c 1 -W 20 $a || exit 1; done");
         completed(guest.trial(&reach, NEVER));
-        // No other interface that could reach anything.
+        // There is no other interface that could reach anything.
         let list = shell("ls /sys/class/net");
         let data = completed(guest.trial(&list, NEVER));
         let said = data.samples[0].stdout.clone().unwrap_or_default();
@@ -308,7 +306,7 @@ fn a_trial_that_fails_leaves_the_guest_to_the_next_unless_the_kernel_panics() {
     endless.timeout_ms = 1500;
     let message = failed(guest.trial(&endless, NEVER), FailureKind::TimedOut);
     assert!(message.contains("stopped after 1.5 s"), "{message}");
-    // Nothing of it is left.
+    // No process of the trial is left.
     let data = completed(guest.trial(&shell("ps | grep -c '[s]leep' || true"), NEVER));
     assert_eq!(data.samples[0].stdout.as_deref(), Some("0\n"));
 
@@ -317,7 +315,7 @@ fn a_trial_that_fails_leaves_the_guest_to_the_next_unless_the_kernel_panics() {
     has(&message, &["Out of memory: Killed process"]);
     completed(guest.trial(&chase(), NEVER));
 
-    // A panic leaves none, and the kernel's last words.
+    // A panic leaves no guest, only the kernel's last messages.
     let mut panic = memory_hog();
     panic.knobs.push(knob("/proc/sys/vm/panic_on_oom", "1"));
     let message = failed(guest.trial(&panic, NEVER), FailureKind::Crashed);
@@ -327,7 +325,7 @@ fn a_trial_that_fails_leaves_the_guest_to_the_next_unless_the_kernel_panics() {
     failed(guest.trial(&chase(), NEVER), FailureKind::Crashed);
 }
 
-/// A line of what the kernel says of a process.
+/// Returns a field of a process's status file (proc_pid_status(5)).
 fn status_of(process: u32, member: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(member));
@@ -352,7 +350,7 @@ fn the_process_of_a_guest_is_confined() {
         false => skip("only root can give a guest's process another user"),
     }
 
-    // One that hangs is given up.
+    // A guest that hangs is ended.
     let pid = rustix::process::Pid::from_raw(process.cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     let mut chase = chase();
@@ -376,7 +374,7 @@ fn assert_has_a_user_of_its_own(setting: &Setting, guest: &mut Guest) {
         (of("Groups:").as_str(), of("CapEff:").as_str()),
         ("", "0000000000000000")
     );
-    // It can write its disk, and make nothing beside it.
+    // The process can write its disk, but create nothing beside it.
     let disk = setting.directory.path().join("disk");
     let directory = std::fs::metadata(&disk).unwrap();
     assert_eq!((directory.uid(), directory.mode() & 0o777), (0, 0o710));
@@ -388,7 +386,8 @@ fn assert_has_a_user_of_its_own(setting: &Setting, guest: &mut Guest) {
     ));
 }
 
-/// A program for the place of a guest's init, which does to its host what it can.
+/// Compiles a program to replace a guest's init, which attacks its host; `None`, with a skip line,
+/// if that is not possible.
 fn hostile_init(directory: &Path, source: &str) -> Option<PathBuf> {
     let (file, program) = (directory.join("init.c"), directory.join("init"));
     std::fs::write(&file, source).unwrap();
@@ -404,8 +403,8 @@ fn hostile_init(directory: &Path, source: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Opens the ports by the names that virtio gives them, since there is nobody to make links.
-/// The kernel adds ports after it has started init, so the first attempt may come too early.
+/// Opens the ports by the names that virtio gives them, since no udev makes links. The kernel adds
+/// ports after it has started init, so the first attempts may come too early.
 const PORTS: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -432,7 +431,7 @@ static void begin(void)
 }
 "#;
 
-/// Memory of this process, all tests of it together.
+/// Resident memory of this process, shared by all its tests.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
@@ -445,7 +444,7 @@ fn a_hostile_init_that_floods_port_and_console_ends_with_an_error_and_little_mem
         return;
     };
     let mut setting = setting(kernel);
-    // Not the ports of output, too: nothing reads these before a command runs, and QEMU 7.2 may
+    // The output ports are not flooded. Nothing reads these before a command runs, and QEMU 7.2 may
     // then forget to wake the other port.
     let flood = format!(
         "{PORTS} int main(void) {{ begin(); if (!fork()) for (;;) write(1, noise, 4096); \
@@ -470,7 +469,7 @@ fn a_hostile_init_that_counts_without_an_end_is_stopped_by_a_limit() {
         return;
     };
     let mut setting = setting(kernel);
-    // Much code that is carried out between the marks, again and again.
+    // Much code between the marks, executed again and again.
     let code = (0..20_000).map(|n| format!("a: if (v == {n}) w++;").replace("a:", ""));
     let code: String = code.collect();
     let count = format!(
@@ -538,7 +537,7 @@ fn a_guest_that_counts_instructions_is_limited_by_the_hosts_clock() {
     endless.timeout_ms = 1500;
     let message = failed(guest.trial(&endless, NEVER), FailureKind::TimedOut);
     assert!(message.contains("stopped after 1.5 s"), "{message}");
-    // Its init keeps no limit, so it was ended with the trial.
+    // The guest's init enforces no limit, so the guest was ended with the trial.
     assert!(!guest.is_alive());
 }
 
@@ -571,7 +570,7 @@ fn instructions_are_counted_in_place_of_time() {
             assert_eq!(guest.facts().cpus_online, 1);
             let mut long = chase();
             let Workload::Chase(request) = &mut long.request.workload else {
-                panic!("it is a chase");
+                panic!("the workload is a chase");
             };
             request.accesses = 1_000_000;
             let sample = completed(guest.trial(&long, NEVER)).samples.remove(0);

@@ -1,4 +1,4 @@
-//! `toll guest run` and `toll guest shell`, as their users meet them.
+//! `toll guest run` and `toll guest shell`, as their users see them.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,20 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use toll::environment::paths;
+use toll_system::paths;
+use toll_testing::{Bench, Ran, Running, TOLL, has, has_program, is_root, processes_marked, skip, wait_until};
 
 use super::guest::{any_kernel, kernel};
-use crate::common::{
-    Bench, Ran, Running, TOLL, has, has_program, is_root, processes_marked, skip, wait_until,
-};
 
-/// Directories of a user's own, in which the kernels of the real one are found.
+/// Prepares a bench that finds the kernels in the real user's cache.
 pub fn bench() -> Bench {
     let bench = Bench::new();
     link_kernels(&bench);
     bench
 }
 
-/// Links the real user's kernels into the cache of a bench, one by one: toll refuses a cache
-/// that is a link itself.
+/// Links the kernels of the real user into the cache of a bench, one by one, because toll refuses a
+/// cache that is itself a link.
 pub fn link_kernels(bench: &Bench) {
     let links = bench.path("cache/toll/kernels");
     std::fs::create_dir_all(&links).unwrap();
@@ -31,7 +29,7 @@ pub fn link_kernels(bench: &Bench) {
     }
 }
 
-/// Whether a marked process is a guest's.
+/// Returns whether one of the marked processes is QEMU.
 pub fn has_emulator(marker: &str) -> bool {
     processes_marked(marker).iter().any(|pid| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
@@ -71,7 +69,7 @@ fn a_command_in_a_guest_has_its_output_and_its_status() {
     assert!(bench.read("kernel.log").contains("Linux version"));
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
 
-    // More than any buffer on the way holds.
+    // The output exceeds every buffer on its way.
     let ran = in_guest(
         &bench,
         &kernel_option,
@@ -90,7 +88,7 @@ fn a_command_in_a_guest_has_its_output_and_its_status() {
 fn what_ended_a_guest_before_its_command_is_said() {
     let hog = "tail /dev/zero";
     let panic = format!("echo 1 >/proc/sys/vm/panic_on_oom; {hog}");
-    // A distribution's kernel can switch its board off, and microvm cannot.
+    // A distribution's kernel can power its machine off; a microvm cannot.
     for name in ["stock", "toll"] {
         if kernel(name).is_none() {
             continue;
@@ -174,10 +172,10 @@ fn a_guest_has_the_system_call_that_counts_primes() {
         panic!("{ran:#?}");
     };
     assert_eq!(head[..], ["n", "count", "us"]);
-    // Both numbers are 2.
+    // Both the first number and its count are 2.
     assert_eq!(two[..2], ["2", "2"]);
     assert_eq!((thousand[0], most[0]), ("1000", "1048576"));
-    // 82,025 primes are below 2^20; a deviation of the count is 275.
+    // There are 82,025 primes below 2^20; the standard deviation of the count is 275.
     let count: u64 = most[1].parse().unwrap();
     assert!((80_000..84_000).contains(&count), "{ran:#?}");
     assert!(most[2].parse::<u64>().unwrap() > 0, "{ran:#?}");
@@ -189,7 +187,7 @@ fn a_missing_qemu_is_named_with_its_package() {
         return;
     }
     if !is_root() || !has_program("unshare") {
-        skip("hiding QEMU takes root and unshare");
+        skip("hiding QEMU needs root and unshare");
         return;
     }
     let bench = bench();
@@ -210,9 +208,9 @@ fn a_killed_toll_leaves_no_guest() {
     let bench = bench();
     let mut toll = bench.spawnable("guest run --accelerator tcg -- sleep 1000");
     let mut running = Running(toll.spawn().unwrap());
-    // QEMU has the environment of the toll that started it.
+    // QEMU inherits the environment of the toll that started it.
     let marker = bench.path("state").display().to_string();
-    wait_until("the guest is there", || has_emulator(&marker));
+    wait_until("the guest runs", || has_emulator(&marker));
     running.kill();
     wait_until("the guest is gone", || processes_marked(&marker).is_empty());
     assert!(!bench.leftovers().is_empty());
@@ -233,7 +231,7 @@ fn a_shell_in_a_guest_obeys_what_it_is_given() {
         (Some(3), "42\n"),
         "{ran:#?}"
     );
-    // The end of the input is the end of the shell.
+    // The shell ends at the end of its input.
     let ran = bench.shell(&format!("echo true | {start}"));
     assert_eq!(ran.code, Some(0), "{ran:#?}");
 }
@@ -279,7 +277,7 @@ fn a_person_may_end_a_guest_by_powering_it_off() {
         "printf 'poweroff -f\\n' | script -qec '{line}' /dev/null"
     ));
     has(&ran.stdout, &["the guest was powered off", "ended 0"]);
-    // A script that ends so has not come to its end.
+    // For a script, powering off is an error, because it did not reach its end.
     let ran = bench.shell(&format!(
         "echo 'poweroff -f' | toll guest shell --accelerator tcg --kernel {kernel}"
     ));
@@ -302,7 +300,7 @@ fn kvm_is_used_only_where_a_guest_has_booted_under_it() {
         .is_ok();
     assert_eq!(known.exists(), has_device);
     let examination = bench.json("doctor --json --no-noise");
-    let list = crate::common::list(&examination["capabilities"]);
+    let list = toll_testing::list(&examination["capabilities"]);
     let guests = list.iter().find(|one| one["what"] == "guests").unwrap();
     let detail = guests["detail"].as_str().unwrap();
     let word = match std::fs::read_to_string(&known) {
@@ -310,7 +308,7 @@ fn kvm_is_used_only_where_a_guest_has_booted_under_it() {
         _ => "by emulation",
     };
     assert!(detail.starts_with(word), "{detail}");
-    // What is known is not tried again.
+    // A known result is not tested again.
     let written_at = || known.metadata().and_then(|file| file.modified()).ok();
     let before = written_at();
     std::thread::sleep(Duration::from_millis(20));

@@ -1,13 +1,15 @@
-//! `toll count`: instructions of commands in guests.
+//! `toll count`: counts the instructions of commands in guests.
 
 use serde_json::Value;
+use toll_testing::{has, list};
 
 use super::guest::{any_kernel, kernel};
 use super::guest_commands::bench;
-use crate::common::{has, list};
 
 fn total(count: &Value) -> u64 {
-    count["instructions"]["total"].as_u64().expect("a number")
+    count["instructions"]["total"]
+        .as_u64()
+        .expect("the total is a number")
 }
 
 #[test]
@@ -37,10 +39,12 @@ fn guest_counts_repeat_and_tell_system_calls_by_their_names() {
     let reads = |count: &Value| {
         let mut functions = list(&count["functions"]).iter();
         let read = functions.find(|one| one["name"] == "__x64_sys_read");
-        read.expect("it reads")["calls"].as_u64().unwrap()
+        read.expect("__x64_sys_read is among the functions")["calls"]
+            .as_u64()
+            .unwrap()
     };
     assert_eq!(reads(many) - reads(few), 200);
-    // Both are called by their own program, whose functions are in its file.
+    // The functions of the program itself and of its libraries are found in their files.
     let has = |count: &Value, file: &str| {
         let mut functions = list(&count["functions"]).iter();
         functions.any(|one| one["name"].as_str().unwrap().ends_with(file))
@@ -68,7 +72,7 @@ fn guest_counts_repeat_and_tell_system_calls_by_their_names() {
         assert!(low > 0 || high < 0, "{one:#}");
     }
     let more = total(many) - total(few);
-    // What 200 pairs of a read and a write take on this kernel is about 345,000.
+    // On this kernel, 200 pairs of a read and a write take about 345,000 instructions.
     assert!((200_000..600_000).contains(&more), "{more}");
 }
 

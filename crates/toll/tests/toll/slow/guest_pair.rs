@@ -1,16 +1,16 @@
-//! Two guests that are joined by a network.
+//! Pairs of guests that are connected by a network.
 
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use toll::environment::guest::{Guest, GuestDisk, GuestFailure, GuestGroup};
+use toll_host::environment::guest::{Guest, GuestDisk, GuestFailure, GuestGroup};
 use toll_wire::guest::PairSide;
 use toll_wire::{FailureKind, Outcome};
 
 use super::guest::{NEVER, Setting, any_kernel, completed, failed, kernel, setting, shell};
 
-/// Boots a pair on disks of its own.
+/// Boots a pair with disks of its own.
 fn boot(setting: &Setting, interrupted: &dyn Fn() -> bool) -> Result<GuestGroup, GuestFailure> {
     let disk = |name: &str| {
         let directory = setting.directory.path().join(name);
@@ -29,7 +29,7 @@ fn pair(name: &str) -> Option<GuestGroup> {
 }
 
 fn guests(pair: &GuestGroup) -> [&Guest; 2] {
-    [pair.main(), pair.partner().expect("there are two")]
+    [pair.main(), pair.partner().expect("a pair has a partner")]
 }
 
 fn processes(pair: &GuestGroup) -> [u32; 2] {
@@ -43,7 +43,8 @@ fn assert_gone(processes: [u32; 2]) {
     }
 }
 
-/// Processes that work in a directory or below, as each QEMU does in its disk's.
+/// Counts the processes that work in or below a directory, as each QEMU does in its disk's
+/// directory.
 fn processes_in(directory: &Path) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let places = entries.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok());
@@ -91,7 +92,7 @@ fn bytes_arrive_in_the_other_guest_as_they_were_sent() {
     let receive = shell(
         "until nc 10.0.77.1 2325 >got && [ -s got ]; do sleep 0.2; done; md5sum <got >&2; exit 7",
     );
-    // The receiver fails on purpose: its message has what it says at last.
+    // The receiver fails on purpose, since the message of a failure contains the end of its output.
     let outcome = pair.trial(&[send.clone(), receive], NEVER);
     let message = failed(outcome, FailureKind::Failed);
     assert!(message.starts_with("partner: "), "{message}");
@@ -186,7 +187,7 @@ fn an_interrupt_ends_both_guests_whenever_it_comes() {
     assert_gone(both);
 
     let setting = setting(kernel("toll").unwrap());
-    // Asked for the first time once the main guest boots.
+    // The callback is first called once the main guest boots.
     let is_booting = || {
         setting
             .directory

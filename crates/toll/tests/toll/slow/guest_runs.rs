@@ -1,14 +1,14 @@
-//! Runs whose trials are in guests, from the experiment file to the report.
+//! Runs in guests, from the experiment file to the report.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use toll_testing::{Bench, Running, has, list, processes_marked, wait_until};
 
 use super::guest::{any_kernel, kernel};
 use super::guest_commands::{bench, has_emulator};
-use crate::common::{Bench, Running, has, list, processes_marked, wait_until};
 
-/// Accesses to memory that fit, in guests that differ in their CPUs, under a
-/// setting of the running kernel.
+/// Memory accesses that fit into memory, in guests with different numbers of CPUs and a setting of
+/// the running kernel.
 const SMALL: &str = "
 format = 1
 name = 'small'
@@ -46,7 +46,8 @@ at = { vcpus = 1 }
 direction = 'equal'
 ";
 
-/// More memory than there is, with a kernel that kills for it or panics.
+/// An experiment that needs more memory than there is, with a kernel that kills the process or
+/// panics.
 const TOO_MUCH: &str = "
 format = 1
 name = 'too-much'
@@ -57,7 +58,7 @@ initialisation = 'populate'
 [guest]
 memory = '96MiB'
 accelerator = 'tcg'
-# One mapping of more than there is would be refused at once.
+# A single mapping larger than the memory would be refused at once.
 [guest.knobs.overcommit]
 path = '/proc/sys/vm/overcommit_memory'
 value = 1
@@ -69,7 +70,7 @@ name = 'shortage'
 levels = ['kills', 'panics']
 ";
 
-/// A file sent from one guest to another, under a setting of both.
+/// A file sent from one guest to another, with a kernel setting in both.
 const PAIRED: &str = "
 format = 1
 name = 'paired'
@@ -134,7 +135,7 @@ name = 'size'
 levels = [0, 1, 4096, 4097, 1502860]
 ";
 
-/// What the lines of the kernel log cost.
+/// Measures the cost of the lines in the kernel log.
 const LOGGED: &str = "
 format = 1
 name = 'logged'
@@ -153,7 +154,7 @@ name = 'page_log'
 levels = ['off', 'on']
 ";
 
-/// Writes that wait for a disk, and for QEMU's reply over 9p.
+/// Writes that wait for a disk, or for QEMU's reply over 9p.
 const WAITING: &str = "
 format = 1
 name = 'waiting'
@@ -188,8 +189,8 @@ memory = '128MiB'
 accelerator = 'icount'
 ";
 
-/// A file received on a disk and in memory, larger than the share of memory that
-/// may be dirty: the kernel has writers wait for the disk at 20 % of it.
+/// A file received on a disk and in memory. It is larger than the dirty limit: the kernel makes
+/// writers wait for the disk once 20 % of memory is dirty.
 const ONTO_DISK: &str = "
 format = 1
 name = 'onto-disk'
@@ -210,12 +211,12 @@ name = 'receiver'
 levels = ['read-write', 'mmap']
 ";
 
-/// A place for runs in guests, if guests can be had here.
+/// Prepares a bench for runs in guests, if guests are available here.
 fn place() -> Option<Bench> {
     kernel("toll").map(|_| bench())
 }
 
-/// Runs an experiment and gives what is shown of it.
+/// Runs an experiment, and returns the document of the run.
 fn measured(bench: &Bench, experiment: &str, rounds: u32) -> Value {
     bench.write("experiment.toml", experiment);
     bench.ok(&format!("run experiment.toml -q --no-html -r {rounds}"));
@@ -291,7 +292,7 @@ fn a_guest_that_panics_fails_its_trial_and_the_run_goes_on() {
     };
     bench.write("too-much.toml", TOO_MUCH);
     let run = bench.run("run too-much.toml -q --no-html -r 3");
-    // Nothing but failures is a failure of the run.
+    // A run in which every trial failed has failed.
     assert_eq!(run.code, Some(1), "{run:?}");
     let shown = bench.json("show last --json");
     let trials = list(&shown["trials"]);
@@ -342,7 +343,7 @@ fn a_run_killed_in_a_guest_goes_on_and_leaves_no_machine_behind() {
     wait_until("a guest runs", || has_emulator(&marker));
     running.send(Signal::KILL);
     drop(running);
-    wait_until("its guest has ended, too", || {
+    wait_until("the guest has ended, too", || {
         processes_marked(&marker).is_empty()
     });
     bench.ok("run --resume -q --no-html");
@@ -360,8 +361,8 @@ fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
     measured(&bench, PAIRED, 1);
     bench.ok("export last --json run.json");
     let document: Value = serde_json::from_str(&bench.read("run.json")).unwrap();
-    // Eight treatments and a twin. That a trial is completed means that the
-    // receiver's file has the hash of the sender's.
+    // Eight treatments and a twin. A completed trial means that the receiver's file has the hash of
+    // the sender's.
     let trials = list(&document["trials"]);
     assert_eq!(trials.len(), 9);
     for trial in trials {
@@ -373,7 +374,7 @@ fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
             "{trial}"
         );
         let time = |name: &str| samples[name][0].as_f64().unwrap();
-        // The receiver may have all before the sender's last call returns.
+        // The receiver may have the whole file before the sender's last call returns.
         for part in ["duration_ns", "sender_duration_ns", "receiver_duration_ns"] {
             assert!(time(part) > 0.0, "{part}: {trial}");
         }
@@ -406,7 +407,7 @@ fn the_published_loops_send_files_through_the_device_and_show_their_defects() {
     };
     let shown = measured(&bench, PUBLISHED, 1);
     let treatments = list(&shown["analysis"]["treatments"]);
-    // All levels of the unlimited mappings, one of the few, and a twin.
+    // All combinations with the default number of mappings, one with few, and a twin.
     assert_eq!(treatments.len(), 2 * 2 * 2 * 5 + 2);
     for treatment in treatments {
         let level = |name: &str| text(&treatment["levels"][name]);
@@ -430,7 +431,7 @@ fn the_published_loops_send_files_through_the_device_and_show_their_defects() {
         assert_eq!(median("bytes_transferred"), Some(size as f64));
         let has_page = f64::from(u8::from(size > 0));
         assert_eq!(median("receiver_pages"), Some(has_page), "{treatment:#}");
-        // Present, of user mode, accessed; and of the slave writable and dirty.
+        // Present, user-mode, accessed; the slave's is also writable and dirty.
         if size > 0 {
             assert_eq!(median("receiver_page_state"), Some(103.0));
             let of_sender = (!is_printed).then_some(37.0);
@@ -452,7 +453,7 @@ fn each_page_costs_lines_in_the_kernel_log_where_they_are_asked_for() {
             path["median"]["value"].as_f64().unwrap()
         });
     let paths: Vec<f64> = paths.collect();
-    // At least a line for each of 367 pages at both ends, and each a formatted number.
+    // At least one line for each of 367 pages at both ends, each with a formatted number.
     assert!(paths[1] > paths[0] + 2.0 * 367.0 * 500.0, "{paths:?}");
 }
 
@@ -469,14 +470,14 @@ fn a_path_length_has_no_instructions_for_waiting() {
             assert_eq!(trial["state"], "completed", "{trial}");
             let lengths = list(&trial["samples"]["path_length_instructions"]);
             assert_eq!(lengths.len(), 3, "{trial}");
-            // A tick is 4 million.
+            // One timer tick would be 4 million.
             let is_work = |length: &Value| (least..most).contains(&length.as_f64().unwrap());
             assert!(lengths.iter().all(is_work), "{trial}");
         }
     }
 }
 
-/// A run of a pair that lasts, started with a mark on all its processes.
+/// Starts a long run of a pair. Returns it and the marker of all its processes.
 fn lasting_pair(bench: &Bench) -> (Running, String) {
     let long = PAIRED
         .replace("'1MiB'", "'8MiB'")
@@ -490,7 +491,7 @@ fn lasting_pair(bench: &Bench) -> (Running, String) {
     )
 }
 
-/// The emulator of one guest of the pair that a marked run has now.
+/// Returns the QEMU of one guest of the marked run's current pair.
 fn emulator(marker: &str, side: &str) -> Option<i32> {
     let found = processes_marked(&format!("TOLL_GUEST_PAIR={side} "));
     let own = processes_marked(marker);
@@ -508,7 +509,7 @@ fn a_pair_that_loses_a_guest_fails_its_trial_and_is_booted_anew() {
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
         let store = rusqlite::Connection::open_with_flags(bench.store(), flags);
         let ended = store.and_then(|store| store.query_row(count, [], |row| row.get(0)));
-        // There is no store at first, and no table in it.
+        // At first, the store or its table does not exist.
         ended.unwrap_or(0) > 0
     });
     let partner = emulator(&marker, "partner").expect("two more trials follow");
@@ -555,7 +556,7 @@ fn without_its_kernel_an_experiment_names_what_makes_it() {
     let run = bench.run("run small.toml -q --no-html -r 1");
     assert_eq!(run.code, Some(5), "{run:?}");
     assert!(run.stderr.contains("toll kernel build"), "{}", run.stderr);
-    // Nothing was begun that would have to be gone on with.
+    // No run was begun, so none can be resumed.
     let resumed = bench.run("run --resume -q --no-html");
     assert_eq!(resumed.code, Some(2), "{resumed:?}");
     let dry = bench.ok("run small.toml --dry-run");

@@ -1,18 +1,18 @@
-//! `toll kernel ab`, and the set of system calls that it runs.
+//! `toll kernel ab`, and its set of system calls.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use toll_testing::{Bench, has, is_root, list, skip, texts};
 
 use super::guest::kernel;
 use super::guest_commands::bench;
-use crate::common::{Bench, has, is_root, list, skip, texts};
 
-/// The built-in set, where it stands in the tree.
+/// The built-in set, as it is in the source tree.
 const BUILT_IN: &str = include_str!("../../../../../experiments/kernel/experiment.toml");
 
-/// Two programs and a boot. Of three iterations the first pays for what a guest makes
-/// once, such as a slab of pipes, wherever its row stands in the block.
+/// Two programs and a boot. The first of three iterations pays for one-time work of a guest, such
+/// as creating the slab cache of pipes, wherever its row is in the block.
 const SMALL: &str = "
 format = 1
 name = 'small'
@@ -42,7 +42,7 @@ list = [{ name = 'boot' }]
 #[test]
 fn every_row_of_system_calls_runs_on_this_machine() {
     if !is_root() {
-        skip("some rows mount, and change groups");
+        skip("some rows need root to mount and to change groups");
         return;
     }
     let bench = Bench::new();
@@ -56,7 +56,7 @@ fn every_row_of_system_calls_runs_on_this_machine() {
     assert!(trials.len() > 60, "{}", trials.len());
     for trial in trials.iter().filter(|one| one["state"] != "completed") {
         let message = trial["message"].as_str().unwrap();
-        // A boot is a guest's, and this kernel may be older than some calls.
+        // A boot needs a guest, and this kernel may be older than some system calls.
         let is_missing = message.contains("function not implemented");
         assert!(
             is_missing || message.contains("measure a boot"),
@@ -78,7 +78,7 @@ fn a_kernel_beside_itself_executes_the_same_instructions() {
         &planned.stdout,
         &["10 to 10 blocks", "row=boot command_line=toll.side=b"],
     );
-    // So few decide nothing, and are enough to see what they would be decided by.
+    // This few blocks decide nothing, but the output shows which values would be judged.
     let ran = bench.ok(&format!(
         "{run} --no-html -q --runs 2 --fail-on regression=5%"
     ));
@@ -123,14 +123,14 @@ fn a_kernel_beside_itself_executes_the_same_instructions() {
     }
 }
 
-/// When a boot began and ended.
+/// Returns when a boot began and when it ended.
 fn span_of_boot(boot: &serde_json::Value) -> (Timestamp, Timestamp) {
     let begin: Timestamp = boot["started_at"].as_str().unwrap().parse().unwrap();
     let took = Duration::from_nanos(boot["boot_ns"].as_u64().unwrap());
     (begin, begin + took)
 }
 
-/// A kernel that clears memory when it is freed, beside one that does not.
+/// A kernel that clears memory when it is freed, compared with one that does not.
 const CLEARING: &str = "
 format = 1
 name = 'clearing'
@@ -189,7 +189,7 @@ fn a_longer_path_is_explained_by_functions_of_the_kernel_from_the_store_too() {
         first["instructions"]["low"].as_f64().unwrap() > 0.0,
         "{first:#}"
     );
-    // What was counted in a trial is its path length and two reads of the clock.
+    // The counted instructions of a trial are its path length plus two reads of the clock.
     for trial in list(&document["trials"]) {
         let counted = trial["functions"].as_object().unwrap();
         let counted: u64 = counted.values().map(|one| one.as_u64().unwrap()).sum();

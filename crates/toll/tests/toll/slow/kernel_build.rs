@@ -1,21 +1,17 @@
-//! Building the kernels that guests run, in the user's own cache: the first
-//! time this takes minutes, from then on it finds them there.
+//! Builds the kernels of guests in the user's own cache. The first build takes minutes; later runs
+//! find the kernels there.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use toll_testing::{Bench, Running, TOLL, full_or, has, lacks, list, output_within, processes_marked, skip, source_tree, wait_until};
 
-use crate::common::{
-    Bench, Running, TOLL, full_or, has, lacks, list, output_within, processes_marked, skip,
-    source_tree, wait_until,
-};
-
-/// Longest that one kernel may take, on a slow machine.
+/// Longest time for building one kernel, on a slow machine.
 const BUILD_PATIENCE: Duration = Duration::from_secs(50 * 60);
 
-/// `toll kernel` with the user's cache, or the reason why it cannot build.
+/// Runs `toll kernel` with the user's cache. Returns its output, or the reason why it cannot build.
 pub fn toll(arguments: &[&str]) -> Result<String, String> {
     let output = output_within(Command::new(TOLL).args(arguments), BUILD_PATIENCE);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -27,16 +23,16 @@ pub fn toll(arguments: &[&str]) -> Result<String, String> {
 }
 
 fn show(variant: &str) -> Value {
-    let text = toll(&["kernel", "show", variant, "--json"]).expect("it is built");
-    serde_json::from_str(&text).expect("it is one JSON document")
+    let text = toll(&["kernel", "show", variant, "--json"]).expect("the kernel is built");
+    serde_json::from_str(&text).expect("the output is one JSON document")
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().expect("a text")
+    value.as_str().expect("the value is a string")
 }
 
-/// What `file` would say of a kernel: the boot protocol's header
-/// (Documentation/arch/x86/boot.rst) has these letters at 0x202.
+/// Recognises a kernel image as file(1) does: the header of the boot protocol
+/// (Documentation/arch/x86/boot.rst) has these letters at offset 0x202.
 fn is_image(path: &str) -> bool {
     std::fs::read(path).is_ok_and(|bytes| bytes.get(0x202..0x206) == Some(b"HdrS"))
 }
@@ -47,7 +43,7 @@ fn is_module(path: &Value) -> bool {
 
 #[test]
 fn every_variant_is_built_or_found_and_whole() {
-    // Debian's is only unpacked, the others take minutes to compile.
+    // Debian's kernel is only unpacked; the others take minutes to compile.
     let variants = full_or(
         &["stock"][..],
         &["stock", "bullseye", "sid", "toll", "toll-debug"],
@@ -70,7 +66,7 @@ fn every_variant_is_built_or_found_and_whole() {
         );
         let release = text(&shown["release"]);
         for module in modules {
-            // Modules are only taken by the kernel they were built for.
+            // A kernel only loads modules that were built for it.
             let module = std::fs::read(text(module)).unwrap();
             let magic = format!("vermagic={release} ");
             assert!(
@@ -88,24 +84,24 @@ fn every_variant_is_built_or_found_and_whole() {
     }
 }
 
-/// Starts the build of the stock kernel and kills it when it says something.
+/// Starts the build of the stock kernel, and sends it a signal when its messages contain a word.
 fn kill_at(bench: &Bench, word: &str, signal: Signal) {
     let errors = bench.path("errors");
     let mut command = bench.spawnable("kernel build stock");
     command.stderr(Stdio::from(std::fs::File::create(&errors).unwrap()));
     let mut running = Running(command.spawn().unwrap());
-    wait_until(&format!("it says {word}"), || {
+    wait_until(&format!("the build prints {word}"), || {
         let ended = running.0.try_wait().unwrap();
         let said = std::fs::read_to_string(&errors).unwrap();
-        assert!(ended.is_none(), "it ended before {word}: {said}");
+        assert!(ended.is_none(), "the build ended before {word}: {said}");
         said.contains(word)
     });
     running.send(signal);
     let status = running.end();
     assert_eq!(status.code(), (signal == Signal::INT).then_some(130));
-    // What it started ends, too; the next build would wait for it.
+    // Its child processes end as well; otherwise the next build would wait for them.
     let marker = format!("XDG_CACHE_HOME={}", bench.path("cache").display());
-    wait_until("all it started has ended", || {
+    wait_until("all its child processes have ended", || {
         processes_marked(&marker).is_empty()
     });
     let kernels = bench.path("cache/toll/kernels");
@@ -114,7 +110,10 @@ fn kill_at(bench: &Bench, word: &str, signal: Signal) {
             .filter(|entry| entry.as_ref().unwrap().path().join("kernel.json").exists())
             .count()
     });
-    assert_eq!(records, 0, "nothing half made passes for a kernel");
+    assert_eq!(
+        records, 0,
+        "an unfinished build leaves no record of a kernel"
+    );
 }
 
 #[test]
@@ -127,17 +126,14 @@ fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
     kill_at(&bench, "unpacking linux-image", Signal::KILL);
     kill_at(&bench, "unpacking linux-headers", Signal::INT);
     kill_at(&bench, "building the module", Signal::KILL);
-    // A run that needs it goes on with it, too.
+    // A run that needs the kernel continues its build, too.
     let needy = "run --guest -L kernel=stock --build-kernels -r 1 true";
     let output = output_within(&mut bench.toll(needy), BUILD_PATIENCE);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("is built ("), "{errors}");
-    assert!(
-        !errors.contains("fetching"),
-        "what was fetched stays: {errors}"
-    );
+    assert!(!errors.contains("fetching"), "downloads are kept: {errors}");
 
-    // The same as what nobody interrupted.
+    // The result equals that of an uninterrupted build.
     let (here, there) = (bench.json("kernel show stock --json"), show("stock"));
     assert_eq!(here["key"], there["key"]);
     let names = |shown: &Value, what: &str| -> Vec<String> {
@@ -147,7 +143,7 @@ fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
     for what in ["modules", "boot_modules"] {
         assert_eq!(names(&here, what), names(&there, what));
     }
-    // Not the modules that were compiled: paths are in their debug information.
+    // Compiled modules are not compared, because their debug information contains paths.
     for (one, other) in list(&here["boot_modules"])
         .iter()
         .zip(list(&there["boot_modules"]))
@@ -159,8 +155,8 @@ fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
     }
 }
 
-/// Runs a command with the kernels of this user and definitions of the bench's own. Gives
-/// its status, and what it said.
+/// Runs a command with the kernels of this user and the definitions of the bench. Returns its
+/// status and its output.
 fn run_with_own_kernels(bench: &Bench, command: &str) -> (Option<i32>, String) {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
     let home = || std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
@@ -177,7 +173,7 @@ fn the_tutorial_goes_from_a_patch_to_a_verdict() {
     if let Err(reason) = toll(&["kernel", "build", "toll"]) {
         return skip(&reason);
     }
-    if let Some(reason) = toll::environment::guest::guest_obstacle() {
+    if let Some(reason) = toll_host::environment::guest::guest_obstacle() {
         return skip(&reason);
     }
     let bench = Bench::new();
@@ -185,8 +181,8 @@ fn the_tutorial_goes_from_a_patch_to_a_verdict() {
     let commands = tutorial.lines().filter_map(|line| {
         let line = line.strip_prefix("toll ")?;
         let end = line.find("   ").unwrap_or(line.len());
-        // What is not for this test: the first two take longer and have tests of their
-        // own, and cleaning takes away others' builds.
+        // Left out: the first two take longer and have tests of their own, and cleaning would
+        // remove other builds.
         let left_out = ["bisect", "kernel ab", "kernel clean"];
         Some(&line[..end]).filter(|line| !left_out.iter().any(|one| line.starts_with(one)))
     });
@@ -199,11 +195,11 @@ fn the_tutorial_goes_from_a_patch_to_a_verdict() {
         said.push(text);
     }
     let verdicts = said.iter().find(|text| text.contains("kernels.read"));
-    let verdicts = verdicts.expect("the example is run");
+    let verdicts = verdicts.expect("the tutorial runs the example");
     has(verdicts, &["2 supported"]);
 }
 
-/// The commands in a lab's first lines, by which a student begins.
+/// Returns the commands in the first lines of a lab, with which a student begins.
 fn commands_of_lab(lab: &str) -> Vec<String> {
     let path = source_tree().join(format!("experiments/examples/{lab}.toml"));
     let text = std::fs::read_to_string(path).unwrap();
@@ -223,7 +219,7 @@ fn the_labs_run_as_their_first_lines_say() {
     if let Err(reason) = toll(&["kernel", "build", "toll"]) {
         return skip(&reason);
     }
-    if let Some(reason) = toll::environment::guest::guest_obstacle() {
+    if let Some(reason) = toll_host::environment::guest::guest_obstacle() {
         return skip(&reason);
     }
     let bench = Bench::new();
@@ -279,6 +275,6 @@ fn what_makes_no_kernel_is_named() {
         assert_eq!(built.0, Some(1), "{}", built.1);
         has(&built.1, expected);
     }
-    // Nothing of that is left in the next kernel.
+    // The next kernel contains nothing from these definitions.
     toll(&["kernel", "build", "toll"]).unwrap();
 }

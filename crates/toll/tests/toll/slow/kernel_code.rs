@@ -1,19 +1,19 @@
-//! The kernel's parts by the kernel's own measures, where its source and a
-//! build of it are in the cache.
+//! Checks the kernel parts with the kernel's own tools, if its source and a build of it are in the
+//! cache.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use toll::environment::kernel;
-use toll::environment::paths;
+use toll_host::environment::kernel;
+use toll_system::paths;
+use toll_testing::{has_program, probe, skip, source_tree};
 
-use crate::common::{has_program, probe, skip, source_tree};
-
-/// A part of the newest build tree of the pinned kernel that has a file.
+/// Returns a part (a subdirectory) of the newest build tree of the pinned kernel whose part
+/// contains this file.
 fn newest(part: &str, file: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(paths::kernel_work().ok()?.path().ok()?.join("build")).ok()?;
-    // Beside `toll-VERSION` are those of toll-debug, and of the user's own kernels.
+    // Beside `toll-VERSION` there are the trees of toll-debug and of the user's own kernels.
     let is_pinned = |name: &str| {
         let version = name.strip_prefix("toll-");
         version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
@@ -27,12 +27,12 @@ fn newest(part: &str, file: &str) -> Option<PathBuf> {
         .max_by_key(|tree| tree.join(file).metadata().and_then(|m| m.modified()).ok())
 }
 
-/// The patched source of the pinned kernel.
+/// Returns the patched source of the pinned kernel.
 pub(crate) fn patched_source() -> Option<PathBuf> {
     newest("source", "scripts/checkpatch.pl")
 }
 
-/// The patched source of the pinned kernel and what was built of it.
+/// Returns the patched source of the pinned kernel and its build.
 fn built() -> Option<(PathBuf, PathBuf)> {
     super::guest::kernel("toll")?;
     let both = patched_source().zip(newest("objects", "vmlinux"));
@@ -85,7 +85,7 @@ fn primes_are_counted_by_the_same_instructions_in_every_place() {
     tool("same-code", &files);
 }
 
-/// Functions and data that a module offers to the linker.
+/// Returns the functions and data that a module exports to the linker.
 fn global_symbols(module: &Path) -> BTreeSet<String> {
     let output = Command::new("nm")
         .args(["--defined-only", "--extern-only"])
@@ -95,7 +95,7 @@ fn global_symbols(module: &Path) -> BTreeSet<String> {
     assert!(output.status.success(), "{}", module.display());
     let text = String::from_utf8(output.stdout).unwrap();
     let names = text.lines().filter_map(|line| line.split(' ').nth(2));
-    // Kbuild and the linker script give these to every module.
+    // Kbuild and the linker script add these to every module.
     let of_every_module = ["init_module", "cleanup_module"];
     names
         .filter(|name| !of_every_module.contains(name) && !name.starts_with("__"))
@@ -110,7 +110,7 @@ fn the_devices_modules_can_be_linked_into_one_kernel() {
     };
     let symbols = |name: &str| {
         let module = kernel.modules.iter().find(|module| module.ends_with(name));
-        global_symbols(module.expect("it is built"))
+        global_symbols(module.expect("the kernel has this module"))
     };
     let shared = symbols("tolldev.ko");
     assert!(shared.contains("tolldev_open"), "{shared:?}");

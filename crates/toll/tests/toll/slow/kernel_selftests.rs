@@ -1,19 +1,19 @@
-//! The selftests of the kernel's parts, in guests: those of what takes requests
-//! from programs also under a kernel that looks for misused memory, locks taken
-//! in the wrong order, and leaks.
+//! Self-tests of the kernel parts, in guests. Parts that take requests from programs also run under
+//! a kernel that detects misused memory, wrong lock order, and leaks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use toll_testing::{TOLL, full_or, output_within, skip, source_tree};
+
 use super::guest::{any_kernel, kernel};
 use super::kernel_code::patched_source;
-use crate::common::{TOLL, full_or, output_within, skip, source_tree};
 
-/// Longest for one program: under TCG the checks make everything slow.
+/// Longest time for one program: under TCG the checks make everything slow.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 
-/// What a kernel with checks prints of a defect (Documentation/dev-tools).
+/// Reports of defects that a kernel with checks prints (Documentation/dev-tools).
 const REPORTS: &[&str] = &[
     "WARNING:",
     "BUG:",
@@ -34,10 +34,10 @@ const REPORTS: &[&str] = &[
     "list_del corruption",
 ];
 
-/// Tests that the patches bring, whose source is in the patched kernel's.
+/// Tests that come with the patches; their source is in the patched kernel tree.
 const OF_PATCHES: &[&str] = &["count_primes_test", "reclaim_test"];
 
-/// A program, built for a guest, which has no libraries; `None` if its source is missing.
+/// Builds a program statically, because guests have no libraries; `None` if its source is missing.
 fn program_file(program: &str) -> Option<PathBuf> {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("selftests");
     let file = out.join(program);
@@ -52,8 +52,8 @@ fn program_file(program: &str) -> Option<PathBuf> {
             .arg("patched"),
         false => make.arg(&file),
     };
-    let made = make.status().expect("make is there");
-    assert!(made.success(), "{program} does not build");
+    let made = make.status().expect("make can be started");
+    assert!(made.success(), "cannot build {program}");
     Some(file)
 }
 
@@ -61,7 +61,7 @@ fn is_report(line: &&str) -> bool {
     REPORTS.iter().any(|report| line.contains(report))
 }
 
-/// Runs one program in a guest and reads what it and the kernel say.
+/// Runs one program in a guest, and checks its output and the kernel's log.
 fn run(program: &str, kernel_name: &str, memory: &str, arguments: &[&str]) {
     if kernel(kernel_name).is_none() {
         return;
@@ -71,7 +71,8 @@ fn run(program: &str, kernel_name: &str, memory: &str, arguments: &[&str]) {
     };
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let log = directory.path().join("log");
-    // Unreferenced in two scans is leaked; seen in the first alone, in use.
+    // An object is leaked if two scans find no reference. One that only the first scan reports is
+    // still in use.
     let leaks = "leaks=/sys/kernel/debug/kmemleak; \
                  if [ -e $leaks ]; then echo scan >$leaks; sleep 6; echo scan >$leaks; \
                  sed 's/^/# /' $leaks; grep -q . $leaks && status=1; fi";
@@ -101,14 +102,14 @@ fn run(program: &str, kernel_name: &str, memory: &str, arguments: &[&str]) {
 
 #[test]
 fn system_calls_and_module_that_count_primes_survive_misuse() {
-    // Each call is some hundred times as dear under these checks.
+    // Under these checks each call is several hundred times slower.
     let options = ["--module", "/modules/toll_primes.ko", "--calls", "50000"];
     run("primes_test", "toll-debug", "1GiB", &options);
 }
 
 #[test]
 fn they_survive_random_calls() {
-    // Without the patches these are calls of the module alone.
+    // Without the patches, only the module's calls exist.
     let calls = full_or("20000", "1000000");
     let options = ["--module", "/modules/toll_primes.ko", "--calls", calls];
     run("primes_test", any_kernel(), "256MiB", &options);
@@ -133,7 +134,7 @@ fn the_first_patchs_own_test_passes() {
 
 #[test]
 fn the_switch_of_reclaim_survives_pressure() {
-    // Under the checks, emulated, pressure lasts longer than anybody waits.
+    // Under the checks and emulation, the pressure would last too long.
     run("reclaim_test", "toll", "256MiB", &[]);
 }
 

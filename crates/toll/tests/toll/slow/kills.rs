@@ -1,6 +1,5 @@
-//! `kill -9` at random moments of runs of every kind. A run
-//! that goes on after it ends like one that was never killed, no finished trial
-//! is lost, and what was changed of the machine is put back.
+//! `kill -9` at random moments of runs of every kind. A run that is resumed afterwards ends like
+//! one that was never killed, no finished trial is lost, and the machine's settings are restored.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,14 +7,14 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 use serde_json::Value;
-use toll::store::{RunStatus, Store};
+use toll_host::store::{RunStatus, Store};
 use toll_stats::Rng;
+use toll_testing::{Bench, Running, capability, full_or, processes_marked, skip, wait_until};
 
 use super::guest::kernel;
-use crate::common::{Bench, Running, capability, full_or, processes_marked, skip, wait_until};
 use crate::settings::Settings;
 
-/// Kills of each kind of run.
+/// Number of kills for each kind of run.
 const KILLS_OF_COMMANDS: usize = 110;
 const KILLS_OF_COMMANDS_IN_SHORT: usize = 15;
 const KILLS_AROUND_SIDE_COMMANDS: usize = 30;
@@ -23,32 +22,31 @@ const KILLS_ON_FILE_SYSTEMS: usize = 30;
 const KILLS_UNDER_A_LIMIT: usize = 25;
 const KILLS_IN_GUESTS: usize = 5;
 
-/// Trials that end within it after a commit are kept together with the next one.
+/// Trials that end within this time after a commit are committed together with the next one.
 const SAVE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a start takes is the machine's business: after one that ended before
-/// its kill, kills come sooner by this factor, and after each kill later by the
-/// other, so that about three starts in ten end.
+/// The duration of a start depends on the machine. If a start ends before its kill, later kills
+/// come sooner by the first factor; after each kill, they come later by the second. About three
+/// starts in ten then end by themselves.
 const SOONER: f64 = 0.8;
 const LATER: f64 = 1.1;
 
-/// A run that is killed over and over.
+/// A run that is killed again and again.
 struct Storm<'a> {
     bench: &'a Bench,
-    /// The run's command line, without its seed.
+    /// The command line of the run, without its seed.
     run: &'a [&'a str],
     kills: usize,
-    /// At first, kills come at any moment until this long after a start, so that
-    /// some fall into the set-up of a run, some between trials and some into its
-    /// end.
+    /// Initially, kills come at any moment up to this long after a start, so that some hit the
+    /// set-up of a run, some its trials and some its end.
     latest: Duration,
 }
 
 const QUIET: [&str; 2] = ["-q", "--no-html"];
 
-/// Everything that a store holds of its trials, a line each, in the order in
-/// which they were kept; `None` if the store cannot be read just now, as while
-/// its tables are made.
+/// Returns everything that a store holds about its trials, one line each, in the order of their
+/// commits. `None` if the store cannot be read just now, for example while its tables are being
+/// created.
 fn kept(store: &Path) -> Option<Vec<String>> {
     if !store.exists() {
         return Some(Vec::new());
@@ -69,11 +67,11 @@ fn kept(store: &Path) -> Option<Vec<String>> {
     lines.collect::<Result<Vec<String>, _>>().ok()
 }
 
-/// Whether the trials can be those of one commit, which is under way at a kill and
-/// then there or not: all but the last one ended before the next save was due.
+/// Returns whether these trials can belong to a single commit: all but the last one ended before
+/// the next save was due. A commit that is under way at a kill is either complete or absent.
 fn is_one_commit(lines: &[String]) -> bool {
     let ends_ns = |line: &String| {
-        let record = &line[line.find('{').expect("a line has a record")..];
+        let record = &line[line.find('{').expect("a line contains a record")..];
         let mut values = serde_json::Deserializer::from_str(record).into_iter::<Value>();
         let record = values.next().unwrap().expect("a record is JSON");
         record["run_ns"].as_u64().expect("a trial has an end")
@@ -89,13 +87,13 @@ fn is_one_commit(lines: &[String]) -> bool {
 /// Block, position and treatment of each trial of a run, in order.
 type TrialList = Vec<(u32, u32, usize)>;
 
-/// The trial list of each run of a store, and whether it is complete.
+/// Returns the trial list of each run of a store, and whether the run is complete.
 fn runs(bench: &Bench) -> Vec<(TrialList, bool)> {
     if kept(&bench.store()).is_none_or(|lines| lines.is_empty()) {
-        // Opening a store makes it.
+        // Opening a missing store would create it.
         return Vec::new();
     }
-    let store = Store::open(&bench.store()).expect("a killed run leaves its store whole");
+    let store = Store::open(&bench.store()).expect("a killed run leaves its store intact");
     let runs = store.runs().expect("the runs can be read");
     let of = |id| {
         let stored = store.load(id).expect("the run can be read");
@@ -106,12 +104,12 @@ fn runs(bench: &Bench) -> Vec<(TrialList, bool)> {
     runs.into_iter().map(|(run, _)| of(run.id)).collect()
 }
 
-/// Whether there is a run to go on with.
+/// Returns whether there is a run to resume.
 fn has_unfinished(bench: &Bench) -> bool {
     if !bench.store().exists() {
         return false;
     }
-    let store = Store::open(&bench.store()).expect("a killed run leaves its store whole");
+    let store = Store::open(&bench.store()).expect("a killed run leaves its store intact");
     let found = store.last_unfinished().expect("the runs can be read");
     found.is_some()
 }
@@ -124,8 +122,8 @@ impl Storm<'_> {
         }
     }
 
-    /// Kills starts of the run until enough were killed, and compares what comes
-    /// of it with a run that was not.
+    /// Kills starts of the run until there were enough kills, and compares the result with a run
+    /// that was never killed.
     fn rage(&self) {
         let undisturbed = super::guest_commands::bench();
         if let Ok(experiment) = std::fs::read_to_string(self.bench.path("experiment.toml")) {
@@ -140,16 +138,16 @@ impl Storm<'_> {
         let seed = seed();
         let mut rng = Rng::new(seed);
         let (mut kills, mut fell_into_trials) = (0, 0);
-        // A slow machine has to be given the time to get anywhere.
+        // A slow machine needs enough time to make progress.
         let mut latest = self.latest.max(begin.elapsed() / 3);
         while kills < self.kills || fell_into_trials == 0 {
-            assert!(kills < 10 * self.kills, "no kill fell into the run");
+            assert!(kills < 10 * self.kills, "no kill hit a run with trials");
             let child = self.bench.spawnable(&self.arguments()).spawn().unwrap();
             let mut running = Running(child);
             let moment = rng.below(latest.as_micros() as usize) as u64;
             std::thread::sleep(Duration::from_micros(moment));
-            // Half of them are stopped first, so that what is in the store just
-            // before the kill can be looked at.
+            // Half of the runs are stopped first, so that the content of the store just before the
+            // kill can be read.
             let before = (kills % 2 == 0).then(|| {
                 running.send(Signal::STOP);
                 kept(&self.bench.store())
@@ -169,7 +167,7 @@ impl Storm<'_> {
             wait_until("all processes of the run are gone", || {
                 processes_marked(&self.bench.marker()).is_empty()
             });
-            let after = kept(&self.bench.store()).expect("nobody has the store");
+            let after = kept(&self.bench.store()).expect("no process uses the store");
             if let Some(before) = earlier {
                 let (same, new) = after.split_at(before.len());
                 assert_eq!(same, before, "seed {seed}, kill {kills}");
@@ -181,26 +179,26 @@ impl Storm<'_> {
         settings.are_back();
     }
 
-    /// Ends the run that was killed last, and looks at all of them.
+    /// Finishes the run that was killed last, and checks all runs.
     fn end(&self, expected: &[(u32, u32, usize)], seed: u64) {
         self.bench.ok(&self.arguments());
         for (trials, is_complete) in runs(self.bench) {
             assert!(is_complete, "seed {seed}: {trials:?}");
             assert_eq!(trials, expected, "seed {seed}");
         }
-        // What the last kill left, if the run before it was complete.
+        // Clears what the last kill left if the run before it was already complete.
         self.bench.ok("doctor --restore");
     }
 }
 
-/// The moments of the kills follow from this; `TOLL_TEST_SEED` gives one again.
-#[expect(clippy::print_stderr, reason = "a failure is found again by its seed")]
+/// Chooses the seed that determines the moments of the kills; `TOLL_TEST_SEED` repeats a given one.
+#[expect(clippy::print_stderr, reason = "the seed reproduces a failure")]
 fn seed() -> u64 {
     let given = std::env::var("TOLL_TEST_SEED").ok();
     let seed = given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
         let mut bytes = [0_u8; 4];
         let flags = rustix::rand::GetRandomFlags::empty();
-        rustix::rand::getrandom(&mut bytes, flags).expect("the kernel has random bytes");
+        rustix::rand::getrandom(&mut bytes, flags).expect("the kernel returns random bytes");
         u32::from_le_bytes(bytes).into()
     });
     eprintln!("TOLL_TEST_SEED={seed}");

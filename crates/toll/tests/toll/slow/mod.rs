@@ -1,11 +1,10 @@
 //! Families of tests that take minutes: they boot guests, build kernels, make file systems and
-//! packages, or kill runs by the dozen. `make test` runs the few of them that
-//! .config/nextest.toml names, `make test-all` all of them.
+//! packages, or kill many runs. `make test` runs the few of them that .config/nextest.toml names;
+//! `make test-all` runs all of them.
 
 mod clock;
 mod device_programs;
 mod file_systems;
-mod fleet_slurm;
 mod guest;
 mod guest_commands;
 mod guest_count;

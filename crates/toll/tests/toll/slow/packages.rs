@@ -1,21 +1,21 @@
-//! Packages: each is installed offline in an empty root, used there, and removed.
+//! Packages: each is installed offline into an empty root, used there, and removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Bench, Ran, TOLL, has_program, is_root, skip, source_tree};
+use toll_testing::{Bench, Ran, TOLL, has_program, is_root, skip, source_tree};
 
-/// What a root directory needs to run programs, in a mount and process
-/// namespace of its own: whatever is mounted or runs there is gone afterwards.
+/// Prepares a root directory for programs, in mount and process namespaces of its own. All mounts
+/// and processes end with the namespaces.
 const ENTER: &str = "mount --bind \"$1\" \"$1\" && cd \"$1\" && mount -t proc proc proc && \
                      mount -t sysfs -o ro sys sys && mount --rbind /dev dev && \
                      exec chroot . /bin/bash -c \"$2\"";
 
-/// The shortest list of prices.
+/// The shortest list of prices that `toll prices` measures.
 const PRICES: &str = "prices -q -r 1 --row 'empty system call'";
 
 fn ran(command: &mut Command) -> Ran {
-    let output = command.output().expect("the program starts");
+    let output = command.output().expect("the program can be started");
     Ran {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -23,8 +23,8 @@ fn ran(command: &mut Command) -> Ran {
     }
 }
 
-/// A fresh root directory, unpacked from the cached archive; `None` with the
-/// reason told if this machine can make none.
+/// Unpacks a fresh root directory from the cached archive; `None`, with a skip line, if this
+/// machine cannot make one.
 fn clean_root(bench: &Bench) -> Option<PathBuf> {
     let programs = ["debootstrap", "dpkg-deb", "make", "strip", "tar", "unshare"];
     if !has_programs(&programs) {
@@ -39,7 +39,7 @@ fn clean_root(bench: &Bench) -> Option<PathBuf> {
         .lines()
         .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let name = format!("debian-root/{}.tar", codename.unwrap_or("unknown"));
-    let archive = toll::environment::paths::kernels()
+    let archive = toll_system::paths::kernels()
         .unwrap()
         .path()
         .unwrap()
@@ -59,7 +59,7 @@ fn clean_root(bench: &Bench) -> Option<PathBuf> {
         _ => panic!("{made:#?}"),
     }
     let root = bench.path("root");
-    std::fs::create_dir(&root).expect("the test's directory takes files");
+    std::fs::create_dir(&root).expect("the test's directory is writable");
     let unpacked = ran(Command::new("tar")
         .arg("-C")
         .arg(&root)
@@ -69,9 +69,9 @@ fn clean_root(bench: &Bench) -> Option<PathBuf> {
     Some(root)
 }
 
-/// Packs the programs that the tests were built with, twice: the same bytes come out.
+/// Packs the programs that the tests were built with, twice. The packages must be identical.
 fn package(bench: &Bench, kind: &str) -> PathBuf {
-    let programs = Path::new(TOLL).parent().expect("it lies in a directory");
+    let programs = Path::new(TOLL).parent().expect("toll is in a directory");
     let [one, other] = ["packages", "again"].map(|directory| {
         let mut pack = Command::new(source_tree().join("tools/make-package"));
         let packed = ran(pack.arg(kind).arg(bench.path(directory)).arg(programs));
@@ -83,7 +83,7 @@ fn package(bench: &Bench, kind: &str) -> PathBuf {
     one
 }
 
-/// Runs a line of shell in the clean root.
+/// Runs a shell line in the clean root.
 #[track_caller]
 fn inside(root: &Path, line: &str) -> String {
     let mut command = Command::new("unshare");
@@ -103,14 +103,14 @@ fn inside(root: &Path, line: &str) -> String {
         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     );
     command.env("HOME", "/root").env("LC_ALL", "C.UTF-8");
-    // The machine's own lock may be held by a run outside.
+    // A run outside may hold the machine's own lock.
     command.env("TOLL_RUN_LOCK", "/tmp/run.lock");
     let ran = ran(&mut command);
     assert_eq!(ran.code, Some(0), "{line}: {ran:#?}");
     ran.stdout
 }
 
-/// All paths of the root but dpkg's own books and what lies below /tmp.
+/// Returns all paths of the root except dpkg's own records, log files, and files below /tmp.
 fn paths(root: &Path) -> Vec<String> {
     let listed = inside(
         root,
@@ -120,7 +120,7 @@ fn paths(root: &Path) -> Vec<String> {
     listed.lines().map(str::to_owned).collect()
 }
 
-/// Whether all these programs are there; tells it if one is not.
+/// Returns whether all these programs are installed; prints a skip line if not.
 fn has_programs(names: &[&str]) -> bool {
     let missing = names.iter().find(|name| !has_program(name));
     if let Some(name) = missing {
@@ -131,8 +131,8 @@ fn has_programs(names: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Runs a line of shell in the test's directory, in which `$root` is the empty root and
-/// `$package` the package; toll finds nothing but what is installed with it.
+/// Runs a shell line in the test's directory, where `$root` is the empty root and `$package` the
+/// package. toll finds only the files that are installed with it.
 #[track_caller]
 fn shell(bench: &Bench, package: &Path, line: &str) -> String {
     let mut command = Command::new("sh");
@@ -155,10 +155,10 @@ fn uses(bench: &Bench, package: &Path, programs: &str) {
     assert!(prices.contains("empty system call"), "{prices}");
 }
 
-/// Installs a package in an empty root, uses it there and removes it.
+/// Installs a package into an empty root, uses it there and removes it.
 fn round_trip(kind: &str, install: &str, programs: &str, remove: &str) {
     let bench = Bench::new();
-    std::fs::create_dir(bench.path("root")).expect("the test's directory takes files");
+    std::fs::create_dir(bench.path("root")).expect("the test's directory is writable");
     let package = package(&bench, kind);
     shell(&bench, &package, install);
     uses(&bench, &package, programs);
@@ -173,7 +173,7 @@ fn round_trip(kind: &str, install: &str, programs: &str, remove: &str) {
 
     shell(&bench, &package, remove);
     let left = shell(&bench, &package, "find $root ! -type d -o -name '*toll*'");
-    assert_eq!(left, "", "what is left of {kind}");
+    assert_eq!(left, "", "{kind} leaves files behind");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn an_rpm_package_installs_and_works_and_its_removal_leaves_nothing() {
     if !is_root() {
         return skip("only root can install an RPM package");
     }
-    // The books lie beside the root, so that it is empty afterwards.
+    // The RPM database is beside the root, so that the root is empty afterwards.
     let rpm = "rpm --root $root --dbpath /books";
     round_trip(
         "rpm",
@@ -218,7 +218,7 @@ fn a_wheel_installs_and_works_and_its_removal_leaves_nothing() {
         }
     }
     if has_programs(&["make", "strip"]) {
-        // The environment itself is no part of the package.
+        // The virtual environment itself is not part of the package.
         round_trip(
             "wheel",
             "/usr/bin/python3 -m venv venv; find venv ! -type d | sort >before; \
@@ -230,8 +230,8 @@ fn a_wheel_installs_and_works_and_its_removal_leaves_nothing() {
     }
 }
 
-/// Installs the packed crates of the command and its probe in the root, with cargo and without
-/// a registry: each packed crate stands for the one of its name there.
+/// Installs the packed crates of the command and its probe into the root with cargo, without a
+/// registry. The packed crates replace those of the registry.
 const INSTALL_CRATES: &str = r#"
     make -s -C "$tree" crates CRATES_OPTIONS="--allow-dirty --offline --target-dir $PWD" 2>log ||
         { cat log >&2; exit 1; }
@@ -254,13 +254,13 @@ fn crates_install_and_work_and_their_removal_leaves_no_program() {
         return;
     }
     let bench = Bench::new();
-    let home = std::env::var("HOME").expect("cargo has a home");
-    // What was built of other crates serves here, too; the programs that are under test stay.
+    let home = std::env::var("HOME").expect("HOME is set");
+    // Builds of other crates are reused; the programs under test stay unchanged.
     let target = Path::new(TOLL).ancestors().nth(3);
     let line = format!(
         "export HOME={home} tree={} target={}; {INSTALL_CRATES}",
         source_tree().display(),
-        target.expect("cargo built it").display()
+        target.expect("toll is in a build directory").display()
     );
     shell(&bench, Path::new(""), &line);
     uses(&bench, Path::new(""), "$root/bin");
@@ -277,18 +277,18 @@ fn a_package_of_debian_installs_and_works_in_a_clean_root_and_its_removal_leaves
         return;
     };
     let before = paths(&root);
-    std::fs::copy(package(&bench, "deb"), root.join("tmp/toll.deb")).expect("the root takes files");
+    std::fs::copy(package(&bench, "deb"), root.join("tmp/toll.deb")).expect("the root is writable");
     inside(&root, "dpkg -i /tmp/toll.deb");
 
     let version = inside(&root, "toll --version");
     assert_eq!(version, format!("toll {}\n", env!("CARGO_PKG_VERSION")));
-    // What a user makes lies in the user's directories, and stays.
+    // Files that a user makes are in the user's directories, and stay.
     let home = "export HOME=/tmp/home; mkdir -p $HOME;";
     let doctor = inside(&root, &format!("{home} toll doctor --no-noise"));
     assert!(doctor.contains("probe"), "{doctor}");
     let line = format!("{home} toll run -q --no-html -r 3 true; toll show --json");
     let run = inside(&root, &line);
-    let document = run.find("\n{").expect("a document follows");
+    let document = run.find("\n{").expect("the output has a document");
     let document: serde_json::Value = serde_json::from_str(&run[document..]).expect("it is JSON");
     assert_eq!(document["trials"][0]["state"], "completed");
     inside(&root, &format!("{home} toll {PRICES}"));
@@ -332,7 +332,7 @@ fn a_package_of_debian_installs_and_works_in_a_clean_root_and_its_removal_leaves
 
     inside(&root, "dpkg --purge toll");
     assert_eq!(paths(&root), before);
-    // Nothing of it is mounted here.
+    // Nothing below the root is still mounted.
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
     assert!(!mounts.contains(&root.display().to_string()), "{mounts}");
 }

@@ -1,13 +1,13 @@
-//! The report in a browser.
+//! The HTML report in a browser.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{Bench, PATIENCE, has, has_program, lacks, skip};
+use toll_testing::{Bench, PATIENCE, has, has_program, lacks, skip};
 
 const SCREENSHOT_BYTES_MIN: usize = 20_000;
 
-/// Runs headless Chromium on a page, cut off from every network.
+/// Runs headless Chromium on a page without access to any network.
 fn chromium(bench: &Bench, page: &Path, arguments: &[&str]) -> Option<Output> {
     let Some(program) = ["chromium", "chromium-browser", "google-chrome"]
         .into_iter()
@@ -42,12 +42,12 @@ fn chromium(bench: &Bench, page: &Path, arguments: &[&str]) -> Option<Output> {
         .envs(bench.environment())
         .stdin(Stdio::null())
         .output()
-        .expect("the browser starts");
+        .expect("the browser can be started");
     assert!(output.status.success(), "{output:#?}");
     Some(output)
 }
 
-/// A report with verdicts, plots and hostile texts in it.
+/// Makes a report that contains verdicts, plots and hostile texts.
 fn report(bench: &Bench) -> std::path::PathBuf {
     let experiment = r#"
 format = 1
@@ -100,7 +100,7 @@ fn the_page_stands_on_its_own_and_a_browser_shows_it_without_complaint() {
     let page = report(&bench);
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.starts_with("<!doctype html>"));
-    // What a reader may copy is no reference.
+    // A URL that a reader can copy is not a reference.
     let outside = [
         "http:", "https:", "//cdn", "src=\"", "@import", "url(", "<link", "<script",
     ];
@@ -125,20 +125,19 @@ fn the_page_stands_on_its_own_and_a_browser_shows_it_without_complaint() {
 
     let picture = bench.path("page.png");
     let option = format!("--screenshot={}", picture.display());
-    chromium(&bench, &page, &[&option, "--window-size=1200,1600"]).expect("as before");
+    chromium(&bench, &page, &[&option, "--window-size=1200,1600"]).expect("Chromium is installed");
     let picture = std::fs::read(picture).unwrap();
     assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
-    // Width and height stand behind the signature and the IHDR chunk's head.
+    // The width and the height follow the PNG signature and the head of the IHDR chunk.
     let number = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
     assert_eq!(number(16), 1200);
     assert!(number(20) > 1000);
-    // A blank page of this size packs into a tenth of it.
+    // A blank page of this size compresses to a tenth of this.
     let bytes = picture.len();
     assert!(bytes > SCREENSHOT_BYTES_MIN, "{bytes} bytes");
 }
 
-/// A script that says how far anything of the page reaches past its right edge,
-/// but what lies in a box that scrolls by itself.
+/// A script that reports how far any element reaches past the right edge of the page.
 const MEASURE_OVERFLOW: &str = "<script>addEventListener('load', () => {
   const width = document.documentElement.clientWidth;
   for (const all of document.querySelectorAll('details')) all.open = true;

@@ -1,9 +1,9 @@
-//! Trials under a limit on memory: with swap and a control group of the run's
-//! own, which are gone afterwards, however the run ends.
+//! Trials under a memory limit: they use swap and a control group of the run's own. Both are gone
+//! afterwards, however the run ends.
 
 use std::path::PathBuf;
 
-use crate::common::{Bench, all_are, capability, list, skip, wait_until};
+use toll_testing::{Bench, all_are, capability, list, skip, wait_until};
 
 const EXPERIMENT: &str = r#"
 format = 1
@@ -27,18 +27,19 @@ levels = ["none", "competing"]
 iterations = 1
 "#;
 
-/// What this machine lacks for a limit, which is then the reason of a skip.
+/// Returns whether this machine lacks anything that a limit needs, and prints the skip with the
+/// reason.
 fn is_skipped(bench: &Bench) -> bool {
     match capability(bench, "limit on memory, with swap") {
         Ok(()) => false,
         Err(reason) => {
-            skip(&format!("a limit on memory: {reason}"));
+            skip(&format!("a memory limit is not available: {reason}"));
             true
         }
     }
 }
 
-/// Swap files in use that lie in a test's directory.
+/// Returns the active swap files in a test's directory.
 fn swap_files(bench: &Bench) -> Vec<String> {
     let own = bench.path("").display().to_string();
     let list = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
@@ -46,7 +47,7 @@ fn swap_files(bench: &Bench) -> Vec<String> {
     list.lines().filter(is_own).map(str::to_owned).collect()
 }
 
-/// Control groups made by a process.
+/// Returns the control groups that a process made.
 fn control_groups(pid: u32) -> Vec<PathBuf> {
     fn walk(directory: PathBuf, prefix: &str, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -81,14 +82,14 @@ fn a_trial_under_pressure_runs_and_leaves_neither_swap_nor_group() {
     ];
     let run = bench.json(&arguments);
     let trials = list(&run["runs"][0]["trials"]);
-    // The A/A twin included.
+    // Includes the A/A twin.
     assert_eq!(trials.len(), 6, "{run:#}");
     all_are("completed", trials);
     assert_eq!(swap_files(&bench), Vec::<String>::new());
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
 }
 
-/// The whole of it is more than the limit, the hot pages alone are not.
+/// The whole working set exceeds the limit; the hot pages alone do not.
 const SETS: &str = r#"
 format = 1
 name = "sets"
@@ -101,8 +102,7 @@ require = ["set != executable or mapping == file-private", "set == executable or
 [workload]
 kind = "reclaim"
 hot = "8MiB"
-# Both are well below the limit and its swap together, which tests beside this
-# one may use, too.
+# Both are well below the limit and its swap together, which other tests may use at the same time.
 stream = "72MiB"
 limit = "64MiB"
 processes = 2
@@ -125,7 +125,7 @@ fn a_set_larger_than_its_limit_is_swapped_and_worked_on_all_the_same() {
     bench.write("sets.toml", SETS);
     let run = bench.measured("sets.toml -r 2");
     let trials = list(&run["trials"]);
-    // The A/A twin included.
+    // Includes the A/A twin.
     assert_eq!(trials.len(), 8, "{run:#}");
     let mut swapped = 0.0;
     for trial in trials {
@@ -133,7 +133,7 @@ fn a_set_larger_than_its_limit_is_swapped_and_worked_on_all_the_same() {
         let bytes = trial["samples"]["swapped_out_bytes"][0].as_f64();
         swapped += bytes.unwrap_or(0.0);
     }
-    assert!(swapped > 0.0, "nothing was swapped: {trials:#?}");
+    assert!(swapped > 0.0, "no page was swapped out: {trials:#?}");
     assert_eq!(swap_files(&bench), Vec::<String>::new());
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
 }
@@ -148,7 +148,7 @@ fn a_killed_run_under_pressure_is_cleared_by_the_doctor() {
     let arguments = "run pressed.toml -r 1000 -L steps=100000 --no-html -q";
     let mut running = bench.start(arguments);
     let pid = running.0.id();
-    wait_until("a trial is under the limit", || {
+    wait_until("a trial runs under the limit", || {
         control_groups(pid).iter().any(|group| {
             std::fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|list| !list.is_empty())
         })
@@ -166,7 +166,7 @@ fn a_killed_run_under_pressure_is_cleared_by_the_doctor() {
 fn without_a_limit_to_be_had_the_treatment_is_skipped_with_the_reason() {
     let bench = Bench::new();
     if capability(&bench, "limit on memory, with swap").is_ok() {
-        // What a run says where there is none, a limit above all memory shows.
+        // Even where limits work, a limit above all memory shows the message of a missing one.
         bench.write("pressed.toml", EXPERIMENT);
         let arguments = "run pressed.toml -L limit=64GiB --dry-run";
         let told = bench.ok(arguments).stdout;

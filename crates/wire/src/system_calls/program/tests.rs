@@ -1,4 +1,4 @@
-//! What programs mean, and which are refused.
+//! How programs are read, and which are refused.
 
 use super::*;
 
@@ -66,24 +66,24 @@ fn what_is_wrong_is_told_with_its_line() {
             "getpid\nopn \"a\"",
             "line 2 of the program: there is no system call opn",
         ),
-        ("close f", "nothing before has the name f"),
-        ("f = dup 0\nread f.0 0 0", "f is no buffer"),
+        ("close f", "f is not defined above this line"),
+        ("f = dup 0\nread f.0 0 0", "f is not a buffer"),
         ("pipe p:8\nclose p.2", "p has 2 words"),
         ("getpid 1 2 3 4 5 6 7", "7 arguments"),
-        ("close O_NOTHING", "no constant"),
-        ("write 1 \"a 1", "no \" at its end"),
+        ("close O_NOTHING", "nor a known constant"),
+        ("write 1 \"a 1", "no closing \""),
         ("bind 3 [1/3] 4", "1, 2, 4 or 8 bytes"),
-        ("bind 3 [1 2", "ends with ]"),
-        ("fork {\ngetpid", "a child ends with }"),
-        ("}", "no child to end"),
+        ("bind 3 [1 2", "no closing ]"),
+        ("fork {\ngetpid", "the child has no closing }"),
+        ("}", "no child to close"),
         ("---\n---\n---", "at most three parts"),
-        ("read 0 :99999999999 1", "buffers have at most"),
+        ("read 0 :99999999999 1", "buffers together may have at most"),
         (
             "read 0 [:9999999 :9999999 :9999999] 1",
-            "buffers have at most",
+            "buffers together may have at most",
         ),
-        ("read 0 0 0 -> -1", "-1 is no error"),
-        ("read 0 0 0 -> 0", "0 is no error"),
+        ("read 0 0 0 -> -1", "-1 is not an error"),
+        ("read 0 0 0 -> 0", "0 is not an error"),
     ] {
         let refused = read(text).unwrap_err();
         assert!(refused.starts_with("cannot read "), "{refused}");

@@ -1,8 +1,9 @@
-//! What a text must not have become in what is shown or written.
+//! Checks that texts did not become syntax in output.
 
 use std::collections::BTreeSet;
 
-/// What a terminal, or a reader of lines, must not get.
+/// Fails on control and direction characters, which neither a terminal nor a reader of lines must
+/// get.
 #[track_caller]
 pub fn check_plain(text: &str, what: &str) {
     let is_bad = |c: &char| {
@@ -14,7 +15,7 @@ pub fn check_plain(text: &str, what: &str) {
     assert_eq!(found, None, "{what}: {text:?}");
 }
 
-/// The elements and attributes of a text in HTML, SVG or XML.
+/// Returns the elements and attributes of a text in HTML, SVG or XML.
 pub fn markup(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut rest = text;
@@ -51,12 +52,12 @@ pub fn markup(text: &str) -> BTreeSet<String> {
 
 pub fn check_markdown(text: &str) {
     check_plain(text, "markdown");
-    // Every other piece between backquotes is code, in which nothing is obeyed.
+    // Every other piece between backquotes is code, in which nothing is interpreted.
     let unescaped = text.replace("\\`", "").replace("<br>", "");
     let bare: String = unescaped.split('`').step_by(2).collect();
     assert!(!bare.contains('<'), "{text}");
     assert!(!bare.replace("\\]", "").contains("]("), "{text}");
-    // As in cmark-gfm, any backslash before a pipe keeps it in its cell.
+    // In cmark-gfm, any backslash before a pipe keeps the pipe in its cell.
     check_rows(&text.replace("\\|", ""));
     for line in text.lines().filter(|line| !line.starts_with('|')) {
         let is_ours = line.is_empty() || line.starts_with("## ") || line.starts_with("> ");
@@ -64,7 +65,7 @@ pub fn check_markdown(text: &str) {
     }
 }
 
-/// Rows of one table have as many cells.
+/// Checks that all rows of a table have the same number of cells.
 fn check_rows(text: &str) {
     let mut columns = None;
     for line in text.lines() {
@@ -72,7 +73,7 @@ fn check_rows(text: &str) {
             columns = None;
             continue;
         }
-        // A rule of Org has crosses where its columns meet.
+        // A rule in Org has crosses where its columns meet.
         let borders = match line.starts_with("|-") {
             true => line.matches(['|', '+']).count(),
             false => line.matches('|').count(),
@@ -93,7 +94,7 @@ pub fn check_asciidoc(text: &str) {
         let means_something = [
             '|', '<', '{', '}', '*', '_', '#', '+', '~', '^', '$', '\\', '\'',
         ];
-        // The break of a line, and references by number.
+        // Allows line breaks and numeric character references.
         let bare = rest.trim_end_matches(" +").replace("&#", "&");
         let is_text = !bare.contains(means_something);
         assert!(is_text || is_head || line.starts_with("[cols="), "{line}");
@@ -110,7 +111,7 @@ pub fn check_org(text: &str) {
     }
 }
 
-/// The fields of CSV by RFC 4180.
+/// Parses the fields of CSV by RFC 4180.
 fn records(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
     let mut is_quoted = false;
@@ -182,7 +183,7 @@ pub fn check_xml(text: &str, known: &BTreeSet<String>) {
     );
 }
 
-/// Fails if a page or plot has an element or attribute that those of plain texts lack.
+/// Fails if a page or plot has an element or attribute that does not occur with plain texts.
 #[track_caller]
 pub fn check_page(text: &str, known: &BTreeSet<String>) {
     check_plain(&text.replace('\t', " "), "page");

@@ -1,12 +1,13 @@
 //! The command line: values of options, words, and names of files and directories.
 
+use toll_testing::{Bench, Ran, all_are, list};
+use toll_testing::isolated;
+
 use super::checks::check_plain;
 use super::text::{file_name, make, word};
 use super::{check_ran, feed, ok, place, ran};
-use crate::common::{Bench, Ran, all_are, list};
-use crate::namespaces::isolated;
 
-/// What each verb is given besides the option that is tried, so that it reads the option.
+/// Other arguments of each verb, with which it reads the option under test.
 const WORDS: [(&str, &str); 32] = [
     ("run", "-q --no-html -r 1 true"),
     ("list", ""),
@@ -48,7 +49,7 @@ const WORDS: [(&str, &str); 32] = [
     ("kernel add", "one --config one.config"),
 ];
 
-/// Verbs that are not tried: they take minutes, a terminal or other sources.
+/// Verbs that are not tested: they take minutes, need a terminal, or read other inputs.
 const LEFT_OUT: [&str; 6] = [
     "",
     "selftest",
@@ -58,7 +59,7 @@ const LEFT_OUT: [&str; 6] = [
     "kernel show",
 ];
 
-/// Options whose values are commands or options of other programs, to be obeyed.
+/// Options whose values are commands or options of other programs, which are meant to be obeyed.
 const COMMANDS: [&str; 8] = [
     "reference",
     "prepare",
@@ -81,19 +82,19 @@ struct Valued {
     is_path: bool,
 }
 
-/// All of them, as the completions of fish list them.
+/// Returns all options that take a value, from the completions for fish.
 fn options(bench: &Bench) -> Vec<Valued> {
     let completions = bench.ok("completions fish").stdout;
     let mut found = Vec::new();
     for line in completions.lines().filter(|line| line.contains(" -r")) {
-        let condition = line.split('"').nth(1).expect("a condition");
+        let condition = line.split('"').nth(1).expect("the line has a condition");
         let mut verb = condition
             .split("using_subcommand ")
             .nth(1)
             .unwrap_or_default();
         let mut of_two = String::new();
         if let Some((first, rest)) = verb.split_once(';') {
-            // Options before the second word are valid after it, too.
+            // Options before the second word are also valid after it.
             let Some(second) = rest.strip_prefix(" and __fish_seen_subcommand_from ") else {
                 continue;
             };
@@ -125,7 +126,7 @@ fn options(bench: &Bench) -> Vec<Valued> {
     found
 }
 
-/// A place with a run, a repository, a session and a fragment.
+/// Prepares a bench with a run, a repository, a session and a configuration fragment.
 fn prepared() -> Bench {
     let bench = place();
     repository(&bench);
@@ -136,7 +137,7 @@ fn prepared() -> Bench {
     bench
 }
 
-/// A repository with two commits of a program.
+/// Makes a repository with two commits of a program.
 pub fn repository(bench: &Bench) {
     let ran = bench.shell(
         "git init -q repo && cd repo && git config user.email a@b && git config user.name n && \
@@ -151,7 +152,7 @@ fn values_of_all_options_stay_texts() {
     isolated(|| {
         let bench = prepared();
         let options = options(&bench);
-        // Several a case, so that the cases of a test reach all of them.
+        // Each case tests several options, so that the cases of a test cover all of them.
         const A_CASE: usize = 8;
         let cases = options.len().div_ceil(A_CASE) as u64;
         feed("option", cases, &bench, |first, case| {
@@ -174,7 +175,7 @@ fn values_of_all_options_stay_texts() {
     });
 }
 
-/// Verbs that take the name of something.
+/// Verbs that take a name.
 const NAMING: [&[&str]; 19] = [
     &["show"],
     &["why"],
@@ -220,7 +221,7 @@ fn words_and_names_of_files_stay_texts() {
         let bench = prepared();
         feed("word", 6, &bench, |text, _| {
             for verb in NAMING {
-                // A word that begins with a dash is an option.
+                // Without `--`, a word that begins with a dash is an option.
                 ran(&bench, &[verb, &["--", &word(text)]].concat());
                 ran(&bench, &[verb, &[&word(text)]].concat());
             }

@@ -1,21 +1,21 @@
-//! Runs that were exported elsewhere, and experiment files.
+//! Runs that were exported on another machine, and experiment files.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use toll::store::Store;
-use toll::store::exchange::RunDocument;
+use toll_host::store::Store;
+use toll_host::store::exchange::RunDocument;
+use toll_testing::Bench;
+use toll_testing::isolated;
 
 use super::checks::{
     check_asciidoc, check_benchstat, check_csv, check_markdown, check_org, check_page, check_plain,
     check_xml, markup,
 };
 use super::{feed, ok, place, ran};
-use crate::common::Bench;
-use crate::namespaces::isolated;
 
-/// Returns a document of a run with claims, a guest's boot and a failed trial, in which all
-/// kinds of text stand somewhere.
+/// Returns the document of a run with claims, a guest's boot and a failed trial, which contains all
+/// kinds of text.
 fn document(bench: &Bench) -> Value {
     let file = bench.write(
         "pair.toml",
@@ -45,7 +45,7 @@ fn document(bench: &Bench) -> Value {
     document
 }
 
-/// Paths to all texts of a document; those of keys end in `#`.
+/// Collects the paths of all texts of a document; paths of keys end in `#`.
 fn places(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::String(_) => found.push(path.to_owned()),
@@ -65,8 +65,8 @@ fn places(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Puts a text wherever `accepts` takes a document with it, and returns in how many places that
-/// was. `is_kept` says of a path that its text stays.
+/// Puts a text into every place where `accepts` still takes the document. Returns the document and
+/// the number of these places. Paths for which `is_kept` holds keep their text.
 fn poisoned(
     good: &Value,
     text: &str,
@@ -76,7 +76,7 @@ fn poisoned(
     let mut found = Vec::new();
     places(good, "", &mut found);
     found.retain(|path| !is_kept(path));
-    // A key before what is under it.
+    // A key is changed after its members, so that their paths stay valid.
     found.sort_by_key(|path| std::cmp::Reverse(path.len()));
     let mut document = good.clone();
     let mut count = 0;
@@ -90,7 +90,7 @@ fn poisoned(
     (document, count)
 }
 
-/// Puts a text before another one, or before a key.
+/// Puts a text in front of another one, or in front of a key.
 fn put(document: &mut Value, path: &str, text: &str) -> Option<()> {
     let Some(path) = path.strip_suffix('#') else {
         let place = document.pointer_mut(path)?;
@@ -105,7 +105,7 @@ fn put(document: &mut Value, path: &str, text: &str) -> Option<()> {
     Some(())
 }
 
-/// What a run is written as.
+/// Output of a run.
 struct Written {
     page: String,
     fleet: String,
@@ -113,7 +113,7 @@ struct Written {
     junit: String,
 }
 
-/// Files of `toll export`, by the option.
+/// Options of `toll export`, which name the files as well.
 const FILES: [&str; 8] = [
     "markdown",
     "asciidoc",
@@ -156,7 +156,7 @@ fn written(bench: &Bench, run: &str) -> Written {
     }
 }
 
-/// Prints a run by every verb.
+/// Prints a run with every verb.
 fn check_verbs(bench: &Bench, run: &str) {
     for words in [
         &["list"][..],
@@ -176,12 +176,12 @@ fn check_verbs(bench: &Bench, run: &str) {
     ran(bench, &["grade", "hostile.json"]);
 }
 
-/// Whether a run needs what is there to be shown at all, or was tried by another place.
+/// Returns whether a text is needed to show the run at all, or is covered by another place.
 fn is_kept_of_a_run(path: &str) -> bool {
     path.starts_with("/analysis")
         || ["/run/uid", "/format"].contains(&path)
         || path.ends_with("/metric")
-        // Trials are many and alike.
+        // There are many trials, all alike.
         || path.starts_with("/trials/") && !path.starts_with("/trials/0/")
 }
 
@@ -207,7 +207,7 @@ fn texts_of_others_stay_texts_in_everything_that_is_shown_or_written() {
             let number = told
                 .strip_prefix("run ")
                 .and_then(|rest| rest.split_once(':'));
-            let run = number.expect("its number is told").0;
+            let run = number.expect("the number of the run is printed").0;
             check_verbs(&bench, run);
             let hostile = written(&bench, run);
             check_page(&hostile.page, &page);
@@ -234,7 +234,7 @@ fn texts_of_others_stay_texts_in_everything_that_is_shown_or_written() {
     });
 }
 
-/// An experiment with every kind of text outside of its commands.
+/// An experiment with every kind of text outside its commands.
 const EXPERIMENT: &str = r#"
 format = 1
 name = 'pair'
@@ -265,7 +265,7 @@ fn texts_of_an_experiment_file_stay_texts() {
         let good = serde_json::to_value(table).unwrap();
         let toml = |value: &Value| toml::to_string(value).unwrap();
         let accepts =
-            |value: &Value| toll::spec::parse(&toml(value), "hostile.toml", "quick").is_ok();
+            |value: &Value| toll_core::spec::parse(&toml(value), "hostile.toml", "quick").is_ok();
         assert!(accepts(&good));
         bench.write("good.toml", &toml(&good));
         let run = |file: &'static str, page: &'static str| {
@@ -285,7 +285,7 @@ fn texts_of_an_experiment_file_stay_texts() {
             if ran(&bench, &run("hostile.toml", "hostile.html")).code == Some(0) {
                 check_page(&bench.read("hostile.html"), &known);
             }
-            // A refusal is reported.
+            // A refused file is reported safely.
             let all = poisoned(&good, text, |_| false, |_| true).0;
             bench.write("wrong.toml", &toml(&all));
             ran(&bench, "run --dry-run wrong.toml");

@@ -1,18 +1,18 @@
-//! A kernel's inputs: what make, a shell, git or a path would obey must reach the build as it
-//! is, or be refused by name.
+//! Inputs of kernels: text that make, a shell, git or a path would obey must reach the build
+//! unchanged, or be refused with its name.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use toll_testing::{Bench, Running, has, list, make_executable, skip, wait_until};
+use toll_testing::isolated;
 
 use super::text::{OBEYED, file_name, word};
 use super::{check_inert, feed, obeyed_below, place, ran};
-use crate::common::{Bench, Running, has, list, make_executable, skip, wait_until};
-use crate::namespaces::isolated;
 
-/// A repository that is built as Linux is, in no time. The image has the environment of its
-/// build in it.
+/// A repository that builds like Linux, but at once. Its image contains the environment of the
+/// build.
 const MAKEFILE: &str = "\
 O ?= .
 ifdef M
@@ -56,7 +56,7 @@ fn make_tree(bench: &Bench, name: &str, release: &str) -> PathBuf {
     tree
 }
 
-/// Builds a kernel and returns its record, or none with the reason if nothing can be built here.
+/// Builds a kernel and returns its record; `None`, with a skip line, if nothing can be built here.
 fn built(bench: &Bench, name: &str) -> Option<Value> {
     let ran = ran(bench, &["kernel", "build", name]);
     if ran.code == Some(5) {
@@ -75,7 +75,7 @@ fn hostile_names_of_files_reach_the_build_as_they_are() {
         let bench = place();
         feed("kernel-files", 8, &bench, |text, case| {
             let (text, index) = (file_name(text), case.number);
-            // A path that begins with a dash is not an option's value.
+            // With the prefix, a path that begins with a dash is not read as an option.
             let at = |end: &str| format!("./{index}{text}{end}");
             let tree = make_tree(&bench, &at(".tree"), "6.12.0-one\n");
             std::fs::create_dir_all(bench.path(&at(".patches"))).unwrap();
@@ -114,7 +114,7 @@ fn a_hostile_version_of_an_image_is_refused_by_name() {
     isolated(|| {
         let bench = place();
         feed("kernel-image", 30, &bench, |text, _| {
-            // The version ends at the first blank, and has 128 bytes at most.
+            // The version ends at the first blank, and has at most 128 bytes.
             let text = word(text).replace(' ', "\t");
             let text = &text[..text.floor_char_boundary(120)];
             let mut image = vec![0_u8; 0x1000];
@@ -129,7 +129,7 @@ fn a_hostile_version_of_an_image_is_refused_by_name() {
             }
             assert_eq!(added.code, Some(2), "{added:#?}");
             has(&added.stderr, &["is not an image of Linux"]);
-            // Neither is it believed where the definition is there already.
+            // Nor is it accepted if the definition already exists.
             define(
                 &bench,
                 BTreeMap::from([("image", bench.path("bzImage").to_str().unwrap())]),
@@ -141,13 +141,13 @@ fn a_hostile_version_of_an_image_is_refused_by_name() {
     });
 }
 
-/// Whether a text is a plain word.
+/// Returns whether a text is a plain word.
 fn is_word(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+~-".contains(c);
     !text.is_empty() && text.chars().all(is_plain) && !text.starts_with(['-', '.'])
 }
 
-/// Writes a definition of the kernel `one` as it is.
+/// Writes a definition of the kernel `one` without any check.
 fn define(bench: &Bench, members: BTreeMap<&str, &str>) {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = std::fs::DirBuilder::new();
@@ -227,11 +227,11 @@ fn a_hostile_value_of_an_option_is_refused_by_name() {
                 super::ok(&bench, "kernel remove one");
             }
         });
-        // Without its first letters a line would be dropped.
+        // A line without its `CONFIG_` prefix would be dropped silently.
         bench.write("one.config", "CONFIG_SMP=y\nNR_CPUS=4\n");
         let refused = bench.fails(2, "kernel add one --tree tree --config one.config");
         has(&refused, &["line 2", "\"NR_CPUS=4\"", "CONFIG_NAME=VALUE"]);
-        // An edit afterwards is checked at the build.
+        // A later edit is checked at the build.
         bench.write("one.config", "CONFIG_SMP=y\n");
         bench.ok("kernel add one --tree tree --config one.config");
         bench.write(
@@ -364,7 +364,7 @@ fn of_two_builds_of_a_kernel_the_second_finds_what_the_first_has_built() {
             return;
         }
         std::fs::remove_dir_all(bench.path("cache/toll/kernels")).unwrap();
-        // As a build of another kernel holds it.
+        // Holds the lock, as the build of another kernel does.
         let lock = std::fs::File::open(bench.path("cache/toll/kernel-work/lock")).unwrap();
         lock.lock().unwrap();
         let builds = ["first", "second"].map(|name| {
@@ -373,7 +373,9 @@ fn of_two_builds_of_a_kernel_the_second_finds_what_the_first_has_built() {
             Running(command.spawn().unwrap())
         });
         let said = || bench.read("first") + &bench.read("second");
-        wait_until("both wait", || said().matches("waiting").count() == 2);
+        wait_until("both builds wait", || {
+            said().matches("waiting").count() == 2
+        });
         drop(lock);
         for mut build in builds {
             assert!(build.end().success(), "{}", said());

@@ -1,22 +1,23 @@
-//! What repositories, schedulers, nodes, servers, sessions and traced commands name.
+//! Names from repositories, schedulers, nodes, servers, sessions and traced commands.
 
 use std::path::PathBuf;
 use std::process::Command;
+
+use toll_testing::{Bench, make_executable};
+use toll_testing::isolated;
 
 use super::checks::{check_markdown, check_page, markup};
 use super::command_line::repository;
 use super::text::{file_name, word};
 use super::{check_ran, entries, feed, ok, place, ran};
-use crate::common::{Bench, make_executable};
-use crate::namespaces::isolated;
 
-/// Puts a program before all others of its name.
+/// Puts a program before all others of its name in PATH.
 fn put_program(bench: &Bench, name: &str, script: &str) {
     let _ = std::fs::create_dir(bench.path("bin"));
     make_executable(&bench.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n")));
 }
 
-/// Whether git does something in the repository.
+/// Runs git in the repository. Returns whether it succeeds.
 fn git(bench: &Bench, words: &[&str]) -> bool {
     let mut git = Command::new("git");
     git.arg("-C").arg(bench.path("repo")).args(words);
@@ -160,7 +161,7 @@ fn nodes_and_their_directories_stay_texts() {
             script.env("SLURMD_NODENAME", word(text));
             let status = script.status().unwrap();
             assert!(status.code().is_some_and(|code| code <= 6), "{status}");
-            // A name that leads elsewhere, or is too long for a directory, is refused.
+            // A name that leads elsewhere, or that is too long for a directory, is refused.
             let measured: Vec<PathBuf> = entries(&bench.path("fleet/nodes"))
                 .map(|one| one.path())
                 .collect();
@@ -184,7 +185,7 @@ fn names_of_servers_reach_ssh_as_one_word() {
     isolated(|| {
         let bench = place();
         std::fs::create_dir(bench.path("at")).unwrap();
-        // An option in the place of the host is obeyed.
+        // This ssh obeys an option in the place of the host.
         put_program(
             &bench,
             "ssh",

@@ -1,14 +1,14 @@
-//! Texts that somebody may put where this program reads one.
+//! Texts that an attacker may put where this program reads one.
 
 use toll_stats::Rng;
 
-/// Begins the name of what is made if a text is obeyed.
+/// Begins the name of every file that an obeyed text creates.
 pub const OBEYED: &str = "OBEYED";
 
-/// A file that is removed if a text is obeyed.
+/// A file that an obeyed text removes.
 pub const CANARY: &str = "canary";
 
-/// What a text asks for. As long as it has no slash, it can be the name of a file.
+/// Commands in the texts. As long as a text has no slash, it can be a file name.
 const ACTIONS: [&str; 6] = [
     "touch OBEYED",
     "touch\tOBEYED",
@@ -18,7 +18,8 @@ const ACTIONS: [&str; 6] = [
     "mv canary OBEYED",
 ];
 
-/// Syntax by which shells, make, git, ssh and others run something; `@` stands for the action.
+/// Syntax with which shells, make, git, ssh and other programs run commands; `@` stands for the
+/// command.
 const FRAMES: [&str; 22] = [
     "$(shell @)",
     "${shell @}",
@@ -44,7 +45,7 @@ const FRAMES: [&str; 22] = [
     "{{ @ }}{% @ %}",
 ];
 
-/// Texts that mean something to a reader of paths, options, markup, tables or a terminal.
+/// Texts that have a meaning in paths, options, markup, tables or terminals.
 const MEANINGS: [&str; 42] = [
     "../../../OBEYED",
     "..",
@@ -90,7 +91,7 @@ const MEANINGS: [&str; 42] = [
     "CONFIG_X=y",
 ];
 
-/// Draws a text of one to three pieces.
+/// Makes a random text of one to three pieces.
 pub fn make(rng: &mut Rng) -> String {
     (0..1 + rng.below(3)).map(|_| piece(rng)).collect()
 }
@@ -105,12 +106,12 @@ fn piece(rng: &mut Rng) -> String {
     }
 }
 
-/// As a word of a command line, which has no byte of zero.
+/// Turns a text into a word of a command line, which cannot contain a null byte.
 pub fn word(text: &str) -> String {
     text.replace('\0', "")
 }
 
-/// As the name of a file, from which it is made longer: it has no slash.
+/// Turns a text into a file name without slashes, short enough to be extended.
 pub fn file_name(text: &str) -> String {
     const BYTES_MAX: usize = 150;
     let name = word(text).replace('/', "_");

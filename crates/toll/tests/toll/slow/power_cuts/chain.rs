@@ -1,5 +1,5 @@
-//! Cuts of one disk, one after another: each boot looks at what the cut before it
-//! has left, and then works until the next.
+//! Cuts of one disk, one after another. Each boot checks what the previous cut left, and then works
+//! until the next one.
 
 use std::io::{PipeWriter, Write};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
-use toll::environment::guest::{
-    Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, Input, Stream,
-};
-use toll::environment::kernel::Kernel;
+use toll_host::environment::guest::{Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, Input, Stream};
+use toll_host::environment::kernel::Kernel;
 use toll_stats::Rng;
 use toll_wire::guest::{GuestCommand, TerminalSize};
 
@@ -28,44 +26,44 @@ const MEMORY_BYTES: u64 = 160 << 20;
 const SOURCE: &str = "/work/source";
 const GUEST_PROGRAM: &str = "/work/bin/bench-power-cut-guest";
 
-/// Calls that are under way to the guest at once.
+/// Number of requests in flight to the guest.
 const WINDOW: usize = 4;
 
 /// Longest work before a cut.
 const WORK_MAX: Duration = Duration::from_millis(1500);
 
-/// Longest that anything in a guest may take, under emulation on a busy machine.
+/// Longest time for anything in a guest, under emulation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Losses that are kept in words.
+/// Most losses that are described.
 const LOSSES_TOLD_MAX: usize = 20;
 
-/// What works on the disk.
+/// A program setup that works on the disk.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject {
     pub name: &'static str,
-    /// The cache mode of a mount, or none for the file system alone.
+    /// The cache mode of a mount; `None` for the file system alone.
     pub mode: Option<&'static str>,
     pub is_without_fsync: bool,
 }
 
-/// What came of a chain.
+/// The result of a chain.
 #[derive(Debug, Default, Serialize)]
 pub struct Outcome {
     pub subject: String,
     pub cuts: usize,
     /// Calls that were answered.
     pub calls: usize,
-    /// Calls after which something had to be durable.
+    /// Calls that made something durable.
     pub acknowledged: usize,
     /// Cuts after which something was missing or torn.
     pub cuts_with_losses: usize,
     pub losses: usize,
-    /// Some of the losses, and calls that failed, in words.
+    /// Descriptions of some of the losses, and of calls that failed.
     pub told: Vec<String>,
-    /// Temporary files that were there after cuts.
+    /// Temporary files found after cuts.
     pub temporaries: usize,
-    /// Those that the mount after a cut did not remove.
+    /// Temporary files that the mount after a cut did not remove.
     pub temporaries_left: usize,
     pub seconds: u64,
     pub seed: u64,
@@ -105,8 +103,8 @@ impl Subject {
 
 impl Chain {
     pub fn new(kernel: &Kernel, subject: Subject, seed: u64) -> Self {
-        // A path of a socket has 108 bytes.
-        let directory = tempfile::tempdir().expect("there is room");
+        // A short path, since the path of a Unix socket is limited to 108 bytes.
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let image = image(directory.path(), seed);
         Self {
             spec: GuestSpec {
@@ -126,7 +124,7 @@ impl Chain {
         }
     }
 
-    /// Cuts the power so many times, or until `is_enough`.
+    /// Cuts the power this many times, or until `is_enough`.
     pub fn run(mut self, cuts: usize, is_enough: impl Fn(&Outcome) -> bool) -> Outcome {
         let begin = Instant::now();
         let mut before: Option<Model> = None;
@@ -175,10 +173,10 @@ impl Chain {
         }
     }
 
-    /// Works until the guest is killed, at a random moment.
+    /// Works until the guest is killed at a random moment.
     fn work(&mut self, guest: &mut Guest, model: &mut Model) {
         let (reader, writer) = std::io::pipe().expect("a pipe can be made");
-        let process = Pid::from_raw(guest.process_id().cast_signed()).expect("a process has one");
+        let process = Pid::from_raw(guest.process_id().cast_signed()).expect("it is positive");
         let moment = WORK_MAX.mul_f64(self.rng.uniform());
         let is_over = Arc::new(AtomicBool::new(false));
         let mut talk = Talk {
@@ -199,7 +197,7 @@ impl Chain {
                 killer = Some(std::thread::spawn(move || {
                     std::thread::sleep(moment);
                     if !is_over.load(Ordering::Relaxed) {
-                        // It may have ended just now.
+                        // The guest may have just ended.
                         let _ = kill_process(process, Signal::KILL);
                     }
                 }));
@@ -239,12 +237,13 @@ impl Chain {
         }
     }
 
-    /// After all cuts, what the guest's kernel made of the file system is whole.
+    /// Checks that the file system is consistent after all cuts, as the guest's kernel recovered
+    /// it.
     fn check_file_system(&self) {
         let path = self.directory.path().join("work.img");
-        std::fs::write(&path, self.disk.image()).expect("there is room");
+        std::fs::write(&path, self.disk.image()).expect("the image can be written");
         let checked = Command::new("e2fsck").arg("-fn").arg(&path).output();
-        let checked = checked.expect("e2fsck is there where mke2fs is");
+        let checked = checked.expect("e2fsck comes with mke2fs");
         assert!(
             checked.status.success(),
             "{}: {checked:?}",
@@ -253,7 +252,7 @@ impl Chain {
     }
 }
 
-/// What goes between the host and the program in the guest.
+/// The dialogue between the host and the program in the guest.
 struct Talk<'a> {
     writer: PipeWriter,
     model: &'a mut Model,
@@ -263,12 +262,12 @@ struct Talk<'a> {
     left: usize,
     answered: usize,
     acknowledged: usize,
-    /// A call that failed. None should.
+    /// The first call that failed; no call should.
     wrong: Option<String>,
 }
 
 impl Talk<'_> {
-    /// Takes what the guest says and asks on; whether work has begun.
+    /// Takes output of the guest, and sends further requests. Returns whether work has begun.
     fn hear(&mut self, bytes: &[u8]) -> bool {
         self.rest.extend_from_slice(bytes);
         let mut has_begun = self.answered > 0;
@@ -282,7 +281,7 @@ impl Talk<'_> {
                     (0..WINDOW).for_each(|_| self.ask());
                 }
                 None if self.asked.is_empty() => {
-                    // What goes wrong before there is work.
+                    // An error before work has begun.
                     self.rest = line.into_bytes();
                     return false;
                 }
@@ -297,7 +296,7 @@ impl Talk<'_> {
         let line = format!("{}\n", asked.line);
         self.writer
             .write_all(line.as_bytes())
-            .expect("the pipe is this process's");
+            .expect("this process holds the reading end");
         self.asked.push(asked);
     }
 
@@ -319,7 +318,7 @@ impl Talk<'_> {
     }
 }
 
-/// What is on the source directory of a guest.
+/// Returns the files in the source directory of a guest.
 fn dump(guest: &mut Guest) -> Dump {
     let command = GuestCommand {
         words: [GUEST_PROGRAM, "dump", SOURCE].map(str::to_owned).into(),
@@ -353,7 +352,7 @@ fn parse(mut bytes: &[u8]) -> Dump {
         let end = bytes
             .iter()
             .position(|byte| *byte == b'\n')
-            .expect("a line ends");
+            .expect("each line has an end");
         let line = std::str::from_utf8(&bytes[..end]).expect("names are UTF-8");
         bytes = &bytes[end + 1..];
         let words: Vec<&str> = line.splitn(4, ' ').collect();
@@ -361,9 +360,9 @@ fn parse(mut bytes: &[u8]) -> Dump {
             assert_eq!((line, bytes.len()), ("end", 0));
             return dump;
         };
-        let (content, behind) = bytes.split_at(length.parse().expect("a number"));
+        let (content, behind) = bytes.split_at(length.parse().expect("the length is a number"));
         bytes = behind;
-        let inode = inode.parse().expect("a number");
+        let inode = inode.parse().expect("the inode is a number");
         dump.insert(name.to_owned(), (inode, content.to_vec()));
     }
 }
@@ -372,17 +371,17 @@ fn beside_toll(name: &str) -> PathBuf {
     let path = Path::new(TOLL).with_file_name(name);
     assert!(
         path.is_file(),
-        "there is no {}; build the workspace first: cargo build --workspace",
+        "{} is missing; build the workspace first: cargo build --workspace",
         path.display()
     );
     path
 }
 
-/// An ext4 with the programs of the guest and the first files.
+/// Makes an ext4 image with the guest's programs and the first files.
 fn image(directory: &Path, seed: u64) -> Vec<u8> {
     let root = directory.join("root");
     for below in ["bin", "source/a", "source/b"] {
-        std::fs::create_dir_all(root.join(below)).expect("there is room");
+        std::fs::create_dir_all(root.join(below)).expect("a directory can be made");
     }
     for name in ["toll", "bench-power-cut-guest"] {
         strip(&beside_toll(name), &root.join("bin").join(name));
@@ -390,10 +389,10 @@ fn image(directory: &Path, seed: u64) -> Vec<u8> {
     let source = root.join("source");
     for (number, name) in LARGE.iter().enumerate() {
         let bytes = content(seed + number as u64, 1_200_000 + 1234 * number);
-        std::fs::write(source.join(name), bytes).expect("there is room");
+        std::fs::write(source.join(name), bytes).expect("the file can be written");
     }
-    std::fs::write(source.join(LINKED[0]), content(seed, 50_000)).expect("there is room");
-    std::fs::hard_link(source.join(LINKED[0]), source.join(LINKED[1])).expect("one file system");
+    std::fs::write(source.join(LINKED[0]), content(seed, 50_000)).expect("the file can be written");
+    std::fs::hard_link(source.join(LINKED[0]), source.join(LINKED[1])).expect("links work here");
     let path = directory.join("new.img");
     let made = Command::new("mke2fs")
         .args(["-q", "-t", "ext4", "-b", &BLOCK_BYTES.to_string()])
@@ -407,30 +406,30 @@ fn image(directory: &Path, seed: u64) -> Vec<u8> {
         .args([&root, &path])
         .arg(format!("{}k", (DISK_BYTES + programs_bytes(&root)) >> 10))
         .output()
-        .expect("mke2fs is there");
+        .expect("mke2fs can be started");
     assert!(made.status.success(), "{made:?}");
-    std::fs::remove_dir_all(&root).expect("the files are this test's");
-    let image = std::fs::read(&path).expect("it was just made");
-    std::fs::remove_file(&path).expect("it was just made");
+    std::fs::remove_dir_all(&root).expect("the files belong to this test");
+    let image = std::fs::read(&path).expect("the image was just made");
+    std::fs::remove_file(&path).expect("the image was just made");
     image
 }
 
 fn programs_bytes(root: &Path) -> usize {
-    let entries = std::fs::read_dir(root.join("bin")).expect("it was just made");
+    let entries = std::fs::read_dir(root.join("bin")).expect("the directory was just made");
     let length = |entry: std::io::Result<std::fs::DirEntry>| {
         let length = entry
             .and_then(|entry| entry.metadata())
-            .expect("it was just made")
+            .expect("the file was just copied")
             .len();
-        usize::try_from(length).expect("it fits into memory")
+        usize::try_from(length).expect("the length fits into usize")
     };
     entries.map(length).sum()
 }
 
-/// Copies a program without what only debuggers read, so that guests load less.
+/// Copies a program without its debug information, so that guests load less.
 fn strip(from: &Path, to: &Path) {
     let stripped = Command::new("strip").arg("-o").args([to, from]).status();
     if !stripped.is_ok_and(|status| status.success()) {
-        std::fs::copy(from, to).expect("there is room");
+        std::fs::copy(from, to).expect("the program can be copied");
     }
 }

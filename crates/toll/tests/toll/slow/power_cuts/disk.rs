@@ -1,10 +1,10 @@
 //! A disk with a volatile write cache, for a guest whose power is cut.
 //!
-//! QEMU reaches it by NBD over a unix socket
-//! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>). A write is
-//! kept apart until the guest flushes. A cut loses what the guest had in memory and,
-//! of the writes since the last flush, any blocks in any combination, as a disk
-//! may that reorders its cache. One block is written whole or not at all.
+//! QEMU connects by NBD over a Unix socket
+//! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>). A write is kept
+//! separately until the guest flushes. A cut loses the guest's memory and any combination of the
+//! blocks written since the last flush, as on a disk that reorders its cache. One block is written
+//! whole or not at all.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 
 use toll_stats::Rng;
 
-/// What is written whole or not at all: the block of the file system.
+/// Unit that is written whole or not at all: the block of the file system.
 pub const BLOCK_BYTES: usize = 4096;
 
 const GREETING: &[u8] = b"NBDMAGICIHAVEOPT";
@@ -22,9 +22,9 @@ const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
-/// Fixed newstyle, and no zeros behind an answer to the oldest option.
+/// Fixed newstyle, and no zero padding after the reply to the oldest option.
 const HANDSHAKE_FLAGS: u16 = 1 | 2;
-/// There are flags, and the disk can be flushed.
+/// The flags field is valid, and the disk supports flush.
 const EXPORT_FLAGS: u16 = 1 | 4;
 const OPTION_ABORT: u32 = 2;
 const OPTION_INFO: u32 = 6;
@@ -35,18 +35,18 @@ const REPLY_UNSUPPORTED: u32 = 1 << 31 | 1;
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
-/// Longest data of an option.
+/// Longest data of one option.
 const OPTION_BYTES_MAX: usize = 64 << 10;
 
-/// What is on the disk.
+/// The content of the disk.
 pub struct Disk {
     state: Arc<Mutex<State>>,
 }
 
 struct State {
-    /// What a reader sees.
+    /// The content that a reader sees.
     current: Vec<u8>,
-    /// What a cut leaves for certain.
+    /// The content that certainly survives a cut.
     durable: Vec<u8>,
     /// Writes since the last flush, in order.
     unflushed: Vec<(usize, Vec<u8>)>,
@@ -56,9 +56,9 @@ struct State {
 pub struct Served(JoinHandle<()>);
 
 impl Served {
-    /// Waits until the guest's last request has been taken.
+    /// Waits until the guest's last request has been served.
     pub fn join(self) {
-        self.0.join().expect("the disk serves what QEMU asks for");
+        self.0.join().expect("QEMU's requests are valid");
     }
 }
 
@@ -74,23 +74,22 @@ impl Disk {
         }
     }
 
-    /// Serves the guest that connects next to `socket`.
+    /// Serves the next guest that connects to `socket`.
     pub fn serve(&self, socket: &Path) -> Served {
-        // That of the guest before.
+        // Removes the socket of the previous guest.
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).expect("a socket can be made");
         let state = Arc::clone(&self.state);
         Served(std::thread::spawn(move || {
             let (stream, _) = listener.accept().expect("QEMU connects");
-            // A cut ends the connection anywhere.
+            // A cut can end the connection at any point.
             if let Err(error) = converse(stream, &state) {
                 assert_ne!(error.kind(), io::ErrorKind::InvalidData, "{error}");
             }
         }))
     }
 
-    /// Cuts the power: each block that was written since the last flush is there
-    /// or not.
+    /// Cuts the power: each block written since the last flush survives or is lost.
     pub fn cut(&self, rng: &mut Rng) {
         let mut state = self.state.lock().expect("no holder panics");
         let kept = [0.0, 0.5, 0.9][rng.below(3)];
@@ -105,7 +104,7 @@ impl Disk {
         state.current = state.durable.clone();
     }
 
-    /// The whole content, once nobody writes.
+    /// Returns the whole content, once no guest writes.
     pub fn image(&self) -> Vec<u8> {
         self.state.lock().expect("no holder panics").current.clone()
     }
@@ -163,7 +162,7 @@ fn converse(mut stream: UnixStream, state: &Mutex<State>) -> io::Result<()> {
     }
 }
 
-/// Answers one option; whether requests follow.
+/// Answers one option. Returns whether requests follow.
 fn negotiate(stream: &mut UnixStream, size_bytes: usize) -> io::Result<bool> {
     if u64::from_be_bytes(take(stream)?) != OPTION_MAGIC {
         return Err(io::ErrorKind::InvalidData.into());
@@ -173,7 +172,7 @@ fn negotiate(stream: &mut UnixStream, size_bytes: usize) -> io::Result<bool> {
     let mut data = vec![0; sized(length.into(), OPTION_BYTES_MAX)?];
     stream.read_exact(&mut data)?;
     let mut reply = |kind: u32, data: &[u8]| {
-        let length = u32::try_from(data.len()).expect("short");
+        let length = u32::try_from(data.len()).expect("replies are short");
         let head = [option, kind, length].map(u32::to_be_bytes).concat();
         stream.write_all(&[&OPTION_REPLY_MAGIC.to_be_bytes(), &*head, data].concat())
     };

@@ -1,12 +1,11 @@
-//! Power cuts while a program works through `toll mount` in a guest: what was
-//! acknowledged as durable is there after the next start, and every other file has
-//! its old or its new content (docs/MOUNT.md, "Durability").
+//! Power cuts while a program works through `toll mount` in a guest. After the next start,
+//! everything that was acknowledged as durable is there, and every other file has its old or its
+//! new content (docs/MOUNT.md, "Durability").
 //!
-//! A cut kills QEMU at a random moment and loses the memory of the guest and the
-//! volatile cache of its disk. `TOLL_POWER_CUTS` is the number of cuts of each mode,
-//! `TOLL_POWER_CUTS_OUT` has the result written into a directory (`make
-//! power-cuts`), and `TOLL_TEST_SEED` has the same operations and moments again. The
-//! moments of a busy machine fall elsewhere among the operations.
+//! A cut kills QEMU at a random moment, and loses the guest's memory and the volatile cache of its
+//! disk. `TOLL_POWER_CUTS` sets the number of cuts for each mode, `TOLL_POWER_CUTS_OUT` sets a
+//! directory for the result (`make power-cuts`), and `TOLL_TEST_SEED` repeats the operations and
+//! moments of a seed. On a busy machine the moments hit other operations.
 #![expect(
     clippy::print_stderr,
     reason = "each chain of cuts prints its seed and result"
@@ -21,17 +20,17 @@ mod workload;
 use std::path::Path;
 use std::sync::Mutex;
 
-use toll::environment::kernel::Kernel;
+use toll_host::environment::kernel::Kernel;
+use toll_testing::full_or;
 
 use self::chain::{Chain, Outcome, Subject};
 use super::guest::{any_kernel, kernel};
-use crate::common::full_or;
 
-/// Cuts of each subject.
+/// Number of cuts for each subject.
 const CUTS: usize = 30;
 const CUTS_IN_SHORT: usize = 2;
 
-/// Cuts after which a mount that never synchronises must have been found.
+/// After this many cuts, the losses of a mount that never synchronises must have been found.
 const CUTS_TO_FIND_A_LOSS: usize = 10;
 
 const ALONE: Subject = Subject {
@@ -64,7 +63,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// A chain of cuts of each subject; each processor works at one.
+/// Runs a chain of cuts for each subject, one chain per CPU at a time.
 fn outcomes(
     kernel: &Kernel,
     subjects: &[Subject],

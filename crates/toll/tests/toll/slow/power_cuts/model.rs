@@ -1,38 +1,38 @@
-//! What may be on the disk after a cut, by what was asked for and acknowledged.
+//! Which content the disk may have after a cut, given the requested and the acknowledged calls.
 //!
-//! Everything that was asked for may have happened, in order and up to any point;
-//! everything that was acknowledged durably must have.
+//! Every requested call may have happened, in order and up to any point; every call that was
+//! acknowledged as durable must have happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Bytes that are compared at once.
+/// Number of bytes that are compared at once.
 const CHUNK_BYTES: usize = 512;
 
-/// Longest content that a write-back puts into a file that is empty at the source,
-/// and does not replace it (docs/MOUNT.md, "Durability").
+/// Longest content that a write-back puts into a file that is empty at the source, without
+/// replacing it (docs/MOUNT.md, "Durability").
 const IN_PLACE_BYTES_MAX: usize = 32 << 10;
 
-/// Longer files of `blocks` are changed in place.
+/// In mode `blocks`, longer files are changed in place.
 const SMALL_BYTES_MAX: usize = 1 << 20;
 
 /// How writes reach the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caching {
-    /// Each write at once: a file system alone, or `--cache none`.
+    /// Each write immediately: a file system alone, or `--cache none`.
     Direct,
-    /// All of a file when it is closed or synchronised.
+    /// The whole file when it is closed or synchronised.
     Whole,
-    /// The same, but longer files in place.
+    /// Like `Whole`, but longer files are changed in place.
     Blocks,
 }
 
-/// What a file may hold at the source.
+/// A content that a file may have at the source.
 #[derive(Debug, Clone)]
 struct Version {
     content: Rc<[u8]>,
-    /// Versions of one inode at the source, which are written in place, share it: a
-    /// cut may leave some of each.
+    /// Versions that are written in place share one inode at the source. A cut may leave a part of
+    /// each.
     inode: u32,
 }
 
@@ -41,12 +41,12 @@ struct Node {
     versions: Vec<Version>,
     /// The oldest version that a cut may leave.
     durable: usize,
-    /// What the program reads.
+    /// The content that the program reads.
     live: Vec<u8>,
     is_dirty: bool,
-    /// Whether it must be there, under one of its names.
+    /// Whether the file must exist, under one of its names.
     is_required: bool,
-    /// The last call that promised something of it and returned.
+    /// The last returned call that promised something about the file.
     promised_by: String,
     names: BTreeSet<String>,
     links: u32,
@@ -59,21 +59,21 @@ struct Name {
     durable: usize,
 }
 
-/// Something that is durable once a call has returned.
+/// A fact that is durable once a call has returned.
 #[derive(Debug, Clone)]
 pub enum Promise {
     /// A version of a file, and with it its name if it never had another.
     Content { node: usize, version: usize },
-    /// What a name stands for.
+    /// The file that a name refers to.
     Binding { name: String, binding: usize },
-    /// A file is somewhere.
+    /// The existence of a file under some name.
     Presence { node: usize },
 }
 
-/// Files that were found: inode and content by name.
+/// The files that were found: inode and content by name.
 pub type Dump = BTreeMap<String, (u64, Vec<u8>)>;
 
-/// All files below one directory.
+/// The model of all files below one directory.
 pub struct Model {
     caching: Caching,
     nodes: Vec<Node>,
@@ -82,7 +82,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// What was found is durable.
+    /// Makes a model from found files, all of which are durable.
     pub fn adopt(caching: Caching, dump: &Dump) -> Self {
         let mut model = Self {
             caching,
@@ -124,7 +124,7 @@ impl Model {
         self.nodes.len() - 1
     }
 
-    /// The length of what a name stands for, if it is there.
+    /// Returns the length of the file that a name refers to, if it exists.
     pub fn size_of(&self, name: &str) -> Option<usize> {
         Some(self.nodes[self.node(name)?].live.len())
     }
@@ -146,7 +146,7 @@ impl Model {
             self.nodes[node].names.insert(name.to_owned());
         }
         let entry = self.names.entry(name.to_owned()).or_insert_with(|| Name {
-            // Before a name is first used it is not there.
+            // Before its first use, a name does not exist.
             bindings: vec![None],
             durable: 0,
         });
@@ -177,7 +177,7 @@ impl Model {
         self.change(slot, |live| live.resize(size_bytes, 0));
     }
 
-    /// Where the next append goes.
+    /// Returns the offset of the next append.
     pub fn end(&self, slot: u32) -> usize {
         self.nodes[self.open[&slot]].live.len()
     }
@@ -192,14 +192,17 @@ impl Model {
         }
     }
 
-    /// What an fsync of an open file promises.
+    /// Returns the promises of an fsync of an open file.
     pub fn fsync(&mut self, slot: u32) -> Vec<Promise> {
         self.synchronise(self.open[&slot])
     }
 
-    /// What an fsync by a name promises.
+    /// Returns the promises of an fsync by name.
     pub fn sync(&mut self, name: &str) -> Vec<Promise> {
-        self.synchronise(self.node(name).expect("only files that are there"))
+        self.synchronise(
+            self.node(name)
+                .expect("only existing files are synchronised"),
+        )
     }
 
     fn synchronise(&mut self, node: usize) -> Vec<Promise> {
@@ -213,7 +216,8 @@ impl Model {
             Promise::Content { node, version },
             Promise::Presence { node },
         ];
-        // After a rename fsync(2) leaves the choice of the name to the directory.
+        // After a rename, fsync(2) of the file does not decide under which name it survives; the
+        // directory's does.
         if let (1, Some(name)) = (file.names.len(), file.names.first()) {
             promises.push(self.binding(name));
         }
@@ -227,9 +231,9 @@ impl Model {
         }
     }
 
-    /// What the close of a file promises: what was replaced is on the device.
+    /// Returns the promises of a close: a replaced file is on the device.
     pub fn close(&mut self, slot: u32) -> Vec<Promise> {
-        let node = self.open.remove(&slot).expect("only open files");
+        let node = self.open.remove(&slot).expect("only open files are closed");
         if self.nodes[node].links == 0 || !self.write_back(node) {
             return Vec::new();
         }
@@ -241,25 +245,30 @@ impl Model {
         promises
     }
 
-    /// Has what is dirty reach the source; whether the file was replaced there.
+    /// Writes dirty content back to the source. Returns whether the file was replaced there.
     fn write_back(&mut self, node: usize) -> bool {
         let caching = self.caching;
         let file = &mut self.nodes[node];
         if caching == Caching::Direct || !file.is_dirty {
             return false;
         }
-        let before = file.versions.last().expect("at least one").content.len();
+        let before = file
+            .versions
+            .last()
+            .expect("there is a version")
+            .content
+            .len();
         let now = file.live.len();
         let is_in_place = file.links > 1
             || (before == 0 && now <= IN_PLACE_BYTES_MAX)
             || (caching == Caching::Blocks && now.max(before) > SMALL_BYTES_MAX)
-            // Emptied at once or with the last descriptor, by either way.
+            // Both caching modes empty a file in place, at once or at the last close.
             || now == 0;
         file.reach_source(!is_in_place);
         !is_in_place
     }
 
-    /// What is promised of all names of a directory once it is synchronised.
+    /// Returns the promises about all names in a directory once it is synchronised.
     pub fn sync_directory(&self, directory: &str) -> Vec<Promise> {
         let is_in = |name: &&String| name.rsplit_once('/').is_some_and(|(at, _)| at == directory);
         let names = self.names.keys().filter(is_in);
@@ -276,7 +285,7 @@ impl Model {
         self.bind(name, None);
     }
 
-    /// A call that made promises has returned 0.
+    /// Records that a call that made promises has returned 0.
     pub fn acknowledge(&mut self, promise: &Promise, call: &str) {
         match promise {
             Promise::Content { node, version } => {
@@ -285,7 +294,7 @@ impl Model {
                 node.promised_by = call.to_owned();
             }
             Promise::Binding { name, binding } => {
-                let name = self.names.get_mut(name).expect("names stay");
+                let name = self.names.get_mut(name).expect("names are never removed");
                 name.durable = name.durable.max(*binding);
             }
             Promise::Presence { node } => {
@@ -295,7 +304,7 @@ impl Model {
         }
     }
 
-    /// What is wrong with what a cut has left, one sentence each.
+    /// Returns what is wrong after a cut, one sentence each.
     pub fn losses(&self, dump: &Dump) -> Vec<String> {
         let mut losses = Vec::new();
         let mut wrong = BTreeSet::new();
@@ -320,12 +329,14 @@ impl Model {
             let is_told = node.names.iter().any(|name| wrong.contains(name));
             if !is_told && !node.names.iter().any(is_at) {
                 let (names, call) = (&node.names, &node.promised_by);
-                losses.push(format!("the file of {call} is at none of {names:?}"));
+                losses.push(format!(
+                    "the file promised by {call} is missing under {names:?}"
+                ));
             }
         }
         let is_stray = |name: &&String| !is_temporary(name) && !self.names.contains_key(*name);
         let strays = dump.keys().filter(is_stray);
-        losses.extend(strays.map(|name| format!("{name} was never made")));
+        losses.extend(strays.map(|name| format!("{name} was never created")));
         losses
     }
 
@@ -342,15 +353,15 @@ impl Model {
         let allowed: Vec<String> = allowed.iter().map(state).collect();
         let found = found.map_or("absent".to_owned(), |content| {
             let zeros = content.iter().filter(|byte| **byte == 0).count();
-            format!("{} bytes, of them {zeros} zeros", content.len())
+            format!("{} bytes, {zeros} of them zero", content.len())
         });
-        format!("{name}: found {found}; may be {}", allowed.join(" or "))
+        format!("{name}: found {found}; allowed: {}", allowed.join(" or "))
     }
 }
 
 impl Node {
     fn reach_source(&mut self, is_replaced: bool) {
-        let inode = self.versions.last().expect("at least one").inode;
+        let inode = self.versions.last().expect("there is a version").inode;
         self.versions.push(Version {
             content: self.live.as_slice().into(),
             inode: inode + u32::from(is_replaced),
@@ -358,7 +369,7 @@ impl Node {
         self.is_dirty = false;
     }
 
-    /// Whether a cut may leave this content.
+    /// Returns whether a cut may leave this content.
     fn may_be(&self, content: &[u8]) -> bool {
         let allowed = &self.versions[self.durable..];
         allowed.iter().any(|version| *version.content == *content)
@@ -368,8 +379,8 @@ impl Node {
     }
 }
 
-/// Whether each byte is that of one version, or a zero where one version ends
-/// before: the file system gives room first and fills it later.
+/// Returns whether each byte comes from one of the versions, or is zero past the end of a version.
+/// The file system allocates space first and fills it later.
 fn is_mixture(versions: &[Version], content: &[u8]) -> bool {
     let lengths = || versions.iter().map(|version| version.content.len());
     let range = lengths().min()..=lengths().max();
@@ -396,7 +407,7 @@ fn is_mixture(versions: &[Version], content: &[u8]) -> bool {
         })
 }
 
-/// Whether a name is that of a write-back under way.
+/// Returns whether a name belongs to an unfinished write-back.
 pub fn is_temporary(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or_default();
     last.starts_with(".toll-")

@@ -1,13 +1,13 @@
-//! The result of all chains, for readers and for programs.
+//! The result of all chains, as Markdown and as JSON.
 
 use std::fmt::Write;
 use std::path::Path;
 
-use toll::environment::kernel::Kernel;
+use toll_host::environment::kernel::Kernel;
 
 use super::chain::Outcome;
 
-/// One chain in one line.
+/// Returns one chain as a table row.
 pub fn line(outcome: &Outcome) -> String {
     let Outcome {
         subject,
@@ -27,7 +27,7 @@ pub fn line(outcome: &Outcome) -> String {
     )
 }
 
-/// What is wrong with a mount, one sentence each.
+/// Returns the losses of a chain, one sentence each.
 pub fn losses(outcome: &Outcome) -> Vec<String> {
     let of = |what: &String| format!("{}, seed {}: {what}", outcome.subject, outcome.seed);
     outcome.told.iter().map(of).collect()
@@ -55,13 +55,13 @@ pub fn write(directory: &Path, kernel: &Kernel, outcomes: &[Outcome]) {
         outcomes.first().map_or(0, |outcome| outcome.seed),
     );
     for outcome in outcomes {
-        writeln!(table, "{}", line(outcome)).expect("a string takes it");
+        writeln!(table, "{}", line(outcome)).expect("a string can be written to");
     }
     let told: Vec<String> = outcomes.iter().flat_map(losses).collect();
     if !told.is_empty() {
         table.push_str("\n## Losses\n\n");
         told.iter()
-            .for_each(|what| writeln!(table, "- {what}").expect("a string takes it"));
+            .for_each(|what| writeln!(table, "- {what}").expect("a string can be written to"));
     }
     let json = serde_json::json!({
         "version": 1,
@@ -70,7 +70,7 @@ pub fn write(directory: &Path, kernel: &Kernel, outcomes: &[Outcome]) {
         "outcomes": outcomes,
     });
     let json = format!("{json:#}\n");
-    std::fs::create_dir_all(directory).expect("the directory takes files");
-    std::fs::write(directory.join("power-cuts.md"), table).expect("the directory takes files");
-    std::fs::write(directory.join("power-cuts.json"), json).expect("the directory takes files");
+    std::fs::create_dir_all(directory).expect("the directory is writable");
+    std::fs::write(directory.join("power-cuts.md"), table).expect("the directory is writable");
+    std::fs::write(directory.join("power-cuts.json"), json).expect("the directory is writable");
 }

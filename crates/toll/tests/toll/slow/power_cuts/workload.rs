@@ -1,7 +1,7 @@
-//! Random file operations on a few names.
+//! Random file operations on a few file names.
 //!
-//! Three scripts at a time take turns call by call. Each has its names to itself,
-//! so that what a call finds follows from the calls before it.
+//! Three scripts run interleaved, call by call. Each owns its names, so the result of a call
+//! depends only on the calls before it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,19 +12,19 @@ use super::model::{Model, Promise};
 const DIRECTORIES: [&str; 2] = ["a", "b"];
 const SMALL_NAMES: usize = 12;
 pub const LARGE: [&str; 2] = ["a/large", "b/large"];
-/// Two names of one file.
+/// Two names of the same file.
 pub const LINKED: [&str; 2] = ["a/linked", "b/linked"];
 const SCRIPTS: usize = 3;
 
-/// Bytes that follow from a seed: `power_cut::content` of the package toll-bench,
-/// whose program makes them in the guest.
+/// Returns bytes that are determined by a seed. Equals `power_cut::content` of the package
+/// toll-bench, whose program makes them in the guest.
 pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let words = std::iter::repeat_with(|| rng.next_u64().to_le_bytes());
     words.flatten().take(bytes).collect()
 }
 
-/// One call, which the guest makes.
+/// One call that the guest makes.
 #[derive(Debug, Clone)]
 enum Call {
     Open(&'static str, String),
@@ -45,7 +45,7 @@ struct Script {
     calls: VecDeque<Call>,
 }
 
-/// A request to the guest, and what is promised once it is answered.
+/// A request to the guest, and what its reply promises.
 pub struct Asked {
     pub line: String,
     pub promises: Vec<Promise>,
@@ -66,7 +66,7 @@ impl Workload {
         }
     }
 
-    /// The next call, which is part of the model from here on.
+    /// Returns the next call, and adds it to the model.
     pub fn next(&mut self, model: &mut Model) -> Asked {
         while self.scripts.len() < SCRIPTS {
             if let Some(script) = self.script(model) {
@@ -134,7 +134,8 @@ impl Workload {
         self.rng.below(100) < percent
     }
 
-    /// A name that no script has, and its length if it is there.
+    /// Chooses a name that no script owns. Returns it with its file's length, if that exists;
+    /// `None` if the name is taken.
     fn name(&mut self, model: &Model) -> Option<(String, Option<usize>)> {
         let directory = DIRECTORIES[self.rng.below(2)];
         let name = format!("{directory}/s{}", self.rng.below(SMALL_NAMES));
@@ -149,7 +150,7 @@ impl Workload {
         names.iter().all(|name| !taken.contains(name)).then_some(())
     }
 
-    /// A script whose names are free, or none this time.
+    /// Makes a script if its names are free; otherwise `None`.
     fn script(&mut self, model: &Model) -> Option<Script> {
         let (names, calls) = match self.rng.below(100) {
             0..25 => self.rewrite(model)?,
@@ -168,7 +169,7 @@ impl Workload {
         })
     }
 
-    /// A file with a new content, in one to three writes.
+    /// Rewrites a file in one to three writes.
     fn rewrite(&mut self, model: &Model) -> Option<(Vec<String>, Vec<Call>)> {
         let (name, _) = self.name(model)?;
         let mut calls = vec![Call::Open("ct", name.clone())];
@@ -180,7 +181,7 @@ impl Workload {
         Some((vec![name], calls))
     }
 
-    /// A part of a file, overwritten, cut or appended.
+    /// Overwrites, truncates or appends a part of a file.
     fn patch(&mut self, model: &Model) -> Option<(Vec<String>, Vec<Call>)> {
         let (name, size) = self.name(model)?;
         let size = size.filter(|size| *size < 100_000)?;
@@ -204,7 +205,7 @@ impl Workload {
         Some((vec![name], calls))
     }
 
-    /// A file beside another, synchronised, that takes its name.
+    /// Writes and synchronises a new file, and renames it over another.
     fn save(&mut self, model: &Model) -> Option<(Vec<String>, Vec<Call>)> {
         let (name, _) = self.name(model)?;
         let new = format!("{name}.new");
@@ -218,8 +219,7 @@ impl Workload {
         Some((vec![name, new], calls))
     }
 
-    /// A file that gets another name, half of the time while it is open and
-    /// changed.
+    /// Renames a file, half of the time while it is open and changed.
     fn rename(&mut self, model: &Model) -> Option<(Vec<String>, Vec<Call>)> {
         let (from, size) = self.name(model)?;
         let (to, _) = self.name(model).filter(|(to, _)| *to != from)?;
@@ -244,7 +244,7 @@ impl Workload {
         Some((vec![from, to], calls))
     }
 
-    /// A file that goes, half of the time while it is open.
+    /// Removes a file, half of the time while it is open.
     fn unlink(&mut self, model: &Model) -> Option<(Vec<String>, Vec<Call>)> {
         let (name, size) = self.name(model)?;
         size?;
@@ -296,7 +296,7 @@ impl Workload {
         }
     }
 
-    /// Synchronises a file before it is closed, after that, or not at all.
+    /// Synchronises a file before its close, after it, or not at all.
     fn end(&mut self, calls: &mut Vec<Call>, name: &str, fsync_percent: usize) {
         if self.chance(fsync_percent) {
             calls.push(Call::Fsync);
@@ -313,5 +313,5 @@ fn directory_of(name: &str) -> &'static str {
     DIRECTORIES
         .iter()
         .find(is_above)
-        .expect("each name is in one")
+        .expect("each name is in a directory")
 }

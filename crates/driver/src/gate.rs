@@ -1,0 +1,322 @@
+//! `--fail-on`: the exit status 3, for scripts that act on what came out.
+
+use anyhow::bail;
+use clap::Args;
+use toll_system::{Failure, output};
+use toll_report::words;
+use toll_core::claim::can_regress;
+use toll_core::claim::model::{
+    Analysis, Estimate, Metric, Outcome, Relation, Replicates, RunComparison, Sessions,
+};
+use toll_core::claim::regression::{Regression, judge};
+use toll_core::claim::work::Difference;
+use toll_core::format;
+use toll_core::plan::Plan;
+use toll_core::spec::Experiment;
+use toll_core::spec::quantity::parse_share;
+
+/// What `--fail-on` names.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Condition {
+    /// A claim is refuted.
+    Refuted,
+    /// A ratio's interval lies wholly past this share on the worse side.
+    Regression(f64),
+}
+
+pub fn parse(text: &str) -> Result<Condition, String> {
+    match text.split_once('=') {
+        None if text == "refuted" => Ok(Condition::Refuted),
+        Some(("regression", limit)) => parse_share(limit).map(Condition::Regression),
+        _ => Err("expected refuted, or regression and a limit such as regression=5%".into()),
+    }
+}
+
+#[derive(Debug, Clone, Args, Default)]
+pub struct GateArguments {
+    /// End with status 3, after everything was written, if a claim is refuted
+    /// with the error rate of the whole run (refuted: ✘✘), or if the interval of a ratio lies wholly past a limit on the
+    /// worse side (regression=5%). Several may be given; what is undecided or not
+    /// testable does not count
+    #[arg(long, value_name = "CONDITION", value_parser = parse, value_delimiter = ',')]
+    fail_on: Vec<Condition>,
+    /// Let --fail-on regression judge runs though they did not do the same: other
+    /// commands under the same names, another output, other settings
+    #[arg(long, requires = "fail_on")]
+    allow_different_work: bool,
+}
+
+/// A ratio that a regression may show in.
+pub struct JudgedRatio {
+    /// What over what, in words.
+    pub what: String,
+    /// Name of the metric, and what it is.
+    pub metric: (String, Metric),
+    /// New over old; absent if there is none.
+    pub ratio: Option<Estimate>,
+    /// What its interval says.
+    pub relation: Relation,
+    /// Whether the limit is held against the interval; if not, the relation says all.
+    pub may_decide: bool,
+    /// What is known of shifts between sessions, where the interval holds none of them.
+    pub sessions: Option<Sessions>,
+    /// How far apart two runs of the old side may lie in the same run, as a share.
+    pub noise: f64,
+}
+
+impl JudgedRatio {
+    fn regression(&self, limit: f64) -> Regression {
+        let better = self.metric.1.better;
+        match (&self.ratio, self.relation) {
+            (Some(ratio), _) if self.may_decide => judge(ratio, better, limit, self.noise),
+            (_, Relation::Undecided) => Regression::Undecided,
+            _ => Regression::No,
+        }
+    }
+}
+
+impl GateArguments {
+    /// The least limit of a regression.
+    pub fn regression_limit(&self) -> Option<f64> {
+        let limits = self.fail_on.iter().filter_map(|condition| match condition {
+            Condition::Regression(limit) => Some(*limit),
+            Condition::Refuted => None,
+        });
+        limits.min_by(f64::total_cmp)
+    }
+
+    /// Fails on regressions past a limit, unless other conditions are named.
+    pub fn or_regression(&mut self, limit: f64) {
+        if self.fail_on.is_empty() {
+            self.fail_on.push(Condition::Regression(limit));
+        }
+    }
+
+    /// Whether regressions count.
+    pub fn watches_ratios(&self) -> bool {
+        self.regression_limit().is_some()
+    }
+
+    /// Refuses conditions that nothing could ever meet, before any time is
+    /// spent: a check that cannot fail is taken for one that passes.
+    ///
+    /// `why_no_ratio` has the reason for each experiment that compares nothing.
+    pub fn check(
+        &self,
+        experiments: &[&Experiment],
+        why_no_ratio: &[Option<String>],
+    ) -> anyhow::Result<()> {
+        let has_claims = experiments
+            .iter()
+            .any(|one| one.claim_family().next().is_some());
+        if self.fail_on.contains(&Condition::Refuted) && !has_claims {
+            bail!(Failure::Usage(
+                "cannot fail on refuted claims: there are none; take an experiment with claims, or \
+                 --fail-on regression=5%"
+                    .into(),
+            ));
+        }
+        let reasons: Vec<&String> = why_no_ratio.iter().flatten().collect();
+        if let Some(reason) = reasons.first()
+            && self.watches_ratios()
+            && reasons.len() == experiments.len()
+        {
+            bail!(Failure::Usage(format!(
+                "cannot fail on a regression of {}: {reason}; compare two commands, or with a \
+                 saved run by --baseline",
+                experiments[0].name
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses to judge a ratio of runs that did not do the same: it is no
+    /// regression, whatever comes out.
+    pub fn check_work(&self, differences: &[Difference]) -> anyhow::Result<()> {
+        if !self.watches_ratios() || self.allow_different_work || differences.is_empty() {
+            return Ok(());
+        }
+        let list = differences.iter().map(|one| {
+            let values: Vec<String> = one
+                .values
+                .iter()
+                .map(|value| format!("`{value}`"))
+                .collect();
+            format!("{}: {}", one.what, values.join(" against "))
+        });
+        bail!(Failure::Usage(format!(
+            "cannot fail on a regression: the runs did not do the same ({}); compare runs of the \
+             same work, or say --allow-different-work",
+            list.collect::<Vec<_>>().join("; ")
+        )))
+    }
+
+    /// Tells what counts, and fails if anything does.
+    pub fn judge(&self, analyses: &[&Analysis], ratios: &[JudgedRatio]) -> anyhow::Result<()> {
+        let mut met = Vec::new();
+        for condition in &self.fail_on {
+            match condition {
+                Condition::Refuted => met.extend(count_refuted(analyses)),
+                Condition::Regression(limit) => met.extend(count_regressions(ratios, *limit)),
+            }
+        }
+        match met.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(Failure::Judged(format!("failed by --fail-on: {}", met.join("; "))).into())
+            }
+        }
+    }
+}
+
+/// Why an experiment compares nothing within one run, if so.
+pub fn why_no_ratio(experiment: &Experiment) -> Option<String> {
+    let plan = Plan::new(experiment, 0).ok()?;
+    can_regress(experiment, &plan.treatments).err()
+}
+
+/// The comparisons within a run, as the gate takes them.
+pub fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
+    let label = |index: usize| analysis.treatments[index].label.clone();
+    let comparisons = analysis.comparisons.iter();
+    comparisons
+        .filter(|comparison| comparison.is_judged)
+        .map(|comparison| JudgedRatio {
+            what: format!(
+                "{} over {}",
+                label(comparison.treatment),
+                label(comparison.reference)
+            ),
+            metric: (
+                comparison.metric.clone(),
+                analysis.metrics[&comparison.metric].clone(),
+            ),
+            ratio: Some(comparison.ratio),
+            relation: comparison.relation,
+            may_decide: comparison.may_decide,
+            sessions: None,
+            noise: comparison.noise(analysis).unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// The ratios of runs to earlier ones, as the gate takes them.
+pub fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
+    let [new, old] = [&comparison.new_runs, &comparison.old_runs].map(|ids| words::runs(ids));
+    let is_of_trials = comparison.replicates == Replicates::Trials;
+    let ratios = comparison.ratios.iter().filter(|_| comparison.is_judged);
+    ratios
+        .map(|one| JudgedRatio {
+            what: format!("{} in {new} over {old}", one.label),
+            sessions: is_of_trials.then_some(comparison.sessions),
+            metric: (comparison.metric.clone(), comparison.described.clone()),
+            ratio: one.ratio,
+            relation: one.relation,
+            may_decide: one.relation == Relation::Worse,
+            noise: 0.0,
+        })
+        .collect()
+}
+
+fn count_refuted(analyses: &[&Analysis]) -> Option<String> {
+    let verdicts = || analyses.iter().flat_map(|analysis| &analysis.verdicts);
+    let refuted: Vec<_> = verdicts()
+        .filter(|verdict| verdict.outcome == Outcome::Refuted && verdict.is_family_wise())
+        .collect();
+    for verdict in &refuted {
+        output::note(&format!(
+            "refuted: {}: {}: measured {}: {}",
+            verdict.id,
+            verdict.text,
+            format::measured(verdict),
+            verdict.reason
+        ));
+    }
+    let undecided = verdicts()
+        .filter(|verdict| !verdict.is_family_wise())
+        .count();
+    if refuted.is_empty() {
+        output::note(&format!(
+            "--fail-on refuted: none of {} is family-wise (✘✘); {undecided} undecided",
+            words::plural(verdicts().count(), "claim")
+        ));
+        return None;
+    }
+    let are = if refuted.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{} {are} refuted",
+        words::plural(refuted.len(), "claim")
+    ))
+}
+
+fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
+    let mut worse = 0;
+    let mut undecided = 0;
+    for one in ratios {
+        let (name, metric) = &one.metric;
+        let regression = one.regression(limit);
+        worse += usize::from(regression == Regression::Yes);
+        undecided += usize::from(regression == Regression::Undecided);
+        if let (Regression::Yes, Some(ratio)) = (regression, &one.ratio) {
+            output::note(&format!(
+                "regression: {}: {name}: {}, wholly past {}",
+                one.what,
+                words::change(one.relation, ratio, metric),
+                format::percent(limit.max(one.noise))
+            ));
+        }
+    }
+    let noise = ratios.iter().map(|one| one.noise).fold(0.0, f64::max);
+    let noisy = match noise > limit {
+        true => format!(
+            " and past what A/A twins may lie apart, {} at most",
+            format::percent(noise)
+        ),
+        false => String::new(),
+    };
+    let limit = format::percent(limit);
+    let blind = ratios.iter().filter_map(|one| one.sessions);
+    let blind = blind.max_by(|a, b| reach(a).total_cmp(&reach(b)));
+    let blind = blind.map_or_else(String::new, |sessions| {
+        format!("; {}", words::unexcluded_shift(sessions))
+    });
+    if worse == 0 {
+        output::note(&format!(
+            "--fail-on regression: none of {} lies wholly past {limit}{noisy}; {undecided} undecided{blind}",
+            words::plural(ratios.len(), "ratio")
+        ));
+        return None;
+    }
+    let lie = if worse == 1 { "lies" } else { "lie" };
+    Some(format!(
+        "{} {lie} wholly past {limit} on the worse side{blind}",
+        words::plural(worse, "ratio")
+    ))
+}
+
+/// How large a shift between sessions may be.
+fn reach(sessions: &Sessions) -> f64 {
+    sessions.shift.unwrap_or(f64::INFINITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_with_their_limits() {
+        assert_eq!(parse("refuted"), Ok(Condition::Refuted));
+        assert_eq!(parse("regression=5%"), Ok(Condition::Regression(0.05)));
+        assert_eq!(parse("regression=0.5"), Ok(Condition::Regression(0.5)));
+        for wrong in [
+            "",
+            "regression",
+            "regression=",
+            "regression=0",
+            "refuted=1",
+            "slow",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

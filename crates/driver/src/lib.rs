@@ -1,0 +1,33 @@
+//! Running experiments as `toll run` does: what is asked for ([`RunArguments`]), preparing and
+//! launching ([`launch()`]), and what follows ([`run_all`]). Verbs that measure call it.
+
+pub mod arguments;
+pub mod baseline;
+mod busy_machine;
+mod conclude;
+pub mod consent;
+pub mod differences;
+mod dry;
+pub mod exports;
+pub mod failure;
+pub mod gate;
+pub mod kernel_builds;
+mod launch;
+mod measure;
+pub mod measuring_lock;
+pub mod over_runs;
+pub mod pages;
+pub mod price_lists;
+pub mod progress;
+mod select;
+pub mod spelling;
+mod store_option;
+pub mod stores;
+
+pub use arguments::{Profile, RunArguments, WorkDirectories};
+pub use launch::{
+    Launch, Launched, Purpose, launch, listen, nearest, profile, random_seed, resume, same_device,
+};
+pub use measure::{command_line, most_different, run, run_all, trees_of};
+pub use select::{experiments as select, named};
+pub use store_option::WithStore;

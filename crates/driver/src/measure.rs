@@ -1,0 +1,389 @@
+//! Running experiments one after another, each shown when it ends.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use toll_system::{Failure, output};
+use anyhow::bail;
+use toll_report::terminal::NotRun;
+use toll_report::words;
+use toll_host::environment::work_trees::WorkTrees;
+use toll_host::store::{RunStatus, Store, StoredRun};
+use toll_host::trial::{Forecast, RunLock, TimeLimit, missing_kernels};
+use toll_core::claim::model::{Comparison, Outcome};
+use toll_core::claim::{Run, blocks_needed, too_few_blocks};
+use toll_core::plan::Plan;
+use toll_core::spec::{Experiment, WorkloadKind};
+
+use crate::arguments::RunArguments;
+use crate::conclude::{Conclusion, Ending};
+use crate::launch::{self, Launch, launch, profile, random_seed};
+use crate::{dry, select, stores};
+use crate::baseline::Against;
+use crate::{consent, failure, measuring_lock};
+use crate::kernel_builds;
+
+/// Runs what the command line names, and shows what came out.
+pub fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
+    arguments.check()?;
+    if arguments.resume.is_some() {
+        return resume(arguments, store_path);
+    }
+    run_all(arguments, store_path, select::experiments(arguments)?, None)
+}
+
+/// Runs some experiments, and shows what came out. Takes the lock on measuring unless it
+/// is `held`.
+pub fn run_all(
+    arguments: &RunArguments,
+    store_path: &Path,
+    experiments: Vec<Experiment>,
+    held: Option<RunLock>,
+) -> anyhow::Result<ExitCode> {
+    let all: Vec<&Experiment> = experiments.iter().collect();
+    let against = against(arguments, store_path, &all)?;
+    let seed = arguments.seed.map_or_else(random_seed, Ok)?;
+    if !arguments.quiet && arguments.time_limit(experiments.len()) != TimeLimit::OrGivenUp {
+        let all = experiments.iter();
+        all.for_each(|experiment| warn_of_few_blocks(experiment, seed));
+    }
+    if arguments.dry_run {
+        for experiment in &experiments {
+            output::listing(&dry::describe(experiment, seed, &arguments.directories)?)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    arguments.check_files(experiments.len(), &experiments[0])?;
+    let _lock = held.map_or_else(|| take_lock(arguments), Ok)?;
+    let mut store = stores::open_store(store_path)?;
+    launch::clear_leftovers();
+    if !arguments.quiet && experiments.iter().any(measures_work_files) {
+        launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
+    }
+    let mut conclusion = Conclusion::new(arguments, store_path, &against, experiments.len());
+    let ending = measure(arguments, &mut store, experiments, seed, &mut conclusion)?;
+    conclusion.finish(ending)
+}
+
+fn take_lock(arguments: &RunArguments) -> anyhow::Result<RunLock> {
+    measuring_lock::take_or_wait(arguments.wait, "wait for it, or add --wait")
+}
+
+/// Runs experiments one after the other, each shown when it ends.
+fn measure(
+    arguments: &RunArguments,
+    store: &mut Store,
+    experiments: Vec<Experiment>,
+    seed: u64,
+    conclusion: &mut Conclusion<'_>,
+) -> anyhow::Result<Ending> {
+    let mut obstacles = Vec::new();
+    let mut ending = Ending::Complete;
+    let begin = std::time::Instant::now();
+    let count = experiments.len();
+    for (done, mut experiment) in experiments.into_iter().enumerate() {
+        let name = experiment.name.clone();
+        let elapsed_s = begin.elapsed().as_secs_f64();
+        share_budget(arguments, &mut experiment, elapsed_s, count - done);
+        if arguments.build_kernels
+            && let Some(signal) = build_kernels(&experiment, seed)
+        {
+            ending = Ending::Interrupted(signal);
+            break;
+        }
+        let time_limit = arguments.time_limit(count);
+        let launched = launch(
+            store,
+            Launch {
+                experiment,
+                seed,
+                directories: arguments.directories.clone(),
+                command_line: command_line(),
+                purpose: arguments.purpose(done + 1, count),
+                time_limit,
+            },
+        );
+        // What was measured before an error is shown all the same.
+        match launched {
+            Ok(launched) => {
+                ending = Ending::of(launched.end);
+                if arguments.why && matches!(ending, Ending::Complete) {
+                    ending = explain(arguments, store, launched.run_id);
+                }
+                let run = stores::load_run(store, &launched.run_id.to_string())?;
+                match no_time(&run).filter(|_| time_limit == TimeLimit::OrGivenUp) {
+                    Some(not_run) => conclusion.pass_over(not_run),
+                    None => conclusion.add(run, &ending),
+                }
+            }
+            Err(error) => {
+                ending = match failure::signal(&error) {
+                    Some(signal) if conclusion.has_runs() => Ending::Interrupted(signal),
+                    _ => Ending::Failed(error),
+                }
+            }
+        }
+        // Among several experiments, one that cannot run is reported and passed over.
+        if let Ending::Failed(why) = &ending
+            && failure::is_of_one_experiment(why)
+            && count > 1
+        {
+            conclusion.pass_over(NotRun {
+                experiment: name,
+                why: why.to_string(),
+                claims: 0,
+            });
+            obstacles.push(std::mem::replace(&mut ending, Ending::Complete));
+        }
+        if !matches!(ending, Ending::Complete) {
+            break;
+        }
+    }
+    Ok(with_obstacles(ending, obstacles, count))
+}
+
+/// Why a run ended without a chance of a verdict, if it did, and the command that gives it
+/// one.
+fn no_time(run: &Run) -> Option<NotRun> {
+    let StoredRun {
+        run: record,
+        experiment,
+        treatments,
+        trials,
+        boots,
+        ..
+    } = &run.stored;
+    let forecast = Forecast::of(experiment, treatments, trials, boots)?;
+    let is_undecided = run.analysis.blocks < forecast.blocks as usize;
+    let verdicts = run.analysis.verdicts.iter();
+    let open = verdicts.filter(|one| one.outcome == Outcome::Undecided);
+    let is_one = is_undecided && record.status == RunStatus::Complete;
+    is_one.then(|| NotRun {
+        experiment: record.experiment.clone(),
+        why: format!(
+            "its {} s decide nothing, as the fewest blocks for a verdict ({}) take {} s: toll run \
+             --resume {} --time-budget {}min",
+            experiment.run.time_budget_s,
+            forecast.blocks,
+            forecast.time.as_secs(),
+            record.id,
+            forecast.budget_minutes()
+        ),
+        claims: open.count(),
+    })
+}
+
+/// Profiles the treatments of a run that differ most. The run is complete whatever
+/// comes of that.
+fn explain(arguments: &RunArguments, store: &mut Store, run_id: i64) -> Ending {
+    let explained = stores::load_run(store, &run_id.to_string()).and_then(|run| {
+        let pair = most_different(&run, |_| true)?;
+        profile(
+            store,
+            run.stored,
+            pair,
+            &arguments.directories,
+            arguments.quiet,
+        )
+    });
+    match explained {
+        Ok(None) => Ending::Complete,
+        Ok(Some(signal)) => Ending::Interrupted(signal),
+        Err(error) => Ending::Failed(error),
+    }
+}
+
+/// Whether the work directory's own file system is part of what is measured.
+fn measures_work_files(experiment: &Experiment) -> bool {
+    let kind = experiment.workload.kind;
+    kind != WorkloadKind::Command && kind.has("fs")
+}
+
+/// How several experiments end of which some were passed over: a failure, or a
+/// prerequisite that all of them lack, is that of the whole.
+fn with_obstacles(ending: Ending, mut obstacles: Vec<Ending>, count: usize) -> Ending {
+    let is_failure = |ending: &Ending| match ending {
+        Ending::Failed(why) => !failure::is_prerequisite(why),
+        _ => false,
+    };
+    let failed = obstacles.iter().position(is_failure);
+    match (&ending, failed.or((obstacles.len() == count).then_some(0))) {
+        (Ending::Complete, Some(place)) => obstacles.swap_remove(place),
+        _ => ending,
+    }
+}
+
+/// Builds the kernels that an experiment's guests lack. Gives the signal that ended
+/// that; if it fails, the experiment says what it cannot run.
+fn build_kernels(experiment: &Experiment, seed: u64) -> Option<i32> {
+    let plan = Plan::new(experiment, seed).ok()?;
+    let missing = Vec::from_iter(missing_kernels(&plan));
+    let say = |text: &str| {
+        output::note(text);
+        Ok(())
+    };
+    kernel_builds::build_all(&missing, None, &say).unwrap_or_else(|error| {
+        output::note(&error.to_string());
+        None
+    })
+}
+
+/// A time budget given on the command line is for all experiments together:
+/// each gets an equal part of what is left.
+fn share_budget(
+    arguments: &RunArguments,
+    experiment: &mut Experiment,
+    elapsed_s: f64,
+    experiments_left: usize,
+) {
+    if let Some(total) = arguments.time_budget {
+        let left = (total.as_secs_f64() - elapsed_s).max(0.001);
+        experiment.run.time_budget_s = left / experiments_left as f64;
+    }
+}
+
+/// Finds what the runs are to be compared with, and refuses conditions that
+/// nothing could meet.
+fn against(
+    arguments: &RunArguments,
+    store: &Path,
+    experiments: &[&Experiment],
+) -> anyhow::Result<Against> {
+    let baseline = arguments.against.baseline.as_ref();
+    let against = Against::find(baseline, store, experiments)?;
+    let reasons = experiments.iter().map(|one| against.why_no_ratio(one));
+    arguments
+        .gate
+        .check(experiments, &reasons.collect::<Vec<_>>())?;
+    against.check_work(&arguments.gate, store, experiments)?;
+    Ok(against)
+}
+
+fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
+    let _lock = take_lock(arguments)?;
+    let mut store = stores::open_store(store_path)?;
+    let id = match arguments.resume.as_deref() {
+        Some(name) if !name.is_empty() => store.find_run(name)?,
+        _ => store.last_unfinished()?.ok_or_else(|| {
+            Failure::Usage(
+                "cannot resume: no run is unfinished of which anything can still succeed; see \
+                 `toll list`"
+                    .into(),
+            )
+        })?,
+    };
+    let mut stored = store.load(id)?;
+    if !arguments.quiet {
+        output::note(&resumed(&stored));
+    }
+    if stored.run.imported {
+        bail!(Failure::Usage(format!(
+            "cannot resume run {id}: it was made on another machine"
+        )));
+    }
+    consent::of_run(&mut store, &stored, arguments.run_foreign_commands)?;
+    if stored.run.status == RunStatus::Complete && !arguments.sets_limits() {
+        bail!(Failure::Usage(format!(
+            "cannot resume run {id}: it is complete ({}); give it more with --time-budget, \
+             --max-runs or --target-ci, or start a new one",
+            stored.run.stop_reason.unwrap_or_default()
+        )));
+    }
+    let _trees = trees_of(&stored)?;
+    arguments.check_files(1, &stored.experiment)?;
+    let against = against(arguments, store_path, &[&stored.experiment])?;
+    against.check_other(&stored.run)?;
+    if arguments.sets_limits() {
+        arguments.apply_limits(&mut stored.experiment);
+        stored.experiment.check().map_err(Failure::Usage)?;
+        store.reopen(id, &stored.experiment)?;
+    }
+    launch::clear_leftovers();
+    let purpose = arguments.purpose(1, 1);
+    let launched = launch::resume(&mut store, stored, &arguments.directories, purpose)?;
+    let run = stores::load_run(&store, &id.to_string())?;
+    let ending = Ending::of(launched.end);
+    let mut conclusion = Conclusion::new(arguments, store_path, &against, 1);
+    conclusion.add(run, &ending);
+    conclusion.finish(ending)
+}
+
+/// Holds the work trees of a run of `toll ci`, which have to be those that it measured.
+pub fn trees_of(stored: &StoredRun) -> anyhow::Result<Option<WorkTrees>> {
+    let trees = stored.experiment.trees.as_ref().map(WorkTrees::again);
+    let trees = trees
+        .transpose()
+        .map_err(|why| Failure::Usage(format!("cannot go on with run {}: {why}", stored.run.id)))?;
+    Ok(trees)
+}
+
+/// Which run is gone on with, for those who named none.
+fn resumed(stored: &StoredRun) -> String {
+    let run = &stored.run;
+    format!(
+        "resuming run {} of {}, begun {}, with {}: {}",
+        run.id,
+        run.experiment,
+        words::minute(&run.created_at),
+        words::plural(stored.trials.len(), "trial"),
+        run.title
+    )
+}
+
+/// Tells before any time is spent if a run is too short to decide its questions.
+fn warn_of_few_blocks(experiment: &Experiment, seed: u64) {
+    let blocks = experiment.run.max_blocks as usize;
+    let plan = Plan::new(experiment, seed);
+    let needed = plan
+        .ok()
+        .and_then(|plan| blocks_needed(experiment, &plan.treatments));
+    if let Some(needed) = needed.filter(|needed| blocks < *needed) {
+        let few = match experiment.claim_family().next() {
+            Some(_) => format!("{blocks} blocks cannot decide every claim; {needed} can"),
+            None => too_few_blocks(blocks, needed),
+        };
+        output::note(&format!(
+            "note: {}: {few} (--runs {needed}, or --min-runs)",
+            experiment.name
+        ));
+    }
+}
+
+/// The command line as it was typed, for the record.
+pub fn command_line() -> String {
+    let words = std::env::args_os().map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+%@".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Of the compared pairs that fit, the one whose times differ most.
+///
+/// # Errors
+/// If none was compared.
+pub fn most_different(
+    run: &Run,
+    fits: impl Fn(&[usize; 2]) -> bool,
+) -> anyhow::Result<[usize; 2]> {
+    let is_of_time = |one: &&Comparison| {
+        one.metric == run.analysis.primary_metric && one.metric.contains("duration")
+    };
+    let compared = run.analysis.comparisons.iter().filter(is_of_time);
+    let pairs = compared.map(|one| ([one.treatment, one.reference], one.ratio.value.ln().abs()));
+    let most = pairs
+        .filter(|(pair, _)| fits(pair))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    most.map(|(pair, _)| pair).ok_or_else(|| {
+        Failure::Usage(format!(
+            "cannot explain run {}: it compares no times of these treatments; name two with \
+             --treatment and --reference of `toll why`",
+            run.stored.run.id
+        ))
+        .into()
+    })
+}

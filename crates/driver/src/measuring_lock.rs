@@ -1,0 +1,50 @@
+//! Taking the lock on measuring.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use toll_system::{Failure, output};
+use toll_host::trial::{LockAttempt, RunLock};
+
+use crate::listen;
+
+/// Time between looks whether another run has ended: rare, since that run is measuring.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Takes the lock, or fails if another run holds it.
+pub fn take() -> anyhow::Result<RunLock> {
+    take_with("wait for it")
+}
+
+/// Takes the lock. While another run measures, `waits` or fails with the option that waits.
+pub fn take_or_wait(waits: bool, remedy: &str) -> anyhow::Result<RunLock> {
+    if !waits {
+        return take_with(remedy);
+    }
+    let interrupt = listen()?;
+    let mut shown = String::new();
+    loop {
+        match RunLock::try_take().map_err(anyhow::Error::msg)? {
+            LockAttempt::Taken(lock) => return Ok(lock),
+            LockAttempt::Held(holder) if holder != shown => {
+                output::note(&format!("waiting until {holder} has measured"));
+                shown = holder;
+            }
+            LockAttempt::Held(_) => {}
+        }
+        if let Some(signal) = interrupt.signal() {
+            bail!(Failure::Interrupted(signal));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+fn take_with(remedy: &str) -> anyhow::Result<RunLock> {
+    match RunLock::try_take().map_err(anyhow::Error::msg)? {
+        LockAttempt::Taken(lock) => Ok(lock),
+        LockAttempt::Held(holder) => bail!(
+            "cannot measure: another run ({holder}) is measuring, and two at once would disturb \
+             each other; {remedy}"
+        ),
+    }
+}

@@ -1,0 +1,248 @@
+//! Which experiments a command line means.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use toll_system::{Failure, kept_files, output};
+use toll_system::bounded::text_of;
+use toll_system::strace::startable;
+use anyhow::bail;
+use toll_host::environment::kernel;
+use toll_core::spec::adhoc::{self, AdhocCommands};
+use toll_core::spec::builtin::{self, BUILTINS};
+use toll_core::spec::{Experiment, Shell, WorkloadKind, apply_levels, nearest};
+
+use crate::RunArguments;
+use crate::arguments::Variables;
+
+/// Experiment files over this size are refused, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The experiments that a command line means, in order: built-in ones, files,
+/// and one made of all commands together.
+pub fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
+    let profile = arguments.profile.name();
+    let mut experiments = Vec::new();
+    let mut commands = Vec::new();
+    let has_reference = arguments.reference.is_some();
+    if arguments.items.is_empty() && !has_reference {
+        for builtin in BUILTINS {
+            experiments.push(toll_core::spec::parse(builtin.toml, builtin.name, profile)?);
+        }
+    }
+    for item in &arguments.items {
+        if let Some(experiment) = named(item, profile)? {
+            experiments.push(experiment);
+        } else {
+            refuse_slip(item, arguments)?;
+            commands.push(item.clone());
+        }
+    }
+    if arguments.guest {
+        experiments.iter_mut().for_each(Experiment::move_into_guest);
+    }
+    let has_commands = !commands.is_empty() || has_reference;
+    if !experiments.is_empty() {
+        set_levels(arguments, &mut experiments, has_commands)?;
+    }
+    if has_commands {
+        let request = AdhocCommands {
+            names: names_of(arguments, &commands),
+            commands,
+            overrides: arguments.overrides(),
+            reference: arguments.reference.clone(),
+            in_guest: arguments.guest,
+        };
+        experiments.push(adhoc::experiment(&request, profile)?);
+    } else if !arguments.names.is_empty() {
+        bail!(Failure::Usage(
+            "cannot use --command-name here: there is no command to name".into(),
+        ));
+    }
+    set_commands(arguments, &mut experiments)?;
+    for experiment in &mut experiments {
+        arguments.apply_settings(experiment);
+        experiment.check().map_err(Failure::Usage)?;
+        experiment.check_metric().map_err(Failure::Usage)?;
+        for kernel in experiment.kernels() {
+            kernel::require(&kernel).map_err(Failure::Usage)?;
+        }
+    }
+    Ok(experiments)
+}
+
+/// The experiment of this name, built in or in a file; `None` if the item is a command.
+pub fn named(item: &str, profile: &str) -> anyhow::Result<Option<Experiment>> {
+    Ok(match builtin::find(item) {
+        Some(builtin) => Some(toll_core::spec::parse(builtin.toml, builtin.name, profile)?),
+        None if is_file(item) => Some(toll_core::plan::read(&read(item)?, item, profile)?),
+        None => None,
+    })
+}
+
+/// Refuses a command that is no program and nearly the name of an experiment. What the
+/// commands around the trials make may come to be one.
+fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
+    let is_word = !item.contains(['/', ' ', '{']) && !adhoc::needs_shell(item);
+    let may_be_made = arguments.setup.is_some() || !arguments.prepare.is_empty();
+    let names = builtin::with_names().map(|builtin| builtin.name);
+    if is_word
+        && !may_be_made
+        && startable(OsStr::new(item)).is_err()
+        && let Some(near) = nearest(item, names)
+    {
+        bail!(Failure::Usage(format!(
+            "cannot run {item}: no experiment and no program has this name; did you mean {near}?"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether an item names an experiment file. What has a space in it is a command,
+/// unless there is such a file: its name must not become a command.
+fn is_file(item: &str) -> bool {
+    let path = Path::new(item);
+    let is_toml = path
+        .extension()
+        .is_some_and(|extension| extension == "toml");
+    is_toml && (!item.contains(' ') || path.is_file())
+}
+
+fn read(item: &str) -> anyhow::Result<String> {
+    let path = Path::new(item);
+    kept_files::keep(path, "it is the experiment's file");
+    let read = text_of(path, FILE_BYTES_MAX);
+    Ok(read.map_err(|error| Failure::Usage(output::cannot_read(path, &error).to_string()))?)
+}
+
+/// Sets levels where an experiment has the factor; each must fit at least one.
+fn set_levels(
+    arguments: &RunArguments,
+    experiments: &mut [Experiment],
+    has_commands: bool,
+) -> anyhow::Result<()> {
+    for chosen in arguments.overrides() {
+        let mut first_error = None;
+        let mut fitted = has_commands;
+        for experiment in experiments.iter_mut() {
+            let mut changed = experiment.clone();
+            match apply_levels(&mut changed, std::slice::from_ref(&chosen)) {
+                Ok(()) => {
+                    *experiment = changed;
+                    fitted = true;
+                }
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        if let (false, Some(error)) = (fitted, first_error) {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// All variables together, for a single command.
+fn merged(environment: &[Variables]) -> Vec<Variables> {
+    match environment {
+        [] => Vec::new(),
+        all => vec![
+            all.iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        ],
+    }
+}
+
+/// Names of commands: those given, and for others that have variables of their own
+/// these before the command, as in a shell.
+fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
+    let mut names = arguments.names.clone();
+    let environment = &arguments.environment;
+    if commands.len() > 1 && environment.len() == commands.len() {
+        let rest = commands.iter().zip(environment).skip(names.len());
+        names.extend(rest.map(|(command, variables)| {
+            let word = |(name, value): (&String, &String)| {
+                let value = shlex::try_quote(value).unwrap_or_default();
+                format!("{name}={value} ")
+            };
+            variables.iter().map(word).collect::<String>() + command
+        }));
+    }
+    names
+}
+
+/// Options about commands mean an experiment only if it runs commands.
+fn set_commands(arguments: &RunArguments, experiments: &mut [Experiment]) -> anyhow::Result<()> {
+    let given = [
+        ("--setup", arguments.setup.is_some()),
+        ("--prepare", !arguments.prepare.is_empty()),
+        ("--conclude", !arguments.conclude.is_empty()),
+        ("--cleanup", arguments.cleanup.is_some()),
+        ("--shell", arguments.shell.is_some() || arguments.no_shell),
+        ("--input", arguments.input.is_some()),
+        ("--output", !arguments.output.is_empty()),
+        ("--env", !arguments.environment.is_empty()),
+        ("--ignore-failure", arguments.ignore_failure),
+    ];
+    let of_commands =
+        |experiment: &&mut Experiment| experiment.workload.kind == WorkloadKind::Command;
+    let mut runs_commands = false;
+    for experiment in experiments.iter_mut().filter(of_commands) {
+        runs_commands = true;
+        set_workload(arguments, experiment).map_err(Failure::Usage)?;
+    }
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) if !runs_commands => bail!(Failure::Usage(format!(
+            "cannot use {option} here: the experiment runs no commands"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Puts the options about commands into an experiment of commands.
+fn set_workload(arguments: &RunArguments, experiment: &mut Experiment) -> Result<(), String> {
+    let factor = experiment.factor("command");
+    let levels = factor.into_iter().flat_map(|factor| &factor.levels);
+    let mut names: Vec<&str> = levels.map(|level| level.text.as_str()).collect();
+    if names.is_empty() {
+        names.extend(experiment.workload.commands.keys().map(String::as_str));
+    }
+    let each = |option, values| adhoc::per_command(option, values, &names);
+    let prepare = each("--prepare", &arguments.prepare)?;
+    let conclude = each("--conclude", &arguments.conclude)?;
+    let output = each("--output", &arguments.output)?;
+    let environment = match names.len() {
+        1 => adhoc::per_command("--env", &merged(&arguments.environment), &names)?,
+        _ => adhoc::per_command("--env", &arguments.environment, &names)?,
+    };
+    let workload = &mut experiment.workload;
+    workload.prepare = prepare.or(workload.prepare.take());
+    workload.conclude = conclude.or(workload.conclude.take());
+    if let Some(output) = output {
+        workload.output = output;
+    }
+    let setup = arguments.setup.clone();
+    workload.setup = setup.or(workload.setup.take());
+    let cleanup = arguments.cleanup.clone();
+    workload.cleanup = cleanup.or(workload.cleanup.take());
+    if arguments.no_shell {
+        workload.shell = Shell::None;
+    } else if let Some(shell) = &arguments.shell {
+        workload.shell = toll_core::spec::shell(Some(shell));
+    }
+    if let Some(input) = &arguments.input {
+        let may_be_made = workload.setup.is_some() || workload.prepare.is_some();
+        let is_here = !arguments.guest && !may_be_made && !input.contains('{');
+        if is_here && !["null", "file", "pipe"].contains(&input.as_str()) {
+            std::fs::metadata(input)
+                .map_err(|error| format!("cannot use --input {input}: {error}"))?;
+        }
+        workload.input.clone_from(input);
+    }
+    if let Some(environment) = environment {
+        workload.environment = environment;
+    }
+    workload.ignore_failure |= arguments.ignore_failure;
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Opening stores, and reading runs from them.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use anyhow::Context;
+use toll_system::{output, paths};
+use toll_host::store::{Store, StoreError};
+use toll_core::claim::Run;
+
+/// Opens a store to write to it. Its directory is made, and those above in the default
+/// place only: of a file that was named, more than one that is missing is a slip.
+pub fn open_store(path: &Path) -> anyhow::Result<Store> {
+    let place = paths::store_directory().ok();
+    if let Some(place) = place.filter(|place| path.parent() == Some(&place.unchecked_path())) {
+        place.make().map_err(anyhow::Error::msg)?;
+    }
+    let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|one| !one.exists()) {
+        match fs::create_dir(directory) {
+            // Told with the store.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            made => made.with_context(|| format!("cannot make {}", directory.display()))?,
+        }
+    }
+    Ok(Store::open(path)?)
+}
+
+/// Opens a store to read it; `None` if there is none yet. That a file is there
+/// and empty is told, since there may have been something in it.
+pub fn read_if_any(path: &Path) -> anyhow::Result<Option<Store>> {
+    match Store::read(path) {
+        Ok(store) => Ok(Some(store)),
+        Err(error) => match error.kind() {
+            StoreError::Empty => Ok(None),
+            StoreError::Blank => {
+                output::note(&format!("note: {error}"));
+                Ok(None)
+            }
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// Loads and analyses the run that a text names.
+pub fn load_run(store: &Store, name: &str) -> anyhow::Result<Run> {
+    Ok(store.load(store.find_run(name)?)?.into())
+}
+
+/// Loads and analyses several runs.
+pub fn load_runs(store: &Store, names: &[String]) -> anyhow::Result<Vec<Run>> {
+    names.iter().map(|name| load_run(store, name)).collect()
+}

@@ -1,0 +1,248 @@
+//! What the QEMU process of a guest may do on the host.
+//!
+//! A guest may be hostile: somebody else's image, or a kernel with a hole. Bugs in QEMU have let
+//! guests take it over, so QEMU gets no more than a guest needs. Its system calls are
+//! limited by its own seccomp filter, and where `toll` is root it runs as a user of its own without rights.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use rustix::fs::{AtFlags, CWD, chownat};
+use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
+use rustix::thread::{
+    CapabilitySet, capabilities, set_no_new_privs, set_thread_gid, set_thread_groups,
+    set_thread_uid,
+};
+use toll_system::process;
+
+use super::disk::{INITRAMFS, SHARED, SWAP_IMAGE, WORK_IMAGE, WORK_SOCKET};
+use super::machine::KERNEL;
+use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
+use super::spec::Accelerator;
+
+/// QEMU's filter of system calls: it may not start programs, change users or set priorities.
+const SANDBOX: [&str; 2] = [
+    "-sandbox",
+    "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+];
+
+/// User numbers without a name: systemd gives them to services while they run (systemd.exec(5),
+/// "DynamicUser"). Each `toll` takes one, so that its guests cannot reach another's.
+const USER_FIRST: u32 = 61_184;
+const USERS: u32 = 4_336;
+
+/// The device by which guests run on the CPU itself.
+const KVM: &str = "/dev/kvm";
+
+/// How a QEMU process is confined.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Confinement {
+    has_sandbox: bool,
+    /// The user that it runs as; `None` for the user of `toll`.
+    user: Option<u32>,
+    /// The group that may open `/dev/kvm`.
+    kvm_group: Option<u32>,
+    file_bytes_max: u64,
+}
+
+impl Confinement {
+    /// Confines as far as this machine allows.
+    pub fn new(program: &Path, accelerator: Accelerator, disk_bytes: u64) -> Self {
+        let kvm = match accelerator {
+            Accelerator::Kvm => kvm_group(),
+            Accelerator::Tcg | Accelerator::Icount => Ok(None),
+        };
+        // A lower limit of the caller's cannot be raised.
+        let limit = getrlimit(Resource::Fsize).maximum.unwrap_or(u64::MAX);
+        Self {
+            has_sandbox: sandbox(program).is_ok(),
+            user: user().ok().filter(|_| kvm.is_ok()),
+            kvm_group: kvm.unwrap_or_default(),
+            file_bytes_max: disk_bytes.max(COUNTS_BYTES_MAX).min(limit),
+        }
+    }
+
+    /// The beginning of QEMU's arguments.
+    pub fn arguments(&self) -> &'static [&'static str] {
+        if self.has_sandbox { &SANDBOX } else { &[] }
+    }
+
+    /// Gives QEMU's user the files of its directory. The directory stays the caller's: through
+    /// a link in it the next boot would overwrite any file.
+    pub fn hand_over(&self, directory: &Path) -> io::Result<()> {
+        let Some(user) = self.user else {
+            return Ok(());
+        };
+        give(user, directory).map_err(|error| {
+            io::Error::other(format!(
+                "cannot give {} to QEMU's user {user}: {error}; choose another place with \
+                 TOLL_WORK_DIR",
+                directory.display()
+            ))
+        })
+    }
+
+    /// Adds to a refused start of QEMU that it runs as another user.
+    pub fn explain(&self, program: &Path, error: io::Error) -> io::Error {
+        match self
+            .user
+            .filter(|_| error.kind() == io::ErrorKind::PermissionDenied)
+        {
+            Some(user) => io::Error::other(format!(
+                "cannot run {}: {error}; as root toll runs QEMU as user {user}, so put it where \
+                 everybody may execute it",
+                program.display()
+            )),
+            None => error,
+        }
+    }
+
+    /// Confines the process that calls it, which becomes QEMU. Between fork and exec: it makes
+    /// system calls alone.
+    pub fn enter(&self) -> io::Result<()> {
+        let limit = |bytes| Rlimit {
+            current: Some(bytes),
+            maximum: Some(bytes),
+        };
+        // A core has the guest's memory in it.
+        setrlimit(Resource::Core, limit(0))?;
+        setrlimit(Resource::Fsize, limit(self.file_bytes_max))?;
+        if let Some(user) = self.user {
+            let group = self.kvm_group.map(Gid::from_raw);
+            set_thread_groups(group.as_slice())?;
+            set_thread_gid(Gid::from_raw(user))?;
+            set_thread_uid(Uid::from_raw(user))?;
+        }
+        set_no_new_privs(true)?;
+        Ok(())
+    }
+}
+
+/// Gives a user those files of a guest's directory that exist.
+fn give(user: u32, directory: &Path) -> io::Result<()> {
+    let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
+    chownat(CWD, directory, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+    fs::set_permissions(directory, Permissions::from_mode(0o710))?;
+    let own = |path: &Path| {
+        chownat(
+            CWD,
+            path,
+            Some(user),
+            Some(group),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+    };
+    for name in [
+        KERNEL,
+        INITRAMFS,
+        WORK_IMAGE,
+        WORK_SOCKET,
+        SWAP_IMAGE,
+        PLUGIN,
+        COUNTS,
+    ] {
+        let path = directory.join(name);
+        match own(&path) {
+            Err(rustix::io::Errno::NOENT) => {}
+            given => {
+                given?;
+                fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+            }
+        }
+    }
+    let shared = directory.join(SHARED);
+    let entries = match fs::read_dir(&shared) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        own(&entry?.path())?;
+    }
+    own(&shared)?;
+    fs::set_permissions(&shared, Permissions::from_mode(0o700))
+}
+
+/// Describes how QEMU is confined here.
+pub(super) fn describe(program: &Path) -> String {
+    let who = match (user(), kvm_group()) {
+        (Err(why), _) => format!("as your user, since {why}"),
+        (Ok(user), Ok(_)) => format!("as user {user}"),
+        (Ok(user), Err(why)) => format!("as user {user} (under KVM as root, since {why})"),
+    };
+    let sandbox = match sandbox(program) {
+        Ok(()) => "its system calls limited".to_owned(),
+        Err(why) => format!("its system calls not limited: {why}"),
+    };
+    format!("QEMU runs {who}, {sandbox}")
+}
+
+/// The user for QEMU, or why it runs as the caller.
+fn user() -> Result<u32, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("toll is not root".into());
+    }
+    let user = USER_FIRST + std::process::id() % USERS;
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
+    let has_all = capabilities(None).is_ok_and(|has| has.effective.contains(needed));
+    if !has_all {
+        return Err("this root may not change users".into());
+    }
+    // A container may have a few users only.
+    let is_mapped = |path: &str| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().any(|line| {
+            let mut words = line
+                .split_whitespace()
+                .map(|word| word.parse().unwrap_or(0_u64));
+            let (first, _, count) = (words.next(), words.next(), words.next());
+            let first = first.unwrap_or_default();
+            (first..first + count.unwrap_or_default()).contains(&u64::from(user))
+        })
+    };
+    if !is_mapped("/proc/self/uid_map") || !is_mapped("/proc/self/gid_map") {
+        return Err(format!("this container has no user {user}"));
+    }
+    Ok(user)
+}
+
+/// The group by which an ordinary user may open `/dev/kvm`, or none if everybody may.
+fn kvm_group() -> Result<Option<u32>, String> {
+    let device = fs::metadata(KVM).map_err(|error| format!("{KVM}: {error}"))?;
+    match device.mode() {
+        mode if mode & 0o006 == 0o006 => Ok(None),
+        mode if mode & 0o060 == 0o060 && device.gid() != 0 => Ok(Some(device.gid())),
+        _ => Err(format!("only root may open {KVM}")),
+    }
+}
+
+/// Whether this QEMU can limit its system calls; one that was built without seccomp refuses
+/// to start.
+fn sandbox(program: &Path) -> Result<(), String> {
+    static KNOWN: OnceLock<Result<(), String>> = OnceLock::new();
+    KNOWN.get_or_init(|| try_sandbox(program)).clone()
+}
+
+fn try_sandbox(program: &Path) -> Result<(), String> {
+    let (reader, mut writer) = io::pipe().map_err(|error| error.to_string())?;
+    // A machine without devices, which ends at once.
+    let written = writer.write_all(b"quit\n");
+    written.map_err(|error| error.to_string())?;
+    drop(writer);
+    let machine = [
+        "-M",
+        "none",
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-monitor",
+        "stdio",
+    ];
+    let arguments = SANDBOX.iter().chain(&machine).map(AsRef::as_ref);
+    let arguments: Vec<&std::ffi::OsStr> = arguments.collect();
+    process::run_on(Stdio::from(reader), &program.to_string_lossy(), &arguments).map(drop)
+}

@@ -1,0 +1,211 @@
+//! The QEMU process of a guest.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the environment is one of two places that start processes"
+)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::io::FdFlags;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use toll_wire::guest::PairSide;
+use toll_system::process;
+
+use super::arguments::{self, Descriptors};
+use super::confine::Confinement;
+use super::life::Boot;
+use super::log::Log;
+use super::plugin;
+use super::spec::Accelerator;
+use super::tsc;
+
+/// Time between looks whether QEMU has ended.
+const END_POLL: Duration = Duration::from_millis(5);
+
+/// The program that runs guests.
+pub(super) const PROGRAM: &str = "qemu-system-x86_64";
+
+/// Name of the kernel's image in the directory of the guest's disk.
+pub(super) const KERNEL: &str = "kernel";
+
+/// Where QEMU is.
+pub(super) fn program() -> Result<PathBuf, String> {
+    process::find(PROGRAM).ok_or_else(|| {
+        format!("cannot start a guest: {PROGRAM} is missing; install the package qemu-system-x86")
+    })
+}
+
+/// A running QEMU. Dropping it kills it; so does the kernel if this program dies,
+/// or the thread that started it.
+#[derive(Debug)]
+pub(super) struct Machine {
+    child: Child,
+    /// The guest's console.
+    pub console: Log,
+    /// What QEMU itself says.
+    pub words: Log,
+}
+
+/// The host's ends of the ports.
+#[derive(Debug)]
+pub(super) struct Ports {
+    pub requests: UnixStream,
+    pub output: UnixStream,
+    pub error: UnixStream,
+    /// The partner's end of the cable, of the main guest of a pair.
+    pub cable: Option<UnixStream>,
+}
+
+/// The network card of a guest.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Card<'a> {
+    /// It has none.
+    None,
+    /// That of the main guest of a pair. Each start has a cable of its own: a
+    /// QEMU that was ended may leave half a packet in it.
+    Main,
+    /// Its partner's, at the other end of the cable.
+    Partner(&'a UnixStream),
+}
+
+impl Machine {
+    /// Starts QEMU in the directory of the guest's disk.
+    pub fn start(
+        program: &Path,
+        boot: &Boot<'_>,
+        accelerator: Accelerator,
+    ) -> io::Result<(Self, Ports)> {
+        let log = boot.log.map(File::create).transpose()?;
+        let directory = boot.disk.directory();
+        if boot.spec.has_plugin(accelerator) {
+            plugin::write(directory)?;
+        }
+        // The cache may lie where QEMU's user cannot go.
+        std::fs::copy(&boot.spec.kernel.image, directory.join(KERNEL))?;
+        let disk_bytes = boot.disk.bytes().max(boot.spec.swap_bytes);
+        let confinement = Confinement::new(program, accelerator, disk_bytes);
+        confinement.hand_over(directory)?;
+        let (requests, far_requests) = UnixStream::pair()?;
+        let (output, far_output) = UnixStream::pair()?;
+        let (error, far_error) = UnixStream::pair()?;
+        let (own_end, cable) = match boot.card {
+            Card::Main => UnixStream::pair().map(|(own, far)| (Some(own), Some(far)))?,
+            Card::None | Card::Partner(_) => (None, None),
+        };
+        let card = match (boot.card, &own_end) {
+            (Card::Partner(end), _) => Some((PairSide::Partner, end.as_raw_fd())),
+            (_, Some(end)) => Some((PairSide::Main, end.as_raw_fd())),
+            (_, None) => None,
+        };
+        let descriptors = Descriptors {
+            requests: far_requests.as_raw_fd(),
+            output: far_output.as_raw_fd(),
+            error: far_error.as_raw_fd(),
+            card,
+        };
+        let tsc_khz = tsc::khz(accelerator);
+        let work = boot.disk.work();
+        let mut command = Command::new(program);
+        command
+            .args(confinement.arguments())
+            .args(arguments::qemu(
+                boot.spec,
+                accelerator,
+                tsc_khz,
+                descriptors,
+                work,
+            ))
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A ^C at the terminal is for toll, which then ends the guest.
+            .process_group(0);
+        hand_down(&mut command, descriptors, confinement);
+        let child = command.spawn();
+        let mut child = child.map_err(|error| confinement.explain(program, error))?;
+        let console = Log::collect(child.stdout.take().expect("stdout is piped"), log);
+        let words = Log::collect(child.stderr.take().expect("stderr is piped"), None);
+        let machine = Self {
+            child,
+            console,
+            words,
+        };
+        let ports = Ports {
+            requests,
+            output,
+            error,
+            cable,
+        };
+        // QEMU's ends are its alone once they are closed here, and close with it.
+        Ok((machine, ports))
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, waited for until a deadline.
+    pub fn ended_by(&mut self, deadline: Instant) -> Option<ExitStatus> {
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Kills it and waits until it is gone.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Has a command inherit descriptors, be confined, and die with this program.
+fn hand_down(command: &mut Command, descriptors: Descriptors, confinement: Confinement) {
+    let parent = std::process::id();
+    let Descriptors {
+        requests,
+        output,
+        error,
+        card,
+    } = descriptors;
+    let card = card.map(|(_, descriptor)| descriptor);
+    let prepare = move || {
+        confinement.enter()?;
+        // A change of the user takes this signal away, so it comes after that.
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // A parent that died before that call would never be noticed.
+        if getppid().is_none_or(|pid| pid.as_raw_pid().cast_unsigned() != parent) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        for descriptor in [requests, output, error].iter().chain(&card) {
+            rustix::io::fcntl_setfd(borrow(descriptor), FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes system calls by rustix alone and
+    // allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+fn borrow(descriptor: &RawFd) -> BorrowedFd<'_> {
+    // SAFETY: it is one of the ends that `Machine::start` or its caller holds open
+    // until the process is started; a fork has them at the same numbers.
+    unsafe { BorrowedFd::borrow_raw(*descriptor) }
+}

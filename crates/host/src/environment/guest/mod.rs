@@ -1,0 +1,65 @@
+//! Virtual machines in which trials run.
+//!
+//! A guest is one QEMU process without a network but the one that joins the guests
+//! of a pair, with a kernel of the caller's choice and the probe as its init. `toll` asks it over a virtio serial port;
+//! its console is the kernel's log.
+
+mod accelerator;
+mod arguments;
+mod command;
+mod confine;
+mod count;
+mod counting;
+mod disk;
+mod initramfs;
+mod life;
+mod log;
+mod machine;
+mod pair;
+mod place;
+mod plugin;
+mod port;
+mod spec;
+mod tsc;
+
+use toll_system::process;
+pub use accelerator::{kvm_state, retry_kvm};
+pub use command::{Input, Stream};
+pub use count::{Counted, count};
+pub use disk::GuestDisk;
+pub use initramfs::shell_obstacle;
+pub use life::{Guest, GuestFailure};
+pub use log::names_lack_of_memory;
+pub use pair::GuestGroup;
+pub use place::GuestPlace;
+pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};
+
+/// Why there can be no guests here, if there cannot.
+pub fn guest_obstacle() -> Option<String> {
+    let missing = |program: &str, package: &str| match process::find(program) {
+        Some(_) => None,
+        None => Some(format!(
+            "{program} is missing; install the package {package}"
+        )),
+    };
+    missing(machine::PROGRAM, "qemu-system-x86").or_else(|| missing("mke2fs", "e2fsprogs"))
+}
+
+/// What executes the instructions of guests here, in words.
+///
+/// # Errors
+/// Why there can be no guests.
+pub(super) fn guest_state() -> Result<String, String> {
+    match guest_obstacle() {
+        Some(reason) => Err(reason),
+        None => {
+            let confined = confine::describe(&machine::program()?);
+            Ok(match kvm_state() {
+                Ok(detail) => format!("by KVM: {detail}; {confined}"),
+                Err(why) => {
+                    format!("by emulation (TCG), whose times mean nothing; KVM: {why}; {confined}")
+                }
+            })
+        }
+    }
+}

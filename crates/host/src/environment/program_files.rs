@@ -1,0 +1,197 @@
+//! The files that a program needs in a guest that has none.
+//!
+//! Files are read and never executed, since the program may be anybody's.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use toll_system::process;
+use toll_system::bounded::{open_bounded, read_bounded};
+
+use super::libraries::Libraries;
+use crate::count::{Linking, Programs};
+
+/// How deep the directories of a tree may lie in each other.
+const TREE_DEPTH_MAX: u32 = 64;
+
+/// Longest program or library.
+const PROGRAM_BYTES_MAX: u64 = 1 << 30;
+
+/// As much of another file is read: the first line of a script is no longer.
+const BEGIN_BYTES: u64 = 4096;
+
+/// Files to copy, by their paths in the guest.
+pub type ProgramFiles = BTreeMap<PathBuf, PathBuf>;
+
+/// How deep scripts may name each other as interpreters (execve(2)).
+const INTERPRETERS_MAX: u32 = 4;
+
+/// Finds a program as a shell does, and adds it with its interpreter and libraries.
+/// Gives its path.
+pub fn add_program(name: &str, files: &mut ProgramFiles) -> Result<PathBuf, String> {
+    let found = match name.contains('/') {
+        true => Some(PathBuf::from(name)).filter(|path| path.is_file()),
+        false => process::find(name),
+    };
+    let path = found.ok_or_else(|| {
+        format!(
+            "cannot count {name}: there is no such program; put a command with its arguments in \
+             quotes"
+        )
+    })?;
+    let path = std::path::absolute(path).map_err(|error| format!("cannot find {name}: {error}"))?;
+    add(&path, files, INTERPRETERS_MAX)?;
+    Ok(path)
+}
+
+/// Adds files and all files below directories, each `PATH` or `PATH:GUEST_PATH`.
+pub fn add_copied(
+    paths: &[String],
+    trees: &[String],
+    files: &mut ProgramFiles,
+) -> Result<(), String> {
+    for path in paths {
+        let (host, guest) = host_and_guest(path)?;
+        if !host.is_file() {
+            let shown = host.display();
+            return Err(format!(
+                "cannot copy {shown}: it is not a regular file; a directory is for --tree"
+            ));
+        }
+        files.insert(guest, host);
+    }
+    for tree in trees {
+        let (host, guest) = host_and_guest(tree)?;
+        add_below(&host, &guest, TREE_DEPTH_MAX, files)?;
+    }
+    Ok(())
+}
+
+fn host_and_guest(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    let (host, guest) = match text.split_once(":/") {
+        Some((host, guest)) => (host, Some(Path::new("/").join(guest))),
+        None => (text, None),
+    };
+    let absolute = std::path::absolute(host);
+    let host = absolute.map_err(|error| format!("cannot copy {host}: {error}"))?;
+    let guest = guest.unwrap_or_else(|| host.clone());
+    Ok((host, guest))
+}
+
+fn add_below(
+    host: &Path,
+    guest: &Path,
+    depth: u32,
+    files: &mut ProgramFiles,
+) -> Result<(), String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot copy {}: {why}", host.display());
+    let deeper = depth
+        .checked_sub(1)
+        .ok_or_else(|| cannot(&"its directories do not end; a link may point upwards"))?;
+    for entry in std::fs::read_dir(host).map_err(|error| cannot(&error))? {
+        let entry = entry.map_err(|error| cannot(&error))?;
+        let (from, to) = (entry.path(), guest.join(entry.file_name()));
+        // Of what a link points to; one that leads nowhere is left out, as are sockets.
+        match std::fs::metadata(&from) {
+            Ok(found) if found.is_dir() => add_below(&from, &to, deeper, files)?,
+            Ok(found) if found.is_file() => drop(files.insert(to, from)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The functions of all programs and libraries; those of the main one are named as
+/// `program`, so that two versions of it have the same names. Of the guest's init
+/// some hundred instructions are counted, too.
+pub fn functions(
+    files: &ProgramFiles,
+    main: Option<&Path>,
+    init: &Path,
+) -> Result<Programs, String> {
+    let read = |path: &Path| {
+        let content = content_of(path);
+        content.map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let mut programs = Programs::default();
+    programs.add_as_one("init", &read(init)?);
+    for (guest, host) in files {
+        let name = match main == Some(guest.as_path()) {
+            true => "program".into(),
+            false => guest.file_name().unwrap_or_default().to_string_lossy(),
+        };
+        programs.add(&name, &read(host)?);
+    }
+    Ok(programs)
+}
+
+/// The content of an ELF file; of any other, which may be large, its begin. Files of `/proc` and
+/// `/sys` that would be waited for have no content.
+pub(super) fn content_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    let file = open_bounded(path, u64::MAX)?;
+    file.take(BEGIN_BYTES).read_to_end(&mut begin)?;
+    match begin.starts_with(b"\x7fELF") {
+        true => read_bounded(open_bounded(path, PROGRAM_BYTES_MAX)?, PROGRAM_BYTES_MAX),
+        false => Ok(begin),
+    }
+}
+
+fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot count {}: {why}", path.display());
+    if files.insert(path.to_owned(), path.to_owned()).is_some() {
+        return Ok(());
+    }
+    let content = content_of(path).map_err(|error| cannot(&error))?;
+    if let Some(rest) = content.strip_prefix(b"#!") {
+        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let mut words = line.split_whitespace();
+        let interpreter = words
+            .next()
+            .ok_or_else(|| cannot(&"its first line names no program"))?;
+        let depth = depth
+            .checked_sub(1)
+            .ok_or_else(|| cannot(&"its interpreters do not end"))?;
+        let absolute = std::path::absolute(interpreter).map_err(|error| cannot(&error))?;
+        add(&absolute, files, depth)?;
+        // Options and assignments come first (env(1)).
+        let program = words.find(|word| !word.starts_with('-') && !word.contains('='));
+        if let (true, Some(program)) = (interpreter.ends_with("/env"), program) {
+            add_program(program, files)?;
+        }
+        return Ok(());
+    }
+    if !content.starts_with(b"\x7fELF") {
+        return Err(cannot(&"it is neither an ELF program nor a script"));
+    }
+    let linking = Linking::read(&content).map_err(|why| cannot(&why))?;
+    if linking.interpreter.is_none() {
+        return Ok(());
+    }
+    let libraries = Libraries::of(path, linking).map_err(|why| cannot(&why))?;
+    files.extend(libraries);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_an_end_is_refused_and_a_large_script_is_not() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("program");
+        let content = |begin: &[u8]| {
+            std::fs::write(&path, begin).unwrap();
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_len(PROGRAM_BYTES_MAX + 1).unwrap();
+            content_of(&path)
+        };
+        let error = content(b"\x7fELF").unwrap_err().to_string();
+        assert_eq!(error, "it is larger than 1024 MiB");
+        assert_eq!(content(b"#!/bin/sh").unwrap().len() as u64, BEGIN_BYTES);
+        assert!(content_of(Path::new("/dev/zero")).is_err());
+    }
+}

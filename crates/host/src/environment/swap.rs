@@ -1,0 +1,88 @@
+//! Swap of a run's own, for what a limit pushes out of memory.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FallocateFlags;
+use toll_system::process;
+
+use super::cleanup_journal::{Change, Journal, with_path};
+
+/// A swap file in use. Dropping it takes it out of use; its directory is
+/// removed with the run's.
+#[derive(Debug)]
+pub(super) struct Swap {
+    path: PathBuf,
+}
+
+impl Swap {
+    /// Makes a file of `size_bytes` and has the kernel swap to it.
+    pub fn create(
+        directory: &Path,
+        size_bytes: u64,
+        journal: &mut Journal,
+    ) -> Result<Self, String> {
+        let path = directory.join("swap");
+        let cannot = |why: &dyn std::fmt::Display| {
+            format!(
+                "cannot swap to a file in {}: {why}; choose another file system with --work-dir",
+                directory.display()
+            )
+        };
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            // Whoever reads swap reads memory (swapon(8)).
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| cannot(&error))?;
+        // Without holes, which swapon(2) refuses.
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes)
+            .map_err(|errno| cannot(&std::io::Error::from(errno)))?;
+        drop(file);
+        journal.note(Change::SwapFile(path.clone()))?;
+        for program in ["mkswap", "swapon"] {
+            let made = journal.run(program, &[], &path);
+            made.map_err(|why| cannot(&why))?;
+        }
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        // What cannot be put back stays in the journal for the next start.
+        let _ = take_out(&self.path);
+    }
+}
+
+/// Takes a swap file out of use; one that is not in use is fine.
+pub(super) fn take_out(path: &Path) -> Result<(), String> {
+    if !is_in_use(path) {
+        return Ok(());
+    }
+    process::run("swapoff", &with_path(&[], path)).map(drop)
+}
+
+fn is_in_use(path: &Path) -> bool {
+    let list = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    list.lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        // A space in a name is shown in octal (proc(5)).
+        .any(|name| Path::new(&name.replace("\\040", " ")) == path)
+}
+
+/// Why there can be no swap here, if there cannot.
+pub(super) fn swap_obstacle() -> Option<String> {
+    if !Path::new("/proc/swaps").exists() {
+        return Some("this kernel has no swap".into());
+    }
+    let missing = ["mkswap", "swapon", "swapoff"]
+        .into_iter()
+        .find(|program| process::find(program).is_none())?;
+    Some(format!(
+        "{missing} is missing; install the packages mount and util-linux"
+    ))
+}

@@ -1,0 +1,11 @@
+//! This machine, and runs on it: where trials run ([`environment`]), how they run ([`trial`]), and
+//! where they are kept ([`store`]).
+
+pub mod environment;
+mod machine_id;
+pub mod store;
+pub mod trial;
+
+pub use machine_id::machine_id;
+
+use toll_core::{claim, count, plan, reason, run, spec};

@@ -1,0 +1,127 @@
+//! Commands around the trials: set-up and clean-up.
+
+use std::collections::BTreeSet;
+
+use toll_wire::{Outcome, Request};
+use toll_system::children;
+
+use super::probe::ProbeOptions;
+use super::{Session, SessionError, request};
+
+/// What becomes of processes that a hook leaves running.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    /// They are servers for the trials.
+    Servers,
+    Nothing,
+}
+
+impl Session<'_> {
+    /// Runs the set-up once for each treatment that runs, noting which did;
+    /// `Some` signal if it was interrupted.
+    pub(super) fn set_up(
+        &mut self,
+        done: &mut BTreeSet<usize>,
+    ) -> Result<Option<i32>, SessionError> {
+        let Some(template) = self.experiment.workload.setup.as_deref() else {
+            // Clean-up makes sense without a set-up too.
+            let running = self.plan.treatments.iter().filter(|t| t.skipped.is_none());
+            done.extend(running.map(|treatment| treatment.index));
+            return Ok(None);
+        };
+        let mut seen = BTreeSet::new();
+        for index in 0..self.plan.treatments.len() {
+            if self.plan.treatments[index].skipped.is_some() {
+                continue;
+            }
+            // Noted before: a set-up that fails half-way leaves things too.
+            done.insert(index);
+            let before = children::of_this_process();
+            let ran = self.hook(template, index, Leaves::Servers, &mut seen);
+            self.note_servers(&before);
+            match ran {
+                Some(Ok(())) => {}
+                Some(Err(message)) => return Err(SessionError::Setup(message)),
+                None => return Ok(self.interrupt.signal()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs the clean-up for each treatment whose set-up ran, all of them
+    /// though one fails. The signal that ended the run does not end this too;
+    /// one that comes now does, and is given.
+    pub(super) fn clean_up(&self, set_up: &BTreeSet<usize>) -> Result<Option<i32>, SessionError> {
+        let Some(template) = &self.experiment.workload.cleanup else {
+            return Ok(None);
+        };
+        self.interrupt.forget();
+        let mut seen = BTreeSet::new();
+        let mut first_error = None;
+        for &index in set_up {
+            match self.hook(template, index, Leaves::Nothing, &mut seen) {
+                Some(Ok(())) => {}
+                Some(Err(message)) => {
+                    first_error = first_error.or(Some(SessionError::Cleanup(message)));
+                }
+                None => return Ok(self.interrupt.signal()),
+            }
+        }
+        first_error.map_or(Ok(None), Err)
+    }
+
+    /// Notes what a set-up left running for the trials, so that the next start ends
+    /// it if this program is killed.
+    fn note_servers(&mut self, before: &BTreeSet<i32>) {
+        let left = &children::of_this_process() - before;
+        self.servers.extend(&left);
+        // A set-up is of more use without that note than none at all.
+        let _ = self.workspace.note_processes(&left);
+    }
+
+    /// Ends what the set-up left running.
+    pub(super) fn end_servers(&mut self) {
+        if self.servers.is_empty() {
+            return;
+        }
+        // Guests are children, too, and have an end of their own.
+        let others = &children::of_this_process() - &std::mem::take(&mut self.servers);
+        children::end_all_but(&others);
+    }
+
+    /// Runs a hook, unless the same one ran already: twins,
+    /// and treatments that the template does not tell apart, share it. `None`
+    /// if it was interrupted.
+    fn hook(
+        &self,
+        template: &str,
+        index: usize,
+        leaves: Leaves,
+        seen: &mut BTreeSet<String>,
+    ) -> Option<Result<(), String>> {
+        let treatment = &self.plan.treatments[index];
+        let request = match request::hook(self.experiment, treatment, template, self.workspace) {
+            Ok(request) => Request {
+                may_leave_processes: leaves == Leaves::Servers,
+                ..request
+            },
+            Err(message) => return Some(Err(message)),
+        };
+        if !seen.insert(toll_wire::encode(&request)) {
+            return Some(Ok(()));
+        }
+        let options = ProbeOptions {
+            admit: &|_| Ok(()),
+            padding_bytes: 0,
+            next_padding_bytes: None,
+            timeout: self.experiment.run.trial_timeout(false),
+        };
+        let outcome = self
+            .probe
+            .run(&request, &options, &mut None, self.interrupt)?;
+        Some(match outcome {
+            Outcome::Completed(_) => Ok(()),
+            Outcome::Failed(failure) => Err(failure.message),
+        })
+    }
+}

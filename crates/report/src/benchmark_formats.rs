@@ -1,0 +1,68 @@
+//! Medians for services that follow benchmarks from commit to commit.
+
+use serde_json::{Map, Value, json};
+use toll_document::sanitize::sanitize;
+
+use super::does_not_apply;
+use crate::claim::Run;
+use crate::claim::model::{Estimate, TreatmentSummary};
+use crate::spec::trees::benchmark_name;
+
+/// What github-action-benchmark reads as `customSmallerIsBetter`, or as
+/// `customBiggerIsBetter` where more is better: see its README.
+pub fn github_action_benchmark(run: &Run) -> Result<String, String> {
+    let entry = |(name, median): (String, Estimate)| {
+        json!({
+            "name": name,
+            "unit": run.analysis.metrics[&run.analysis.primary_metric].unit,
+            "value": median.value,
+            "range": format!("[{}, {}]", median.low, median.high),
+        })
+    };
+    let entries: Vec<Value> = medians(run, "github-action-benchmark's JSON")?
+        .map(entry)
+        .collect();
+    Ok(text(&entries.into()))
+}
+
+/// Bencher's own format, Bencher Metric Format: measures by benchmark.
+pub fn bencher(run: &Run) -> Result<String, String> {
+    // The name that Bencher gives nanoseconds.
+    let measure = match run.analysis.primary_metric.as_str() {
+        "duration_ns" => "latency",
+        other => other,
+    };
+    let entry = |(name, median): (String, Estimate)| {
+        let values = json!({
+            "value": median.value,
+            "lower_value": median.low,
+            "upper_value": median.high,
+        });
+        (name, json!({ measure: values }))
+    };
+    let entries: Map<String, Value> = medians(run, "Bencher's JSON")?.map(entry).collect();
+    Ok(text(&entries.into()))
+}
+
+/// By benchmark the median of the main metric. Of two commits, the newer one counts.
+fn medians(run: &Run, format: &str) -> Result<impl Iterator<Item = (String, Estimate)>, String> {
+    let Run { stored, analysis } = run;
+    let median = |one: &TreatmentSummary| {
+        let name = benchmark_name(&stored.experiment, &stored.treatments[one.index])?;
+        let estimate = one.estimates.get(&analysis.primary_metric)?;
+        Some((sanitize(&name), estimate.median))
+    };
+    let own = analysis
+        .treatments
+        .iter()
+        .filter(|one| one.twin_of.is_none());
+    let medians: Vec<(String, Estimate)> = own.filter_map(median).collect();
+    match medians.is_empty() {
+        true => Err(does_not_apply(format, stored.run.id, "it has no value")),
+        false => Ok(medians.into_iter()),
+    }
+}
+
+fn text(value: &Value) -> String {
+    format!("{value:#}\n")
+}

@@ -1,0 +1,384 @@
+//! Runs side by side, never pooled: a median over two machines describes
+//! neither.
+
+use std::collections::BTreeSet;
+
+use toll_wire::{Role, metrics_with};
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+
+use super::terminal::paint_of_relation;
+use super::words;
+use crate::claim::between::{Side, mean_of_medians};
+use crate::claim::model::{
+    Better, Relation, Replicates, RunComparison, RunRatio, TreatmentSummary, Verdict,
+};
+use crate::claim::work::Difference;
+use crate::claim::{Run, metric_words};
+use crate::format;
+
+/// Compares sides: first what they did differently and in what their machines
+/// differ, since a difference in the results may be due to any of it, then
+/// verdicts, then medians, then each later side over the first.
+pub fn compare(
+    sides: &[Side],
+    work: &[Difference],
+    differences: &[Difference],
+    pairs: &[Vec<RunComparison>],
+    style: Style,
+) -> Text {
+    let names = names(sides);
+    let mut sections = vec![
+        heading("Runs", style) + sides.iter().map(|side| runs(side, style)).collect(),
+        different_work(&names, work, style),
+        machines(&names, work, differences, style),
+        verdicts(sides, style),
+        medians(sides, style),
+    ];
+    sections.extend(pairs.iter().map(|pair| {
+        let [new, old] = [&pair[0].new_runs, &pair[0].old_runs].map(|ids| words::runs(ids));
+        changes(pair, &format!("Ratio of {new} to {old}"), style)
+    }));
+    Text::sections(sections)
+}
+
+/// The runs of a side, each in a line.
+fn runs(side: &Side, style: Style) -> Text {
+    let lines = side.runs().iter().map(|run| {
+        let line = format!(
+            "run {}: {}, {}, {}",
+            run.stored.run.id,
+            run.stored.run.title,
+            words::minute(&run.stored.run.created_at),
+            words::counts(&run.analysis.verdicts)
+        );
+        paragraph(&line, 0, Paint::Plain, style)
+    });
+    lines.collect()
+}
+
+/// A run over the baseline that it is compared with: first what the two did
+/// differently, last in what else they differ.
+pub fn over_baseline(
+    baseline: &str,
+    comparisons: &[RunComparison],
+    work: &[Difference],
+    differences: &[Difference],
+    style: Style,
+) -> Text {
+    let Some(first) = comparisons.first() else {
+        return Text::default();
+    };
+    let [new, old] = [&first.new_runs, &first.old_runs].map(|ids| words::runs(ids));
+    let title = format!("Ratio of {new} to baseline {baseline}, {old}");
+    let mut text = Text::sections([
+        different_work(&[old, new], work, style),
+        changes(comparisons, &title, style),
+    ]);
+    if !differences.is_empty() {
+        let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
+        let [new, old] = [&first.new_runs, &first.old_runs].map(|ids| words::run_numbers(ids));
+        let told = format!(
+            "The runs differ in {}; each may be the cause (toll compare {old} {new}).",
+            names.join(", ")
+        );
+        text += paragraph(&told, 0, Paint::Yellow, style);
+    }
+    text
+}
+
+/// How the treatments of two sides changed by the metrics that are compared, and
+/// beside those by the CPU time and memory of commands.
+fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
+    let is_shown = |one: &&RunComparison| {
+        let is_known = one.ratios.iter().any(|ratio| ratio.ratio.is_some());
+        let mut beside = metrics_with(Role::Shown);
+        one.is_judged || beside.any(|metric| metric.name == one.metric) && is_known
+    };
+    let shown: Vec<&RunComparison> = comparisons.iter().filter(is_shown).collect();
+    let main = shown[0];
+    let mut columns = vec![Column::words("treatment")];
+    columns.extend(
+        shown
+            .iter()
+            .map(|one| Column::numbers(&format!("change in {}", metric_words(&one.metric)))),
+    );
+    let rows = (0..main.ratios.len()).map(|index| changes_of(index, &shown));
+    let rows: Vec<Row> = rows.collect();
+    let mut text = heading(title, style);
+    text += match rows.is_empty() {
+        true => paragraph("no treatment is in both", 0, Paint::Plain, style),
+        false => table(&columns, &rows, style),
+    };
+    for note in notes(&shown) {
+        text += paragraph(&note, 0, Paint::Dim, style);
+    }
+    if let Some(sentence) = sentence(main) {
+        text.gap();
+        text += paragraph(&sentence, 0, Paint::Bold, style);
+    }
+    text
+}
+
+/// One treatment by all metrics, of which the first decides.
+fn changes_of(index: usize, shown: &[&RunComparison]) -> Row {
+    let main = &shown[0].ratios[index];
+    let mut row = Row::new(vec![main.label.clone()]);
+    row.paint = paint_of_relation(main.relation);
+    row.below.extend(main.reason.clone());
+    for one in shown {
+        let ratio = &one.ratios[index];
+        let change = words::change_between_runs(ratio, &one.described, one.is_judged);
+        row.cells.push(change);
+        if let Some(reason) = ratio
+            .reason
+            .as_ref()
+            .filter(|_| ratio.reason != main.reason)
+        {
+            row.below
+                .push(format!("{}: {reason}", metric_words(&one.metric)));
+        }
+    }
+    row
+}
+
+/// What the changes leave out.
+fn notes(shown: &[&RunComparison]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for one in shown.iter().filter(|one| one.is_judged) {
+        let name = metric_words(&one.metric);
+        let margin = words::margin_between_runs(one);
+        notes.push(match shown.iter().filter(|one| one.is_judged).count() {
+            1 => margin,
+            _ => format!("{name}: {margin}"),
+        });
+        if one.described.better == Better::Neither {
+            notes.push(format!("neither more nor less of {name} is better"));
+        }
+    }
+    for (which, labels) in [("new", &shown[0].only_new), ("old", &shown[0].only_old)] {
+        if !labels.is_empty() {
+            let runs = match which {
+                "new" => &shown[0].new_runs,
+                _ => &shown[0].old_runs,
+            };
+            let runs = if runs.len() == 1 { "run" } else { "runs" };
+            notes.push(format!(
+                "in the {which} {runs} alone: {}",
+                labels.join(", ")
+            ));
+        }
+    }
+    notes
+}
+
+/// The largest change that is decided, or the only ratio, as a sentence.
+fn sentence(comparison: &RunComparison) -> Option<String> {
+    let known = |one: &&RunRatio| one.ratio.is_some();
+    let size = |one: &RunRatio| one.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
+    let decided = comparison.ratios.iter().filter(known).filter(|one| {
+        let is_open = matches!(one.relation, Relation::Same | Relation::Undecided);
+        !is_open || comparison.ratios.len() == 1
+    });
+    let largest = decided.max_by(|a, b| size(a).total_cmp(&size(b)))?;
+    let [new, old] = largest.counts;
+    let replicates = match comparison.replicates {
+        Replicates::Trials => "trials",
+        Replicates::Sessions => "runs",
+    };
+    let [new_runs, old_runs] =
+        [&comparison.new_runs, &comparison.old_runs].map(|ids| words::runs(ids));
+    Some(words::sentence(
+        [&format!("{} in {new_runs}", largest.label), &old_runs],
+        (&comparison.metric, &comparison.described),
+        (largest.relation, largest.ratio.as_ref()?),
+        &format!("{new} and {old} {replicates}"),
+    ))
+}
+
+fn names(sides: &[Side]) -> Vec<String> {
+    sides.iter().map(|side| words::runs(&side.ids())).collect()
+}
+
+fn columns(first: &str, names: &[String], column: fn(&str) -> Column) -> Vec<Column> {
+    let named = names.iter().map(|name| column(name));
+    std::iter::once(Column::words(first)).chain(named).collect()
+}
+
+/// What the runs did differently, which says more than any machine.
+fn different_work(names: &[String], work: &[Difference], style: Style) -> Text {
+    if work.is_empty() {
+        return Text::default();
+    }
+    let mut text = heading("The runs did not do the same", style);
+    text += facts(names, work, style);
+    let caution = "A ratio below compares different work: it says nothing on a change of the \
+                   program or the machine.";
+    text + paragraph(caution, 0, Paint::Red, style)
+}
+
+/// In what runs of these names differ beside their work.
+pub(super) fn machines(
+    names: &[String],
+    work: &[Difference],
+    differences: &[Difference],
+    style: Style,
+) -> Text {
+    let mut text = heading("The runs differ in", style);
+    if differences.is_empty() {
+        let nothing = match work.is_empty() {
+            true => "nothing that was recorded",
+            false => "nothing else that was recorded",
+        };
+        return text + paragraph(nothing, 0, Paint::Plain, style);
+    }
+    text += facts(names, differences, style);
+    let caution = "Each of these may be the cause of a difference below.";
+    text + paragraph(caution, 0, Paint::Yellow, style)
+}
+
+fn facts(names: &[String], differences: &[Difference], style: Style) -> Text {
+    let row = |difference: &Difference| {
+        let values = difference.values.iter().cloned();
+        let what = std::iter::once(difference.what.clone());
+        Row::new(what.chain(values).collect())
+    };
+    let rows: Vec<Row> = differences.iter().map(row).collect();
+    table(&columns("", names, Column::words), &rows, style)
+}
+
+fn verdicts(sides: &[Side], style: Style) -> Text {
+    let ids = in_order(sides, |run| {
+        let verdicts = run.analysis.verdicts.iter();
+        verdicts.map(|verdict| verdict.id.clone()).collect()
+    });
+    let rows: Vec<Row> = ids
+        .into_iter()
+        .map(|id| {
+            let cells = sides.iter().map(|side| verdict_cell(side, &id));
+            let mut row = Row::new(std::iter::once(id.clone()).chain(cells).collect());
+            if outcomes_differ(sides, &id) {
+                row.paint = Paint::Yellow;
+                row.below.push("the verdicts differ".to_owned());
+            }
+            row
+        })
+        .collect();
+    let columns = columns("claim", &names(sides), Column::words);
+    let body = match rows.is_empty() {
+        true => paragraph("No claims to compare.", 0, Paint::Plain, style),
+        false => table(&columns, &rows, style),
+    };
+    heading("Verdicts", style) + body
+}
+
+fn verdict<'a>(run: &'a Run, id: &str) -> Option<&'a Verdict> {
+    let mut verdicts = run.analysis.verdicts.iter();
+    verdicts.find(|verdict| verdict.id == id)
+}
+
+/// What a side says of a claim: of several runs a sign each.
+fn verdict_cell(side: &Side, id: &str) -> String {
+    let [only] = side.runs() else {
+        let verdicts = side.runs().iter().map(|run| verdict(run, id));
+        let signs = verdicts.map(|one| one.map_or(format::NOTHING, words::sign));
+        return signs.collect::<Vec<_>>().join(" ");
+    };
+    let Some(verdict) = verdict(only, id) else {
+        return format::NOTHING.to_owned();
+    };
+    let sign = words::sign(verdict);
+    match verdict.measured {
+        Some(_) => format!("{sign} {}", format::measured(verdict)),
+        None => format!("{sign} {}", words::state(verdict)),
+    }
+}
+
+fn outcomes_differ(sides: &[Side], id: &str) -> bool {
+    let runs = sides.iter().flat_map(Side::runs);
+    let mut outcomes = runs.filter_map(|run| Some(verdict(run, id)?.outcome));
+    let first = outcomes.next();
+    outcomes.any(|outcome| Some(outcome) != first)
+}
+
+fn medians(sides: &[Side], style: Style) -> Text {
+    let labels = in_order(sides, |run| {
+        let treatments = run.analysis.treatments.iter();
+        treatments
+            .filter(|treatment| treatment.twin_of.is_none())
+            .map(label)
+            .collect()
+    });
+    let rows: Vec<Row> = labels
+        .into_iter()
+        .map(|wanted| {
+            let cells = sides.iter().map(|side| median(side, &wanted));
+            Row::new(std::iter::once(wanted.clone()).chain(cells).collect())
+        })
+        .collect();
+    let metrics = in_order(sides, |run| {
+        vec![metric_words(&run.analysis.primary_metric)]
+    });
+    let columns = columns("treatment", &names(sides), Column::numbers);
+    let mut body = match rows.is_empty() {
+        true => paragraph("No treatments to compare.", 0, Paint::Plain, style),
+        false => table(&columns, &rows, style),
+    };
+    if sides.iter().any(|side| side.runs().len() > 1) {
+        let note = "of several runs: the geometric mean of their medians, and their range";
+        body += paragraph(note, 0, Paint::Dim, style);
+    }
+    heading(&format!("Medians, {}", metrics.join(" and ")), style) + body
+}
+
+/// All levels: a short label leaves out factors that vary in one run only.
+fn label(treatment: &TreatmentSummary) -> String {
+    if treatment.levels.is_empty() {
+        return treatment.label.clone();
+    }
+    let levels: Vec<String> = treatment
+        .levels
+        .iter()
+        .map(|(factor, level)| format!("{factor}={level}"))
+        .collect();
+    levels.join(" ")
+}
+
+fn median(side: &Side, wanted: &str) -> String {
+    let found = side.runs().iter().filter_map(|run| {
+        let mut treatments = run.analysis.treatments.iter();
+        let is_wanted = |one: &&TreatmentSummary| one.twin_of.is_none() && label(one) == wanted;
+        Some((*run, treatments.find(is_wanted)?))
+    });
+    let found: Vec<(&Run, &TreatmentSummary)> = found.collect();
+    let is_skipped = |(_, treatment): &(&Run, &TreatmentSummary)| treatment.skipped.is_some();
+    match found.as_slice() {
+        [] => format::NOTHING.to_owned(),
+        all if all.iter().all(is_skipped) => "skipped".to_owned(),
+        [(run, treatment)] if side.runs().len() == 1 => {
+            words::median(treatment, &run.analysis.primary_metric, &run.analysis, true)
+        }
+        all => {
+            let (run, _) = all[0];
+            let metric = &run.analysis.primary_metric;
+            let unit = words::unit(&run.analysis.metrics, metric);
+            let treatments: Vec<_> = all.iter().map(|(_, treatment)| *treatment).collect();
+            mean_of_medians(&treatments, metric).map_or_else(
+                || format::NOTHING.to_owned(),
+                // Brackets would say that it is an interval.
+                |mean| {
+                    let (value, ends) = format::interval_parts(&mean, unit);
+                    format!("{value} ({})", ends.trim_matches(['[', ']']))
+                },
+            )
+        }
+    }
+}
+
+/// What the runs name, each once, in the order of its first appearance.
+fn in_order(sides: &[Side], names: impl Fn(&Run) -> Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let runs = sides.iter().flat_map(Side::runs);
+    let named = runs.flat_map(|run| names(run));
+    named.filter(|name| seen.insert(name.clone())).collect()
+}

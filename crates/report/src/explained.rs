@@ -1,0 +1,131 @@
+//! The words of an explanation, for every kind of report.
+
+use crate::claim::SYSTEM_CALLS;
+use crate::claim::model::{Estimate, ExplainedCount, ExplainedRow, Explanation};
+use crate::format;
+use crate::words::plural;
+
+/// Rows that the sentence names.
+const NAMED_MAX: usize = 3;
+
+/// An explanation in one sentence.
+pub fn sentence(one: &Explanation) -> String {
+    let difference = format!(
+        "{} takes {} times as long as {}",
+        one.slower_label,
+        format::ratio(one.ratio),
+        one.faster_label
+    );
+    let named: Vec<String> = one
+        .rows
+        .iter()
+        .take(NAMED_MAX)
+        .enumerate()
+        .map(part)
+        .collect();
+    match named.is_empty() {
+        true if one.blocks < one.blocks_needed => format!(
+            "{difference}: {} cannot tell why; at least {} can",
+            plural(one.blocks, "block"),
+            one.blocks_needed
+        ),
+        true => format!("{difference}: nothing that differs can be told from noise"),
+        false => format!("{difference}: {}", named.join(", ")),
+    }
+}
+
+fn part((index, row): (usize, &ExplainedRow)) -> String {
+    let size = match &row.share {
+        Some(one) => share(one),
+        None => format::interval(&row.difference_ns, "ns"),
+    };
+    match index {
+        0 => format!("{size} of the difference is {}", row.name),
+        _ => format!("{size} {}", row.name),
+    }
+}
+
+/// The rows that are worth a line, and how many are not: each under 1 % of the
+/// difference.
+pub fn shown_rows<'a>(
+    rows: &'a [ExplainedRow],
+    one: &Explanation,
+) -> (Vec<&'a ExplainedRow>, usize) {
+    let least_ns = 0.01 * one.difference_ns.value.abs();
+    let is_shown = |row: &&ExplainedRow| row.difference_ns.value.abs() >= least_ns;
+    let shown: Vec<&ExplainedRow> = rows.iter().filter(is_shown).collect();
+    let left_out = rows.len() - shown.len();
+    (shown, left_out)
+}
+
+/// A share with its interval: `71 % [69, 73]`.
+pub fn share(one: &Estimate) -> String {
+    let percent = |share: f64| match (share * 100.0).round() {
+        negative @ ..0.0 => format!("−{}", -negative),
+        // Also of -0, which would have a sign.
+        other => format!("{}", other.abs()),
+    };
+    format!(
+        "{} % [{}, {}]",
+        percent(one.value),
+        percent(one.low),
+        percent(one.high)
+    )
+}
+
+/// What a reader of an explanation must know.
+pub fn notes(one: &Explanation) -> Vec<String> {
+    let mut notes = vec![format!(
+        "the intervals of each list hold together at a confidence of 95 %; {} of profiled trials",
+        plural(one.blocks, "block")
+    )];
+    let rows = (shown_rows(&one.rows, one).1, "row");
+    let counts = (shown_counts(&one.counts).1, "system call");
+    for (left_out, what) in [rows, counts].into_iter().filter(|(count, _)| *count > 0) {
+        notes.push(format!(
+            "{} under 1 % each {} left out; --json has them",
+            plural(left_out, what),
+            if left_out == 1 { "is" } else { "are" }
+        ));
+    }
+    let overheads: Vec<String> = one
+        .overheads
+        .iter()
+        .map(|overhead| format::ratio(overhead.ratio))
+        .collect();
+    if !overheads.is_empty() {
+        notes.push(format!(
+            "profiled trials took {} times the time of timed ones, slower treatment first",
+            overheads.join(" and ")
+        ));
+    }
+    if one.waits_for_cpu_ns > 0.0 {
+        notes.push(format!(
+            "left out: {} of an iteration in which other programs had the CPU",
+            format::duration_ns(one.waits_for_cpu_ns)
+        ));
+    }
+    notes.extend(one.notes.iter().cloned());
+    notes
+}
+
+/// The counts that are worth a line, and how many are not: system calls that differ by
+/// under 1 % of what those differ by that differ most.
+pub fn shown_counts(counts: &[ExplainedCount]) -> (Vec<&ExplainedCount>, usize) {
+    let is_call = |one: &&ExplainedCount| one.metric.starts_with(SYSTEM_CALLS);
+    let size = |one: &ExplainedCount| one.difference.value.abs();
+    let calls = counts.iter().filter(is_call);
+    let least = 0.01 * calls.map(size).fold(0.0, f64::max);
+    let is_shown = |one: &&ExplainedCount| !is_call(one) || size(one) >= least;
+    let shown: Vec<&ExplainedCount> = counts.iter().filter(is_shown).collect();
+    let left_out = counts.len() - shown.len();
+    (shown, left_out)
+}
+
+/// The unit of something that is counted.
+pub fn counted_unit(metric: &str) -> &'static str {
+    match metric.ends_with("_bytes") {
+        true => "bytes",
+        false => "count",
+    }
+}

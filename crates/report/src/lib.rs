@@ -1,0 +1,37 @@
+//! What people see of a run: tables for the terminal, a page for the browser,
+//! Markdown for an issue, plots for a paper.
+//!
+//! Architecture invariant: nothing here computes what `claim` or `stats` did
+//! not; this module formats, orders and groups. It does no I/O either: text and
+//! bytes are returned, and `cmd` prints and writes them.
+
+pub mod benchmark_formats;
+pub mod benchstat;
+pub mod compare;
+mod comparison;
+pub mod csv;
+mod differences;
+pub mod document;
+mod explained;
+mod footnotes;
+pub mod html;
+pub mod hyperfine;
+pub mod junit;
+pub mod markup;
+mod parts;
+pub mod plots;
+mod series;
+pub mod terminal;
+pub mod words;
+
+use toll_core::{claim, format, plan, reason, run, spec};
+
+/// Why a run has no document of a format.
+fn does_not_apply(format: &str, run: i64, reason: &str) -> String {
+    format!("cannot write run {run} as {format}: {reason}; --json and --csv take any run")
+}
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;

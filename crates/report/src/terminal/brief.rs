@@ -1,0 +1,144 @@
+//! One run of several in a few lines: the counts of its verdicts, and the claim
+//! whose number surprised.
+
+use toll_document::Style;
+use toll_document::text::{Paint, Text, columns, paragraph};
+
+use super::verdicts::paint;
+use super::{is_listed, summary};
+use crate::claim::Run;
+use crate::claim::model::{Analysis, Outcome, Price, Verdict};
+use crate::format;
+use crate::words;
+
+/// A run in a few lines; the comparison of one that has neither claims nor prices.
+pub fn of_run(run: &Run, style: Style) -> Text {
+    match run.analysis {
+        Analysis { ref prices, .. } if !prices.is_empty() => priced(run, style),
+        Analysis { ref verdicts, .. } if !verdicts.is_empty() => judged(run, style),
+        _ => summary::answer(run, style),
+    }
+}
+
+/// What the signs before [`of_run`]'s counts mean.
+pub fn legend(style: Style) -> Text {
+    let outcomes =
+        words::OUTCOMES.map(|one| format!("{} {}", words::symbol(one), words::outcome(one)));
+    paragraph(&outcomes.join(" · "), 0, Paint::Dim, style)
+}
+
+/// The title with the counts at the right, and below it what surprised.
+fn judged(run: &Run, style: Style) -> Text {
+    let record = &run.stored.run;
+    let title = format!(
+        "{}: {} (run {})",
+        record.experiment, record.title, record.id
+    );
+    let counts = counts(&run.analysis.verdicts);
+    let room = style
+        .width
+        .saturating_sub(columns(&title) + columns(&counts));
+    let mut text = match room >= 2 {
+        true => Text::line(title + &" ".repeat(room) + &counts, Paint::Bold),
+        false => paragraph(&format!("{title} {counts}"), 0, Paint::Bold, style),
+    };
+    if let Some(verdict) = surprise(&run.analysis.verdicts) {
+        let told = surprised(verdict, &run.analysis);
+        text += paragraph(&told, 2, paint(verdict.outcome), style);
+    }
+    text
+}
+
+/// `4 ✔  3 ✘  4 ?  5 –`
+fn counts(verdicts: &[Verdict]) -> String {
+    let count = |outcome| {
+        let count = verdicts.iter().filter(|one| one.outcome == outcome).count();
+        format!("{count:>2}\u{a0}{}", words::symbol(outcome))
+    };
+    // A line that is too narrow for the title too has all of them on the next one.
+    words::OUTCOMES.map(count).join("\u{a0}")
+}
+
+/// The decided claim whose value lies farthest from the published one, by their ratio;
+/// where nothing was published, the refuted one that lies farthest past its bound.
+fn surprise(verdicts: &[Verdict]) -> Option<&Verdict> {
+    let decided = |one: &&Verdict| matches!(one.outcome, Outcome::Supported | Outcome::Refuted);
+    let farthest = |distance: fn(&Verdict) -> Option<f64>| {
+        let all = verdicts.iter().filter(decided);
+        let known = all.filter_map(|one| Some((one, distance(one)?)));
+        known
+            .max_by(|(_, a), (_, b)| a.total_cmp(b))
+            .map(|(one, _)| one)
+    };
+    let from_published = |one: &Verdict| {
+        let distance = (one.measured?.value / one.published?).ln().abs();
+        distance.is_finite().then_some(distance)
+    };
+    let past_bound = |one: &Verdict| match one.outcome {
+        Outcome::Refuted => one.factor_past_bound(),
+        _ => None,
+    };
+    farthest(from_published).or_else(|| farthest(past_bound))
+}
+
+/// `claimed: splice is faster than read and write (there 0.57×); here 0.93× [0.88, 0.98]`
+fn surprised(verdict: &Verdict, analysis: &Analysis) -> String {
+    let times = match analysis.metrics.contains_key(&verdict.quantity) {
+        true => "×",
+        false => "",
+    };
+    let there = match verdict.published {
+        Some(_) => format!("there {}{times}", format::published(verdict)),
+        None => words::bound(verdict),
+    };
+    let (value, interval) = format::measured_parts(verdict);
+    let sign = words::sign(verdict);
+    let text = &verdict.text;
+    format!("{sign} claimed: {text} ({there}); here {value}{times} {interval}")
+        .trim_end()
+        .to_owned()
+}
+
+/// The first prices of each group, without their intervals, as many as a line holds.
+fn priced(run: &Run, style: Style) -> Text {
+    let record = &run.stored.run;
+    let title = format!(
+        "{} (all, with intervals: toll show {})",
+        record.title, record.id
+    );
+    let mut text = paragraph(&title, 0, Paint::Bold, style);
+    let prices = run.analysis.prices.iter();
+    let listed: Vec<&Price> = prices.filter(|one| is_listed(one)).collect();
+    for group in listed.chunk_by(|one, next| one.group == next.group) {
+        let name = group[0].group.as_deref().unwrap_or_default();
+        let lines = (1..=group.len())
+            .rev()
+            .map(|count| line(name, group, count));
+        let fitting = lines.into_iter().find(|line| columns(line) <= style.width);
+        text += match fitting {
+            Some(line) => Text::line(line, Paint::Plain),
+            None => paragraph(&line(name, group, 1), 0, Paint::Plain, style),
+        };
+    }
+    text
+}
+
+/// A group's name with its first prices, and how many more there are.
+fn line(name: &str, group: &[&Price], count: usize) -> String {
+    let mut parts: Vec<String> = group.iter().take(count).map(|one| price(one)).collect();
+    match group.len() - count {
+        0 => {}
+        more => parts.push(format!("{more} more")),
+    }
+    format!("{name}: {}", parts.join(" · "))
+}
+
+/// `stat 0.64 µs`, which no line's end cuts from its number.
+fn price(price: &Price) -> String {
+    let value = price.value.as_ref();
+    let value = value.map_or_else(
+        || format::NOTHING.to_owned(),
+        |value| format::price_parts(value, &price.unit).0,
+    );
+    format!("{}\u{a0}{value}", price.name)
+}

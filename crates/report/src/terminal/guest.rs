@@ -1,0 +1,60 @@
+//! What the kernels of guests told.
+
+use toll_document::text::{Paint, Text};
+use toll_core::run::BootRecord;
+
+/// The logs of boots, each under what was booted for which block.
+pub fn kernel_logs(boots: &[BootRecord]) -> Text {
+    let plain = |line: &str| Text::line(line, Paint::Plain);
+    let mut text = Text::default();
+    for boot in boots {
+        let levels: Vec<String> = boot
+            .levels
+            .iter()
+            .filter(|(_, level)| !level.is_empty())
+            .map(|(name, level)| format!("{name}={level}"))
+            .collect();
+        text += plain(&format!(
+            "==> block {}: {} ({})",
+            boot.block + 1,
+            levels.join(" "),
+            boot.started_at
+        ));
+        text += boot.error.as_deref().map(plain).into_iter().collect();
+        text += boot.log.lines().map(plain).collect();
+        if let Some(partner) = &boot.partner {
+            text += plain("--> its partner");
+            text += partner.log.lines().map(plain).collect();
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toll_document::Style;
+    use toll_core::run::PartnerRecord;
+
+    #[test]
+    fn a_log_reaches_no_terminal_unescaped() {
+        let boot = BootRecord {
+            log: "one\n\u{1b}]0;title\u{7}two\n".into(),
+            error: Some("it \u{1b}[31mpanicked".into()),
+            ..BootRecord::default()
+        };
+        let paired = BootRecord {
+            partner: Some(PartnerRecord {
+                log: "three\u{1b}[2J\n".into(),
+                ..PartnerRecord::default()
+            }),
+            ..boot.clone()
+        };
+        let style = Style::new(true, 80, true);
+        let text = kernel_logs(&[boot, paired]).show(style);
+        assert!(!text.contains('\u{1b}'), "{text}");
+        assert_eq!(text.matches("==> block 1").count(), 2);
+        assert_eq!(text.lines().count(), 10);
+        assert!(text.contains("--> its partner\nthree"), "{text}");
+    }
+}

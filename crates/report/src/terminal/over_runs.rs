@@ -1,0 +1,195 @@
+//! What a run shows together with comparable ones.
+
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+
+use super::verdicts::paint;
+use crate::claim::model::{ClaimOverRuns, EValues, Outcome, OverRuns, Verdict};
+use crate::claim::{ALPHA, Run};
+use crate::format;
+use crate::words;
+
+/// Claims that the trials of a run leave open and comparable runs decide, a line each, and
+/// the runs that are not comparable. Empty where there are neither.
+pub fn beside_a_run(run: &Run, over: &OverRuns, style: Style) -> Text {
+    let decided = pairs(run, over).filter(|(verdict, claim)| is_added(verdict, claim));
+    let mut text: Text = decided
+        .map(|(verdict, claim)| {
+            let line = decided_line(verdict, claim);
+            paragraph(&line, 0, paint(claim.outcome), style)
+        })
+        .collect();
+    let open = pairs(run, over).filter(|(verdict, claim)| {
+        verdict.outcome == Outcome::Undecided && claim.outcome == Outcome::Undecided
+    });
+    let open = open.count();
+    if over.runs.len() > 1 && open > 0 {
+        let line = format!(
+            "{} open over {}, too: toll show {} --all-runs",
+            words::plural(open, "claim") + if open == 1 { " is" } else { " are" },
+            words::runs(&over.runs),
+            over.run
+        );
+        text += paragraph(&line, 0, Paint::Plain, style);
+    }
+    text + not_multiplied(over, style)
+}
+
+/// The verdicts that comparable runs add to those of some runs, counted; `None` without any.
+pub fn added<'a>(runs: impl IntoIterator<Item = (&'a Run, &'a OverRuns)>) -> Option<String> {
+    let pairs = runs.into_iter().flat_map(|(run, over)| pairs(run, over));
+    let added = pairs.filter(|(verdict, claim)| is_added(verdict, claim));
+    let added: Vec<Verdict> = added.map(|pair| over_runs(pair.0, pair.1)).collect();
+    (!added.is_empty()).then(|| format!("besides, with earlier runs: {}", words::counts(&added)))
+}
+
+/// Every claim of a run over all comparable runs.
+pub fn of_all(run: &Run, over: &OverRuns, style: Style) -> Text {
+    let record = &run.stored.run;
+    let title = format!("{}: {}", record.experiment, record.title);
+    let this_run = words::runs(&[over.run]);
+    let columns = [
+        Column::words("claim over runs"),
+        Column::words(&this_run),
+        Column::numbers("runs"),
+        Column::numbers("blocks"),
+        Column::numbers("evidence"),
+        Column::numbers("decides"),
+    ];
+    let rows: Vec<Row> = pairs(run, over)
+        .map(|(verdict, claim)| row(verdict, claim))
+        .collect();
+    let (with, without): (Vec<_>, Vec<_>) =
+        pairs(run, over).partition(|(_, claim)| claim.e_values.is_some());
+    let with = with.into_iter().map(|pair| over_runs(pair.0, pair.1));
+    let with: Vec<Verdict> = with.collect();
+    let mut counts = format!("over {}: {}", words::runs(&over.runs), words::counts(&with));
+    if !without.is_empty() {
+        counts.push_str(&format!(", {} without evidence", without.len()));
+    }
+    let mut text = heading(&title, style) + table(&columns, &rows, style);
+    text.gap();
+    text += paragraph(&counts, 0, Paint::Bold, style);
+    text += not_multiplied(over, style);
+    text + paragraph(&promise(), 0, Paint::Dim, style)
+}
+
+fn pairs<'a>(
+    run: &'a Run,
+    over: &'a OverRuns,
+) -> impl Iterator<Item = (&'a Verdict, &'a ClaimOverRuns)> {
+    run.analysis.verdicts.iter().zip(&over.claims)
+}
+
+/// Whether it takes several runs to decide a claim.
+fn is_added(verdict: &Verdict, claim: &ClaimOverRuns) -> bool {
+    let is_decided = matches!(claim.outcome, Outcome::Supported | Outcome::Refuted);
+    verdict.outcome == Outcome::Undecided && is_decided && claim.runs > 1
+}
+
+/// A claim's verdict over runs, in the place of that of one.
+fn over_runs(verdict: &Verdict, claim: &ClaimOverRuns) -> Verdict {
+    Verdict {
+        outcome: claim.outcome,
+        error_rate: claim.error_rate,
+        no_verdict: None,
+        ..verdict.clone()
+    }
+}
+
+/// `mmap.faster: ✔ over 3 runs (evidence 485, at least 20 decides)`
+fn decided_line(verdict: &Verdict, claim: &ClaimOverRuns) -> String {
+    format!("{}: {}", claim.id, in_words(verdict, claim))
+}
+
+/// `✔ over 3 runs (evidence 485, at least 20 decides)`
+pub fn in_words(verdict: &Verdict, claim: &ClaimOverRuns) -> String {
+    format!(
+        "{} over {} (evidence {}, at least {} decides)",
+        words::sign(&over_runs(verdict, claim)),
+        words::plural(claim.runs, "run"),
+        claim
+            .e_values
+            .map_or_else(String::new, |found| evidence(&found)),
+        needed(claim)
+    )
+}
+
+fn row(verdict: &Verdict, claim: &ClaimOverRuns) -> Row {
+    let id = format!(
+        "{}\u{a0}{}",
+        words::sign(&over_runs(verdict, claim)),
+        claim.id
+    );
+    let alone = words::sign(verdict).to_owned();
+    let Some(found) = &claim.e_values else {
+        let mut row = Row::new(vec![id, alone]);
+        row.cells
+            .extend(std::iter::repeat_n(format::NOTHING.to_owned(), 4));
+        row.paint = paint(claim.outcome);
+        row.below.push(match verdict.outcome {
+            Outcome::NotTestable => verdict.reason.clone(),
+            _ => "its quantity has no value in each block".into(),
+        });
+        return row;
+    };
+    let side = match found.side() {
+        Outcome::Supported => "for it",
+        _ => "against",
+    };
+    let mut row = Row::new(vec![
+        id,
+        alone,
+        claim.runs.to_string(),
+        format!("{} of {} {side}", found.blocks_on_side(), found.blocks),
+        evidence(found),
+        needed(claim),
+    ]);
+    row.paint = paint(claim.outcome);
+    row
+}
+
+/// An e-value, of which only the order counts from a million on: `485`, `10^12`.
+fn evidence(found: &EValues) -> String {
+    const EXACT_MAX: f64 = 6.0;
+    let log10 = found.log10();
+    match log10 < EXACT_MAX {
+        true => format::significant(10.0_f64.powf(log10)),
+        false => format!("10^{}", log10.floor()),
+    }
+}
+
+/// The e-value that decides: `20`, `37.1`.
+fn needed(claim: &ClaimOverRuns) -> String {
+    let Some(needed) = claim.needed else {
+        return format::NOTHING.to_owned();
+    };
+    match (needed - needed.round()).abs() < 1e-6 {
+        true => format::exact(needed.round() as u64),
+        false => format::significant(needed),
+    }
+}
+
+fn not_multiplied(over: &OverRuns, style: Style) -> Text {
+    let parts = over.excluded.iter().map(|one| {
+        let count = words::plural(one.runs.len(), "run");
+        format!("{count}, as {}", one.reason)
+    });
+    let parts: Vec<String> = parts.collect();
+    match parts.is_empty() {
+        true => Text::default(),
+        false => {
+            let line = format!("not multiplied: {}", parts.join("; "));
+            paragraph(&line, 0, Paint::Dim, style)
+        }
+    }
+}
+
+/// What the signs promise over runs.
+pub fn promise() -> String {
+    let share = format::percent(ALPHA);
+    format!(
+        "✔ ✘: on average at most {share} of the verdicts over runs are wrong, however often one \
+         runs again; ✔✔ ✘✘: besides, the chance that any of these is wrong is at most {share}"
+    )
+}

@@ -1,0 +1,76 @@
+//! The summary of several runs, after the result of each.
+
+use toll_document::Style;
+use toll_document::text::{Paint, Text, paragraph};
+
+use crate::claim::model::{Outcome, Verdict};
+use crate::claim::Run;
+use crate::reason::Reason;
+use crate::words;
+
+/// Causes named for which claims cannot be tested.
+const CAUSES_MAX: usize = 3;
+
+/// An experiment that cannot have a verdict, and why: `no kernel is built`.
+pub struct NotRun {
+    pub experiment: String,
+    pub why: String,
+    /// Its claims that there was no time for; 0 where time is not the reason.
+    pub claims: usize,
+}
+
+impl NotRun {
+    /// In one line: `skipped: primes: no kernel is built`.
+    pub fn told(&self) -> String {
+        let how = match self.claims {
+            0 => "skipped",
+            _ => "not started",
+        };
+        format!("{how}: {}: {}", self.experiment, self.why)
+    }
+}
+
+/// What several runs come to, why claims could not be tested, and what was not run.
+pub fn of_runs(runs: &[Run], not_run: &[NotRun], style: Style) -> Text {
+    let verdicts = || runs.iter().flat_map(|run| &run.analysis.verdicts);
+    let mut counts = words::counts(verdicts());
+    let unstarted: usize = not_run.iter().map(|one| one.claims).sum();
+    if unstarted > 0 {
+        counts.push_str(&format!(", {unstarted} not started (budget)"));
+    }
+    let of = words::plural(runs.len(), "run");
+    let mut text = paragraph(&format!("{of}: {counts}"), 0, Paint::Bold, style);
+    let judged = runs.iter().filter(|run| run.is_judged()).count();
+    let further = words::wrong_verdicts(judged).into_iter();
+    for line in further.chain(untestable(verdicts())) {
+        text += paragraph(&line, 0, Paint::Plain, style);
+    }
+    for one in not_run {
+        text += paragraph(&one.told(), 0, Paint::Plain, style);
+    }
+    text
+}
+
+/// How many claims cannot be tested for which cause, in one sentence.
+fn untestable<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String> {
+    let mut causes: Vec<(String, usize)> = Vec::new();
+    for verdict in
+        verdicts.filter(|one| one.outcome == Outcome::NotTestable && one.no_verdict.is_none())
+    {
+        let cause = verdict.cause.as_ref().map_or_else(String::new, Reason::cause);
+        match causes.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, count)) => *count += 1,
+            None => causes.push((cause, 1)),
+        }
+    }
+    causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let named = causes.iter().take(CAUSES_MAX);
+    let mut parts: Vec<String> = named
+        .map(|(cause, count)| format!("{count}: {cause}"))
+        .collect();
+    match causes.iter().skip(CAUSES_MAX).map(|(_, count)| count).sum() {
+        0 => {}
+        others => parts.push(format!("{others}: other causes, on the page")),
+    }
+    (!parts.is_empty()).then(|| format!("not testable here: {}", parts.join("; ")))
+}

@@ -1,0 +1,214 @@
+//! A price list: what each row costs, by group.
+
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+
+use crate::claim::Run;
+use crate::claim::model::{Price, RunComparison};
+use crate::claim::work::Difference;
+use crate::format;
+use crate::compare::machines;
+use crate::words;
+
+/// From so many blocks on, the interval of a median covers 95 %.
+const BLOCKS_MIN: usize = 6;
+
+/// Which lines are shown.
+pub type IsShown<'a> = &'a dyn Fn(&Price) -> bool;
+
+/// Whether a line stands in the list unasked.
+pub fn is_listed(price: &Price) -> bool {
+    price.group.is_some()
+}
+
+/// The lines of a price list that are wanted.
+pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> Text {
+    let prices = listed(run, is_shown);
+    let mut text = head(run, style);
+    let columns = [
+        Column::words("what"),
+        Column::numbers("price"),
+        Column::words("95 % interval"),
+        Column::words("for each"),
+    ];
+    text += grouped(&prices, &columns, style, row);
+    Text::sections([text, notes(run, style)])
+}
+
+/// A list beside another one: what differs in the machines first.
+pub fn compared(
+    run: &Run,
+    other: &Run,
+    differences: &[Difference],
+    comparison: &RunComparison,
+    style: Style,
+) -> Text {
+    let mut text = heading("What this machine charges, over the other list", style);
+    for (name, run) in [("this", run), ("other", other)] {
+        let line = format!("{name}: {}", when_and_where(run));
+        text += paragraph(&line, 0, Paint::Dim, style);
+    }
+    text.gap();
+    let names = ["this list".to_owned(), "other list".to_owned()];
+    text += machines(&names, &[], differences, style);
+    text.gap();
+    let columns = [
+        Column::words("what"),
+        Column::numbers("this"),
+        Column::numbers("other"),
+        Column::numbers("change"),
+    ];
+    let prices = listed(run, &is_listed);
+    let common = common_reason(comparison);
+    text += grouped(&prices, &columns, style, |price| {
+        compared_row(price, other, comparison, common)
+    });
+    if let Some(why) = common {
+        text += paragraph(&format!("· all: {why}"), 0, Paint::Yellow, style);
+    }
+    let note = format!(
+        "The intervals of all ratios hold together; {}.",
+        words::margin_between_runs(comparison)
+    );
+    text += paragraph(&note, 0, Paint::Dim, style);
+    text
+}
+
+/// Why no ratio is judged, if one reason holds for all.
+fn common_reason(comparison: &RunComparison) -> Option<&str> {
+    let mut reasons = comparison.ratios.iter().map(|one| one.reason.as_deref());
+    let first = reasons.next()??;
+    reasons.all(|reason| reason == Some(first)).then_some(first)
+}
+
+fn listed<'a>(run: &'a Run, is_shown: IsShown) -> Vec<&'a Price> {
+    let prices = run.analysis.prices.iter();
+    prices.filter(|price| is_shown(price)).collect()
+}
+
+fn head(run: &Run, style: Style) -> Text {
+    let mut text = heading(&run.stored.run.title, style);
+    text += paragraph(&when_and_where(run), 0, Paint::Dim, style);
+    text.gap();
+    text
+}
+
+fn when_and_where(run: &Run) -> String {
+    let record = &run.stored.run;
+    format!(
+        "{}; run {}, {}",
+        words::machine_line(&record.machine),
+        record.id,
+        words::minute(&record.created_at)
+    )
+}
+
+/// One table, so that columns line up, with the groups between its rows.
+fn grouped(
+    prices: &[&Price],
+    columns: &[Column],
+    style: Style,
+    row: impl Fn(&Price) -> Row,
+) -> Text {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut before = None;
+    for price in prices {
+        if before != Some(&price.group) {
+            let name = price
+                .group
+                .as_deref()
+                .unwrap_or("measured for other purposes");
+            let mut group = Row::new(vec![name.to_owned()]);
+            group.cells.resize(columns.len(), String::new());
+            group.paint = Paint::Bold;
+            rows.push(group);
+        }
+        before = Some(&price.group);
+        rows.push(row(price));
+    }
+    table(columns, &rows, style)
+}
+
+fn row(price: &Price) -> Row {
+    let name = format!("\u{a0}\u{a0}{}", price.name);
+    let Some(value) = &price.value else {
+        let mut row = Row::new(vec![
+            name,
+            format::NOTHING.into(),
+            String::new(),
+            price.per.clone(),
+        ]);
+        row.below
+            .extend(price.note.iter().map(|why| format!("  {why}")));
+        return row;
+    };
+    let (number, ends) = format::price_parts(value, &price.unit);
+    let per = [Some(&price.per), price.note.as_ref()]
+        .into_iter()
+        .flatten();
+    let per: Vec<&str> = per
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
+    Row::new(vec![name, number, ends, per.join(" ")])
+}
+
+fn compared_row(
+    price: &Price,
+    other: &Run,
+    comparison: &RunComparison,
+    common: Option<&str>,
+) -> Row {
+    let value = |price: Option<&Price>| {
+        let value = price.and_then(|price| price.value.as_ref()?.value);
+        value.map_or_else(
+            || format::NOTHING.to_owned(),
+            |value| format::value(value, &price_unit(price)),
+        )
+    };
+    let mut others = other.analysis.prices.iter();
+    let same = others.find(|other| other.name == price.name && other.group == price.group);
+    let ratio = comparison
+        .ratios
+        .iter()
+        .find(|ratio| ratio.label == price.name);
+    let change = ratio.map(|one| words::change_between_runs(one, &comparison.described, true));
+    let mut row = Row::new(vec![
+        format!("\u{a0}\u{a0}{}", price.name),
+        value(Some(price)),
+        value(same),
+        change.unwrap_or_else(|| format::NOTHING.to_owned()),
+    ]);
+    if let Some(ratio) = ratio {
+        row.paint = super::paint_of_relation(ratio.relation);
+        let own = ratio
+            .reason
+            .iter()
+            .filter(|why| common != Some(why.as_str()));
+        row.below.extend(own.map(|why| format!("  {why}")));
+    }
+    row
+}
+
+fn price_unit(price: Option<&Price>) -> String {
+    price.map_or_else(String::new, |price| price.unit.clone())
+}
+
+fn notes(run: &Run, style: Style) -> Text {
+    let mut notes = Vec::new();
+    let blocks = run.analysis.blocks;
+    if blocks < run.stored.experiment.run.min_blocks as usize {
+        notes.extend(run.stored.run.stop_reason.clone());
+    }
+    if blocks < BLOCKS_MIN {
+        notes.push(format!(
+            "with {} the intervals cover less than 95 %; {BLOCKS_MIN} blocks are enough",
+            words::plural(blocks, "block")
+        ));
+    }
+    notes.extend(run.analysis.warnings.iter().cloned());
+    let told = notes
+        .iter()
+        .map(|note| paragraph(&format!("· {note}"), 0, Paint::Yellow, style));
+    told.collect()
+}

@@ -1,0 +1,120 @@
+//! The verdict table.
+
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+
+use crate::claim::Run;
+use crate::claim::model::{Outcome, Verdict};
+use crate::format;
+use crate::footnotes::Footnotes;
+use crate::words;
+
+/// The verdicts as a table; with what else the two sides of each claim on time
+/// differ in, if `is_full`.
+pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
+    let (run, analysis) = (&reported.stored.run, &reported.analysis);
+    let told = |one: &Verdict| {
+        let metrics = one.explanatory_metrics.as_ref().filter(|_| is_full);
+        let with_it = metrics.map(|one| words::explanatory_metrics(one, analysis));
+        (Some(one.text.clone()), with_it)
+    };
+    let title = format!("{}: {}", run.experiment, run.title);
+    let mut text =
+        heading(&title, style) + judged(&analysis.verdicts, "claim", words::state, told, style);
+    let summary = format!(
+        "{}; {}, run {}",
+        words::counts(&analysis.verdicts),
+        words::plural(analysis.blocks, "block"),
+        run.id
+    );
+    text += paragraph(&summary, 0, Paint::Bold, style);
+    text + paragraph(&words::promise(), 0, Paint::Dim, style)
+}
+
+/// The checks as a table, empty without any. Only what failed or is open needs words.
+pub fn checks(checks: &[Verdict], style: Style) -> Text {
+    if checks.is_empty() {
+        return Text::default();
+    }
+    let told = |one: &Verdict| {
+        let is_open = matches!(one.outcome, Outcome::Refuted | Outcome::Undecided);
+        (is_open.then(|| one.text.clone()), None)
+    };
+    let text = judged(checks, "check", words::check_state, told, style);
+    text + paragraph(&words::check_counts(checks), 0, Paint::Bold, style)
+}
+
+/// A table of claims or of checks. `told` returns a row's text and its explanatory
+/// metrics.
+fn judged(
+    verdicts: &[Verdict],
+    what: &str,
+    state: fn(&Verdict) -> String,
+    told: impl Fn(&Verdict) -> (Option<String>, Option<String>),
+    style: Style,
+) -> Text {
+    let columns = [
+        Column::words(what),
+        Column::numbers("published"),
+        Column::numbers("measured"),
+        Column::numbers("margin"),
+    ];
+    let reason = |one: &Verdict| reason(one, &state(one));
+    let reasons: Vec<(String, String)> = verdicts.iter().map(reason).collect();
+    let shared = reasons.iter().map(|(reason, _)| reason.as_str());
+    let footnotes = Footnotes::shared(shared.filter(|reason| !reason.is_empty()));
+    let rows = verdicts.iter().zip(&reasons);
+    let rows = rows.map(|(verdict, (reason, own))| {
+        let mark = footnotes.mark(reason).unwrap_or_default();
+        let sign = words::sign(verdict);
+        // The sign stays with its claim, the mark with the claim's last part.
+        let id = format!("{sign}\u{a0}{}\u{a0}{mark}", verdict.id);
+        let reason = if mark.is_empty() { reason } else { "" };
+        let reasons = [reason, own].into_iter().filter(|part| !part.is_empty());
+        let reasons = reasons.collect::<Vec<&str>>().join("; ");
+        let mut row = Row::new(vec![
+            id.trim_end().to_owned(),
+            format::published(verdict),
+            format::measured(verdict),
+            format::margin(verdict),
+        ]);
+        let (text, with_it) = told(verdict);
+        row.paint = paint(verdict.outcome);
+        row.text = text;
+        row.below.extend((!reasons.is_empty()).then_some(reasons));
+        row.below.extend(verdict.contradicted.clone());
+        row.below
+            .extend(with_it.map(|with_it| format!("with it: {with_it}")));
+        row
+    });
+    let mut text = table(&columns, &rows.collect::<Vec<_>>(), style);
+    text.gap();
+    for note in footnotes.lines() {
+        text += paragraph(&note, 0, Paint::Dim, style);
+    }
+    text
+}
+
+pub fn paint(outcome: Outcome) -> Paint {
+    match outcome {
+        Outcome::Supported => Paint::Green,
+        Outcome::Refuted => Paint::Red,
+        Outcome::Undecided => Paint::Yellow,
+        Outcome::NotTestable => Paint::Dim,
+    }
+}
+
+/// Why a claim is not simply supported, empty if it is, and what of that is its
+/// own: the ratio of a claim that is not judged.
+fn reason(verdict: &Verdict, outcome: &str) -> (String, String) {
+    if verdict.outcome == Outcome::Supported || verdict.reason.is_empty() {
+        return Default::default();
+    }
+    match (&verdict.cause, &verdict.unjudged_ratio) {
+        (Some(cause), Some(ratio)) => (
+            format!("{outcome}: {cause}"),
+            format!("the ratio was {}", format::ratio_interval(ratio)),
+        ),
+        _ => (format!("{outcome}: {}", verdict.reason), String::new()),
+    }
+}

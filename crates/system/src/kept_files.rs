@@ -1,0 +1,88 @@
+//! Files that this command reads or keeps runs in, over which no result is written.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::Failure;
+
+/// Which file a path means, however it is written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Identity {
+    /// Device and inode.
+    Inode(u64, u64),
+    /// A file that is not there yet, by its directory and name.
+    New(u64, u64, OsString),
+}
+
+impl Identity {
+    /// `None` for what is not a regular file, such as a terminal, and for `-`.
+    pub fn of(path: &Path) -> Option<Self> {
+        if path.as_os_str() == "-" {
+            return None;
+        }
+        match std::fs::metadata(path) {
+            Ok(found) => found
+                .is_file()
+                .then(|| Self::Inode(found.dev(), found.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
+                let found = std::fs::metadata(directory.unwrap_or(Path::new("."))).ok()?;
+                let name = path.file_name()?.to_owned();
+                Some(Self::New(found.dev(), found.ino(), name))
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+/// Each with the reason why it is kept.
+static KEPT: Mutex<Vec<(Identity, &str)>> = Mutex::new(Vec::new());
+
+/// Has no result written over a file.
+pub fn keep(path: &Path, why: &'static str) {
+    if let Some(identity) = Identity::of(path) {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push((identity, why));
+    }
+}
+
+/// Has no result written over a store, nor over what SQLite keeps beside it.
+pub fn keep_store(store: &Path) {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut name = store.as_os_str().to_owned();
+        name.push(suffix);
+        keep(Path::new(&name), "runs are kept in it");
+    }
+}
+
+/// Refuses a file for a result that is kept.
+pub fn check(path: &Path) -> Result<(), Failure> {
+    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let identity = Identity::of(path);
+    match kept.iter().find(|(one, _)| Some(one) == identity.as_ref()) {
+        None => Ok(()),
+        Some((_, why)) => Err(Failure::Usage(format!(
+            "cannot write {}: {why}; choose another file",
+            path.display()
+        ))),
+    }
+}
+
+/// Refuses two results in one file.
+pub fn check_distinct<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    let mut seen = Vec::new();
+    for path in paths {
+        let identity = Identity::of(path);
+        if identity.is_some() && seen.contains(&identity) {
+            return Err(Failure::Usage(format!(
+                "cannot write {}: it is named for two results; name a file for each",
+                path.display()
+            )));
+        }
+        seen.push(identity);
+    }
+    Ok(())
+}

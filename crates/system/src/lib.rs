@@ -1,0 +1,21 @@
+//! What the programs of this project need of the system they run on: places for their files,
+//! other programs, signals and printing.
+
+pub mod bounded;
+pub mod children;
+pub mod command_line;
+mod failure;
+pub mod interrupt;
+pub mod kept_files;
+pub mod manual;
+pub mod mount_table;
+pub mod output;
+pub mod paths;
+pub mod private_directory;
+pub mod process;
+pub mod process_stat;
+pub mod products;
+pub mod strace;
+pub mod users;
+
+pub use failure::{Failure, exit_code, exit_code_of};

@@ -1,0 +1,380 @@
+//! Printing, and what the terminal can show.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, fchown};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use rustix::fs::{Access, FallocateFlags, access, fallocate, getxattr};
+use rustix::io::Errno;
+use serde::Serialize;
+use toll_document::Style;
+use toll_document::sanitize::plain_json;
+use toll_document::text::{Paint, Text, fold};
+
+use crate::exit_code;
+use crate::kept_files;
+use crate::bounded::{open_bounded, read_bounded};
+use crate::paths;
+
+
+/// Columns where nothing tells.
+const WIDTH_DEFAULT: usize = 80;
+
+/// Prints an error.
+pub fn error(message: &str) {
+    note(&format!("toll: {message}"));
+}
+
+/// Prints a remark beside the results.
+pub fn note(message: &str) {
+    remark(&(shown(message) + "\n"));
+}
+
+/// Prints a remark of any length, folded where it is wider than the terminal, or 80 columns.
+pub fn long_note(message: &str) {
+    let style = error_style();
+    remark(&fold(message, style).show(style));
+}
+
+/// Writes to standard error. One that is gone, full or closed keeps nothing from
+/// being measured; `eprintln!` would panic.
+fn remark(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Prints what a command line comes to that asks for no work: help, the version,
+/// or what is wrong with it. In one write, as clap's own printing is not.
+pub fn instead_of_work(told: &clap::Error) -> ExitCode {
+    let rendered = told.render();
+    let text = |style: Style| {
+        let plain = rendered.to_string();
+        let lines = plain.lines().map(|line| Text::line(line, Paint::Plain));
+        let shown = lines.collect::<Text>().show(style);
+        // What was typed is in it as it was typed.
+        match style.color && shown == plain {
+            true => rendered.ansi().to_string(),
+            false => shown,
+        }
+    };
+    if told.use_stderr() {
+        remark(&text(error_style()));
+        return ExitCode::from(2);
+    }
+    match standard_output(text(style()).as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            error(&failure.to_string());
+            exit_code(&failure)
+        }
+    }
+}
+
+/// A message on one line, as standard error can show it.
+pub fn shown(message: &str) -> String {
+    let line = Text::line(message, Paint::Plain);
+    line.show(error_style()).trim_end_matches('\n').to_owned()
+}
+
+/// Prints a result. A reader that went away (`toll show | head`) is no error.
+pub fn result(text: &Text) -> anyhow::Result<()> {
+    standard_output(text.show(style()).as_bytes())
+}
+
+/// Prints a result behind another one.
+pub fn further_result(text: Text) -> anyhow::Result<()> {
+    let mut gap = Text::default();
+    gap.gap();
+    result(&(gap + text))
+}
+
+/// Prints a result of one line.
+pub fn line(line: &str) -> anyhow::Result<()> {
+    result(&Text::line(line, Paint::Plain))
+}
+
+/// Prints what a program is to read: a document, or text without foreign words in it.
+pub fn document(text: &str) -> anyhow::Result<()> {
+    let ending = if text.ends_with('\n') { "" } else { "\n" };
+    standard_output(format!("{text}{ending}").as_bytes())
+}
+
+/// Prints lines of a listing, folded where the terminal, or COLUMNS, is too
+/// narrow for them. Where neither says how wide it is, as in a pipe, each stays
+/// one line, for programs that read lines.
+pub fn listing(lines: &[String]) -> anyhow::Result<()> {
+    let style = style();
+    let lines = lines.iter();
+    result(&match is_bounded(&io::stdout()) {
+        true => lines.map(|line| fold(line, style)).collect(),
+        false => lines.map(|line| Text::line(line, Paint::Plain)).collect(),
+    })
+}
+
+/// Whether a terminal, or COLUMNS, says how wide lines may be.
+pub fn is_bounded(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() || columns_set().is_some()
+}
+
+/// What COLUMNS says.
+fn columns_set() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+fn standard_output(content: &[u8]) -> anyhow::Result<()> {
+    check_standard_output()?;
+    write_to(io::stdout().lock(), content)
+}
+
+/// Refuses to work for a result that nobody can get.
+pub fn check_standard_output() -> anyhow::Result<()> {
+    toll_streams::check_stdout().map_err(|_| {
+        anyhow!("cannot write the result: standard output is closed; give it a file or /dev/null")
+    })
+}
+
+fn write_to(mut stream: impl Write, content: &[u8]) -> anyhow::Result<()> {
+    match stream.write_all(content).and_then(|()| stream.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(anyhow!("cannot write the result: {error}")),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Writes what belongs beside the output of a command that has standard output to
+/// itself: to a file that is named, otherwise to standard error.
+pub fn write_aside(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
+    match path {
+        Some(path) => write_file(path, text.as_bytes()),
+        None => write_to(io::stderr().lock(), text.as_bytes()),
+    }
+}
+
+/// How to write there.
+pub fn style_aside(path: Option<&Path>) -> Style {
+    match path {
+        None => error_style(),
+        Some(path) if path.as_os_str() == "-" => style(),
+        // Made to be read later, wherever that is.
+        Some(_) => Style {
+            color: false,
+            ..error_style()
+        },
+    }
+}
+
+/// Prints one JSON document.
+pub fn json<T: Serialize>(document: &T) -> anyhow::Result<()> {
+    self::document(&json_text(document)?)
+}
+
+/// One JSON document as text.
+pub fn json_text<T: Serialize>(document: &T) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(document).context("cannot write JSON")?;
+    Ok(plain_json(text))
+}
+
+/// How to write to standard output.
+pub fn style() -> Style {
+    style_of(&io::stdout())
+}
+
+/// How to write to standard error.
+pub fn error_style() -> Style {
+    style_of(&io::stderr())
+}
+
+/// How to write to a stream: colours unless NO_COLOR, a dumb terminal or a
+/// file says otherwise.
+fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_terminal = stream.is_terminal();
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let of_terminal = || {
+        let size = rustix::termios::tcgetwinsize(stream).ok()?;
+        (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    };
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    let columns = of_terminal().or_else(columns_set).unwrap_or(WIDTH_DEFAULT);
+    // The C locale promises ASCII only; where none is set (containers,
+    // cron) UTF-8 is by now the better guess.
+    let unicode = !is_dumb && locale.is_none_or(|name| name != "C" && name != "POSIX");
+    let color = is_terminal && !is_dumb && !set("NO_COLOR");
+    Style::new(color, columns.clamp(20, 200), unicode)
+}
+
+/// Writes a file whole, or leaves what was there.
+pub fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    if path.as_os_str() == "-" {
+        return standard_output(content);
+    }
+    kept_files::check(path)?;
+    replace(path, content).map_err(|error| cannot_write(path, &error))
+}
+
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    // Of a link that which it leads to.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let there = match fs::metadata(&target) {
+        // A device or a pipe.
+        Ok(found) if !found.is_file() => return fs::write(&target, content),
+        Ok(found) => Some(found),
+        Err(_) => None,
+    };
+    if let Some(found) = &there
+        && (found.nlink() > 1 || has_access_list(&target))
+    {
+        return rewrite(&target, content);
+    }
+    let temporary = target.with_file_name(format!(".toll-{}", std::process::id()));
+    let mut file = match File::create_new(&temporary) {
+        // Who may write a file need not be allowed to write its directory.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && there.is_some() => {
+            return rewrite(&target, content);
+        }
+        made => made?,
+    };
+    // A file that cannot be given to the owner of the old one must not take its place.
+    if let Some(found) = &there
+        && take_over(&file, found).is_err()
+    {
+        let _ = fs::remove_file(&temporary);
+        return rewrite(&target, content);
+    }
+    let written = file.write_all(content);
+    let written = written.and_then(|()| fs::rename(&temporary, &target));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Gives a file the owner and the mode of another.
+fn take_over(file: &File, of: &fs::Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) != (of.uid(), of.gid()) {
+        fchown(file, Some(of.uid()), Some(of.gid()))?;
+    }
+    // After the owner, whose change clears set-user-ID.
+    file.set_permissions(of.permissions())
+}
+
+/// Whether a file has an access list, which a new file in its place would not have.
+fn has_access_list(path: &Path) -> bool {
+    let mut none = [0_u8; 0];
+    getxattr(path, "system.posix_acl_access", &mut none).is_ok_and(|bytes| bytes > 0)
+}
+
+/// Writes into a file that has to stay the same file. Its blocks are there before the old content
+/// goes, so that a full disk loses nothing.
+fn rewrite(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = File::options().write(true).open(path)?;
+    let length = content.len() as u64;
+    if length > 0 {
+        match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, length) {
+            Err(error) if ![Errno::OPNOTSUPP, Errno::NOSYS].contains(&error) => {
+                return Err(error.into());
+            }
+            _ => {}
+        }
+    }
+    file.write_all(content)?;
+    file.set_len(length)
+}
+
+/// Reads a file that the command line names, or standard input for `-`. No result is written over
+/// it.
+pub fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
+    if path.as_os_str() == "-" {
+        let read =
+            toll_streams::check_stdin().and_then(|()| read_bounded(io::stdin().lock(), bytes_max));
+        return read.map_err(|error| cannot_read(path, &error));
+    }
+    kept_files::keep(path, "it is read");
+    let read = open_bounded(path, bytes_max).and_then(|file| read_bounded(file, bytes_max));
+    read.map_err(|error| cannot_read(path, &error))
+}
+
+/// Why a file cannot be read.
+pub fn cannot_read(path: &Path, error: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => anyhow!("cannot read {path}: there is no such file"),
+        io::ErrorKind::IsADirectory => {
+            anyhow!("cannot read {path}: it is a directory; name a file")
+        }
+        _ => anyhow!("cannot read {path}: {error}; choose another file"),
+    }
+}
+
+/// Makes a file that is written bit by bit.
+pub fn create_file(path: &Path) -> anyhow::Result<File> {
+    kept_files::check(path)?;
+    File::create(path).map_err(|error| cannot_write(path, &error))
+}
+
+/// Makes a directory, but none above it.
+pub fn create_directory(path: &Path) -> anyhow::Result<()> {
+    check_directory(path)?;
+    match path.is_dir() {
+        true => Ok(()),
+        false => fs::create_dir(path).map_err(|error| cannot_write(path, &error)),
+    }
+}
+
+/// Refuses a directory that could not be made, before time is spent on its content.
+pub fn check_directory(path: &Path) -> anyhow::Result<()> {
+    match path.is_dir() {
+        true => Ok(()),
+        false if path.exists() => Err(cannot_write(path, &io::ErrorKind::NotADirectory.into())),
+        false => check_file(path),
+    }
+}
+
+/// Refuses a file that has no directory, before time is spent on its content.
+pub fn check_file(path: &Path) -> anyhow::Result<()> {
+    let place = paths::store_directory().ok();
+    if let Some(place) = place.filter(|place| path.parent() == Some(&place.unchecked_path())) {
+        place.make().map_err(anyhow::Error::msg)?;
+    }
+    kept_files::check(path)?;
+    let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    let error = match path.as_os_str() == "-" {
+        true => return Ok(()),
+        false if !directory.is_dir() => io::ErrorKind::NotFound.into(),
+        false if path.is_dir() => io::ErrorKind::IsADirectory.into(),
+        false => {
+            let written = if path.exists() { path } else { directory };
+            match access(written, Access::WRITE_OK) {
+                Ok(()) => return Ok(()),
+                Err(errno) => errno.into(),
+            }
+        }
+    };
+    Err(cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            anyhow!("cannot write {path}: its directory is not there; make the directory first")
+        }
+        io::ErrorKind::IsADirectory => {
+            anyhow!("cannot write {path}: it is a directory; choose another file")
+        }
+        io::ErrorKind::NotADirectory => {
+            anyhow!("cannot write {path}: it is no directory; choose another one")
+        }
+        io::ErrorKind::StorageFull => {
+            anyhow!("cannot write {path}: the disk is full; make room on it")
+        }
+        _ => anyhow!("cannot write {path}: {error}; choose another file"),
+    }
+}

@@ -1,0 +1,25 @@
+//! Runs as tables of Parquet files.
+//!
+//! `docs/FLEET.md` documents the tables. A directory holds one folder a table, below it
+//! one an experiment and one a machine, in the form that query engines know
+//! (`samples/experiment=cat/machine=a-1b2c3d4e/RUN.parquet`). Each run has files of its own,
+//! named by its identity and put in place whole. So many programs may write at once without
+//! a lock, and writing a run again replaces it.
+
+#[cfg(feature = "parquet")]
+mod dataset;
+#[cfg(not(feature = "parquet"))]
+mod missing;
+#[cfg(feature = "parquet")]
+mod read;
+#[cfg(feature = "parquet")]
+mod run_tables;
+#[cfg(feature = "parquet")]
+mod table;
+
+#[cfg(feature = "parquet")]
+pub use dataset::write;
+#[cfg(not(feature = "parquet"))]
+pub use missing::{read, write};
+#[cfg(feature = "parquet")]
+pub use read::read;

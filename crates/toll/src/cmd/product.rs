@@ -1,0 +1,31 @@
+//! Verbs that are programs of their own: `toll mount` starts `toll-mount`.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this process becomes the program, and starts none beside it"
+)]
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use anyhow::anyhow;
+use clap::Args;
+use toll_system::{Failure, products};
+
+#[derive(Debug, Args)]
+pub(super) struct ProductArguments {
+    /// Its options and arguments; --help lists them
+    #[arg(
+        value_name = "ARGUMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    arguments: Vec<OsString>,
+}
+
+/// Has the program of a verb take the place of this one.
+pub(super) fn start(verb: &str, arguments: &ProductArguments) -> anyhow::Result<ExitCode> {
+    let program = products::find(verb).map_err(Failure::Prerequisite)?;
+    let error = Command::new(&program).args(&arguments.arguments).exec();
+    Err(anyhow!("cannot start {}: {error}", program.display()))
+}

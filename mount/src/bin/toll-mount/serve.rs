@@ -1,0 +1,141 @@
+//! Serving a mount until somebody ends it.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use anyhow::anyhow;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use toll_mount::fuse::{Mount, Stopper};
+use toll_mount::local::Local;
+use toll_mount::sftp::Sftp;
+use toll_mount::source::Source;
+use toll_system::mount_table::fuse_obstacle;
+use toll_system::output;
+
+use super::note;
+use super::options::{Place, Settings};
+use crate::background::{Departure, READY};
+
+/// What ends a mount.
+enum End {
+    /// The kernel says that it is unmounted.
+    Unmounted(std::io::Result<usize>),
+    Signal,
+}
+
+fn runtime(what: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
+    anyhow!("cannot {what}: {why}")
+}
+
+pub(super) fn serve(settings: &Settings, is_in_background: bool) -> anyhow::Result<ExitCode> {
+    // Before there is anything to put back, so that no signal comes too early.
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| runtime("wait for signals", &error))?;
+    let source = open(&settings.place)?;
+    let (name, at) = (source.name(), settings.mountpoint.display());
+    let begun = Mount::begin(
+        source,
+        &settings.mountpoint,
+        &settings.options,
+        Box::new(note),
+    );
+    let (mount, stopper) =
+        begun.map_err(|error| runtime(&format!("mount {name} on {at}"), &explained(&error)))?;
+    if is_in_background && let Err(failure) = leave(&settings.options.directory) {
+        // What fails here leaves a mount that nobody knows of.
+        let _ = stopper.stop();
+        return Err(failure);
+    }
+    wait(mount, stopper, signals)
+}
+
+/// Goes on in the background.
+fn leave(directory: &Path) -> anyhow::Result<()> {
+    let cannot = |error: std::io::Error| runtime("go to the background", &error);
+    let departure = Departure::prepare(&directory.join("messages")).map_err(cannot)?;
+    output::line(READY)?;
+    departure.leave().map_err(cannot)
+}
+
+/// A local directory, or a connection to another host.
+fn open(place: &Place) -> anyhow::Result<Arc<dyn Source>> {
+    match place {
+        Place::Local(path) => match Local::new(path) {
+            Ok(local) => Ok(Arc::new(local)),
+            Err(error) => Err(runtime(&format!("open {}", path.display()), &error)),
+        },
+        Place::Remote(remote) => {
+            let (address, options) = &**remote;
+            let connected = Sftp::connect(address, options).map_err(anyhow::Error::msg)?;
+            Ok(Arc::new(connected))
+        }
+    }
+}
+
+/// Adds what to do about errors that have a remedy.
+fn explained(error: &std::io::Error) -> String {
+    let told = error.to_string();
+    let told = told.trim_end();
+    match remedy(error, told) {
+        Some(remedy) => format!("{told}; {remedy}"),
+        None => told.to_owned(),
+    }
+}
+
+fn remedy(error: &std::io::Error, told: &str) -> Option<String> {
+    if error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) {
+        return Some("this kernel cannot let reads and writes pass through".into());
+    }
+    // `fusermount3`, which mounts for others than root, has its reasons, too.
+    if told.contains("user_allow_other") {
+        return Some("leave --allow-other away, or have root write that line".into());
+    }
+    if told.contains("no write access to mountpoint") {
+        return Some("choose a directory of your own".into());
+    }
+    fuse_obstacle()
+}
+
+fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> anyhow::Result<ExitCode> {
+    let (sender, ends) = channel();
+    let begun = hear(signals, sender.clone()).and_then(|()| {
+        let unmounted = move || sender.send(End::Unmounted(mount.wait()));
+        thread::Builder::new().spawn(unmounted).map(drop)
+    });
+    if let Err(error) = begun {
+        // Nobody would end it.
+        let _ = stopper.stop();
+        return Err(runtime("start a thread", &error));
+    }
+    let files_kept = match ends.recv() {
+        Ok(End::Unmounted(files_kept)) => {
+            files_kept.map_err(|error| runtime("serve the kernel", &error))?
+        }
+        Ok(End::Signal) => stopper
+            .stop()
+            .map_err(|error| runtime("unmount; all changes are written back", &error))?,
+        Err(_) => unreachable!("the thread that hears signals holds the other end"),
+    };
+    match files_kept {
+        0 => Ok(ExitCode::SUCCESS),
+        kept => Err(anyhow!(
+            "cannot write back {kept} files: their contents are kept where the messages before say"
+        )),
+    }
+}
+
+fn hear(mut signals: Signals, sender: Sender<End>) -> std::io::Result<()> {
+    let hear = move || {
+        for _ in signals.forever() {
+            // A second signal finds the end already under way.
+            if sender.send(End::Signal).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().spawn(hear).map(drop)
+}

@@ -1,0 +1,107 @@
+//! `toll observe dhcp`
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use toll_observe::dhcp::{Observer, Report, observe};
+use toll_system::{Failure, output};
+use toll_system::interrupt::Interrupt;
+
+use crate::system::capture::{Capture, Deaf, Limits, is_interface};
+use crate::show;
+
+const NOTES: &str = "\
+Examples:
+  tcpdump -i eth0 -w lease.pcap port 67 or port 68; toll observe dhcp lease.pcap
+  toll observe dhcp eth0                  listens until ^C
+  toll observe dhcp eth0 --seconds 60 --json
+
+Captures have the form pcap or pcapng, of Ethernet (with VLAN tags), Linux cooked, raw IP or the
+loopback of BSD. Listening needs root or the capability NET_RAW. DHCPv6 is not looked at. The
+exit status is 0 also where packets are wrong; they are told.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(super) struct DhcpArguments {
+    /// A file of captured packets (`-`: standard input), or a network interface to
+    /// listen to; a file goes first
+    #[arg(value_name = "CAPTURE|INTERFACE")]
+    of: OsString,
+    /// Listen for so many seconds [default: until a signal]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: Option<u32>,
+    /// Listen for so many packets, of whatever kind
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    packets: Option<u64>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &DhcpArguments) -> anyhow::Result<ExitCode> {
+    let shown = arguments.of.to_string_lossy();
+    let path = Path::new(&arguments.of);
+    let has_limits = arguments.seconds.is_some() || arguments.packets.is_some();
+    let report = if arguments.of == "-" || path.exists() {
+        if has_limits {
+            bail!(Failure::Usage(format!(
+                "cannot listen to {shown}: it is a file; --seconds and --packets are for interfaces"
+            )));
+        }
+        let wrong = |error| anyhow!("cannot read {shown}: {error}");
+        observe(&output::read_file(path, super::FILE_BYTES_MAX)?).map_err(wrong)?
+    } else if is_interface(&shown) {
+        listen(arguments, &shown)?
+    } else {
+        bail!(
+            "cannot observe {shown}: there is neither a file nor a network interface of this name"
+        );
+    };
+    match arguments.json {
+        true => output::json(&report)?,
+        false => output::result(&show::dhcp(&report, &shown, output::style()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listen(arguments: &DhcpArguments, name: &str) -> anyhow::Result<Report> {
+    let deaf = |deaf| match deaf {
+        Deaf::NotPermitted(message) => Failure::Prerequisite(message).into(),
+        Deaf::Failed(message) => anyhow::Error::msg(message),
+    };
+    let mut capture = Capture::open(name).map_err(deaf)?;
+    let cannot = "cannot listen for signals";
+    let interrupt = Interrupt::listen().context(cannot)?;
+    output::note(&format!("listening to {name}; ^C ends it"));
+    let limits = Limits {
+        time: arguments
+            .seconds
+            .map(|seconds| Duration::from_secs(seconds.into())),
+        packets: arguments.packets,
+    };
+    let mut observer = Observer::default();
+    let end = capture.run(
+        limits,
+        &mut || interrupt.signal().is_some(),
+        &mut |packet| {
+            observer.take(packet);
+        },
+    );
+    // What was heard until then is told all the same.
+    if let Err(error) = end {
+        output::note(&format!(
+            "note: {name} cannot be listened to any longer: {error}"
+        ));
+    }
+    let lost = capture.lost();
+    let mut report = observer.finish();
+    if lost > 0 {
+        let note = format!("{lost} packets came faster than they were read, and are lost");
+        report.notes.push(note);
+    }
+    Ok(report)
+}

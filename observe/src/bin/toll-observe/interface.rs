@@ -1,0 +1,53 @@
+//! `toll observe interface`
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use toll_system::output;
+
+use crate::system::interfaces::interfaces;
+use crate::show;
+
+const NOTES: &str = "\
+Examples:
+  toll observe interface                  all interfaces
+  toll observe interface eth0 --json
+
+Gateways are those of the default routes: for IPv4 of the main routing table, and of a route over
+several gateways the first. What a DHCP server granted, and which server it was, is not in the
+kernel: `toll observe dhcp eth0` listens for it.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(super) struct InterfaceArguments {
+    /// Name of a network interface [default: all]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &InterfaceArguments) -> anyhow::Result<ExitCode> {
+    let mut report = interfaces().context("cannot list network interfaces")?;
+    if let Some(name) = &arguments.name {
+        let all: Vec<String> = report
+            .interfaces
+            .iter()
+            .map(|one| one.name.clone())
+            .collect();
+        report.interfaces.retain(|one| one.name == *name);
+        if report.interfaces.is_empty() {
+            bail!(
+                "cannot observe {name}: there is no such network interface; there are: {}",
+                all.join(", ")
+            );
+        }
+    }
+    match arguments.json {
+        true => output::json(&report)?,
+        false => output::result(&show::interfaces(&report, output::style()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

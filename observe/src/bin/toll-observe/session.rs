@@ -1,0 +1,94 @@
+//! `toll observe session`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use toll_observe::session::{COLUMNS_MAX, LINES_MAX, Settings, Shown, Timing, clean};
+use toll_system::{Failure, output};
+use toll_document::sanitize::sanitize;
+
+use super::FILE_BYTES_MAX;
+
+const NOTES: &str = "\
+Examples:
+  script -c 'make test' typescript; toll observe session typescript
+  script --log-timing times --log-out typescript
+  toll observe session --timing times --json typescript
+
+The size of the terminal stands in the first line of the recording, changes of it in a timing of
+the form `script --logging-format advanced`; where neither tells, it is 80 columns of 24 lines.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(super) struct SessionArguments {
+    /// The recording; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// When what was recorded: the file of `script --log-timing`, in either form
+    #[arg(long, value_name = "FILE")]
+    timing: Option<PathBuf>,
+    /// Columns of the terminal [default: as the recording has it, else 80]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=COLUMNS_MAX as u64))]
+    columns: Option<usize>,
+    /// Lines of the terminal [default: as the recording has it, else 24]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=LINES_MAX as u64))]
+    lines: Option<usize>,
+    /// Show titles of the window, each as a line in brackets
+    #[arg(long)]
+    titles: bool,
+    /// Show what stood last on each alternate screen (vi, less), between two lines
+    /// in brackets
+    #[arg(long)]
+    alternate_screens: bool,
+    /// Print one JSON document: lines, with their times where there is a timing,
+    /// titles, alternate screens, and what the recording says of itself
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
+    let timing = match &arguments.timing {
+        Some(path) => {
+            let parsed = Timing::parse(&output::read_file(path, FILE_BYTES_MAX)?);
+            let wrong = |error| Failure::Usage(format!("cannot read {}: {error}", path.display()));
+            Some(parsed.map_err(wrong)?)
+        }
+        None => None,
+    };
+    let settings = Settings {
+        columns: arguments.columns,
+        lines: arguments.lines,
+    };
+    let session = clean(
+        &output::read_file(&arguments.file, FILE_BYTES_MAX)?,
+        timing.as_ref(),
+        settings,
+    );
+    for note in session.recordings.iter().flat_map(|one| &one.notes) {
+        output::note(&format!("note: {note}"));
+    }
+    if arguments.json {
+        output::json(&session)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let shown = Shown {
+        titles: arguments.titles,
+        alternate_screens: arguments.alternate_screens,
+    };
+    let text = session.text(shown);
+    if !text.is_empty() {
+        let lines: Vec<String> = text.lines().map(sanitize).collect();
+        output::document(&lines.join("\n"))?;
+    }
+    let screens = session.recordings.iter();
+    let screens: usize = screens.map(|one| one.alternate_screens.len()).sum();
+    if screens > 0 && !arguments.alternate_screens {
+        output::note(&format!(
+            "note: not in the text: alternate screens of editors or pagers, {screens} in number; \
+             --alternate-screens shows what stood last on each"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}

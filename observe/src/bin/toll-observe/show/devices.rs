@@ -1,0 +1,158 @@
+//! Which processes hold which devices, as a list of processes.
+
+use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_core::format;
+
+/// Unseen processes that are named.
+const UNSEEN_MAX: usize = 8;
+
+/// Which processes hold which devices.
+pub fn of_report(report: &Report, style: Style) -> Text {
+    let mut text = Text::default();
+    if let Some(command) = &report.command {
+        text += heading(&format!("devices: {}", command.join(" ")), style);
+        let ended = match report.ended {
+            Some(Ended::Status(status)) => format!("ended with status {status}"),
+            Some(Ended::Signal(signal)) => format!("ended by signal {signal}"),
+            None => "has not ended".into(),
+        };
+        text += paragraph(&ended, 0, Paint::Plain, style);
+        text.gap();
+    }
+    for process in &report.processes {
+        text += self::process(process, style);
+        text.gap();
+    }
+    if report.processes.len() > 1 {
+        text += together(report, style);
+        text.gap();
+    }
+    text += counted(report, style);
+    for note in &report.notes {
+        text += paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
+    }
+    text
+}
+
+fn process(process: &Process, style: Style) -> Text {
+    let name = match process.name.as_str() {
+        "" => "a process without a name",
+        name => name,
+    };
+    let mut text = paragraph(&format!("{name} ({})", process.pid), 0, Paint::Bold, style);
+    if process.has_other_mounts {
+        let note = "it sees other file systems than toll does, so its paths may mean other files";
+        text += paragraph(note, 2, Paint::Dim, style);
+    }
+    for held in &process.devices {
+        let line = format!("{}: {}", path(held), held.kind);
+        text += paragraph(&line, 2, Paint::Plain, style);
+        let holds: Vec<String> = held.holds.iter().map(hold).collect();
+        text += paragraph(&holds.join("; "), 4, Paint::Dim, style);
+    }
+    text
+}
+
+fn path(held: &Held) -> String {
+    match held.is_deleted {
+        true => format!("{} (deleted)", held.path),
+        false => held.path.clone(),
+    }
+}
+
+fn hold(hold: &Hold) -> String {
+    let many = |one: &str, more: &str| match hold.descriptors.len() {
+        1 => format!("{one} {}", hold.descriptors[0]),
+        _ => format!("{more} {}", ranges(&hold.descriptors)),
+    };
+    let times = match hold.count {
+        1 => String::new(),
+        count => format!(", {} times", format::count(count as f64)),
+    };
+    let how = match hold.by {
+        By::Descriptor => many("descriptor", "descriptors"),
+        By::Inherited => format!("{}, inherited", many("descriptor", "descriptors")),
+        By::Opened => format!("opened as {}{times}", many("descriptor", "descriptors")),
+        By::Mapping => format!("mapped{times}"),
+        By::WorkingDirectory => "working directory".into(),
+        By::RootDirectory => "root directory".into(),
+        By::ControllingTerminal => "controlling terminal".into(),
+    };
+    let access = match hold.access {
+        Access::Read => " (read)",
+        Access::Write => " (write)",
+        Access::ReadWrite => " (read and write)",
+        Access::PathOnly => " (as a path only)",
+        Access::Unknown => "",
+    };
+    how + access
+}
+
+/// `0-2, 255`
+fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => parts.push((*number, *number)),
+        }
+    }
+    let shown = parts.iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}–{last}"),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// Each kind of device with how often it is held.
+fn together(report: &Report, style: Style) -> Text {
+    let mut totals: Vec<(&str, u64)> = totals(&report.processes).into_iter().collect();
+    totals.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
+    let columns = [Column::numbers("held"), Column::words("device")];
+    let row = |(kind, count): &(&str, u64)| {
+        Row::new(vec![format::count(*count as f64), (*kind).to_owned()])
+    };
+    table(&columns, &totals.iter().map(row).collect::<Vec<_>>(), style)
+}
+
+/// How many were looked at, and how many not: silence would look like none.
+fn counted(report: &Report, style: Style) -> Text {
+    let holding = report.processes.len();
+    let line = match report.processes_seen {
+        1 if holding == 1 => "1 process was looked at".into(),
+        1 => "1 process was looked at; it holds no device".into(),
+        seen => format!("{holding} of {seen} processes that were looked at hold devices"),
+    };
+    let mut text = paragraph(&line, 0, Paint::Plain, style);
+    if report.unseen.is_empty() {
+        return text;
+    }
+    let mut named: Vec<String> = report.unseen[..report.unseen.len().min(UNSEEN_MAX)]
+        .iter()
+        .map(|one| format!("{} ({}): {}", one.name, one.pid, one.reason))
+        .collect();
+    if report.unseen.len() > UNSEEN_MAX {
+        named.push(format!("and {} more", report.unseen.len() - UNSEEN_MAX));
+    }
+    let line = format!(
+        "{} could not be looked at, which takes their owner's rights or the capability SYS_PTRACE: {}",
+        report.unseen.len(),
+        named.join(", ")
+    );
+    text += paragraph(&line, 0, Paint::Yellow, style);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_that_follow_each_other_are_a_range() {
+        assert_eq!(ranges(&[0, 1, 2, 255]), "0–2, 255");
+        assert_eq!(ranges(&[3, 4, 9]), "3, 4, 9");
+    }
+}

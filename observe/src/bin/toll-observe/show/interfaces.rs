@@ -1,0 +1,84 @@
+//! Addresses, netmasks and gateways of network interfaces.
+
+use std::fmt::Display;
+
+use toll_observe::interfaces::{Address, DefaultRoute, Interface, Report, State};
+use toll_document::Style;
+use toll_document::text::{Paint, Text, paragraph};
+use toll_core::format;
+
+/// Addresses, netmasks and gateways of network interfaces.
+pub fn of_report(report: &Report, style: Style) -> Text {
+    let mut parts: Vec<Text> = report
+        .interfaces
+        .iter()
+        .map(|one| interface(one, style))
+        .collect();
+    if !report.notes.is_empty() {
+        let note = |note: &String| paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
+        parts.push(report.notes.iter().map(note).collect());
+    }
+    Text::sections(parts)
+}
+
+fn interface(interface: &Interface, style: Style) -> Text {
+    let state = match interface.state {
+        State::Down => "down",
+        State::NoCarrier => "up, but without a carrier",
+        State::Up => "up",
+    };
+    let mut text = paragraph(
+        &format!("{}: {state}", interface.name),
+        0,
+        Paint::Bold,
+        style,
+    );
+    let mut lines = Vec::new();
+    if let Some(address) = &interface.link_address {
+        lines.push(format!("link-layer address: {address}"));
+    }
+    if let Some(mtu_bytes) = interface.mtu_bytes {
+        lines.push(format!("MTU: {} B", format::count(mtu_bytes.into())));
+    }
+    lines.extend(interface.addresses.iter().map(address));
+    lines.extend(interface.default_routes.iter().map(route));
+    for line in lines {
+        text += paragraph(&line, 2, Paint::Plain, style);
+    }
+    text
+}
+
+fn address(address: &Address) -> String {
+    let is_v4 = address.address.is_ipv4();
+    let mut line = format!(
+        "{} address: {}",
+        if is_v4 { "IPv4" } else { "IPv6" },
+        address.address
+    );
+    if let Some(length) = address.prefix_length {
+        line.push_str(&format!("/{length}"));
+    }
+    let mut add = |name: &str, value: Option<&dyn Display>| {
+        if let Some(value) = value {
+            line.push_str(&format!(", {name} {value}"));
+        }
+    };
+    // Nobody writes an IPv6 netmask out.
+    let netmask = address.netmask.as_ref().filter(|_| is_v4);
+    add("netmask", netmask.map(|mask| mask as &dyn Display));
+    add("broadcast", address.broadcast.as_ref().map(|one| one as _));
+    add("peer", address.peer.as_ref().map(|one| one as _));
+    line
+}
+
+fn route(route: &DefaultRoute) -> String {
+    let gateway = match route.gateway {
+        Some(gateway) => gateway.to_string(),
+        None if route.is_on_link => "none, destinations are on the link".to_owned(),
+        None => "an IPv6 router, whose address /proc/net/route does not have".to_owned(),
+    };
+    format!(
+        "{} default gateway: {gateway} (metric {})",
+        route.family, route.metric
+    )
+}

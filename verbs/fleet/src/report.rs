@@ -1,0 +1,45 @@
+//! `toll fleet report`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use toll_system::output;
+
+use crate::{page, report_text};
+use super::DIRECTORY;
+use crate::submission::FleetDirectory;
+
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Directory of a submission whose runs were fetched, or of `toll export --parquet`
+    #[arg(value_name = "DIR", default_value = DIRECTORY)]
+    directory: PathBuf,
+    /// Write a page with a picture of claims and machines to this file, `-` for standard
+    /// output
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
+    let tables = match FleetDirectory::at(&arguments.directory) {
+        Ok(submitted) if submitted.has_submission() => submitted.tables(),
+        _ => arguments.directory.clone(),
+    };
+    let machines = toll_tables::read(&tables)?;
+    let report = toll_core::fleet::report(&machines);
+    if let Some(path) = &arguments.html {
+        output::write_file(path, page::page(&report)?.as_bytes())?;
+        if path.as_os_str() == "-" {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    match arguments.json {
+        true => output::json(&report)?,
+        false => output::result(&report_text::of_report(&report, output::style()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,101 @@
+//! The script that measures on one node.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::slurm::JOB_NAME;
+
+/// What the user asks of Slurm.
+#[derive(Debug, Default)]
+pub struct SlurmRequest<'a> {
+    pub partition: Option<&'a str>,
+    pub constraint: Option<&'a str>,
+    pub time_limit: Option<Duration>,
+}
+
+/// Slurm sends SIGTERM so many seconds before a job's time limit ends, or the grace time of a
+/// preempted job. `toll` drops the trial that runs then, and keeps all before it.
+const WARNING_S: u32 = 60;
+
+/// Options of sbatch for a job array whose tasks have a node each.
+pub fn sbatch_options(directory: &Path, request: &SlurmRequest) -> Vec<String> {
+    let mut options = vec![
+        format!("--job-name={JOB_NAME}"),
+        "--nodes=1".to_owned(),
+        "--ntasks=1".to_owned(),
+        "--exclusive".to_owned(),
+        // All of the node's memory.
+        "--mem=0".to_owned(),
+        "--requeue".to_owned(),
+        format!("--signal=B:TERM@{WARNING_S}"),
+        format!("--output={}/logs/%N.log", directory.display()),
+        "--open-mode=append".to_owned(),
+    ];
+    options.extend(request.partition.map(|name| format!("--partition={name}")));
+    options.extend(request.constraint.map(|one| format!("--constraint={one}")));
+    options.extend(request.time_limit.map(time_limit));
+    options
+}
+
+/// The option of sbatch for a time limit, which has whole minutes.
+pub fn time_limit(limit: Duration) -> String {
+    format!("--time={}", limit.as_secs().div_ceil(60).max(1))
+}
+
+/// The script. `directory` is where the job finds the submission, `work_dir` a directory
+/// of the node's own.
+pub fn script(directory: &Path, work_dir: &Path, options: &[String]) -> String {
+    let directives = options.iter().map(|option| format!("#SBATCH {option}\n"));
+    let directives: String = directives.collect();
+    let directory = directory.display();
+    let work_dir = work_dir.to_string_lossy();
+    let work_dir = shlex::try_quote(&work_dir).expect("an argument holds no null byte");
+    format!(
+        "\
+#!/bin/sh
+{directives}
+# Measures on this machine what submission.json names, and goes on where that was left.
+# Jobs start it; where no scheduler is, start it on each machine.
+node=${{SLURMD_NODENAME:-${{NODE_NAME:-$(uname -n)}}}}
+# On disks of this machine, since its users' home may be that of others, too.
+own={work_dir}/toll-$(id -u)
+mkdir -p {work_dir}
+[ -d \"$own\" ] || mkdir -m 700 \"$own\" || exit
+# Everyone may write to /var/tmp.
+if [ ! -O \"$own\" ] || [ -L \"$own\" ]; then
+    echo \"cannot work in $own: it is not this user's directory; submit with another --work-dir\" >&2
+    exit 1
+fi
+export TOLL_WORK_DIR=\"$own/work\" XDG_STATE_HOME=\"$own/state\"
+mkdir -p \"$TOLL_WORK_DIR\" \"$XDG_STATE_HOME\" || exit
+exec {directory}/bin/toll fleet work {directory} --node \"$node\"
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_limit_has_whole_minutes_and_at_least_one() {
+        for (seconds, option) in [(0, "--time=1"), (60, "--time=1"), (61, "--time=2")] {
+            assert_eq!(time_limit(Duration::from_secs(seconds)), option);
+        }
+    }
+
+    #[test]
+    fn the_script_holds_every_option_and_quotes_the_work_directory() {
+        let request = SlurmRequest {
+            partition: Some("long"),
+            constraint: Some("intel&ssd"),
+            time_limit: Some(Duration::from_secs(7200)),
+        };
+        let options = sbatch_options(Path::new("/shared/f"), &request);
+        let script = script(Path::new("/shared/f"), Path::new("/a b"), &options);
+        let directives = script.lines().filter(|line| line.starts_with("#SBATCH "));
+        assert!(directives.eq(options.iter().map(|option| format!("#SBATCH {option}"))));
+        assert!(options.contains(&"--constraint=intel&ssd".to_owned()));
+        assert!(script.contains("\nown='/a b'/toll-$(id -u)\n"), "{script}");
+    }
+}

@@ -1,0 +1,128 @@
+//! `toll fleet work`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{bail, ensure};
+use clap::Args;
+use toll_system::{Failure, output};
+use toll_host::store::exchange::RunDocument;
+use toll_host::store::{RunStatus, Store};
+use toll_driver::stores;
+use toll_driver::RunArguments;
+use toll_driver::failure;
+use toll_core::claim::Run;
+use toll_core::spec::Experiment;
+
+use super::{make_directory, run_options};
+use crate::submission::{FleetDirectory, PlannedExperiment};
+
+#[derive(Debug, Args)]
+pub struct WorkArguments {
+    /// Directory of the submission
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Name of this machine; one that was begun under this name goes on
+    #[arg(long, value_name = "NAME")]
+    node: String,
+}
+
+pub fn run(arguments: &WorkArguments) -> anyhow::Result<ExitCode> {
+    let directory = FleetDirectory::at(&arguments.directory)?;
+    let submission = directory.submission()?;
+    let node = arguments.node.as_str();
+    ensure!(
+        !node.is_empty() && !node.starts_with('.') && !node.contains('/'),
+        Failure::Usage(format!(
+            "cannot measure as {node:?}: the name is that of a directory, too; name the host"
+        ))
+    );
+    let options = run_options(&submission.run_options)?;
+    make_directory(&directory.nodes().join(node))?;
+    let mut first_failure = None;
+    for planned in &submission.experiments {
+        match measure(&directory, node, planned, &options) {
+            Ok(ExitCode::SUCCESS) => {}
+            // A signal ended it.
+            Ok(code) => return Ok(code),
+            Err(error) if failure::signal(&error).is_some() => return Err(error),
+            Err(error) => {
+                output::note(&format!("{}: {error:#}", planned.name));
+                first_failure.get_or_insert(planned.name.as_str());
+            }
+        }
+    }
+    match first_failure {
+        None => Ok(ExitCode::SUCCESS),
+        Some(name) => bail!("cannot measure {name} on {node}; why stands above"),
+    }
+}
+
+/// Begins an experiment, or goes on with it, and writes the document of what there is then.
+fn measure(
+    directory: &FleetDirectory,
+    node: &str,
+    planned: &PlannedExperiment,
+    options: &RunArguments,
+) -> anyhow::Result<ExitCode> {
+    let path = directory.store(node, &planned.name);
+    let mut arguments = options.clone();
+    let file = planned.file.as_ref();
+    let file = file.map(|file| directory.experiments().join(file));
+    let item = file.map_or_else(
+        || planned.name.clone(),
+        |file| file.to_string_lossy().into_owned(),
+    );
+    arguments.items = vec![item];
+    let status = match stores::read_if_any(&path)? {
+        Some(store) => store.runs()?.last().map(|(run, _)| run.status),
+        None => None,
+    };
+    let measured = match status {
+        Some(RunStatus::Complete) => Ok(ExitCode::SUCCESS),
+        Some(RunStatus::Unfinished) => {
+            arguments.run_foreign_commands = is_submitted(&path, &arguments)?;
+            arguments.items.clear();
+            arguments.resume = Some(String::new());
+            arguments.why = false;
+            toll_driver::run(&arguments, &path)
+        }
+        None => toll_driver::run(&arguments, &path),
+    };
+    if let Some(store) = stores::read_if_any(&path)?
+        && let Some(Run {
+            stored, analysis, ..
+        }) = last_run(&store)?
+    {
+        let text = output::json_text(&RunDocument::new(stored, analysis))?;
+        output::write_file(&directory.document(node, &planned.name), text.as_bytes())?;
+    }
+    measured
+}
+
+/// Whether the last run of a store has the submitted experiment, and so only commands of the
+/// submission.
+fn is_submitted(store: &Path, arguments: &RunArguments) -> anyhow::Result<bool> {
+    let stored = match stores::read_if_any(store)? {
+        Some(store) => last_run(&store)?,
+        None => None,
+    };
+    let submitted = toll_driver::select(arguments)?;
+    Ok(stored
+        .zip(submitted.first())
+        .is_some_and(|(run, submitted)| {
+            let stored = Experiment {
+                // Its share of a time budget depends on when it began.
+                run: submitted.run,
+                ..run.stored.experiment
+            };
+            stored == *submitted
+        }))
+}
+
+fn last_run(store: &Store) -> anyhow::Result<Option<Run>> {
+    match store.runs()?.last() {
+        Some((run, _)) => Ok(Some(stores::load_run(store, &run.id.to_string())?)),
+        None => Ok(None),
+    }
+}

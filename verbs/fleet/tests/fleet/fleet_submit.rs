@@ -1,0 +1,283 @@
+//! Experiments for many machines, without a scheduler.
+
+use rustix::process::Signal;
+use serde_json::Value;
+use toll_testing::{Bench, has, has_program, in_a_namespace, lacks, list, python_with_packages, skip};
+use toll_testing::isolated;
+
+use crate::fleet::CLOCKS;
+
+const PODS: &str = "--kubernetes --nodes 2 --claim fleet --cpus 1 --memory 1GiB";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.write("clocks.toml", CLOCKS);
+    bench
+}
+
+fn document(bench: &Bench, node: &str) -> Value {
+    serde_json::from_str(&bench.read(&format!("toll-fleet/nodes/{node}/clocks.json"))).unwrap()
+}
+
+#[test]
+fn machines_measure_what_was_submitted_once_each() {
+    let bench = bench();
+    let said = bench.ok(&format!("fleet submit clocks.toml {PODS} -- -r 12"));
+    has(&said.stdout, &["kubectl apply -f ", "toll-fleet/job.json"]);
+    for node in ["a", "b"] {
+        bench.ok(&format!("fleet work toll-fleet --node {node}"));
+    }
+    let first = document(&bench, "a");
+    assert_eq!(first["run"]["status"], "complete");
+    bench.ok("fleet work toll-fleet --node a");
+    assert_eq!(document(&bench, "a"), first);
+    let told = bench.ok("fleet status").stdout;
+    has(
+        &told,
+        &[
+            "a     complete     1 of 1",
+            "2 nodes: 2 complete",
+            "2 are wanted",
+        ],
+    );
+    has(
+        &bench.ok("fleet fetch --parquet tables").stdout,
+        &["wrote 2 runs as Parquet below tables"],
+    );
+    let said = bench.fails(1, "fleet report");
+    has(&said, &["toll-fleet/tables/runs", "toll fleet fetch"]);
+    bench.ok("fleet fetch");
+    has(&bench.ok("fleet report").stdout, &["clocks.vdso", "1 of 1"]);
+    has(
+        &bench.fails(2, "fleet retry"),
+        &["kubectl replace --force -f "],
+    );
+}
+
+#[test]
+fn a_script_measures_where_it_is_started() {
+    let bench = bench();
+    let submit = "fleet submit clocks.toml --script --work-dir";
+    let work = bench.path("disk");
+    let said = bench.ok(&format!("{submit} {} -- -r 12", work.display()));
+    has(
+        &said.stdout,
+        &["start it on each machine: sh /", "toll-fleet/measure.sh"],
+    );
+    let ran = bench.shell("NODE_NAME=here sh toll-fleet/measure.sh");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    has(
+        &bench.ok("fleet status").stdout,
+        &["here  complete     1 of 1", "1 node: 1 complete"],
+    );
+    let mut own = std::fs::read_dir(&work).unwrap();
+    let own = own.next().unwrap().unwrap().path();
+    std::fs::rename(&own, bench.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(bench.path("elsewhere"), &own).unwrap();
+    let ran = bench.shell("sh toll-fleet/measure.sh");
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    has(&ran.stderr, &["it is not this user's directory"]);
+    has(&bench.fails(2, "fleet retry"), &["measure.sh goes on"]);
+    let shown = bench.ok("fleet submit cat --script --dry-run").stdout;
+    let checked = bench.write("script.sh", &shown);
+    if has_program("shellcheck") {
+        let ran = bench.shell(&format!("shellcheck {}", checked.display()));
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+    }
+}
+
+#[test]
+fn what_a_signal_ends_goes_on_later() {
+    let bench = bench();
+    bench.ok(&format!("fleet submit clocks.toml {PODS} -- -r 300"));
+    let mut job = bench.start("fleet work toll-fleet --node a");
+    job.until("a trial is kept", || {
+        let shown = bench.run("--store toll-fleet/nodes/a/clocks.sqlite show --json");
+        let shown: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
+        !list(&shown["trials"]).is_empty()
+    });
+    job.send(Signal::TERM);
+    assert_eq!(job.end().code(), Some(143));
+    let ended = document(&bench, "a");
+    assert_eq!(ended["run"]["status"], "unfinished");
+    has(
+        &bench.ok("fleet status").stdout,
+        &["a     unfinished   0 of 1"],
+    );
+    has(
+        &bench.ok("fleet fetch").stdout,
+        &["wrote 1 run as Parquet", "1 unfinished"],
+    );
+
+    bench.ok("fleet work toll-fleet --node a");
+    let whole = document(&bench, "a");
+    assert_eq!(whole["run"]["uid"], ended["run"]["uid"]);
+    let before = list(&ended["trials"]);
+    assert_eq!(&list(&whole["trials"])[..before.len()], before);
+    lacks(&bench.ok("fleet fetch").stdout, &["unfinished"]);
+}
+
+#[test]
+fn a_job_that_cannot_measure_says_why_and_fails() {
+    let bench = bench();
+    bench.ok(&format!("fleet submit clocks.toml {PODS} -- -r 12"));
+    bench.write(
+        "toll-fleet/experiments/clocks.toml",
+        "format = 1\nname = 3\n",
+    );
+    let said = bench.fails(1, "fleet work toll-fleet --node a");
+    has(
+        &said,
+        &[
+            "clocks.toml",
+            "cannot measure clocks on a; why stands above",
+        ],
+    );
+    for name in ["''", "../b", ".hidden"] {
+        let said = bench.fails(2, &format!("fleet work toll-fleet --node {name}"));
+        has(&said, &["cannot measure as "]);
+    }
+    has(
+        &bench.fails(1, "fleet status nowhere"),
+        &["nothing was submitted from this directory"],
+    );
+}
+
+#[test]
+fn what_no_job_could_measure_is_refused_before_anything_is_made() {
+    let bench = bench();
+    bench.write("other.toml", CLOCKS);
+    for (arguments, why) in [
+        ("sleep --slurm", "it is neither a built-in experiment"),
+        (
+            "clocks.toml other.toml --slurm",
+            "cannot submit clocks twice",
+        ),
+        (
+            "clocks.toml --slurm -- --resume",
+            "cannot use --resume behind --",
+        ),
+        (
+            "clocks.toml --slurm -- --export-json x",
+            "cannot use --export-FORMAT behind --",
+        ),
+        ("clocks.toml --slurm -- true", "cannot use true behind --"),
+        (
+            "clocks.toml --slurm -- --nonsense",
+            "cannot use the options behind --: unexpected argument",
+        ),
+        (
+            "clocks.toml --slurm --directory 'a b'",
+            "its path has characters",
+        ),
+        (
+            "clocks.toml --slurm --work-dir here",
+            "name it by its absolute path",
+        ),
+        ("clocks.toml", "<--slurm|--kubernetes|--script>"),
+        ("clocks.toml --slurm --kubernetes", "cannot be used with"),
+        ("clocks.toml --kubernetes", "--claim <NAME>"),
+        (
+            "clocks.toml --slurm --partition 'a b'",
+            "expected a word without spaces",
+        ),
+    ] {
+        let code = if why.starts_with("its path") { 1 } else { 2 };
+        has(
+            &bench.fails(code, &format!("fleet submit {arguments}")),
+            &[why],
+        );
+    }
+    let label = format!("fleet submit clocks.toml {PODS} --constraint ssd");
+    has(&bench.fails(2, &label), &["a label is NAME=VALUE"]);
+    assert!(!bench.path("toll-fleet").exists());
+
+    let submit = format!("fleet submit clocks.toml {PODS}");
+    bench.ok(&submit);
+    has(
+        &bench.fails(2, &submit),
+        &["something was submitted from it already"],
+    );
+    std::fs::create_dir(bench.path("full")).unwrap();
+    bench.write("full/file", "");
+    let said = bench.fails(2, &format!("{submit} --directory full"));
+    has(&said, &["it is not empty"]);
+}
+
+#[test]
+fn a_submission_of_another_user_is_read_and_neither_obeyed_nor_written_to() {
+    isolated(|| {
+        let bench = Bench::new();
+        bench.write("kept", "kept");
+        bench.ok("fleet submit cat --script --directory fleet");
+        for change in ["chown 65534 fleet", "chown -h 0 fleet; chmod 777 fleet"] {
+            assert_eq!(bench.shell(change).code, Some(0));
+            for verb in ["fetch", "retry"] {
+                let told = bench.fails(2, &format!("fleet {verb} fleet"));
+                has(&told, &["cannot use ", "fleet: "]);
+            }
+            bench.ok("fleet status fleet");
+            bench.ok("fleet fetch fleet --parquet tables");
+        }
+    });
+}
+
+#[test]
+fn where_slurm_is_not_that_is_said() {
+    let bench = bench();
+    let hidden = "for path in /usr/bin/sbatch /bin/sbatch; do \
+                  [ ! -e $path ] || mount --bind /dev/null $path; done";
+    let line = format!("{hidden}; toll fleet submit clocks.toml --slurm");
+    if let Some(ran) = in_a_namespace(&bench, &line) {
+        assert_eq!(ran.code, Some(5), "{ran:#?}");
+        has(&ran.stderr, &["cannot use Slurm: sbatch is missing"]);
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_half_submitted() {
+    let bench = bench();
+    std::fs::create_dir(bench.path("small")).unwrap();
+    let line = format!(
+        "mount -t tmpfs -o size=1m none small; \
+         toll fleet submit clocks.toml --directory small/fleet {PODS} || code=$?; \
+         ls small; exit $code"
+    );
+    if let Some(ran) = in_a_namespace(&bench, &line) {
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        has(&ran.stderr, &["cannot copy ", "No space left on device"]);
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn kubernetes_accepts_the_job() {
+    if !has_program("python3") {
+        return skip("the published schemas of Kubernetes come with a package of Python");
+    }
+    let python = python_with_packages();
+    let bench = bench();
+    let options = "--constraint disk=ssd --time-limit 2h --dry-run";
+    let job = bench
+        .ok(&format!("fleet submit cat {PODS} {options}"))
+        .stdout;
+    let accepts = |job: &str| {
+        bench.write("job.json", job);
+        let validate = "-m kubernetes_validate --strict job.json";
+        let ran = bench.shell(&format!("{} {validate}", python));
+        (ran.code == Some(0), ran)
+    };
+    let (accepted, ran) = accepts(&job);
+    assert!(accepted, "{ran:#?}");
+    for (right, wrong) in [
+        ("backoffLimitPerIndex", "backoffLimitPerNode"),
+        ("\"1\"", "true"),
+    ] {
+        let (accepted, ran) = accepts(&job.replace(right, wrong));
+        assert!(!accepted, "{wrong}: {ran:#?}");
+    }
+    let job: Value = serde_json::from_str(&job).unwrap();
+    let resources = &job["spec"]["template"]["spec"]["containers"][0]["resources"];
+    // The quality of service Guaranteed.
+    assert_eq!(resources["requests"], resources["limits"]);
+}

@@ -1,0 +1,3 @@
+//! A family of tests that takes minutes.
+
+mod fleet_slurm;

@@ -1,0 +1,172 @@
+//! Submissions: a line each, then what each line rests on.
+
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_core::claim::model::Verdict;
+use toll_core::claim::work::Difference;
+use toll_core::format;
+use toll_report::words;
+use toll_core::run::RunStatus;
+
+use crate::grading::model::{ClaimResult, Grade, GradeReport, GradeResult, GradedClaim, GradedFile};
+
+/// The overview of several files, and each in detail.
+pub fn of_report(report: &GradeReport, style: Style) -> Text {
+    let overview = match report.files.len() {
+        1 => Text::default(),
+        _ => overview(&report.files, style),
+    };
+    let details = report.files.iter();
+    let details = details.filter_map(|file| Some(detail(file, file.grade.as_ref()?, style)));
+    Text::sections(std::iter::once(overview).chain(details))
+}
+
+fn overview(files: &[GradedFile], style: Style) -> Text {
+    let title = words::plural(files.len(), "submission");
+    let lines = files.iter().map(|file| verdict(file, style));
+    heading(&title, style) + lines.collect()
+}
+
+fn verdict(file: &GradedFile, style: Style) -> Text {
+    let (sign, word, paint) = sign(file.result);
+    let line = format!("{sign} {}: {word}: {}", file.file, file.reason);
+    paragraph(&line, 0, paint, style)
+}
+
+fn sign(result: GradeResult) -> (&'static str, &'static str, Paint) {
+    match result {
+        GradeResult::Holds => ("✔", "holds", Paint::Green),
+        GradeResult::Undecided => ("?", "undecided", Paint::Yellow),
+        GradeResult::Refuted => ("✘", "refuted", Paint::Red),
+        GradeResult::Changed => ("✘", "changed", Paint::Red),
+        GradeResult::Contradicted => ("✘", "contradicted", Paint::Red),
+        GradeResult::Ungraded => ("–", "not graded", Paint::Dim),
+    }
+}
+
+fn detail(file: &GradedFile, grade: &Grade, style: Style) -> Text {
+    let run = &grade.run;
+    let title = format!("{}: {}", file.file, run.title);
+    let submitted = format!(
+        "submitted: {}, {}{}, {}; {}",
+        words::minute(&run.created_at),
+        words::plural(grade.blocks, "block"),
+        match run.status {
+            RunStatus::Complete => "",
+            RunStatus::Unfinished => ", unfinished",
+        },
+        run.profile,
+        words::machine_line(&run.machine)
+    );
+    let here = match (&grade.here, &grade.why_not_here) {
+        (Some(here), _) => format!(
+            "here: run {}, {}, {}; {}",
+            here.run.id,
+            words::minute(&here.run.created_at),
+            words::plural(here.blocks, "block"),
+            words::machine_line(&here.run.machine)
+        ),
+        (None, why) => format!("here: {}", why.as_deref().unwrap_or(format::NOTHING)),
+    };
+    let mut text = heading(&title, style);
+    text += paragraph(&submitted, 0, Paint::Plain, style);
+    text += paragraph(&here, 0, Paint::Plain, style);
+    if !grade.claims.is_empty() {
+        text.gap();
+        text += claims(&grade.claims, style);
+    }
+    text += data(grade, style);
+    let own = "In what the submitted experiment differs from yours";
+    text += differences(
+        own,
+        ["yours", "submitted"],
+        &grade.experiment_differences,
+        style,
+    );
+    if let Some(here) = &grade.here {
+        let columns = ["here", "submitted"];
+        let work = "The runs did not do the same";
+        text += differences(work, columns, &here.work_differences, style);
+        let machines = "In what the machines differ";
+        text += differences(machines, columns, &here.machine_differences, style);
+    }
+    text.gap();
+    text + verdict(file, style)
+}
+
+fn claims(claims: &[GradedClaim], style: Style) -> Text {
+    let columns = [
+        Column::words("claim"),
+        Column::words("claimed"),
+        Column::words("submitted"),
+        Column::words("here"),
+    ];
+    let row = |claim: &GradedClaim| {
+        let verdict = &claim.submitted;
+        let outcome =
+            |one: &Verdict| format!("{} {}", words::sign(one), words::outcome(one.outcome));
+        let here = claim.here.as_ref();
+        let mut row = Row::new(vec![
+            verdict.id.clone(),
+            words::bound(verdict),
+            outcome(verdict),
+            here.map_or(format::NOTHING.to_owned(), outcome),
+        ]);
+        row.paint = match claim.result {
+            ClaimResult::Holds => Paint::Green,
+            ClaimResult::Undecided => Paint::Yellow,
+            ClaimResult::RefutedBySubmission | ClaimResult::RefutedHere => Paint::Red,
+        };
+        row.text = Some(verdict.text.clone());
+        row.below.push(claim.explanation.clone());
+        row
+    };
+    table(&columns, &claims.iter().map(row).collect::<Vec<_>>(), style)
+}
+
+/// The checks of the data: those that failed with their reasons, the others by name.
+fn data(grade: &Grade, style: Style) -> Text {
+    let mut text = Text::default();
+    text.gap();
+    for check in grade.failed_checks() {
+        let told = format!(
+            "✘ {}: {}. This counts since {}.",
+            check.id,
+            check.contradictions.join("; "),
+            check.reason
+        );
+        text += paragraph(&told, 0, Paint::Red, style);
+    }
+    let made = grade.checks.iter().filter(|check| check.not_made.is_none());
+    let passed = made.filter(|check| check.contradictions.is_empty());
+    let passed: Vec<&str> = passed.map(|check| check.id.as_str()).collect();
+    if !passed.is_empty() {
+        let told = format!("checks passed by the submitted data: {}", passed.join(", "));
+        text += paragraph(&told, 0, Paint::Plain, style);
+    }
+    for check in &grade.checks {
+        if let Some(why) = &check.not_made {
+            let told = format!("not checked: {}: {why}", check.id);
+            text += paragraph(&told, 0, Paint::Yellow, style);
+        }
+    }
+    text
+}
+
+fn differences(title: &str, sides: [&str; 2], all: &[Difference], style: Style) -> Text {
+    if all.is_empty() {
+        return Text::default();
+    }
+    let mut text = Text::default();
+    text.gap();
+    text += paragraph(title, 0, Paint::Bold, style);
+    for one in all {
+        let values = sides.iter().zip(&one.values);
+        let values: Vec<String> = values
+            .map(|(side, value)| format!("{side} {value}"))
+            .collect();
+        let told = format!("{}: {}", one.what, values.join("; "));
+        text += paragraph(&told, 2, Paint::Plain, style);
+    }
+    text
+}

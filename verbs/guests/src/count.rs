@@ -1,0 +1,380 @@
+//! `toll count`
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use signal_hook::consts::SIGINT;
+use toll_wire::guest::CountedCommand;
+use toll_system::{Failure, output};
+use toll_system::interrupt::Interrupt;
+use toll_host::environment::guest;
+use toll_host::environment::guest::{Counted, GuestFailure, GuestPlace, GuestSpec};
+use toll_host::environment::kernel;
+use toll_host::environment::program_files;
+use toll_host::environment::program_files::ProgramFiles;
+use toll_host::trial::Probe;
+use toll_driver::gate::Condition;
+use toll_core::count::{
+    CommandCount, CountComparison, CountedRun, Programs, Symbols, comparisons, executed, labels,
+};
+use toll_core::format;
+use toll_core::spec::adhoc::needs_shell;
+use toll_core::spec::quantity::{parse_duration, parse_size};
+
+use crate::count_formats;
+use crate::count_report::of_commands as counted;
+
+/// Functions shown without --all.
+const FUNCTIONS_SHOWN: usize = 20;
+
+const NOTES: &str = "\
+Examples:
+  toll count /bin/true
+  toll count 'dd if=/dev/zero of=/dev/null bs=4k count=20000'
+  toll count --file words 'sort words' 'sort -r words'
+  toll count --by function 'cat words' 'cp words copy'
+  toll count --fail-on regression=0.1% ./old ./new
+  toll count --kernel toll,mine --by function 'cat words'
+
+Each command runs in guests of its own, under QEMU's translator, which counts each instruction that
+the guest's one CPU executes from the command's exec to its end: its own, its threads', its
+children's and the kernel's. Instructions are not time: one that misses a cache counts as one that
+does not, and so does each repetition of a string instruction (rep movs).
+
+A guest has the command's program with its interpreter and libraries, files that its words name,
+and what --file and --tree give; no network, no terminal, and the same directory as here, empty.
+
+Beside each function that differs stands how much it differs over the runs: any run of the one less any
+run of the other. One that varies by as much is not listed; more runs tell more of them.
+
+Functions are named by the symbols of kernel, programs and libraries, those of a command's own program
+behind their name with [program]. A stripped program has those that it exports.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub struct CountArguments {
+    /// Commands, each in quotes; all others are compared with the first
+    #[arg(value_name = "COMMAND", required = true)]
+    commands: Vec<String>,
+    /// Run each command so many times, and tell whether the runs agree [default: 2; where
+    /// commands or kernels are compared 3]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    runs: Option<u64>,
+    /// Seed of the guest's random numbers in the first run; each further run has the next
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Copy a file into the guests, to the same path or another one
+    #[arg(long, value_name = "FILE[:GUEST_PATH]")]
+    file: Vec<String>,
+    /// Copy all files below a directory, to the same place or another one; for a
+    /// symbolic link what it points to
+    #[arg(long, value_name = "DIR[:GUEST_PATH]")]
+    tree: Vec<String>,
+    /// Standard input of the commands; empty without this
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Kernels that the guests run (see `toll kernel list`); of several, each command
+    /// is compared with itself on the first one
+    #[arg(
+        long,
+        value_name = "KERNEL[,KERNEL…]",
+        default_value = "toll",
+        value_delimiter = ','
+    )]
+    kernel: Vec<String>,
+    /// Memory of a guest
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
+    memory: u64,
+    /// Longest time for a run, with the guest's boot
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_duration)]
+    timeout: Duration,
+    /// Count commands that fail, too
+    #[arg(short = 'i', long)]
+    ignore_failure: bool,
+    /// Show the functions with most instructions, or of several commands or kernels those
+    /// in which they differ from the first, and how much of the difference these explain
+    #[arg(long, value_name = "function", value_parser = ["function"])]
+    by: Option<String>,
+    /// Show all functions, not the first 20
+    #[arg(long, requires = "by")]
+    all: bool,
+    /// End with status 3 if a command has more instructions than what it is compared
+    /// with by more than a limit, in every run (regression=0.1%)
+    #[arg(long, value_name = "CONDITION", value_parser = toll_driver::gate::parse)]
+    fail_on: Option<Condition>,
+    /// Print one JSON document
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Print what another program reads
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// A table for a comment on a change
+    Markdown,
+    /// JSON of the tool customSmallerIsBetter
+    GithubActionBenchmark,
+    /// Bencher Metric Format
+    Bencher,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    version: u32,
+    commands: &'a [CommandCount],
+    comparisons: &'a [CountComparison],
+}
+
+/// What a guest counts, and the names of the functions in it.
+struct Counting {
+    spec: GuestSpec,
+    programs: Programs,
+}
+
+pub fn run(arguments: &CountArguments) -> anyhow::Result<ExitCode> {
+    output::check_standard_output()?;
+    check_kernels(&arguments.kernel)?;
+    let sides = arguments.commands.len() * arguments.kernel.len();
+    let limit = match arguments.fail_on {
+        Some(Condition::Regression(limit)) if sides > 1 => Some(limit),
+        None => None,
+        Some(_) => bail!(Failure::Usage(
+            "cannot fail: --fail-on takes regression=LIMIT here, and two commands or kernels"
+                .into()
+        )),
+    };
+    let interrupt = Interrupt::listen().context("cannot listen for signals")?;
+    // Two tell whether counts repeat, and lie apart by chance too often to compare.
+    let default = match arguments.commands.len() * arguments.kernel.len() {
+        1 => 2,
+        _ => 3,
+    };
+    let of = arguments.runs.unwrap_or(default);
+    let mut counts = Vec::new();
+    for command in &arguments.commands {
+        for kernel in &arguments.kernel {
+            let counting = counting(arguments, command, kernel)?;
+            let runs = (1..=of).map(|number| {
+                output::note(&format!(
+                    "counting {command} on kernel {kernel}, run {number} of {of} …"
+                ));
+                let seed = arguments.seed.wrapping_add(number - 1);
+                let counted = count(arguments, &counting.spec, seed, &interrupt)?;
+                check_end(arguments, command, &counted)?;
+                let end = counted.end;
+                let symbols = Symbols::read(&end.symbols);
+                let executed = executed(&counted.records, &symbols, &counting.programs);
+                Ok(CountedRun {
+                    executed: executed.map_err(anyhow::Error::msg)?,
+                    minor_faults: end.minor_faults,
+                    major_faults: end.major_faults,
+                    kernel_release: end.kernel_release,
+                })
+            });
+            let runs = runs.collect::<anyhow::Result<Vec<_>>>()?;
+            counts.push(CommandCount::new(command.clone(), kernel.clone(), runs));
+        }
+    }
+    let comparisons = comparisons(&counts);
+    show(arguments, &counts, &comparisons)?;
+    judge(&counts, &comparisons, limit)
+}
+
+fn check_kernels(names: &[String]) -> anyhow::Result<()> {
+    for (index, name) in names.iter().enumerate() {
+        kernel::require(name).map_err(Failure::Usage)?;
+        if names[..index].contains(name) {
+            bail!(Failure::Usage(format!(
+                "cannot compare kernel {name} with itself; name each kernel once"
+            )));
+        }
+        // Before minutes go into counting on another one.
+        kernel::find(name).map_err(Failure::Prerequisite)?;
+    }
+    Ok(())
+}
+
+fn show(
+    arguments: &CountArguments,
+    counts: &[CommandCount],
+    comparisons: &[CountComparison],
+) -> anyhow::Result<()> {
+    match arguments.format {
+        Some(Format::Markdown) => return output::document(&count_formats::markdown(counts)),
+        Some(Format::GithubActionBenchmark) => {
+            return output::json(&count_formats::github_action_benchmark(counts));
+        }
+        Some(Format::Bencher) => return output::json(&count_formats::bencher(counts)),
+        None => {}
+    }
+    if arguments.json {
+        return output::json(&Document {
+            version: 1,
+            commands: counts,
+            comparisons,
+        });
+    }
+    let rows = match (arguments.by.is_some(), arguments.all) {
+        (false, _) => 0,
+        (true, false) => FUNCTIONS_SHOWN,
+        (true, true) => usize::MAX,
+    };
+    output::result(&counted(counts, comparisons, rows, output::style()))
+}
+
+fn judge(
+    counts: &[CommandCount],
+    comparisons: &[CountComparison],
+    limit: Option<f64>,
+) -> anyhow::Result<ExitCode> {
+    let Some(limit) = limit else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let labels = labels(counts);
+    let worse: Vec<&str> = comparisons
+        .iter()
+        .filter(|one| counts[one.count].is_regression(&counts[one.reference], limit))
+        .map(|one| labels[one.count].as_str())
+        .collect();
+    match worse.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => bail!(Failure::Judged(format!(
+            "failed by --fail-on: over {} more instructions: {}",
+            format::percent(limit),
+            worse.join("; ")
+        ))),
+    }
+}
+
+fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::Result<Counting> {
+    let usage = |why: String| Failure::Usage(why);
+    let mut files = ProgramFiles::new();
+    let split = shlex::split(command).ok_or_else(|| {
+        usage(format!(
+            "cannot count {command}: a quote or escape has no end"
+        ))
+    })?;
+    if split.is_empty() {
+        bail!(usage("cannot count: a command is empty".into()));
+    }
+    let words = match needs_shell(command) {
+        true => {
+            // What a shell starts is found out by trying: a word too many does no harm.
+            for word in
+                command.split(|sign: char| !sign.is_alphanumeric() && !"/._+-".contains(sign))
+            {
+                let _ = program_files::add_program(word, &mut files);
+            }
+            vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()]
+        }
+        false => split,
+    };
+    let program = program_files::add_program(&words[0], &mut files).map_err(usage)?;
+    let absolute = |path: &PathBuf| std::path::absolute(path).context("cannot find a file");
+    let named = words
+        .iter()
+        .skip(1)
+        .map(PathBuf::from)
+        .filter(|path| path.is_file());
+    for file in named.chain(arguments.input.clone()) {
+        let file = absolute(&file)?;
+        files.insert(file.clone(), file);
+    }
+    program_files::add_copied(&arguments.file, &arguments.tree, &mut files).map_err(usage)?;
+    check_memory(command, arguments.memory, &files)?;
+    let input = arguments.input.as_ref().map(absolute).transpose()?;
+    let probe = Probe::find().map_err(Failure::Prerequisite)?;
+    let kernel = kernel::find(kernel).map_err(Failure::Prerequisite)?;
+    // A shell's functions are not those of a program of the user's.
+    let main = Some(&program).filter(|_| !needs_shell(command));
+    let main = main.map(PathBuf::as_path);
+    let programs = program_files::functions(&files, main, probe.path()).map_err(usage)?;
+    // Programs that a shell starts lie where they lie here.
+    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
+    let environment = [("PATH", path.as_str()), ("HOME", "/"), ("LC_ALL", "C")];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let spec = GuestSpec {
+        memory_bytes: arguments.memory,
+        command_line: "norandmaps".into(),
+        extra_files: files
+            .into_iter()
+            .map(|(guest, host)| (host, guest))
+            .collect(),
+        counted: Some(CountedCommand {
+            program,
+            words,
+            environment: BTreeMap::from(environment),
+            directory: std::env::current_dir().context("cannot find the directory")?,
+            input: input.unwrap_or_else(|| "/dev/null".into()),
+            seed: 0,
+        }),
+        ..GuestSpec::new(kernel, probe.path().to_owned())
+    };
+    Ok(Counting { spec, programs })
+}
+
+/// Refuses what does not fit: a guest holds its files twice while it starts, in the
+/// archive and unpacked.
+fn check_memory(command: &str, memory_bytes: u64, files: &ProgramFiles) -> anyhow::Result<()> {
+    const KERNEL_BYTES: u64 = 128 << 20;
+    let length = |host: &PathBuf| std::fs::metadata(host).map_or(0, |file| file.len());
+    let bytes: u64 = files.values().map(length).sum();
+    let needed = KERNEL_BYTES + 2 * bytes;
+    if needed > memory_bytes {
+        bail!(Failure::Usage(format!(
+            "cannot count {command}: its files take {} of a guest's memory; say --memory {}MiB",
+            format::bytes(2.0 * bytes as f64),
+            needed.div_ceil(64 << 20) * 64
+        )));
+    }
+    Ok(())
+}
+
+fn count(
+    arguments: &CountArguments,
+    spec: &GuestSpec,
+    seed: u64,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Counted> {
+    let place = GuestPlace::make().map_err(anyhow::Error::msg)?;
+    let interrupted = || interrupt.signal().is_some();
+    // Another seed each, so that a command that uses random numbers is seen to vary.
+    let mut spec = spec.clone();
+    spec.seed = seed;
+    if let Some(counted) = &mut spec.counted {
+        counted.seed = seed;
+    }
+    let counted = guest::count(&spec, place.directory(), arguments.timeout, &interrupted);
+    counted.map_err(|failure| match failure {
+        GuestFailure::Interrupted => {
+            Failure::Interrupted(interrupt.signal().unwrap_or(SIGINT)).into()
+        }
+        GuestFailure::Missing(why) => Failure::Prerequisite(why).into(),
+        GuestFailure::Failed(why) => anyhow::Error::msg(why),
+    })
+}
+
+fn check_end(arguments: &CountArguments, command: &str, counted: &Counted) -> anyhow::Result<()> {
+    let end = &counted.end.end;
+    if end.status == Some(0) || arguments.ignore_failure {
+        return Ok(());
+    }
+    let how = match (end.signal, end.status) {
+        (Some(signal), _) => format!("signal {signal} ended it"),
+        (None, status) => format!("it ended with status {}", status.unwrap_or_default()),
+    };
+    let errors = String::from_utf8_lossy(&counted.errors);
+    let last = errors.lines().rev().find(|line| !line.trim().is_empty());
+    let last = last.map_or_else(String::new, |line| format!(": {}", line.trim()));
+    bail!(
+        "cannot count {command}: {how}{last}; add what it needs with --file, or say \
+         --ignore-failure"
+    )
+}

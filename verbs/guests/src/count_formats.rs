@@ -1,0 +1,171 @@
+//! Counts of instructions for other programs.
+
+use serde_json::{Map, Value, json};
+use toll_document::sanitize::sanitize;
+use toll_document::text::Column;
+use toll_core::count::{CommandCount, comparisons, labels};
+use toll_report::markup::Markup;
+
+/// A table in Markdown, for a comment on a change.
+pub fn markdown(counts: &[CommandCount]) -> String {
+    let markup = Markup::Markdown;
+    let names = ["instructions", "user", "kernel", "page faults", "ratio"];
+    let columns: Vec<Column> = std::iter::once(Column::words("command"))
+        .chain(names.map(Column::numbers))
+        .collect();
+    let pairs = comparisons(counts);
+    let ratio = |index: usize| {
+        let pair = pairs.iter().find(|pair| pair.count == index);
+        pair.map_or_else(
+            || "1".to_owned(),
+            |pair| format!("{:.4}", counts[index].factor(&counts[pair.reference])),
+        )
+    };
+    let row = |(index, label): (usize, String)| {
+        let one = &counts[index];
+        let sum = one.instructions;
+        let faults = one.minor_faults + one.major_faults;
+        let numbers = [sum.total, sum.user, sum.kernel, faults];
+        let numbers = numbers.map(|number| number.to_string());
+        [
+            vec![markup.code(&label)],
+            numbers.into(),
+            vec![ratio(index)],
+        ]
+        .concat()
+    };
+    let rows: Vec<Vec<String>> = labels(counts).into_iter().enumerate().map(row).collect();
+    markup.table(&columns, &rows)
+}
+
+/// What github-action-benchmark reads as `customSmallerIsBetter`: see its README.
+pub fn github_action_benchmark(counts: &[CommandCount]) -> Value {
+    let entry = |(one, label): (&CommandCount, String)| {
+        json!({
+            "name": sanitize(&label),
+            "unit": "instructions",
+            "value": one.instructions.total,
+            "range": one.range().to_string(),
+            "extra": format!(
+                "user: {}\nkernel: {}\npage faults: {}",
+                one.instructions.user,
+                one.instructions.kernel,
+                one.minor_faults + one.major_faults
+            ),
+        })
+    };
+    counts.iter().zip(labels(counts)).map(entry).collect()
+}
+
+/// Bencher's own format, Bencher Metric Format: measures by benchmark.
+pub fn bencher(counts: &[CommandCount]) -> Value {
+    let entry = |(one, label): (&CommandCount, String)| {
+        let totals = || one.runs.iter().map(|run| run.total);
+        let measures = json!({
+            "instructions": {
+                "value": one.instructions.total,
+                "lower_value": totals().min(),
+                "upper_value": totals().max(),
+            },
+            "user-instructions": { "value": one.instructions.user },
+            "kernel-instructions": { "value": one.instructions.kernel },
+            "page-faults": { "value": one.minor_faults + one.major_faults },
+        });
+        (sanitize(&label), measures)
+    };
+    let entries: Map<String, Value> = counts.iter().zip(labels(counts)).map(entry).collect();
+    Value::Object(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toll_core::count::{CountedRun, Executed, Instructions};
+
+    fn counts() -> [CommandCount; 2] {
+        let count = |command: &str, totals: [u64; 2]| {
+            let run = |total| CountedRun {
+                executed: Executed {
+                    instructions: Instructions {
+                        total,
+                        user: total - 10,
+                        kernel: 10,
+                    },
+                    ..Executed::default()
+                },
+                minor_faults: 3,
+                ..CountedRun::default()
+            };
+            CommandCount::new(command.into(), "toll".into(), totals.map(run).into())
+        };
+        [
+            count("cat a|b", [1000, 1000]),
+            count("cat\u{1b}c", [2000, 2004]),
+        ]
+    }
+
+    #[test]
+    fn each_format_has_all_commands_and_nothing_that_a_terminal_obeys() {
+        insta::assert_snapshot!(markdown(&counts()), @r#"
+        | command | instructions | user | kernel | page faults | ratio |
+        | :-- | --: | --: | --: | --: | --: |
+        | `cat a\|b` | 1000 | 990 | 10 | 3 | 1 |
+        | `cat�c` | 2000 | 1990 | 10 | 3 | 2.0000 |
+        "#);
+        let json = |value: Value| serde_json::to_string_pretty(&value).unwrap();
+        insta::assert_snapshot!(json(github_action_benchmark(&counts())), @r#"
+        [
+          {
+            "extra": "user: 990\nkernel: 10\npage faults: 3",
+            "name": "cat a|b",
+            "range": "0",
+            "unit": "instructions",
+            "value": 1000
+          },
+          {
+            "extra": "user: 1990\nkernel: 10\npage faults: 3",
+            "name": "cat�c",
+            "range": "4",
+            "unit": "instructions",
+            "value": 2000
+          }
+        ]
+        "#);
+        insta::assert_snapshot!(json(bencher(&counts())), @r#"
+        {
+          "cat a|b": {
+            "instructions": {
+              "lower_value": 1000,
+              "upper_value": 1000,
+              "value": 1000
+            },
+            "kernel-instructions": {
+              "value": 10
+            },
+            "page-faults": {
+              "value": 3
+            },
+            "user-instructions": {
+              "value": 990
+            }
+          },
+          "cat�c": {
+            "instructions": {
+              "lower_value": 2000,
+              "upper_value": 2004,
+              "value": 2000
+            },
+            "kernel-instructions": {
+              "value": 10
+            },
+            "page-faults": {
+              "value": 3
+            },
+            "user-instructions": {
+              "value": 1990
+            }
+          }
+        }
+        "#);
+    }
+}

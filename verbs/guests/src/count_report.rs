@@ -1,0 +1,252 @@
+//! Instructions of commands.
+
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, paragraph, table};
+use toll_core::count::{
+    AGREEMENT, CommandCount, CountComparison, DifferingFunction, FunctionCount, labels,
+};
+use toll_core::format;
+
+/// System calls named in a line.
+const CALLS_SHOWN: usize = 12;
+
+/// Functions named that make runs vary.
+const VARYING_SHOWN: usize = 3;
+
+/// The result in a sentence, a table, so many functions, and what to know of it.
+pub fn of_commands(
+    counts: &[CommandCount],
+    comparisons: &[CountComparison],
+    functions: usize,
+    style: Style,
+) -> Text {
+    let labels = labels(counts);
+    let mut text = Text::default();
+    for one in comparisons {
+        let said = format!(
+            "{} executes {:.4} times the instructions of {}.",
+            labels[one.count],
+            counts[one.count].factor(&counts[one.reference]),
+            labels[one.reference]
+        );
+        text += paragraph(&said, 0, Paint::Bold, style);
+    }
+    if let [only] = counts {
+        let sum = format::exact(only.instructions.total);
+        let said = format!("{} executes {sum} instructions.", only.command);
+        text += paragraph(&said, 0, Paint::Bold, style);
+    }
+    text.gap();
+    text += rows(counts, &labels, style);
+    text.gap();
+    for (one, label) in counts.iter().zip(&labels) {
+        text += paragraph(&calls(one, label), 0, Paint::Plain, style);
+    }
+    text.gap();
+    if functions > 0 {
+        if let [only] = counts {
+            text += functions_of(only, functions, style);
+        }
+        for one in comparisons {
+            let title = format!("{} beside {}", labels[one.count], labels[one.reference]);
+            text += differing_functions(&title, one, functions, style);
+            text.gap();
+        }
+    }
+    for (one, label) in counts.iter().zip(&labels) {
+        if !one.is_settled() {
+            text += paragraph(&varies(one, label), 0, Paint::Yellow, style);
+        }
+    }
+    let remark = "Instructions are not time. Counted is what the guest's CPU executed, in programs and kernel, \
+                  from the command's exec to its end.";
+    text + paragraph(remark, 0, Paint::Dim, style)
+}
+
+/// By how much runs differ, and in which functions most.
+fn varies(one: &CommandCount, label: &str) -> String {
+    let shown = one.varying.iter().take(VARYING_SHOWN);
+    let functions: Vec<String> = shown
+        .map(|function| {
+            format!(
+                "{} ({})",
+                function.name,
+                format::exact(function.instructions)
+            )
+        })
+        .collect();
+    format!(
+        "{label} varies: its runs differ by {}, more than {}, most in {}",
+        format::percent(one.spread),
+        format::percent(AGREEMENT),
+        functions.join(", ")
+    )
+}
+
+/// How often each system call was made.
+fn calls(one: &CommandCount, label: &str) -> String {
+    let calls = one.system_calls();
+    let shown = calls.iter().take(CALLS_SHOWN);
+    let mut words: Vec<String> = shown
+        .map(|(name, count)| format!("{name} {}", format::exact(*count)))
+        .collect();
+    if let more @ 1.. = calls.len().saturating_sub(CALLS_SHOWN) {
+        words.push(format!("{more} others"));
+    }
+    let sum: u64 = calls.iter().map(|(_, count)| count).sum();
+    format!(
+        "{label}: {} system calls: {}",
+        format::exact(sum),
+        words.join(", ")
+    )
+}
+
+fn functions_of(one: &CommandCount, rows: usize, style: Style) -> Text {
+    let row = |function: &FunctionCount| {
+        let share = function.instructions as f64 / one.instructions.total as f64;
+        Row::new(vec![
+            function.name.clone(),
+            format::exact(function.instructions),
+            format::percent(share),
+        ])
+    };
+    let all: Vec<Row> = one.functions.iter().map(row).collect();
+    let title = format!("Functions of {}", one.command);
+    paragraph(&title, 0, Paint::Bold, style) + function_table(&["share"], &all, rows, style)
+}
+
+fn differing_functions(title: &str, one: &CountComparison, rows: usize, style: Style) -> Text {
+    let row = |function: &DifferingFunction| {
+        let difference = function.difference;
+        let share = difference.instructions as f64 / one.difference.instructions as f64;
+        Row::new(vec![
+            function.name.clone(),
+            format::signed(difference.instructions),
+            format!(
+                "{} to {}",
+                format::signed(difference.low),
+                format::signed(difference.high)
+            ),
+            // Without a difference in sum there is nothing to share.
+            match one.explained {
+                Some(_) => format::percent(share),
+                None => String::new(),
+            },
+        ])
+    };
+    let all: Vec<Row> = one.functions.iter().map(row).collect();
+    let title = paragraph(title, 0, Paint::Bold, style);
+    let table = function_table(&["over the runs", "share"], &all, rows, style);
+    title + table + paragraph(&explained(one), 0, Paint::Plain, style)
+}
+
+/// What the functions come to together.
+fn explained(one: &CountComparison) -> String {
+    let whole = format::signed(one.difference.instructions);
+    match (one.explained, one.functions.is_empty()) {
+        (None, _) => "in sum there is no difference".to_owned(),
+        (Some(_), true) => {
+            format!("no function differs by more than its runs do; in sum it is {whole}")
+        }
+        (Some(share), false) => format!(
+            "they explain {} of {whole}; the rest is {}",
+            format::percent(share),
+            format::signed(one.rest)
+        ),
+    }
+}
+
+/// Functions with their instructions, and what else is known of each.
+fn function_table(others: &[&str], all: &[Row], rows: usize, style: Style) -> Text {
+    if all.is_empty() {
+        return Text::default();
+    }
+    let mut columns = vec![Column::words("function"), Column::numbers("instructions")];
+    columns.extend(others.iter().map(|title| Column::numbers(title)));
+    let mut text = table(&columns, &all[..rows.min(all.len())], style);
+    if let more @ 1.. = all.len().saturating_sub(rows) {
+        text += paragraph(&format!("and {more} more (--all)"), 0, Paint::Dim, style);
+    }
+    text
+}
+
+fn rows(counts: &[CommandCount], labels: &[String], style: Style) -> Text {
+    let columns = ["instructions", "user", "kernel", "faults"].map(Column::numbers);
+    let columns: Vec<Column> = std::iter::once(Column::words("command"))
+        .chain(columns)
+        .collect();
+    let row = |(one, label): (&CommandCount, &String)| {
+        let sum = one.instructions;
+        let numbers = [
+            sum.total,
+            sum.user,
+            sum.kernel,
+            one.minor_faults + one.major_faults,
+        ];
+        let numbers = numbers.map(format::exact);
+        let mut row = Row::new([vec![label.clone()], numbers.into()].concat());
+        row.below.push(match one.runs.len() {
+            1 => "1 run, so whether it repeats is not known".to_owned(),
+            runs => format!(
+                "{runs} runs, which differ by {}",
+                format::percent(one.spread)
+            ),
+        });
+        row
+    };
+    let all: Vec<Row> = counts.iter().zip(labels).map(row).collect();
+    table(&columns, &all, style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toll_core::count::{CountedRun, Executed, Instructions, comparisons};
+
+    #[test]
+    fn a_comparison_names_the_factor_the_functions_and_what_varies() {
+        let style = Style::new(false, 80, true);
+        let count = |kernel: &str, totals: [u64; 2]| {
+            let run = |total| {
+                let (user, kernel) = (total - 1000, 1000);
+                let functions = vec![FunctionCount {
+                    name: "vfs_read".into(),
+                    instructions: total,
+                    calls: 1,
+                }];
+                CountedRun {
+                    executed: Executed {
+                        instructions: Instructions {
+                            total,
+                            user,
+                            kernel,
+                        },
+                        functions,
+                    },
+                    minor_faults: 3,
+                    ..CountedRun::default()
+                }
+            };
+            CommandCount::new("cat x".into(), kernel.into(), totals.map(run).into())
+        };
+        let counts = [
+            count("toll", [1_000_000, 1_000_000]),
+            count("mine", [1_150_000, 1_200_000]),
+        ];
+        let text = of_commands(&counts, &comparisons(&counts), 20, style).show(style);
+        for expected in [
+            "cat x on mine executes 1.1500 times the instructions of cat x on toll.",
+            "1,000,000",
+            "vfs_read      +150,000  +150,000 to +200,000  100",
+            "they explain 100 % of +150,000; the rest is 0",
+            "cat x on mine varies: its runs differ by 4.3 %, more than 0.01 %, most in\nvfs_read (50,000)",
+            "Instructions are not time.",
+        ] {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
+        assert!(!text.contains("on toll varies"), "{text}");
+        let same = [count("toll", [5000; 2]), count("mine", [5000; 2])];
+        let same = of_commands(&same, &comparisons(&same), 20, style);
+        assert!(same.show(style).contains("in sum there is no difference"));
+    }
+}

@@ -1,0 +1,149 @@
+//! What a guest for a person is to be, and booting it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+use signal_hook::consts::SIGINT;
+use toll_wire::guest::{GuestEnd, HOST_FILES_DIRECTORY};
+use toll_system::{Failure, exit_code_of, output};
+use toll_system::interrupt::Interrupt;
+use toll_host::environment::guest::{AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPlace, GuestSpec, names_lack_of_memory};
+use toll_host::environment::kernel;
+use toll_host::trial::Probe;
+use toll_core::spec::guest::GuestAccelerator;
+use toll_core::spec::quantity::{parse_duration, parse_size};
+
+#[derive(Debug, Args)]
+pub struct GuestOptions {
+    /// Kernel that it runs (see `toll kernel list`)
+    #[arg(long, value_name = "KERNEL", default_value = "toll")]
+    kernel: String,
+    /// Its memory
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
+    memory: u64,
+    /// Its virtual CPUs
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    vcpus: u32,
+    /// Its swap; none without this
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    swap: Option<u64>,
+    /// Size of its disk, which is mounted at /work
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    disk: u64,
+    /// What executes its instructions: auto (KVM if guests boot under it here,
+    /// else TCG), kvm, tcg, or icount (TCG with a clock that counts them)
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = accelerator)]
+    accelerator: AcceleratorChoice,
+    /// Put behind its kernel's command line
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    command_line: String,
+    /// Take a file of the host into it, to /host/NAME
+    #[arg(long, value_name = "FILE")]
+    add: Vec<PathBuf>,
+    /// Longest time for what it runs; an interactive shell has all the time without this
+    /// [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+    /// Write its kernel's log, then with what is merely told, to this file
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+fn accelerator(word: &str) -> Result<AcceleratorChoice, String> {
+    let named = toll_wire::from_word::<GuestAccelerator>(word).map(AcceleratorChoice::from);
+    let words = toll_wire::words::<GuestAccelerator>;
+    named.ok_or_else(|| format!("choose one of {}", words().join(", ")))
+}
+
+/// Longest time for a command that no person watches, unless another is given.
+const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+impl GuestOptions {
+    /// Longest time for what the guest runs.
+    pub fn timeout(&self, is_interactive: bool) -> Option<Duration> {
+        let default = (!is_interactive).then_some(TIMEOUT);
+        self.timeout.or(default)
+    }
+
+    /// Boots the guest, has a command run in it, and ends it. Gives the exit status of
+    /// this program for the command's end.
+    pub fn run(
+        &self,
+        interrupt: &Interrupt,
+        work: impl FnOnce(&mut Guest, &dyn Fn() -> bool) -> Result<GuestEnd, GuestFailure>,
+    ) -> anyhow::Result<ExitCode> {
+        let spec = self.spec()?;
+        let place = GuestPlace::make().map_err(anyhow::Error::msg)?;
+        let disk = GuestDisk::create(&place.directory().join("disk"), self.disk, None)
+            .map_err(Failure::Prerequisite)?;
+        let interrupted = || interrupt.signal().is_some();
+        let booted = Guest::boot_logged(&spec, &disk, self.log.as_deref(), &interrupted);
+        let end = booted.and_then(|mut guest| {
+            let end = work(&mut guest, &interrupted)?;
+            if names_lack_of_memory(&guest.end()) {
+                output::note(
+                    "the guest ran out of memory, and its kernel killed a process; give it more \
+                     with --memory or --swap",
+                );
+            }
+            Ok(end)
+        });
+        match end {
+            Ok(GuestEnd {
+                signal: Some(signal),
+                ..
+            }) => Ok(exit_code_of(signal)),
+            Ok(end) => {
+                let status = end.status.and_then(|status| u8::try_from(status).ok());
+                Ok(ExitCode::from(status.unwrap_or(1)))
+            }
+            Err(GuestFailure::Interrupted) => {
+                Ok(exit_code_of(interrupt.signal().unwrap_or(SIGINT)))
+            }
+            Err(GuestFailure::Missing(why)) => bail!(Failure::Prerequisite(why)),
+            Err(GuestFailure::Failed(why)) => bail!(why),
+        }
+    }
+
+    fn spec(&self) -> anyhow::Result<GuestSpec> {
+        let mut names = BTreeSet::new();
+        let mut extra_files = Vec::new();
+        for file in &self.add {
+            let name = file.file_name().unwrap_or_default();
+            if !file.is_file() || !names.insert(name) {
+                let why = match file.is_file() {
+                    true => "another file of that name is added, too; rename one",
+                    false => "it is no regular file; name files one by one",
+                };
+                bail!(Failure::Usage(format!(
+                    "cannot add {}: {why}",
+                    file.display()
+                )));
+            }
+            extra_files.push((file.clone(), Path::new(HOST_FILES_DIRECTORY).join(name)));
+        }
+        // A person who asks for the log wants to see it all.
+        let verbosity = self.log.as_ref().map_or("", |_| "loglevel=7 ");
+        let probe = Probe::find().map_err(Failure::Prerequisite)?;
+        kernel::require(&self.kernel).map_err(Failure::Usage)?;
+        let kernel = kernel::find(&self.kernel).map_err(Failure::Prerequisite)?;
+        Ok(GuestSpec {
+            memory_bytes: self.memory,
+            vcpus: self.vcpus,
+            swap_bytes: self.swap.unwrap_or(0),
+            command_line: format!("{verbosity}{}", self.command_line),
+            accelerator: self.accelerator,
+            extra_files,
+            ..GuestSpec::new(kernel, probe.path().to_owned())
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! `toll kernel ab`
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use toll_system::Failure;
+use toll_host::environment::guest::kvm_state;
+use toll_host::environment::kernel::require;
+use toll_driver::RunArguments;
+use toll_core::claim::blocks_needed;
+use toll_core::plan::Plan;
+use toll_core::spec::BLOCKS_MAX;
+use toll_core::spec::Experiment;
+use toll_core::spec::builtin::KERNEL;
+
+pub const NOTES: &str = "\
+Examples:
+  toll kernel ab toll mine
+  toll kernel ab toll mine primes --fail-on regression=2%
+  toll kernel ab toll mine 'busybox sort /proc/kallsyms' 'busybox find /'
+
+Each block boots both kernels, side by side where there are two CPUs, and runs trials in random order.
+Instructions are counted by a guest's clock, not timed: they are no time. One error budget of 5 % holds
+for all comparisons together, and fixes the number of blocks. Below each path length that differs stand
+the kernel's functions that make the difference, under the same budget. Kernels that are missing are
+built first. A comparison is a run: `toll show`, `toll export` and
+`toll run --resume` take it as any other.
+
+In which functions a difference lies tells toll count --kernel BASE,NEW --by function COMMAND.";
+
+const ITEMS_HELP: &str = "What is run under both: experiments by name, experiment files (*.toml), or \
+    commands of the guest; without any, a set of most system calls";
+
+#[derive(Debug, Args)]
+#[command(mut_arg("items", |items| items.help(ITEMS_HELP)))]
+pub struct AbArguments {
+    /// Kernel that is compared with (see `toll kernel list`)
+    base: String,
+    /// Kernel that is compared; the same name shows what differs by chance
+    new: String,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+/// Seconds after which no new block begins: fewer blocks than needed decide nothing, so
+/// that the number of blocks is what ends a comparison.
+const TIME_BUDGET_S: f64 = 12.0 * 3600.0;
+
+pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
+    let mut asked = arguments.run.clone();
+    asked.check()?;
+    if asked.resume.is_some() {
+        bail!(Failure::Usage(
+            "cannot resume here: a comparison of kernels is a run; use toll run --resume".into()
+        ));
+    }
+    for name in [&arguments.base, &arguments.new] {
+        require(name).map_err(Failure::Usage)?;
+    }
+    if asked.items.is_empty() && asked.reference.is_none() {
+        asked.items.push(KERNEL.name.to_owned());
+    }
+    asked.guest = true;
+    asked.build_kernels = true;
+    let accelerators: &[&str] = match kvm_state() {
+        Ok(_) => &["icount", "kvm"],
+        Err(_) => &["icount"],
+    };
+    let mut experiments = toll_driver::select(&asked)?;
+    for experiment in &mut experiments {
+        experiment.compare_kernels(&arguments.base, &arguments.new, accelerators)?;
+        fix_blocks(experiment)?;
+        asked.apply_settings(experiment);
+        experiment.check().map_err(Failure::Usage)?;
+        experiment.check_metric().map_err(Failure::Usage)?;
+    }
+    toll_driver::run_all(&asked, store, experiments, None)
+}
+
+/// As many blocks as all comparisons together take, and no look before the last.
+fn fix_blocks(experiment: &mut Experiment) -> anyhow::Result<()> {
+    let plan = Plan::new(experiment, 0).map_err(Failure::Usage)?;
+    let run = &mut experiment.run;
+    (run.min_blocks, run.max_blocks) = (BLOCKS_MAX, BLOCKS_MAX);
+    run.time_budget_s = TIME_BUDGET_S;
+    let needed = blocks_needed(experiment, &plan.treatments);
+    let needed = needed.and_then(|blocks| u32::try_from(blocks).ok());
+    let Some(blocks) = needed else {
+        bail!(Failure::Usage(format!(
+            "cannot compare kernels by {}: none of its treatments runs under both",
+            experiment.name
+        )));
+    };
+    let run = &mut experiment.run;
+    (run.min_blocks, run.max_blocks) = (blocks, blocks);
+    Ok(())
+}

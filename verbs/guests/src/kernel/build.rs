@@ -1,0 +1,62 @@
+//! `toll kernel build`
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use clap::Args;
+use toll_system::{Failure, exit_code_of, output};
+use toll_host::environment::kernel::{names, require};
+use toll_driver::kernel_builds::build_all;
+
+const NOTES: &str = "\
+Examples:
+  toll kernel build
+  toll kernel build toll mine
+  toll kernel build toll-debug --jobs 2
+  toll kernel build bullseye sid
+
+The source comes from Debian's archive through apt, nothing is installed and no step needs root;
+everything lies below $XDG_CACHE_HOME/toll. From source it takes a few minutes and 2 GB, stock a few
+seconds. An interrupted build goes on where it was. A kernel is built anew when its configuration,
+patches or compiler change or the archive has a newer point release; a changed module takes seconds.
+A kernel that is based on another compiles only what its patches change.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub struct BuildArguments {
+    /// Kernels to build [default: toll]. toll: the pinned source, patched and
+    /// configured for guests; toll-debug: with the kernel's own checks, not
+    /// for measuring; stock: Debian's as it is; bullseye, bookworm, trixie, sid:
+    /// those of other suites; or one of `toll kernel add`
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Compile with so many threads [default: one for each CPU]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+impl BuildArguments {
+    /// What is asked for, each once, in the order in which it is listed.
+    fn asked(&self) -> anyhow::Result<Vec<String>> {
+        for name in &self.names {
+            require(name).map_err(Failure::Usage)?;
+        }
+        let mut asked = names();
+        match self.names.is_empty() {
+            true => asked.truncate(1),
+            false => asked.retain(|name| self.names.contains(name)),
+        }
+        Ok(asked)
+    }
+}
+
+pub fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
+    Ok(
+        match build_all(&arguments.asked()?, arguments.jobs, &|text| {
+            output::line(text)
+        })? {
+            Some(signal) => exit_code_of(signal),
+            None => ExitCode::SUCCESS,
+        },
+    )
+}

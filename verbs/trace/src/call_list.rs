@@ -1,0 +1,114 @@
+//! The list of calls and signals, written while the command runs, so that its
+//! length does not matter.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use toll_system::output;
+use toll_document::Style;
+use toll_document::sanitize::plain_json;
+use anyhow::anyhow;
+use serde::Serialize;
+use toll_calls::assembly::Event;
+use toll_calls::model::{ListedCall, ListedSignal};
+
+use crate::lines;
+
+/// Where calls go, one after the other, and the summary behind them.
+pub struct CallList {
+    to: Box<dyn Write>,
+    /// Calls are members of a list in the JSON document of the summary.
+    is_json: bool,
+    folds: bool,
+    style: Style,
+    is_empty: bool,
+    /// The thread of the first call.
+    first_thread: Option<u32>,
+    /// Whether there is a second thread: from then on, lines have its number.
+    has_threads: bool,
+    /// Why nothing can be written any longer.
+    broken: Option<io::Error>,
+}
+
+impl CallList {
+    /// Begins a list in a file (`-`: standard output), or on standard error.
+    pub fn begin(to: Option<&Path>, is_json: bool, style: Style) -> anyhow::Result<Self> {
+        let (to, folds): (Box<dyn Write>, bool) = match to {
+            None => (Box::new(io::stderr()), output::is_bounded(&io::stderr())),
+            Some(path) if path.as_os_str() == "-" => {
+                (Box::new(io::stdout()), output::is_bounded(&io::stdout()))
+            }
+            Some(path) => (Box::new(BufWriter::new(output::create_file(path)?)), false),
+        };
+        let mut list = Self {
+            to,
+            is_json,
+            folds,
+            style,
+            is_empty: true,
+            first_thread: None,
+            has_threads: false,
+            broken: None,
+        };
+        if is_json {
+            list.write("{\n  \"call_list\": [");
+        }
+        Ok(list)
+    }
+
+    /// Adds the call and the signal of an event, if it has them.
+    pub fn add(&mut self, event: &Event) {
+        if let Some(call) = ListedCall::of(event) {
+            self.add_one(call.thread, &call, |has_threads, folds, style| {
+                lines::of_call(&call, has_threads, folds, style).show(style)
+            });
+        }
+        if let Some(signal) = ListedSignal::of(event) {
+            self.add_one(signal.thread, &signal, |has_threads, folds, style| {
+                lines::of_signal(&signal, has_threads, folds, style).show(style)
+            });
+        }
+    }
+
+    fn add_one(
+        &mut self,
+        thread: u32,
+        one: &impl Serialize,
+        shown: impl FnOnce(bool, bool, Style) -> String,
+    ) {
+        let first = *self.first_thread.get_or_insert(thread);
+        self.has_threads |= thread != first;
+        if !self.is_json {
+            let text = shown(self.has_threads, self.folds, self.style);
+            return self.write(&text);
+        }
+        let comma = if self.is_empty { "" } else { "," };
+        self.is_empty = false;
+        match serde_json::to_string(one) {
+            Ok(line) => self.write(&format!("{comma}\n    {}", plain_json(line))),
+            Err(error) => self.broken = Some(error.into()),
+        }
+    }
+
+    /// Ends the list with the text of the summary.
+    pub fn finish(mut self, summary: &str) -> anyhow::Result<()> {
+        match summary.strip_prefix('{') {
+            Some(members) if self.is_json => self.write(&format!("\n  ],{members}")),
+            _ => self.write(&format!("\n{summary}")),
+        }
+        let flushed = self.to.flush().err();
+        match self.broken.or(flushed) {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(anyhow!("cannot write the list of calls: {error}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What fails ends the list and not the command.
+    fn write(&mut self, text: &str) {
+        if self.broken.is_none() {
+            self.broken = self.to.write_all(text.as_bytes()).err();
+        }
+    }
+}

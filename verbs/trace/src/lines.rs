@@ -1,0 +1,98 @@
+//! A list of system calls and signals, a line or a few each.
+
+use toll_document::Style;
+use toll_document::text::{Paint, Text};
+use toll_calls::model::{ListedCall, ListedSignal};
+use toll_core::format;
+
+/// Lines of a call behind its first begin this deep.
+const INDENT: usize = 4;
+
+/// One call: when it began, what it was asked, what it returned, how long it
+/// took under trace. Without `folds` it stays one line.
+pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> Text {
+    let mut line = begin(has_thread.then_some(call.thread), call.begin_ns);
+    let arguments = call.arguments.join(", ");
+    line.push_str(&format!("{}(", call.name));
+    match call.returned {
+        Some(returned) => line.push_str(&format!("{arguments}) = {returned}")),
+        None => line.push_str(&format!("{} never returned", arguments.trim_end())),
+    }
+    if let Some(duration_ns) = call.duration_ns {
+        line.push_str(&format!(" <{}>", format::duration_ns(duration_ns as f64)));
+    }
+    shown(line, folds, style)
+}
+
+/// One signal: when it came, and where from or what it did.
+pub fn of_signal(signal: &ListedSignal, has_thread: bool, folds: bool, style: Style) -> Text {
+    let begin = begin(has_thread.then_some(signal.thread), signal.begin_ns);
+    let ListedSignal {
+        signal, details, ..
+    } = signal;
+    shown(format!("{begin}--- {signal} {details} ---"), folds, style)
+}
+
+/// The thread, if it is shown, and the time.
+fn begin(thread: Option<u32>, begin_ns: u64) -> String {
+    let thread = thread.map_or_else(String::new, |thread| format!("[{thread}] "));
+    let (seconds, rest_ns) = (begin_ns / 1_000_000_000, begin_ns % 1_000_000_000);
+    format!("{thread}+{seconds}.{:06} s ", rest_ns / 1_000)
+}
+
+fn shown(line: String, folds: bool, style: Style) -> Text {
+    match folds {
+        true => fold(&line, style.width),
+        false => Text::line(line, Paint::Plain),
+    }
+}
+
+/// Breaks a line behind spaces where it can. All spaces stay, since they may be
+/// in a name or in what was read. Each character takes a column: strace writes
+/// what is not ASCII as escapes.
+fn fold(line: &str, width: usize) -> Text {
+    let mut text = Text::default();
+    let mut indent = String::new();
+    let mut rest = line;
+    let mut room = width;
+    while let Some((end, _)) = rest.char_indices().nth(room) {
+        // `=` stays with what was returned.
+        let mut spaces = rest[..end].rmatch_indices(' ');
+        let space = spaces.find(|(at, _)| !rest[..*at].ends_with(" ="));
+        let end = match space {
+            Some((space, _)) if space >= end / 4 => space + 1,
+            _ => end,
+        };
+        text += Text::line(indent + &rest[..end], Paint::Plain);
+        indent = " ".repeat(INDENT);
+        rest = &rest[end..];
+        room = width.saturating_sub(INDENT).max(1);
+    }
+    text + Text::line(indent + rest, Paint::Plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_keeps_every_character() {
+        let line = "+0.000001 s read(0, \"a  b   c    d\", 32) = 14";
+        let folded = |line| fold(line, 24).show(Style::new(false, 24, true));
+        let short = folded("short");
+        let folded = folded(line);
+        let lines: Vec<&str> = folded.lines().collect();
+        assert!(lines.len() > 2, "{folded}");
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 24),
+            "{folded}"
+        );
+        let together: Vec<&str> = lines
+            .iter()
+            .enumerate()
+            .map(|(number, line)| if number == 0 { line } else { &line[INDENT..] })
+            .collect();
+        assert_eq!(together.concat(), line);
+        assert_eq!(short, "short\n");
+    }
+}

@@ -1,0 +1,228 @@
+//! Who counts the calls, of what, and until when.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use toll_system::Failure;
+use toll_system::interrupt::Interrupt;
+use toll_system::strace::Strace;
+use toll_host::environment::call_counter::{Counted, Counter, Scope};
+use toll_host::environment::cgroup::Cgroup;
+use toll_host::environment::counted_run::Watched;
+use toll_host::environment::counted_run;
+use toll_calls::line_tally::LineTally;
+use toll_calls::model::Ended;
+use toll_calls::slowdown::Counting;
+use toll_calls::tally::Tally;
+use toll_calls::{ALL_CALLS, TRACED_CALLS};
+
+use crate::TraceArguments;
+use crate::call_list::CallList;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum With {
+    /// The kernel counts; root is needed
+    Bpf,
+    /// Stops the program at each call
+    Strace,
+}
+
+/// What counts, ready to begin.
+pub enum Source {
+    /// Of a control group, where one is given.
+    Bpf(Box<Counter>, Option<Cgroup>),
+    Strace {
+        strace: Strace,
+        /// Why BPF does not, where it was not asked for either.
+        note: Option<String>,
+    },
+}
+
+/// What was seen of a command or of processes.
+pub struct Observation {
+    pub command: Vec<String>,
+    pub tally: Tally,
+    pub ended: Ended,
+    pub counting: Counting,
+    pub wall: Duration,
+    pub notes: Vec<String>,
+    /// Whether a signal came for this program.
+    pub was_interrupted: bool,
+}
+
+impl Source {
+    pub fn find(arguments: &TraceArguments) -> anyhow::Result<Self> {
+        // Before anything counts: a signal must not end this program without a summary.
+        Interrupt::listen().context("cannot listen for signals")?;
+        let wants_strace = arguments.calls || arguments.with == Some(With::Strace);
+        if arguments.with == Some(With::Bpf) && arguments.calls {
+            let message = "cannot list calls by BPF: it only counts them; leave out --with";
+            return Err(Failure::Usage(message.into()).into());
+        }
+        let is_watch = arguments.pid.is_some() || arguments.cgroup.is_some();
+        if is_watch && wants_strace {
+            let message = "cannot trace what runs already by strace; leave out --with";
+            return Err(Failure::Usage(message.into()).into());
+        }
+        if wants_strace {
+            return Self::strace(None);
+        }
+        let cgroup = arguments.cgroup.as_deref().map(Cgroup::find);
+        let cgroup = cgroup.transpose().map_err(Failure::Usage)?;
+        let scope = match &cgroup {
+            Some(cgroup) => Scope::Cgroup(cgroup.as_fd()),
+            None => Scope::Marked,
+        };
+        match Counter::new(arguments.all, scope) {
+            Ok(counter) => Ok(Self::Bpf(Box::new(counter), cgroup)),
+            Err(reason) if is_watch || arguments.with.is_some() => {
+                Err(Failure::Prerequisite(format!("cannot count by BPF: {reason}")).into())
+            }
+            Err(reason) => Self::strace(Some(format!(
+                "strace counted, which slows a program far more than BPF does: {reason}"
+            ))),
+        }
+    }
+
+    fn strace(note: Option<String>) -> anyhow::Result<Self> {
+        let strace = Strace::find().map_err(Failure::Prerequisite)?;
+        Ok(Self::Strace { strace, note })
+    }
+
+    pub fn observe(
+        self,
+        arguments: &TraceArguments,
+        list: Option<&mut CallList>,
+    ) -> anyhow::Result<Observation> {
+        let cannot = "cannot listen for signals";
+        let interrupt = Interrupt::listen().context(cannot)?;
+        // ^\ is for the command too; its core, not this program's, is wanted.
+        signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default())
+            .context(cannot)?;
+        let mut was_interrupted = false;
+        let mut signal = || {
+            let signal = interrupt.signal()?;
+            interrupt.forget();
+            was_interrupted = true;
+            Some(signal)
+        };
+        let observation = match (self, arguments.pid) {
+            (Self::Bpf(mut counter, None), Some(pid)) => {
+                let (watched, command) =
+                    counted_run::mark_processes(&mut counter, pid).map_err(Failure::Usage)?;
+                watch(*counter, watched, command, arguments.time, &mut signal)
+            }
+            (Self::Bpf(counter, Some(cgroup)), _) => {
+                let command = vec!["cgroup".to_owned(), cgroup.directory.display().to_string()];
+                let watched = Watched::Cgroup {
+                    cgroup,
+                    was_populated: false,
+                };
+                watch(*counter, watched, command, arguments.time, &mut signal)
+            }
+            (Self::Bpf(counter, None), None) => count(*counter, arguments, &mut signal),
+            (Self::Strace { strace, note }, _) => {
+                let mut observation = follow(strace, arguments, list, &mut signal)?;
+                observation.notes.extend(note);
+                Ok(observation)
+            }
+        };
+        Ok(Observation {
+            was_interrupted,
+            ..observation?
+        })
+    }
+}
+
+fn words(arguments: &TraceArguments) -> Vec<String> {
+    let words = arguments.command.iter();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Counts the calls of a command by BPF.
+fn count(
+    mut counter: Counter,
+    arguments: &TraceArguments,
+    signal: &mut dyn FnMut() -> Option<i32>,
+) -> anyhow::Result<Observation> {
+    let end =
+        counted_run::run(&mut counter, &arguments.command, signal).map_err(anyhow::Error::msg)?;
+    counted(counter, words(arguments), super::ended(&end), end.wall)
+}
+
+/// Counts the calls of processes that run already.
+fn watch(
+    mut counter: Counter,
+    watched: Watched,
+    command: Vec<String>,
+    time: Option<Duration>,
+    signal: &mut dyn FnMut() -> Option<i32>,
+) -> anyhow::Result<Observation> {
+    let (end, wall) =
+        counted_run::watch(&mut counter, watched, time, signal).map_err(anyhow::Error::msg)?;
+    counted(counter, command, Ended::Watch(end), wall)
+}
+
+fn counted(
+    counter: Counter,
+    command: Vec<String>,
+    ended: Ended,
+    wall: Duration,
+) -> anyhow::Result<Observation> {
+    let Counted {
+        tally,
+        notes,
+        overhead_ns,
+    } = counter.finish().map_err(anyhow::Error::msg)?;
+    Ok(Observation {
+        command,
+        tally,
+        ended,
+        counting: Counting::Bpf { overhead_ns },
+        wall,
+        notes,
+        was_interrupted: false,
+    })
+}
+
+/// Counts the calls of a command by the lines of strace.
+fn follow(
+    strace: Strace,
+    arguments: &TraceArguments,
+    mut list: Option<&mut CallList>,
+    signal: &mut dyn FnMut() -> Option<i32>,
+) -> anyhow::Result<Observation> {
+    let calls = if arguments.all || arguments.calls {
+        ALL_CALLS
+    } else {
+        TRACED_CALLS
+    };
+    let strace = match list {
+        Some(_) => strace.with_details(),
+        None => strace,
+    };
+    let mut lines = LineTally::default();
+    let end = strace
+        .run(&arguments.command, calls, signal, &mut |line| {
+            let event = lines.feed(line);
+            if let (Some(list), Some(event)) = (&mut list, event) {
+                list.add(&event);
+            }
+        })
+        .map_err(anyhow::Error::msg)?;
+    let (tally, notes) = lines.finish();
+    Ok(Observation {
+        command: words(arguments),
+        tally,
+        ended: super::ended(&end),
+        counting: Counting::Strace,
+        wall: end.wall,
+        notes,
+        was_interrupted: false,
+    })
+}

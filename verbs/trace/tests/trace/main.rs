@@ -1,0 +1,9 @@
+//! `toll trace` of real programs, by BPF and by strace.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the programs that they test"
+)]
+
+mod trace;
+mod trace_prices;
+mod trace_running;

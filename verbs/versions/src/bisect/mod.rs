@@ -1,0 +1,290 @@
+//! `toll bisect`
+
+mod kernels;
+mod measure;
+pub mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use toll_system::{Failure, exit_code_of, output};
+use toll_system::interrupt::Interrupt;
+use measure::{Measured, Measurements};
+use toll_host::store::Store;
+use toll_driver::stores;
+use toll_driver::listen;
+use toll_driver::measuring_lock;
+use toll_core::claim::better_side;
+
+use crate::repository::{BuildFailure, Repository, Version};
+use super::ci::tell_last_of_build;
+use crate::search::{Bisection, Ending, Judged, Limits, Next, Stage};
+
+const NOTES: &str = "\
+Examples:
+  toll bisect v1.0..HEAD --build 'cargo build --release' '{tree}/target/release/prog input'
+  toll bisect v1.0..HEAD --build make --metric max_rss_bytes '{tree}/prog'
+  toll bisect v6.12..HEAD --tree ~/linux --kernel 'busybox find /'
+
+The commits are those from GOOD to BAD along first parents. Each that is needed is laid out in the
+cache and built there; the repository is only read. Commits that do not build or run are left out.
+If the ends differ, the commits between them are measured in turn with both, in random blocks, until
+one is probable. Then it is compared with the one before it in fresh blocks: only that names it.
+
+With --kernel the commits are Linux: each that is needed is built as toll kernel build does, and the
+command, which has to be there in a guest, runs under it with its instructions counted.
+
+Everything measured is kept as runs (see `toll list`). The same command line goes on with them.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub struct BisectArguments {
+    /// A commit without the change and a later one with it
+    #[arg(value_name = "GOOD..BAD", value_parser = parse_range)]
+    pub range: (String, String),
+    /// Command to measure, with {tree} for the directory of a commit; with --kernel
+    /// one of the guest
+    pub command: String,
+    /// Git repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub tree: PathBuf,
+    /// Command that builds a commit, run in its directory by sh
+    #[arg(long, value_name = "COMMAND")]
+    pub build: Option<String>,
+    /// Boot each commit, a Linux kernel, and run the command under it
+    #[arg(long, conflicts_with = "build")]
+    pub kernel: bool,
+    /// Metric to compare [default: duration_ns; with --kernel path_length_instructions]
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// Fail while another run measures on this machine, instead of waiting for it
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+impl BisectArguments {
+    fn metric(&self) -> &str {
+        let default = if self.kernel {
+            "path_length_instructions"
+        } else {
+            "duration_ns"
+        };
+        self.metric.as_deref().unwrap_or(default)
+    }
+
+    /// Refuses a command that does the same for every commit.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let names_tree = self.command.contains(measure::TREE);
+        let why = match (self.kernel, names_tree) {
+            (false, false) => format!(
+                "cannot tell the commits' programs apart: the command does not name {}, the \
+                 directory of a commit; commits of a kernel are for --kernel",
+                measure::TREE
+            ),
+            (true, true) => format!(
+                "cannot run {} in a guest: commits are not laid out there; name a command of the \
+                 guest",
+                measure::TREE
+            ),
+            _ => return Ok(()),
+        };
+        Err(Failure::Usage(why).into())
+    }
+}
+
+fn parse_range(text: &str) -> Result<(String, String), String> {
+    match text.split_once("..") {
+        Some((good, bad)) if !good.is_empty() && !bad.is_empty() && !bad.starts_with('.') => {
+            Ok((good.to_owned(), bad.to_owned()))
+        }
+        _ => Err("expected two commits, such as v1.0..HEAD".into()),
+    }
+}
+
+pub fn run(arguments: &BisectArguments, store: &Path) -> anyhow::Result<ExitCode> {
+    arguments.check()?;
+    let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
+    let (good, bad) = &arguments.range;
+    let versions = repository.range(good, bad).map_err(Failure::Usage)?;
+    let _lock = measuring_lock::take_or_wait(!arguments.no_wait, "leave out --no-wait to wait")?;
+    let interrupt = listen()?;
+    let mut store = stores::open_store(store)?;
+    let measurements = Measurements::new(arguments, &repository, &versions, &mut store)?;
+    let mut search = Search {
+        arguments,
+        repository: &repository,
+        versions: &versions,
+        measurements,
+        interrupt,
+    };
+    search.run()
+}
+
+/// Compares two commits as the ends of a range, whatever lies between them, with a
+/// probability of a wrong verdict. `None` if a signal ended it.
+pub fn compare_ends(
+    arguments: &BisectArguments,
+    repository: &Repository,
+    versions: &[Version; 2],
+    error: f64,
+    store: &mut Store,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Judged>> {
+    let measurements = Measurements::new(arguments, repository, versions, store)?;
+    let mut search = Search {
+        arguments,
+        repository,
+        versions,
+        measurements,
+        interrupt: interrupt.clone(),
+    };
+    let limits = Limits {
+        error,
+        ..Limits::of(1)
+    };
+    let found = search.search(limits);
+    search.remove_built();
+    Ok(found?.and_then(|(bisection, _)| bisection.ends()))
+}
+
+struct Search<'a> {
+    arguments: &'a BisectArguments,
+    repository: &'a Repository,
+    versions: &'a [Version],
+    measurements: Measurements<'a>,
+    interrupt: Interrupt,
+}
+
+impl Search<'_> {
+    fn run(&mut self) -> anyhow::Result<ExitCode> {
+        let last = self.versions.len() - 1;
+        // An invalid experiment ends the search before the heading is printed.
+        self.measurements.experiment(&[0, last], 1)?;
+        output::line(&show::heading(self.versions, self.arguments.metric()))?;
+        let found = self.search(Limits::of(last));
+        if !matches!(found, Ok(None)) {
+            // The same search is answered from the store.
+            self.remove_built();
+        }
+        match found? {
+            Some((bisection, ending)) => self.conclude(&bisection, &ending),
+            None => {
+                let signal = self.interrupt.signal().expect("only a signal ends it");
+                output::note("interrupted; the same command goes on");
+                Ok(exit_code_of(signal))
+            }
+        }
+    }
+
+    /// Measures until it is decided, or until a signal comes.
+    fn search(&mut self, limits: Limits) -> anyhow::Result<Option<(Bisection, Ending)>> {
+        let last = self.versions.len() - 1;
+        let experiment = self.measurements.experiment(&[0, last], 1)?;
+        let better = better_side(&experiment, self.arguments.metric());
+        let mut bisection = Bisection::new(last, better, limits);
+        loop {
+            if self.interrupt.signal().is_some() {
+                return Ok(None);
+            }
+            match bisection.next() {
+                Next::Done(ending) => return Ok(Some((bisection, ending))),
+                Next::Measure {
+                    stage,
+                    places,
+                    blocks,
+                } => self.step(&mut bisection, stage, &places, blocks)?,
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        bisection: &mut Bisection,
+        stage: Stage,
+        places: &[usize],
+        blocks: usize,
+    ) -> anyhow::Result<()> {
+        if !self.measurements.are_stored(stage, places, blocks)?
+            && let Some((place, why)) = self.prepare(places)?
+        {
+            return self.leave_out(bisection, place, &why);
+        }
+        if self.interrupt.signal().is_some() {
+            return Ok(());
+        }
+        match self.measurements.measure(stage, places, blocks)? {
+            Measured::Blocks(blocks) => {
+                blocks
+                    .into_iter()
+                    .for_each(|block| bisection.add(stage, block));
+                output::listing(&[show::step(self.versions, bisection, stage, places)])
+            }
+            Measured::Failed(place, why) => self.leave_out(bisection, place, &why),
+            Measured::Interrupted => Ok(()),
+        }
+    }
+
+    /// Builds versions. Gives the first that does not build, with the reason.
+    fn prepare(&self, places: &[usize]) -> anyhow::Result<Option<(usize, String)>> {
+        let build = self.arguments.build.as_deref();
+        for place in places {
+            let version = &self.versions[*place];
+            let is_interrupted = || self.interrupt.signal().is_some();
+            let prepared = match self.arguments.kernel {
+                true => kernels::prepare(self.repository, version, &is_interrupted),
+                false => self.repository.prepare(version, build, &is_interrupted),
+            };
+            match prepared {
+                Ok(()) => {}
+                Err(_) if is_interrupted() => return Ok(None),
+                Err(BuildFailure::OfVersion(why)) => {
+                    if self.is_end(*place) {
+                        let directory = self.repository.directory_of(version, build);
+                        tell_last_of_build(&directory.map_err(anyhow::Error::msg)?);
+                    }
+                    return Ok(Some((*place, format!("it does not build: {why}"))));
+                }
+                Err(BuildFailure::Other(why)) => bail!("{why}"),
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_end(&self, place: usize) -> bool {
+        place == 0 || place + 1 == self.versions.len()
+    }
+
+    fn leave_out(&self, bisection: &mut Bisection, place: usize, why: &str) -> anyhow::Result<()> {
+        let version = self.versions[place].short();
+        if self.is_end(place) {
+            return Err(anyhow!(
+                "cannot measure {version}, an end of the range: {why}"
+            ));
+        }
+        bisection.skip(place);
+        output::listing(&[format!("{version} is left out: {why}")])
+    }
+
+    /// Removes what was built.
+    fn remove_built(&self) {
+        let removed = if self.arguments.kernel {
+            kernels::remove(self.versions)
+        } else {
+            let build = self.arguments.build.as_deref();
+            self.repository.remove_built(build)
+        };
+        removed.unwrap_or_else(|why| output::note(&format!("warning: {why}")));
+    }
+
+    fn conclude(&self, bisection: &Bisection, ending: &Ending) -> anyhow::Result<ExitCode> {
+        output::listing(&show::conclusion(
+            self.versions,
+            bisection,
+            ending,
+            self.arguments.metric(),
+        ))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,163 @@
+//! What a search tells.
+
+use toll_stats::Interval;
+use toll_report::words::plural;
+use toll_core::claim::model::{Estimate, Relation};
+use toll_core::claim::{CONFIDENCE, MARGIN_MIN};
+use toll_core::format;
+
+use crate::repository::Version;
+use crate::search::{Bisection, Ending, Gap, Judged, Stage};
+
+pub fn heading(versions: &[Version], metric: &str) -> String {
+    let last = versions.len() - 1;
+    format!(
+        "bisect: {}..{}, {}, by {metric}",
+        versions[0].short(),
+        versions[last].short(),
+        plural(last, "commit")
+    )
+}
+
+/// What is known after a step of the search.
+pub fn step(
+    versions: &[Version],
+    bisection: &Bisection,
+    stage: Stage,
+    places: &[usize],
+) -> String {
+    let (before, at) = (places[0], places[1]);
+    let compared = |judged: Judged| {
+        format!(
+            "{} is {} {}: {}; {}",
+            versions[at].short(),
+            relation(judged.relation),
+            versions[before].short(),
+            ratio(&judged.interval),
+            plural(judged.blocks, "block")
+        )
+    };
+    match stage {
+        Stage::Ends => bisection.ends().map_or_else(String::new, compared),
+        Stage::Confirmation(_) => {
+            let confirmed = bisection.confirmation(Gap { before, at });
+            format!(
+                "confirmation: {}",
+                confirmed.map_or_else(String::new, compared)
+            )
+        }
+        Stage::Search => {
+            let (interval, blocks) = bisection.of_first(at).expect("it was measured");
+            let suspects = bisection.suspects();
+            format!(
+                "{} (commit {at}): {} of {}; {}; {} left",
+                versions[at].short(),
+                ratio(&interval),
+                versions[before].short(),
+                plural(blocks, "block"),
+                plural(suspects.count(), "suspect")
+            )
+        }
+    }
+}
+
+fn relation(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Better => "better than",
+        Relation::Worse => "worse than",
+        Relation::Different => "different from",
+        Relation::Same => "the same as",
+        Relation::Undecided => "not yet told from",
+    }
+}
+
+/// A ratio with its interval, from logarithms.
+pub fn ratio(logs: &Interval) -> String {
+    let natural = logs.map(f64::exp);
+    if !natural.reaches(CONFIDENCE) {
+        // Of few blocks the interval says less than it seems to.
+        return format::ratio(natural.estimate);
+    }
+    format::ratio_interval(&Estimate {
+        value: natural.estimate,
+        low: natural.low,
+        high: natural.high,
+        confidence: natural.confidence,
+    })
+}
+
+pub fn conclusion(
+    versions: &[Version],
+    bisection: &Bisection,
+    ending: &Ending,
+    metric: &str,
+) -> Vec<String> {
+    let ends = bisection.ends().expect("the ends are compared first");
+    let whole = format!("the whole range: {} in {metric}", ratio(&ends.interval));
+    match ending {
+        Ending::NoDifference => vec![no_difference(&ends), whole],
+        Ending::Confirmed { gap, effect } => {
+            let mut lines = culprits(versions, *gap);
+            lines.push(format!(
+                "its effect: {} in {metric}, {} the commit before it",
+                ratio(&effect.interval),
+                relation(effect.relation)
+            ));
+            lines.push(confirmed(bisection, *effect));
+            lines.push(whole);
+            lines
+        }
+        Ending::NotConfirmed { gap, effect } => {
+            let mut lines = vec![
+                "no single commit is confirmed: the change is gradual, or the noise too large"
+                    .into(),
+            ];
+            lines.extend(culprits(versions, *gap));
+            lines.push(format!(
+                "it was tried last: {} in {metric}, {} the commit before it",
+                ratio(&effect.interval),
+                relation(effect.relation)
+            ));
+            lines.push(whole);
+            lines
+        }
+    }
+}
+
+fn confirmed(bisection: &Bisection, effect: Judged) -> String {
+    match bisection.ends() == Some(effect) {
+        true => "confirmed by the ends: no other commit between them can be measured".into(),
+        false => format!("confirmed in {} of its own", plural(effect.blocks, "block")),
+    }
+}
+
+/// That there is nothing to search for, and what would have been seen.
+fn no_difference(ends: &Judged) -> String {
+    let reach = ends.interval.low.abs().max(ends.interval.high.abs());
+    let largest = format::percent(reach.exp_m1().max(MARGIN_MIN));
+    match ends.relation {
+        Relation::Same => format!("no culprit: the ends differ by less than {largest}"),
+        _ => format!(
+            "no culprit: {} do not decide whether the ends differ; at most by {largest}",
+            plural(ends.blocks, "block")
+        ),
+    }
+}
+
+fn culprits(versions: &[Version], gap: Gap) -> Vec<String> {
+    let suspects = || gap.suspects().map(|place| &versions[place]);
+    let told = |one: &Version| {
+        let commit = format!("{} {}", one.short(), one.subject);
+        [commit, format!("  {}, {}", one.author, one.date)]
+    };
+    let mut lines: Vec<String> = suspects().flat_map(told).collect();
+    let count = suspects().count();
+    if count > 1 {
+        let which = plural(count, "commit");
+        lines.insert(
+            0,
+            format!("one of {which}, of which only the last can be measured:"),
+        );
+    }
+    lines
+}

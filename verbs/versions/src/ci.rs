@@ -1,0 +1,217 @@
+//! `toll ci`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use toll_system::{Failure, exit_code_of, output};
+use toll_system::interrupt::Interrupt;
+use toll_report::words::plural;
+use toll_host::environment::work_trees::{WorkTrees, check_out, check_out_submodules};
+use toll_driver::{RunArguments, listen};
+use toll_driver::measuring_lock;
+use toll_core::spec::trees::{REGRESSION_LIMIT, SIDES, TREE, Trees};
+use toll_core::spec::{Experiment, Level, LevelOverride};
+
+use crate::repository::{BuildFailure, Repository, Version, last_of_build, run_build};
+
+pub const NOTES: &str = "\
+Examples:
+  toll ci --build make '{tree}/prog input'
+  toll ci --base v1.0 --build make benches.toml --fail-on regression=5%
+  toll ci --build make '{tree}/prog a' '{tree}/prog b' --export-markdown to.md
+
+Both commits are laid out and built beside the repository, whose own work tree
+is not touched. Each command runs in base, in head, and in base again, in random
+blocks. What lies between base and base is noise. The exit status is 3 only if a
+difference lies wholly past the limit of --fail-on (regression=3%) and past that
+noise. One error budget of 5 % holds for all commands together.
+
+In a file, a factor tree with the level \".\" stands for the directory; toll run
+takes that, too.";
+
+const ITEMS_HELP: &str = "Commands to measure, with {tree} for the directory of a commit, or one \
+    experiment file (*.toml) of such commands";
+
+/// Lines shown of a build that failed.
+const LINES_SHOWN: usize = 20;
+
+#[derive(Debug, Args)]
+#[command(mut_arg("items", |items| items.help(ITEMS_HELP).value_name("COMMAND|FILE")))]
+#[command(mut_arg("resume", |one| one.hide(true)), mut_arg("guest", |one| one.hide(true)))]
+#[command(mut_arg("build_kernels", |one| one.hide(true)), mut_arg("wait", |one| one.hide(true)))]
+#[command(mut_arg("reference", |one| one.hide(true)), mut_arg("baseline", |one| one.hide(true)))]
+pub struct CiArguments {
+    /// Commit to compare with [default: where HEAD left the default branch]
+    #[arg(long, value_name = "REV")]
+    base: Option<String>,
+    /// Commit to judge [default: HEAD; then no file may differ from it]
+    #[arg(long, value_name = "REV")]
+    head: Option<String>,
+    /// Git repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    tree: PathBuf,
+    /// Command that builds a commit, run in its directory by sh
+    #[arg(long, value_name = "COMMAND")]
+    build: Option<String>,
+    /// Lay out submodules, too, from those of the repository
+    #[arg(long)]
+    submodules: bool,
+    /// Keep both work trees in DIR for the next call, whose builds then make only what
+    /// differs; calls at the same time have trees of their own in it
+    #[arg(long, value_name = "DIR")]
+    keep_trees: Option<PathBuf>,
+    /// Fail while another run measures on this machine, instead of waiting for it before
+    /// anything is built
+    #[arg(long)]
+    no_wait: bool,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+pub fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitCode> {
+    let mut asked = arguments.run.clone();
+    asked.check()?;
+    asked.gate.or_regression(REGRESSION_LIMIT);
+    let mut experiment = select(&mut asked)?;
+    let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
+    let versions = arguments.versions(&repository).map_err(Failure::Usage)?;
+    let take = || measuring_lock::take_or_wait(!arguments.no_wait, "leave out --no-wait to wait");
+    let lock = (!asked.dry_run).then(take).transpose()?;
+    let trees = match &arguments.keep_trees {
+        Some(directory) => WorkTrees::kept(directory),
+        None => WorkTrees::temporary(),
+    };
+    let trees = trees.map_err(anyhow::Error::msg)?;
+    experiment.compare_trees(Trees {
+        directory: trees.directory().display().to_string(),
+        commits: versions.each_ref().map(|version| version.hash.clone()),
+    })?;
+    let [base, head] = versions.each_ref().map(Version::short);
+    experiment.title = format!("{head} against {base}");
+    experiment.check().map_err(Failure::Usage)?;
+    experiment.check_metric().map_err(Failure::Usage)?;
+    if !asked.dry_run {
+        let interrupt = listen()?;
+        for (side, version) in SIDES.iter().zip(&versions) {
+            arguments.prepare(&repository, version, side, &trees, &interrupt)?;
+            if let Some(signal) = interrupt.signal() {
+                return Ok(exit_code_of(signal));
+            }
+        }
+    }
+    if arguments.keep_trees.is_none() {
+        asked.how_to_go_on = "the same command begins anew; with --keep-trees, `toll run \
+                              --resume` goes on";
+    }
+    toll_driver::run_all(&asked, store, vec![experiment], lock)
+}
+
+/// The commands or the file to measure.
+fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
+    let refused = [
+        ("--resume", asked.resume.is_some()),
+        ("--guest", asked.guest),
+        ("--reference", asked.reference.is_some()),
+        ("--baseline", asked.against.baseline.is_some()),
+    ];
+    if let Some((option, _)) = refused.iter().find(|(_, is_given)| *is_given) {
+        bail!(Failure::Usage(format!(
+            "cannot use {option}: head is compared with base, here and now; toll run has it"
+        )));
+    }
+    if asked.items.is_empty() {
+        bail!(Failure::Usage(
+            "cannot compare: name a command, such as '{tree}/prog input', or an experiment file"
+                .into()
+        ));
+    }
+    // The directories are set in when they are made.
+    asked.levels.push(LevelOverride {
+        name: TREE.into(),
+        levels: SIDES.map(Level::new).into(),
+        is_size: false,
+    });
+    let mut experiments = toll_driver::select(asked)?;
+    match (experiments.pop(), experiments.is_empty()) {
+        (Some(experiment), true) => Ok(experiment),
+        _ => bail!(Failure::Usage(
+            "cannot compare several files at once: one error budget holds for all that is \
+             compared; put the commands into one file"
+                .into()
+        )),
+    }
+}
+
+/// Shows how the build in a directory ended.
+pub fn tell_last_of_build(directory: &Path) {
+    let told = last_of_build(directory, LINES_SHOWN);
+    let lines = told.iter();
+    lines.for_each(|line| output::note(&format!("  {line}")));
+}
+
+impl CiArguments {
+    /// Base and head.
+    fn versions(&self, repository: &Repository) -> Result<[Version; 2], String> {
+        let head = repository.find(self.head.as_deref().unwrap_or("HEAD"))?;
+        if self.head.is_none()
+            && let changed = repository.changed_files()?
+            && let Some(first) = changed.first()
+        {
+            return Err(format!(
+                "cannot compare HEAD: the work tree differs from it in {} ({first}); commit or stash \
+                 that, or name what to compare by --head HEAD",
+                plural(changed.len(), "file")
+            ));
+        }
+        let base = match &self.base {
+            Some(name) => repository.find(name)?,
+            None => repository.merge_base(&head)?,
+        };
+        match base == head {
+            true => Err(format!(
+                "cannot compare {} with itself; name another commit by --base or --head",
+                head.short()
+            )),
+            false => Ok([base, head]),
+        }
+    }
+
+    /// Lays a commit out and builds it.
+    fn prepare(
+        &self,
+        repository: &Repository,
+        version: &Version,
+        side: &str,
+        trees: &WorkTrees,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        let directory = trees.directory().join(side);
+        let commit = format!("{} {}", version.short(), version.subject);
+        if !self.run.quiet {
+            output::note(&format!("{side}: {commit}"));
+        }
+        check_out(repository.directory(), &version.hash, &directory).map_err(anyhow::Error::msg)?;
+        if self.submodules {
+            let laid_out = check_out_submodules(repository.directory(), &directory);
+            laid_out.map_err(anyhow::Error::msg)?;
+        }
+        let Some(command) = &self.build else {
+            return Ok(());
+        };
+        let is_interrupted = || interrupt.signal().is_some();
+        match run_build(command, &directory, &is_interrupted) {
+            Err(BuildFailure::OfVersion(why)) => {
+                tell_last_of_build(&directory);
+                Err(anyhow!(
+                    "cannot build {side} ({commit}) by {command}: {why}; the lines above are the \
+                     last of its output"
+                ))
+            }
+            Err(BuildFailure::Other(_)) if is_interrupted() => Ok(()),
+            Err(BuildFailure::Other(why)) => Err(anyhow!(why)),
+            Ok(()) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `toll history`
+
+mod check;
+mod lines;
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use toll_system::{Failure, kept_files, output};
+use check::CheckArguments;
+use lines::Place;
+use show::ShowArguments;
+use toll_report::words::{plural, unit};
+use toll_host::store::Store;
+use toll_driver::stores;
+use toll_host::machine_id;
+
+use crate::repository::Repository;
+use crate::series::{Line, Record};
+
+const NOTES: &str = "\
+Examples:
+  toll run -n sort 'build/sort input' && toll history record
+  toll history show
+  toll history check --build make '{tree}/build/sort input'
+
+Records are notes of the commits (refs/notes/toll), or lines of a file with --file. Where a series
+may have changed is a candidate. It counts as a change once `check` has built the commits before
+and after it and compared them side by side.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub struct HistoryVerb {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Keep what a run measured as the record of a commit
+    Record(RecordArguments),
+    /// Show each benchmark along a branch, and where it may have changed
+    Show(ShowArguments),
+    /// Measure both sides of each candidate, and keep what came out
+    Check(CheckArguments),
+}
+
+/// Where the history is.
+#[derive(Debug, Args)]
+struct PlaceArguments {
+    /// Git repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    tree: PathBuf,
+    /// Keep records as lines of this file instead of as notes
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl PlaceArguments {
+    fn open(&self) -> anyhow::Result<Place> {
+        // Lines are added to it.
+        if let Some(file) = &self.file {
+            kept_files::check(file)?;
+        }
+        let repository = Repository::open(&self.tree).map_err(Failure::Prerequisite)?;
+        Ok(Place::new(repository, self.file.clone()))
+    }
+}
+
+#[derive(Debug, Args)]
+struct RecordArguments {
+    /// Run: its number, the start of its identity, or `last`
+    #[arg(default_value = "last")]
+    run: String,
+    /// Commit that was measured [default: HEAD, if no tracked file differs from it]
+    #[arg(long, value_name = "REV")]
+    revision: Option<String>,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+pub fn run(verb: &HistoryVerb, store: &Path) -> anyhow::Result<ExitCode> {
+    match &verb.action {
+        Action::Record(arguments) => record(arguments, store)?,
+        Action::Show(arguments) => show::run(arguments)?,
+        Action::Check(arguments) => return check::run(arguments, store),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn record(arguments: &RecordArguments, store: &Path) -> anyhow::Result<()> {
+    let place = arguments.place.open()?;
+    if arguments.revision.is_none()
+        && let changed = place
+            .repository
+            .changed_files()
+            .map_err(anyhow::Error::msg)?
+        && let Some(first) = changed.first()
+    {
+        return Err(Failure::Usage(format!(
+            "cannot record HEAD: the work tree differs from it in {} ({first}); commit that and \
+             measure again, or name the commit that was measured by --revision",
+            plural(changed.len(), "file")
+        ))
+        .into());
+    }
+    let revision = arguments.revision.as_deref().unwrap_or("HEAD");
+    let commit = place
+        .repository
+        .find(revision)
+        .map_err(Failure::Usage)?
+        .hash;
+    let run = stores::load_run(&Store::open_existing(store)?, &arguments.run)?;
+    let machine = machine_id(&run.stored.run.machine);
+    let unit = |metric: &str| unit(&run.analysis.metrics, metric).to_owned();
+    let record = Record::new(&run.stored, &commit, machine, unit);
+    let id = run.stored.run.id;
+    if record.measured.is_empty() {
+        return Err(
+            Failure::Usage(format!("cannot record run {id}: no trial of it completed")).into(),
+        );
+    }
+    let line = Line::Record(record);
+    let short = &commit[..12];
+    let known = place.read(&commit)?;
+    if known.lines.contains(&line) {
+        return output::line(&format!("run {id} is recorded at {short} already"));
+    }
+    place.append(&line)?;
+    output::line(&format!("run {id} is recorded at {short}"))
+}

@@ -1,0 +1,97 @@
+//! `toll history show`
+
+use clap::Args;
+use serde::Serialize;
+use toll_system::output;
+use toll_report::words::plural;
+use toll_core::format;
+
+use super::PlaceArguments;
+use crate::series::{Candidate, RECORDS_MIN, Series, State};
+
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    #[command(flatten)]
+    place: PlaceArguments,
+    /// Branch or commit up to which to show, along first parents
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    branch: String,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    series: Vec<Series>,
+}
+
+pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
+    let (_, series) = arguments.place.open()?.series(&arguments.branch)?;
+    match arguments.json {
+        true => output::json(&Document { series }),
+        false => output::listing(&lines(&series)),
+    }
+}
+
+/// A line for each series, under its experiment and machine, with its candidates.
+fn lines(all: &[Series]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for group in all.chunk_by(|one, next| place(one) == place(next)) {
+        let (experiment, machine) = place(&group[0]);
+        lines.push(format!("{experiment} on {machine}"));
+        for series in group {
+            let last = series.values.last().expect("a series has a value");
+            lines.push(format!(
+                "  {}, by {}: {}, the latest {} at {}",
+                series.benchmark,
+                series.metric,
+                plural(series.values.len(), "commit"),
+                format::value(last.median, &series.unit),
+                &last.commit[..12]
+            ));
+            let candidates = series.candidates.iter().flat_map(candidate);
+            lines.extend(candidates.map(|line| format!("  {line}")));
+        }
+    }
+    let changed = all.iter().filter(|one| !one.candidates.is_empty());
+    lines.push(format!(
+        "candidates for a change: in {} of {} series",
+        changed.count(),
+        all.len()
+    ));
+    let is_short = |one: &Series| one.values.len() < RECORDS_MIN;
+    if let short @ 1.. = all.iter().filter(|one| is_short(one)).count() {
+        lines.push(format!(
+            "in {short} they are not looked for yet, but from {RECORDS_MIN} commits on"
+        ));
+    }
+    lines
+}
+
+fn place(series: &Series) -> (&str, &str) {
+    (&series.experiment, &series.machine)
+}
+
+/// What is known of a candidate, in two lines.
+pub fn candidate(candidate: &Candidate) -> Vec<String> {
+    let state = match candidate.state {
+        State::Unchecked => "candidate, not checked",
+        State::Confirmed => "confirmed",
+        State::Noise => "noise: the commits were compared",
+    };
+    let (before, commit) = (&candidate.before[..12], &candidate.commit[..12]);
+    let ratio = format::ratio(candidate.ratio);
+    let subject: String = candidate.subject.chars().take(60).collect();
+    let mut lines = vec![
+        format!("  {commit} {ratio}: {state}"),
+        format!("    {subject}"),
+    ];
+    if candidate.suspects > 1 {
+        let which = plural(candidate.suspects, "commit");
+        lines.push(format!(
+            "    one of {which}: toll bisect {before}..{commit} finds it"
+        ));
+    }
+    lines
+}

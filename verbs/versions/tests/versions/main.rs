@@ -1,0 +1,10 @@
+//! `toll ci`, `toll bisect` and `toll history` on repositories of the tests' own.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the programs that they test"
+)]
+
+mod bisect;
+mod ci;
+mod ci_trees;
+mod history;
