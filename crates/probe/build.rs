@@ -1,20 +1,20 @@
-//! Compiles the counting of primes that a program, the kernel and a module
-//! share, with the flags that make the same machine code of it everywhere.
+//! Compiles the prime-counting code that a program, the kernel and a module
+//! share, with the flags that give the same machine code in all three.
 
 use std::path::Path;
 
 fn main() {
-    // Asked when it runs: the tree may have moved since this program was built.
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where");
-    // In the tree this is a link, in a published crate a directory.
+    // Read at run time: the tree may have moved since this program was built.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it");
+    // A symbolic link in the tree, a directory in a published crate.
     let shared = Path::new(&manifest).join("kernel-common").canonicalize();
-    let shared = shared.expect("the shared sources lie beside this program's");
+    let shared = shared.expect("the shared sources are in kernel-common");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", shared.display());
     let mut build = cc::Build::new();
     build.include(&shared);
     build.file(shared.join("count_primes_core.c"));
-    // The flags are those of the guest's kernel, which is for x86-64.
+    // The flags match the guest's kernel, which is built for x86-64.
     if std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64") {
         let flags = std::fs::read_to_string(shared.join("FLAGS")).expect("FLAGS can be read");
         let is_flag = |line: &&str| !line.is_empty() && !line.starts_with('#');

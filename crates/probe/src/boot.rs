@@ -1,7 +1,7 @@
-//! What booting this guest took, and what its kernel takes.
+//! The boot workload: the cost of booting this guest, and its kernel's memory.
 //!
-//! The init reads clock and slab memory when it starts and when it is ready, and
-//! hands both on, since every trial is a later process.
+//! The init reads the clock when it starts, and slab memory when the guest is
+//! ready. It passes both on to the trials, which are later processes.
 
 use std::fs::read_to_string;
 
@@ -12,14 +12,14 @@ use crate::meter::put;
 use crate::proc_file;
 use crate::trial::repeat;
 
-/// The variable in which the init says what [`Booted`] holds.
+/// Environment variable in which the init passes [`Booted`] to a trial.
 pub const VARIABLE: &str = "TOLL_BOOTED";
 
-/// What the init read.
+/// Readings that the init took during the boot.
 #[derive(Debug, Clone, Copy)]
 pub struct Booted {
-    /// Time until the init started; instructions where the clock counts them, unless it is not
-    /// known how many were none.
+    /// Time until the init started, or instructions where the clock counts them. `None` if it is
+    /// unknown how much of the count was idle time.
     pub start_ns: Option<u64>,
     /// Slab memory when the guest was ready.
     pub slab_bytes: u64,
@@ -79,7 +79,7 @@ const PARTS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Bytes of lines such as `  01000000-017fffff : Kernel code`.
+/// Sums the bytes of `parts` in lines such as `  01000000-017fffff : Kernel code`.
 fn held(map: &str, parts: &[&str]) -> u64 {
     let bytes = |line: &str| {
         let (range, name) = line.trim().split_once(" : ")?;
@@ -93,7 +93,7 @@ fn held(map: &str, parts: &[&str]) -> u64 {
     map.lines().filter_map(bytes).sum()
 }
 
-/// Slab memory of the kernel's (proc_meminfo(5)).
+/// Returns the kernel's slab memory in bytes (proc_meminfo(5)).
 pub fn slab_bytes() -> Option<u64> {
     proc_file::bytes(&read_to_string("/proc/meminfo").ok()?, "Slab")
 }

@@ -1,4 +1,4 @@
-//! Memory that data passes through.
+//! Buffers that data passes through.
 
 use toll_wire::BUFFER_BYTES_MAX;
 
@@ -8,17 +8,18 @@ pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }
 
+/// Returns the length of a buffer; fails unless it is 1 to [`BUFFER_BYTES_MAX`] bytes.
 pub fn checked_length(buffer_bytes: u64) -> Result<usize, toll_wire::Failure> {
     if buffer_bytes == 0 || buffer_bytes > BUFFER_BYTES_MAX {
         return Err(failure::instrument(format!(
-            "cannot make a buffer of {buffer_bytes} bytes: the probe holds 1 to \
+            "cannot make a buffer of {buffer_bytes} bytes: the probe takes 1 to \
              {BUFFER_BYTES_MAX}; choose another buffer_bytes"
         )));
     }
     Ok(buffer_bytes as usize)
 }
 
-/// A buffer at a chosen place relative to a page.
+/// A buffer with a chosen alignment to pages.
 pub struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -26,16 +27,15 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer that starts on a page boundary. Every page of it is touched, so
-    /// that its faults are not counted as the work's.
+    /// Returns a buffer that starts on a page boundary. Every page is touched in
+    /// advance, so that its page faults do not count as the work's.
     pub fn aligned(length: usize) -> Self {
-        // A fill with zeros would come from calloc, which touches nothing.
+        // A fill with zeros would use calloc, which touches no page.
         Self::at_page(vec![0xa5; length + page_bytes()], length)
     }
 
-    /// A buffer that starts on a page boundary and whose pages the kernel
-    /// provides when they are first used: for a program that may need only some
-    /// of them.
+    /// Returns a buffer that starts on a page boundary and whose pages the kernel
+    /// provides on first use, for a program that may need only some of them.
     pub fn untouched(length: usize) -> Self {
         Self::at_page(vec![0; length + page_bytes()], length)
     }
@@ -51,9 +51,9 @@ impl Buffer {
         }
     }
 
-    /// A buffer as `malloc` gives it, moved by 16 bytes, the alignment of
-    /// glibc's `malloc`, should that happen to be a page boundary. Every page of
-    /// it is touched.
+    /// Returns a buffer where `malloc` places it. If that is a page boundary, the
+    /// start moves by 16 bytes, the alignment of glibc's `malloc`. Every page is
+    /// touched in advance.
     pub fn unaligned(length: usize) -> Self {
         const MALLOC_ALIGNMENT: usize = 16;
         let memory = vec![0xa5; length + MALLOC_ALIGNMENT];
@@ -65,7 +65,7 @@ impl Buffer {
         }
     }
 
-    /// Bytes from the last page boundary to the buffer's start.
+    /// Returns the bytes from the previous page boundary to the buffer's start.
     pub fn page_offset(&self) -> usize {
         self.bytes().as_ptr().addr() % page_bytes()
     }

@@ -1,10 +1,10 @@
-//! The chase workload: loads that each wait for the one before.
+//! The chase workload: loads that each wait for the previous one.
 //!
-//! Every line of a buffer holds the address of another, in one random cycle
-//! over all of them. A load cannot begin before the address it needs has come,
-//! so that the time per load is the latency of wherever the lines lie: a level
-//! of cache, or memory, and the walk through the page tables where the TLB does
-//! not reach. Random order leaves nothing to the prefetchers.
+//! Every cache line of a buffer holds the address of another, in one random
+//! cycle over all of them. A load cannot begin before its address has arrived,
+//! so the time per load is the latency of the place that holds the lines: a
+//! level of cache, or memory. Beyond the reach of the TLB the page-table walk
+//! adds to it. The random order defeats the prefetchers.
 //!
 //! The method is that of `lat_mem_rd` (McVoy and Staelin, "lmbench: portable
 //! tools for performance analysis", USENIX 1996), with a random cycle in place
@@ -25,32 +25,32 @@ use crate::usage::Scope;
 const LINE: usize = LINE_BYTES as usize;
 const PAGE_LINES: u32 = 64;
 
-/// The cycle is made once; iterations go on around it.
+/// Builds the cycle once; each iteration continues where the last one stopped.
 pub fn run(request: &Request, chase: &ChaseRequest) -> Result<TrialData, Failure> {
     restrict_huge_pages(chase.huge_pages)?;
     let mut cycle = Cycle::new(chase)?;
     let trial = Trial::new(request, Scope::Thread);
-    // Making the cycle left the lines in the caches in no particular state.
+    // Building the cycle leaves the caches in an arbitrary state.
     cycle.follow(chase.accesses.min(cycle.lines() as u64));
     trial.repeat(|meter| cycle.sample(chase.accesses, meter))
 }
 
-/// A buffer whose lines form one cycle, and a place in it.
+/// A buffer whose lines form one cycle, and the current position in it.
 struct Cycle {
     region: Region,
     length: usize,
-    /// Offsets of the lines in the order of the cycle, in lines.
+    /// Offsets of the lines, in units of lines and in the order of the cycle.
     order: Vec<u32>,
-    /// Loads made since the cycle began.
+    /// Loads made since the cycle was built.
     position: u64,
-    /// Offset of the line that comes next, in bytes.
+    /// Byte offset of the next line.
     offset: u64,
 }
 
 impl Cycle {
     fn new(request: &ChaseRequest) -> Result<Self, Failure> {
         let length = checked_length(request)?;
-        // A huge page is used only where a whole one fits.
+        // The kernel uses a huge page only where a whole one fits.
         let mapped = match request.huge_pages {
             HugePages::Madvise => length.next_multiple_of(HUGE_PAGE_BYTES),
             _ => length,
@@ -88,8 +88,8 @@ impl Cycle {
         let all = self.region.part(0, self.region.length());
         let mut offset = self.offset;
         for _ in 0..accesses {
-            // SAFETY: every word of the cycle is the offset of another, as
-            // `new` wrote them, and nothing else has this memory.
+            // SAFETY: `new` made every word of the cycle the offset of another,
+            // and nothing else uses this memory.
             offset = unsafe { all.read_word_unchecked(offset as usize) };
         }
         self.offset = offset;
@@ -113,7 +113,7 @@ impl Cycle {
         Ok(sample)
     }
 
-    /// Checks that the chase is where so many loads lead.
+    /// Checks that the chase is at the line to which `position` loads lead.
     fn check(&self) -> Result<(), Failure> {
         let place = (self.position % self.order.len() as u64) as usize;
         let expected = u64::from(self.order[place]) * LINE_BYTES;
@@ -121,7 +121,7 @@ impl Cycle {
             return Ok(());
         }
         Err(failure::failed(format!(
-            "cannot trust the chase: it ends at byte {} instead of {expected}; memory is broken",
+            "cannot trust the chase: it ended at byte {} instead of {expected}; memory is broken",
             self.offset
         )))
     }
@@ -138,8 +138,8 @@ fn checked_length(request: &ChaseRequest) -> Result<usize, Failure> {
     match usize::try_from(request.size_bytes) {
         Ok(length) if fits => Ok(length),
         _ => Err(failure::instrument(format!(
-            "cannot chase {} times through {} bytes: it takes at least one access, and {} to \
-             {MEMORY_BYTES_MAX} bytes in lines of {LINE_BYTES}; choose another size",
+            "cannot chase {} times through {} bytes: it needs at least one access, and {} to \
+             {MEMORY_BYTES_MAX} bytes in whole lines of {LINE_BYTES}; choose another size",
             request.accesses, request.size_bytes, least
         ))),
     }
@@ -171,7 +171,7 @@ mod tests {
             let start = cycle.offset;
             let mut seen = std::collections::BTreeSet::new();
             for _ in 0..lines {
-                assert!(seen.insert(cycle.offset), "a line came twice");
+                assert!(seen.insert(cycle.offset), "a line was visited twice");
                 cycle.follow(1);
                 cycle.check().unwrap();
             }

@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Longest wait for killed processes, in seconds. One in a system call that
-/// cannot be interrupted takes as long as that call.
+/// Longest wait for killed processes, in seconds. A process in an uninterruptible
+/// system call ends only when that call does.
 const END_PATIENCE_S: i64 = 5;
 
 const END_POLL: Timespec = Timespec {
@@ -21,26 +21,27 @@ const END_POLL: Timespec = Timespec {
     tv_nsec: 1_000_000,
 };
 
-/// Makes this process the parent of all that descends from it and loses its own
-/// (PR_SET_CHILD_SUBREAPER of prctl(2)), so that a process does not get away by
-/// being forked twice, or by a session of its own.
+/// Makes this process adopt its orphaned descendants (PR_SET_CHILD_SUBREAPER of
+/// prctl(2)), so that a process cannot escape by a double fork or a session of
+/// its own.
 pub fn adopt_orphans() {
-    // It cannot fail on a kernel since 3.4; on another only the process group
-    // is ended.
+    // This cannot fail since Linux 3.4. On an older kernel only the process
+    // group is ended.
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// Ends every process that descends from this one, but for orphans from before
-/// [`adopt_orphans`]. Call it only where no child is waited for.
+/// Ends every descendant of this process, except orphans from before
+/// [`adopt_orphans`]. Call it only while nothing else waits for a child.
 ///
-/// The children are killed, theirs become ours, and so on until there is none.
-/// It allocates nothing and calls nothing but system calls, since it must serve
-/// a signal handler, too (signal-safety(7)).
+/// Kills the children; their children become ours, and so on until none is left.
+/// It allocates nothing and only makes system calls, since a signal handler uses
+/// it too (signal-safety(7)).
 pub fn end_all() {
     end(kill_children);
 }
 
-/// Kills by `kill` whatever is left until there is no child, and waits for them.
+/// Calls `kill` and reaps children until none is left, for at most
+/// `END_PATIENCE_S`.
 pub fn end(kill: fn()) {
     let deadline_s = clock_gettime(ClockId::Monotonic).tv_sec + END_PATIENCE_S;
     loop {
@@ -48,7 +49,7 @@ pub fn end(kill: fn()) {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
-                // There is no child any more.
+                // No child is left.
                 Err(_) => return,
             }
         }
@@ -76,10 +77,10 @@ fn open_below(directory: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     openat(directory, name, flags, Mode::empty())
 }
 
-/// Opens the list of the main thread's children (proc(5)). It starts all of them, and to
-/// it orphans go (find_new_reaper in kernel/exit.c).
+/// Opens the list of the main thread's children (proc(5)). That thread starts all of
+/// them, and orphans go to it (find_new_reaper in kernel/exit.c).
 fn open_list() -> Result<OwnedFd, Errno> {
-    // By parts, since a path of them would have to be allocated.
+    // Opened component by component: the whole path would have to be allocated.
     let tasks = open_below(CWD, c"/proc/self/task")?;
     let main = open_below(tasks, DecInt::new(getpid().as_raw_pid()).as_c_str())?;
     open_below(main, c"children")
@@ -115,18 +116,18 @@ fn kill_by_parent() {
     }
 }
 
-/// The parent of a process, by its directory below /proc.
+/// Returns the parent of a process, given its directory below /proc.
 fn parent_of(proc: BorrowedFd<'_>, process: &CStr) -> Option<i32> {
     let directory = open_below(proc, process).ok()?;
     let stat = open_below(directory, c"stat").ok()?;
-    // The parent comes before byte 100.
+    // The parent is within the first 100 bytes.
     let mut text = [0; 256];
     let length = read(stat, &mut text).ok()?;
     parent_in(&text[..length])
 }
 
-/// The fourth field of /proc/PID/stat (proc_pid_stat(5)). The second is a name in
-/// parentheses, with any bytes in it.
+/// Returns the fourth field of /proc/PID/stat (proc_pid_stat(5)). The second is a
+/// name in parentheses, which may contain any bytes.
 fn parent_in(stat: &[u8]) -> Option<i32> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let mut words = stat[end + 1..].split(|byte| *byte == b' ');
@@ -143,7 +144,7 @@ fn kill(pid: i32) {
     }
 }
 
-/// Numbers with spaces between and after them, which come in pieces.
+/// Parser of numbers that are each followed by a space and arrive in pieces.
 #[derive(Default)]
 struct Numbers {
     begun: i32,

@@ -16,7 +16,7 @@ pub fn read_ns(clock: ClockId) -> u64 {
 }
 
 /// Nanoseconds of gettimeofday(2), whose unit is the microsecond and which NTP
-/// steps and adjusts: for measurements as they were published.
+/// steps and adjusts. It serves measurements by the published method.
 pub fn gettimeofday_ns() -> u64 {
     let mut time = libc::timeval {
         tv_sec: 0,
@@ -24,20 +24,20 @@ pub fn gettimeofday_ns() -> u64 {
     };
     // SAFETY: `time` is a writable timeval for the duration of the call.
     unsafe { libc::gettimeofday(&raw mut time, std::ptr::null_mut()) };
-    // The year 1970 is over.
+    // The time is after 1970, so neither field is negative.
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000
 }
 
-/// Nanoseconds of times(2), which counts whole ticks, of 10 ms on Linux: for
-/// measurements as they were published.
+/// Nanoseconds of times(2), which counts whole ticks of 10 ms on Linux. It serves
+/// measurements by the published method.
 pub fn times_ns() -> u64 {
-    // SAFETY: every field is a plain number, of which 0 is one.
+    // SAFETY: every field is an integer, for which 0 is a valid value.
     let mut used: libc::tms = unsafe { std::mem::zeroed() };
-    // SAFETY: `used` may be written to for the duration of the call.
+    // SAFETY: `used` is a writable tms for the duration of the call.
     let ticks = unsafe { libc::times(&raw mut used) };
-    // SAFETY: sysconf(3) takes a plain number.
+    // SAFETY: sysconf(3) takes a plain integer.
     let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    // The kernel counts from near its start, so that neither is negative.
+    // The kernel starts to count near its boot, so neither value is negative.
     ticks.cast_unsigned() * (1_000_000_000 / ticks_per_s.cast_unsigned())
 }
 

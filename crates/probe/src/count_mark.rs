@@ -1,8 +1,9 @@
-//! Marks between which somebody counts from outside: system calls, or a guest's
+//! Marks between which another program counts system calls or a guest's
 //! instructions.
 //!
-//! To a processor those for instructions are `nop`. QEMU's plugin (`crates/toll/plugin/count_blocks.c`)
-//! knows them by their bytes, which therefore lie within one page.
+//! To a processor the marks for instructions are `nop`s. QEMU's plugin
+//! (`crates/toll/plugin/count_blocks.c`) recognizes them by their bytes, which
+//! therefore must be within one page.
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! mark {
@@ -24,29 +25,30 @@ macro_rules! mark {
     ($letter:literal) => {};
 }
 
-/// From here on system calls count, for who looks for this mark (`crates/callcount`).
+/// Starts the counting of system calls, for a program that looks for this mark
+/// (`crates/callcount`).
 pub fn begin_calls() {
     mark_by_call(toll_wire::CALL_REGION_BEGINS);
 }
 
-/// Up to here system calls count.
+/// Ends the counting of system calls.
 pub fn end_calls() {
     mark_by_call(toll_wire::CALL_REGION_ENDS);
 }
 
 fn mark_by_call(number: i64) {
-    // SAFETY: the kernel has no call of this number.
+    // SAFETY: the kernel has no system call of this number.
     let failed = unsafe { libc::syscall(number) };
     debug_assert_eq!(failed, -1);
 }
 
-/// From here on instructions count, from zero.
+/// Starts the counting of instructions, from zero.
 #[inline(never)]
 pub fn begin() {
     mark!("b");
 }
 
-/// Up to here instructions count.
+/// Ends the counting of instructions.
 #[inline(never)]
 pub fn end() {
     mark!("e");

@@ -9,14 +9,15 @@ use toll_wire::{CounterReading, Failure};
 
 use crate::{failure, proc_file};
 
+/// Whose events are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inherit {
+    /// Those of the calling thread.
     No,
-    /// Those of children and threads started after the counters were opened,
-    /// too.
+    /// Also those of children and threads started after the counters were opened.
     Yes,
-    /// Those of programs that the calling thread starts, each from its
-    /// `execve`, with all that it starts; not those of the calling thread.
+    /// Those of programs that the calling thread starts, each from its `execve` and
+    /// with all that it starts; not those of the calling thread.
     OnExec,
 }
 
@@ -28,12 +29,12 @@ pub struct Counters {
 }
 
 /// Events that the kernel counts over the same time: it puts all of them on the
-/// counting unit, or none. Switching the leader switches the group at once.
-/// `PERF_IOC_FLAG_GROUP` would switch one event after the other
+/// CPU's counting unit (PMU), or none. Enabling or disabling the leader switches the
+/// whole group at once. `PERF_IOC_FLAG_GROUP` would switch one event after another
 /// (perf_event_for_each in kernel/events/core.c).
 struct Group {
-    /// Name of each event, the leader's first, in which order the kernel gives
-    /// their counts.
+    /// Names of the events, the leader's first, in the order in which the kernel
+    /// returns their counts.
     names: Vec<String>,
     leader: Counter,
     members: Vec<Counter>,
@@ -41,8 +42,8 @@ struct Group {
 }
 
 impl Counters {
-    /// Opens the named counters, disabled. One that cannot be opened is among
-    /// [`Counters::missing`] with the reason.
+    /// Opens the named counters, disabled. [`Counters::missing`] returns those that
+    /// cannot be opened, with the reason.
     pub fn open(names: &[String], inherit: Inherit) -> Self {
         let mut counters = Self {
             groups: Vec::new(),
@@ -51,7 +52,7 @@ impl Counters {
             notes: Vec::new(),
         };
         let mut names: Vec<&String> = names.iter().collect();
-        // Leaders come before those that join their group.
+        // Leaders come before the events that join their groups.
         names.sort_by_key(|name| leader_of(name).is_some());
         names.dedup();
         for name in names {
@@ -59,8 +60,8 @@ impl Counters {
                 counters.missing.insert(name.clone(), why);
             }
         }
-        // Groups are switched one after the other, so that each counts the
-        // switching of those after it. It is no event for most software events.
+        // Groups are enabled one after another, so each counts the enabling of
+        // those after it. Most software events do not see it, so they come first.
         counters.groups.sort_by_key(|group| !group.is_software());
         counters
     }
@@ -91,7 +92,7 @@ impl Counters {
     }
 
     fn build(&mut self, name: &str, mut builder: Builder<'static>) -> io::Result<()> {
-        // What the kernel does is the object of study.
+        // The kernel's work is the object of study.
         builder
             .exclude_kernel(false)
             .inherit(self.inherit != Inherit::No);
@@ -112,13 +113,13 @@ impl Counters {
                 ReadFormat::GROUP | ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING,
             )
             .build()?;
-        // A group that is more than the unit holds is refused as a whole
+        // The kernel refuses a group that does not fit on the PMU
         // (validate_group in arch/x86/events/core.c).
         if let Some(other) = leader_of(name)
             && has_group
         {
             self.notes.push(format!(
-                "{name} and {other} are counted apart: the counting unit does not hold both"
+                "{name} and {other} are counted separately: the counting unit cannot hold both"
             ));
         }
         self.groups.push(Group {
@@ -139,12 +140,12 @@ impl Counters {
         &self.missing
     }
 
-    /// Starts counting; those that start on exec count only from then.
+    /// Starts counting. Counters of [`Inherit::OnExec`] count only from an `execve`.
     pub fn start(&mut self) -> Result<(), Failure> {
         for group in &mut self.groups {
-            // A reset leaves the times and the counts of ended children as they
-            // are (perf_event_reset in kernel/events/core.c), so the reading
-            // before is subtracted instead.
+            // A reset does not clear the times and the counts of ended children
+            // (perf_event_reset in kernel/events/core.c), so this reading is
+            // subtracted instead.
             group.before = Some(group.read()?);
         }
         if self.inherit != Inherit::OnExec {
@@ -156,7 +157,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Stops counting and yields the counts since the start.
+    /// Stops counting and returns the counts since the start.
     pub fn stop(&mut self) -> Result<BTreeMap<String, CounterReading>, Failure> {
         if self.inherit != Inherit::OnExec {
             for group in self.groups.iter_mut().rev() {
@@ -177,10 +178,10 @@ impl Counters {
 }
 
 impl Group {
-    /// Whether an event of that name belongs to this group. A ratio of counts
-    /// means something only if both were on the counting unit over the same
-    /// time. Software events need no counting unit, so that one group always
-    /// takes all of them; in a group with others they would wait for it.
+    /// Whether the event `name` belongs to this group. A ratio of counts is meaningful
+    /// only if both were on the PMU over the same time. Software events need no PMU, so
+    /// one group always takes all of them. In a group with other events they would wait
+    /// for the PMU.
     fn takes(&self, name: &str) -> bool {
         match leader_of(name) {
             Some(leader) => self.names[0] == leader,
@@ -232,22 +233,23 @@ impl Reading {
     }
 }
 
-/// What stands in for a counter, under its vendor's name, with event select and
-/// unit mask. The kernel's table for Zen (amd_hw_cache_event_ids_f17h in
+/// Replacement of a generic event on Zen: its name, the vendor's name, and event
+/// select with unit mask. The kernel's table for Zen (amd_hw_cache_event_ids_f17h in
 /// arch/x86/events/amd/core.c) has no writes to L1D; PMCx029, unit mask 02h, counts
-/// stores as they are dispatched (Processor Programming Reference for family 17h,
-/// "LS Dispatch"). It tells no misses of the data TLB by writes apart from those by
-/// reads.
+/// stores at dispatch (Processor Programming Reference for family 17h, "LS
+/// Dispatch"). `dtlb-write-misses` has no replacement: misses of the data TLB by
+/// writes are not counted separately from those by reads.
 const ZEN_EVENT: (&str, &str, u64) = ("l1d-write-accesses", "ls_dispatch.store_dispatch", 0x0229);
 
-/// Whether a CPU is AMD's of family 17h or later.
+/// Whether the CPU is one of AMD's family 17h or later.
 fn is_zen(cpuinfo: &str) -> bool {
     let family = proc_file::value(cpuinfo, "cpu family").and_then(|family| family.parse().ok());
     proc_file::value(cpuinfo, "vendor_id") == Some("AuthenticAMD")
         && family.is_some_and(|family: u32| family >= 0x17)
 }
 
-/// The counter whose group one joins, because a ratio of the two is built.
+/// Returns the counter whose group `name` joins, because a ratio of the two is
+/// computed.
 fn leader_of(name: &str) -> Option<&'static str> {
     Some(match name {
         "instructions" => "cycles",
@@ -257,7 +259,7 @@ fn leader_of(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether the kernel counts an event itself.
+/// Whether the kernel itself counts an event.
 fn is_software(name: &str) -> bool {
     let software = [
         "page-faults",
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+    #[expect(clippy::print_stderr, reason = "a skipped test prints its reason")]
     fn counts_are_differences_between_start_and_stop() {
         let name = "page-faults".to_owned();
         let mut counters = Counters::open(std::slice::from_ref(&name), Inherit::No);

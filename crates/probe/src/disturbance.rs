@@ -1,7 +1,7 @@
-//! What else the machine did during a trial, from `/proc` and `/sys`.
+//! Other activity of the machine during a trial, from `/proc` and `/sys`.
 //!
-//! What concerns the probe itself is that of its main thread, which does the
-//! work: a thread that drains an output is preempted all the time.
+//! Values of the probe itself are those of its main thread, which does the work: a
+//! thread that drains an output is preempted all the time.
 
 use std::fs::{File, read_to_string};
 use std::io::{BufRead, BufReader};
@@ -15,8 +15,8 @@ use crate::usage::{Scope, Usage};
 
 type Reading = fn(&str) -> Option<u64>;
 
-/// The files that hold the machine's running totals, and what is read of each in
-/// the order of [`Disturbance`]: steal time, migrations, and stalls for CPU, I/O and
+/// Files with the machine's running totals, and the function that reads each, in the
+/// order of [`Disturbance`]: steal time, migrations, and stalls for CPU, I/O and
 /// memory.
 const TOTALS: [(&str, Reading); 5] = [
     ("/proc/stat", steal_ns),
@@ -26,8 +26,8 @@ const TOTALS: [(&str, Reading); 5] = [
     ("/proc/pressure/memory", psi_some_ns),
 ];
 
-/// Those files, which are read twice: of a file of `/proc/pressure` opening takes
-/// ten times as long as reading. `None` where there is no such file.
+/// The files of [`TOTALS`], opened once and read twice: opening a file of
+/// `/proc/pressure` takes ten times as long as reading it. `None` for a missing file.
 struct Sources([Option<File>; TOTALS.len()]);
 
 impl Sources {
@@ -41,15 +41,15 @@ impl Sources {
     }
 }
 
-/// The machine's running totals at one moment; `None` where it does not tell.
+/// The machine's running totals at one moment; `None` for one that it does not report.
 struct Totals {
     usage: Usage,
     counts: [Option<u64>; TOTALS.len()],
 }
 
-/// A look at the machine that began, and ends with [`Self::end`]. Each moment
-/// reads only what it alone can tell: every file here costs a trial some
-/// microseconds.
+/// An observation of the machine in progress, ended by [`Self::end`]. Its beginning and
+/// its end each read only what cannot be read at the other time: every file costs a
+/// trial some microseconds.
 pub struct Observation {
     sources: Sources,
     before: Totals,
@@ -105,9 +105,9 @@ impl Observation {
     }
 }
 
-/// The beginning of a file of `/proc`, by one read: what is asked for stands in
-/// the first lines of each, and the size that `read_to_string` asks for first is
-/// never known there.
+/// Returns the beginning of a file of `/proc`, by one read. The first lines of each
+/// file have the value, and the size that `read_to_string` queries first is never known
+/// there.
 fn head_of(file: &Option<File>) -> Option<String> {
     const BYTES_MAX: usize = 4096;
     let mut head = vec![0; BYTES_MAX];
@@ -116,13 +116,13 @@ fn head_of(file: &Option<File>) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-/// Without scheduler statistics in `/proc` a software event counts migrations.
+/// Counts migrations by a software event, without scheduler statistics in `/proc`.
 fn count_migrations() -> Option<Counter> {
     let mut builder = Builder::new(Software::CPU_MIGRATIONS);
     builder.exclude_kernel(false).enabled(true).build().ok()
 }
 
-/// Steal time of all CPUs together, the 8th value of the `cpu` line of
+/// Returns the steal time of all CPUs together: the 8th value of the `cpu` line of
 /// proc_stat(5).
 fn steal_ns(stat: &str) -> Option<u64> {
     steal_ns_at(stat, rustix::param::clock_ticks_per_second())
@@ -141,8 +141,8 @@ fn steal_ns_at(stat: &str, ticks_per_second: u64) -> Option<u64> {
         .checked_div(ticks_per_second)
 }
 
-/// Total stall time of some task. The kernel gives microseconds
-/// (Documentation/accounting/psi.rst).
+/// Returns the total time in which some task was stalled. The kernel reports
+/// microseconds (Documentation/accounting/psi.rst).
 fn psi_some_ns(pressure: &str) -> Option<u64> {
     let line = pressure.lines().find(|line| line.starts_with("some "))?;
     let total = line
@@ -160,8 +160,8 @@ fn frequency_khz(cpu: usize) -> Option<u64> {
     match read_to_string(path) {
         Ok(text) => text.trim().parse().ok(),
         Err(_) => {
-            // The kernel writes out as many CPUs as a read asks for, the flags
-            // of each with all their names; those that follow are not needed.
+            // The kernel formats as many CPUs as a read has room for, each with
+            // the names of all its flags. Those after this CPU are not needed.
             const BYTES_AT_ONCE: usize = 512;
             let cpuinfo = File::open("/proc/cpuinfo").ok()?;
             let lines = BufReader::with_capacity(BYTES_AT_ONCE, cpuinfo).lines();

@@ -1,8 +1,8 @@
 //! Kernel modules, inserted for a trial and removed after it, and the driver of
 //! one of them, `toll_primes`.
 //!
-//! Architecture invariant: a module goes into a guest only. The probe is the
-//! guest's first process, which it is nowhere else.
+//! Architecture invariant: a module is inserted only in a guest. Only there is the
+//! probe the first process.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -18,22 +18,21 @@ use toll_wire::guest::MODULES_DIRECTORY;
 
 use crate::failure::{self, OrFail};
 
-/// What the driver `toll_primes` is reached by.
+/// Device file of the driver `toll_primes`.
 const DEVICE: &str = "/dev/toll_primes";
-/// Where modules have their parameters, some of which are results.
+/// Directory of the modules' parameters, some of which are results.
 const PARAMETERS: &str = "/sys/module";
 
 const SEE_LOG: &str = "see the kernel log";
 
-/// `TOLL_PRIMES_EMPTY`: nothing at all.
+/// `TOLL_PRIMES_EMPTY`: does nothing.
 const EMPTY: Opcode = opcode::none(0xe7, 0);
 /// `TOLL_PRIMES_COUNT`.
 const COUNT: Opcode = opcode::read_write::<TollPrimes>(0xe7, 1);
 /// `TOLL_PRIMES_COPY`.
 const COPY: Opcode = opcode::write::<TollCopy>(0xe7, 2);
 
-/// `struct toll_primes` of `kernel/uapi/toll_primes.h`, where the fields are
-/// described.
+/// `struct toll_primes` of `kernel/uapi/toll_primes.h`, which describes the fields.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TollPrimes {
@@ -55,8 +54,8 @@ struct TollCopy {
     length: u64,
 }
 
-/// Modules of this program's kernel sources. What the two devices share, `tolldev`,
-/// is inserted before them.
+/// Modules of this program's kernel sources. `tolldev` has what the two devices share,
+/// and is inserted before them.
 pub const PRIMES: &CStr = c"toll_primes";
 pub const MASTER: &CStr = c"master";
 pub const SLAVE: &CStr = c"slave";
@@ -77,7 +76,7 @@ impl ModuleFile {
     pub fn open(name: &'static CStr) -> Result<Self, Failure> {
         if !is_first_process() {
             return Err(failure::unsupported(
-                "cannot insert a module: this is no guest of toll's; run it in one",
+                "cannot insert a module: this is not a guest of toll; run it in one",
             ));
         }
         let open = |name| {
@@ -92,8 +91,8 @@ impl ModuleFile {
         })
     }
 
-    /// Inserts the module with parameters such as `n=100` (finit_module(2)). One
-    /// that a killed trial has left is removed first.
+    /// Inserts the module with parameters such as `n=100` (finit_module(2)). A module
+    /// left by a killed trial is removed first.
     pub fn insert(&self, parameters: &CStr) -> Result<Module, Failure> {
         let name = self.name;
         if let Some(shared) = &self.shared {
@@ -118,7 +117,7 @@ fn inserting(name: &'static CStr) -> String {
     format!("insert the module {}", text(name))
 }
 
-/// An inserted module, removed when this value goes.
+/// An inserted module, removed when this value is dropped.
 pub struct Module {
     name: &'static CStr,
 }
@@ -134,7 +133,7 @@ impl Module {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         text.trim().parse().map_err(|_| {
             failure::instrument(format!(
-                "cannot read {}: it is no number; use modules of this version",
+                "cannot read {}: it is not a number; use modules of this version",
                 path.display()
             ))
         })
@@ -152,12 +151,12 @@ impl Drop for Module {
 }
 
 fn remove(name: &'static CStr) {
-    // What is in use stays, and the next insertion tells.
+    // A module in use stays, and the next insertion reports that.
     let _ = delete_module(name, libc::O_NONBLOCK);
 }
 
 pub struct Driver {
-    // Closed before the module goes.
+    // Closed before the module is removed.
     file: File,
     _module: Module,
 }
@@ -189,13 +188,13 @@ impl Driver {
             address: bytes.as_ptr().expose_provenance() as u64,
             length: bytes.len() as u64,
         };
-        // SAFETY: the driver reads `copy` and the bytes it names, both alive.
+        // SAFETY: the driver reads `copy` and the bytes that it names; both are alive.
         checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COPY.into(), &raw const copy) })
     }
 
     pub fn count(&self, request: &mut TollPrimes) -> std::io::Result<()> {
-        // SAFETY: the driver reads and writes `request`, of the layout that the
-        // request's number carries the size of.
+        // SAFETY: the driver reads and writes `request`, whose size the request's
+        // number encodes.
         checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COUNT.into(), &raw mut *request) })
     }
 }

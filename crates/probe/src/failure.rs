@@ -1,4 +1,4 @@
-//! Making the failures that a response carries.
+//! Makes the failures that a response carries.
 
 use std::fmt::Display;
 use std::io;
@@ -16,7 +16,7 @@ pub fn failed(message: impl Into<String>) -> Failure {
     of(FailureKind::Failed, message)
 }
 
-/// The measurement could not be set up or read as it must be.
+/// The measurement could not be set up or read.
 pub fn instrument(message: impl Into<String>) -> Failure {
     of(FailureKind::Instrument, message)
 }
@@ -26,8 +26,8 @@ fn of(kind: FailureKind, message: impl Into<String>) -> Failure {
     Failure { kind, message }
 }
 
-/// Failures from the errors of calls. A message has the advice given, or else the
-/// usual one.
+/// Turns errors of calls into failures. A message ends with the given advice, or else
+/// with that of [`advice`].
 pub trait OrFail<T>: Sized {
     fn or_fail(
         self,
@@ -41,7 +41,7 @@ pub trait OrFail<T>: Sized {
         self.or_fail(FailureKind::Failed, action, None)
     }
 
-    /// [`Self::failed_to`] do something with the file of a path.
+    /// [`Self::failed_to`] for an action on the file at a path.
     fn failed_with(self, verb: &str, path: impl AsRef<Path>) -> Result<T, Failure> {
         self.failed_to(format_args!("{verb} {}", path.as_ref().display()))
     }
@@ -79,7 +79,7 @@ impl<T, E: Into<io::Error>> OrFail<T> for Result<T, E> {
     }
 }
 
-/// [`failed`] by an error, with the usual advice.
+/// [`failed`] for an error, with the advice of [`advice`].
 pub fn failed_to(action: &str, error: &io::Error) -> Failure {
     failed(cannot(action, error, advice(error)))
 }
@@ -92,12 +92,12 @@ pub fn unsupported_by(action: &str, error: &io::Error, advice: &str) -> Failure 
     unsupported(cannot(action, error, advice))
 }
 
-/// The form of all messages.
+/// Formats a message, as all messages are: action, reason and advice.
 pub fn cannot(action: &str, error: &io::Error, advice: &str) -> String {
     format!("cannot {action}: {}; {advice}", reason(error))
 }
 
-/// The system's text for an error, without the "(os error N)" that Rust adds.
+/// Returns the system's text for an error, without the "(os error N)" that Rust adds.
 pub fn text(error: &io::Error) -> String {
     let mut text = error.to_string();
     if let Some(end) = text.find(" (os error ") {
@@ -106,7 +106,7 @@ pub fn text(error: &io::Error) -> String {
     text
 }
 
-/// The same in lower case, fit to stand after a colon.
+/// Returns the same with a lower-case first letter, to follow a colon.
 pub fn reason(error: &io::Error) -> String {
     let text = text(error);
     let mut characters = text.chars();
@@ -116,7 +116,7 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Whether no network interface serves an address.
+/// Whether an error means that no network interface serves an address.
 pub fn is_without_network(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -124,7 +124,7 @@ pub fn is_without_network(error: &io::Error) -> bool {
     )
 }
 
-/// What a reader can do about an error of a data-moving call.
+/// Returns what a user can do about an error of a data-moving call.
 pub fn advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT) => "free space there or lower the size",

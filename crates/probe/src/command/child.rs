@@ -1,4 +1,4 @@
-//! Waiting for a child and reading what it used.
+//! Waits for a child and reads its resource usage.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,19 +10,20 @@ use toll_wire::{CounterReading, Sample};
 use crate::meter::put;
 use crate::usage::{self, Usage};
 
+/// The wait status and resource usage of an ended child.
 pub struct Ended {
     status: libc::c_int,
     pub usage: Usage,
 }
 
-/// Waits for a child (wait4(2)), whose usage the standard library's wait would
-/// throw away. The child must not be waited for again.
+/// Waits for a child by wait4(2), since the standard library's wait discards the
+/// resource usage. The child must not be waited for again.
 pub fn wait(child: &Child) -> io::Result<Ended> {
     let process = child.id().cast_signed();
     let mut status = 0;
     let mut raw = usage::empty();
     loop {
-        // SAFETY: both places are writable for the duration of the call.
+        // SAFETY: `status` and `raw` are writable for the duration of the call.
         let waited = unsafe { libc::wait4(process, &raw mut status, 0, &raw mut raw) };
         if waited == process {
             return Ok(Ended {
@@ -38,17 +39,17 @@ pub fn wait(child: &Child) -> io::Result<Ended> {
 }
 
 impl Ended {
-    /// The exit status, unless a signal ended it.
+    /// Returns the exit status, unless a signal ended the child.
     pub fn status(&self) -> Option<i32> {
         ExitStatus::from_raw(self.status).code()
     }
 
-    /// The signal that ended it.
+    /// Returns the signal that ended the child, if one did.
     pub fn signal(&self) -> Option<i32> {
         ExitStatus::from_raw(self.status).signal()
     }
 
-    /// The exit status, or 128 and the signal's number as in a shell.
+    /// Returns the exit status, or 128 plus the signal's number as in a shell.
     pub fn exit_status(&self) -> i32 {
         if libc::WIFSIGNALED(self.status) {
             128 + libc::WTERMSIG(self.status)
@@ -65,7 +66,7 @@ impl Ended {
         }
     }
 
-    /// What all commands are charged with, and what was counted.
+    /// Returns a sample of the resource usage and the counters.
     pub fn sample(&self, counters: BTreeMap<String, CounterReading>) -> Sample {
         let mut sample = Sample {
             counters,

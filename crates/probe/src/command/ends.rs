@@ -1,4 +1,4 @@
-//! What a command reads, and where its output arrives.
+//! The input of a command, and the sink of its output.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -21,19 +21,19 @@ use crate::copy::source::OpenSource;
 use crate::failure::OrFail;
 use crate::{children, failure, scratch, verify};
 
-/// Bytes written into a command's input at a time, as `cat` does.
+/// Bytes written to a command's input at a time, the same as `cat`.
 const FEED_BYTES: u64 = 128 << 10;
 /// Longest wait until a pipe is full.
 const FILL_PATIENCE: Duration = Duration::from_secs(5);
 const FILL_POLL: Duration = Duration::from_micros(50);
-/// A command that has ended leaves its output open for longer than this only if
-/// it has left a process behind.
+/// Longest wait for the end of the output after a command has ended. Only a
+/// process that it left behind keeps the output open for longer.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Input {
     path: PathBuf,
     is_piped: bool,
-    /// The file, if it is to be in memory.
+    /// The file, if it must be in the page cache.
     warm: Option<OpenSource>,
 }
 
@@ -49,8 +49,8 @@ impl Input {
         })
     }
 
-    /// Opens it for one run. A pipe is full then, or holds all there is: no
-    /// command waits for the probe to begin.
+    /// Opens the input for one run. A pipe is returned full, or with the whole
+    /// file, so that no command waits for the probe to start writing.
     pub fn open(&self) -> Result<Stdio, Failure> {
         let file = match &self.warm {
             Some(source) => source.ready()?.into_file(),
@@ -62,7 +62,7 @@ impl Input {
         }
     }
 
-    /// Whether a path means the same regular file.
+    /// Whether `path` refers to the same regular file as the input.
     pub fn is_file(&self, path: &Path) -> bool {
         let identity = |path: &Path| {
             let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
@@ -71,13 +71,15 @@ impl Input {
         identity(path).is_some_and(|output| identity(&self.path) == Some(output))
     }
 
-    /// How much of it was in memory.
+    /// Returns a note on how much of the input was in the page cache.
     pub fn note(&self) -> Option<String> {
         self.warm.as_ref()?.note()
     }
 }
 
-/// Has a thread write a file into a pipe. It ends when nobody reads any more.
+/// Starts a thread that writes a file into a pipe, and returns the reading end
+/// once the pipe is full or holds the whole file. The thread ends when the
+/// reading end is closed.
 fn feed(file: File) -> io::Result<Stdio> {
     let size_bytes = file.metadata()?.len();
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -89,8 +91,8 @@ fn feed(file: File) -> io::Result<Stdio> {
             sink_kind: Sink::Pipe,
             size_bytes,
         };
-        // A command need not read all of its input. What it misses is found in
-        // its output.
+        // A command need not read all of its input, so an error is ignored.
+        // Input that it misses shows in its output.
         let _ = Mapped::whole(Some(FEED_BYTES)).map(|mut mapped| mapped.run(&job));
     })?;
     let deadline = Instant::now() + FILL_PATIENCE;
@@ -103,8 +105,8 @@ fn feed(file: File) -> io::Result<Stdio> {
     Ok(reader.into())
 }
 
-/// The sink that takes a command's output, if the probe receives it or makes its
-/// file.
+/// Opens the sink of a command's output, if the probe receives the output or
+/// creates its file.
 pub fn open_sink(request: &CommandRequest, is_check: bool) -> Result<Option<OpenSink>, Failure> {
     let nowhere = Path::new("/");
     let (sink, directory, purpose) = match &request.output {
@@ -118,7 +120,8 @@ pub fn open_sink(request: &CommandRequest, is_check: bool) -> Result<Option<Open
     };
     if sink == Sink::File {
         scratch::remove_left_overs(directory);
-        // No command pays for what an earlier one has written.
+        // Writes back what an earlier command wrote, so that this one does not
+        // pay for it.
         File::open(directory)
             .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
             .failed_with("open", directory)?;
@@ -130,8 +133,9 @@ pub fn open_sink(request: &CommandRequest, is_check: bool) -> Result<Option<Open
     OpenSink::open(sink, directory, purpose).map(Some)
 }
 
-/// Waits until a sink has all that a command wrote. Gives when that was, unless
-/// the command left a process behind that had to be ended first.
+/// Waits until a sink has received all that a command wrote. Returns when that
+/// was, in nanoseconds of the clock. `None` for a sink without a reader, or if a
+/// process that the command left behind had to be ended first.
 pub fn finish(sink: &mut OpenSink) -> Result<Option<u64>, Failure> {
     if sink.is_finished_within(END_PATIENCE) {
         return Ok(sink.finish());
@@ -140,14 +144,14 @@ pub fn finish(sink: &mut OpenSink) -> Result<Option<u64>, Failure> {
     match sink.is_finished_within(END_PATIENCE) {
         true => Ok(None),
         false => Err(failure::failed(
-            "cannot receive all output: another process keeps it open; let the command wait for \
-             those that it starts"
+            "cannot receive all output: another process keeps it open; make the command wait for \
+             the processes that it starts"
                 .to_owned(),
         )),
     }
 }
 
-/// Compares what arrived with what was expected.
+/// Checks the output that arrived against the expected content.
 pub fn check(sink: OpenSink, expected: &Content, is_check: bool) -> Result<(), Failure> {
     let purpose = match is_check {
         true => Purpose::Hash,
@@ -157,7 +161,7 @@ pub fn check(sink: OpenSink, expected: &Content, is_check: bool) -> Result<(), F
     verify::check(&arrived, expected)
 }
 
-/// How the output is received, for the notes.
+/// Returns a note on how the output is received.
 pub fn note(output: &OutputPolicy) -> Option<String> {
     let what = match output {
         OutputPolicy::Pipe => "pipe",

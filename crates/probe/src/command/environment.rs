@@ -1,4 +1,5 @@
-//! Variables that commands, and what is run around them, inherit from the probe.
+//! Environment variables that the measured command, and the commands run before
+//! and after it, inherit from the probe.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,8 +17,8 @@ pub fn set_all(request: &CommandRequest) -> Result<(), Failure> {
     for (name, value) in &request.environment {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(failure::failed(format!(
-                "cannot set the variable {name:?} to {value:?}: a name is not empty and has no `=`, \
-                 and neither has a NUL; choose others"
+                "cannot set the variable {name:?} to {value:?}: a name must not be empty or have \
+                 a `=`, and neither may have a NUL; choose others"
             )));
         }
         set(name, value);
@@ -25,8 +26,8 @@ pub fn set_all(request: &CommandRequest) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts the variables of the user in the place of the probe's own. They were not there when the
-/// probe was started, so none of them changed how it was loaded or how it allocates.
+/// Replaces the probe's variables with the user's. The probe was started without them, so none of
+/// them changed how it was loaded or how it allocates.
 fn inherit(variables: &[Variable]) {
     let own: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
     for name in own.iter().filter(|name| *name != PADDING_VARIABLE) {
@@ -39,15 +40,15 @@ fn inherit(variables: &[Variable]) {
     }
 }
 
-/// Sets a variable of this process. A variable of the command alone would have the
-/// whole environment copied within the timed region.
+/// Sets a variable of this process. Setting it on the command alone would copy the
+/// whole environment within the timed region.
 fn set(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
     // SAFETY: only the standard library reads the environment here, under its own
     // lock. The probe's threads only move bytes.
     unsafe { std::env::set_var(name, value) }
 }
 
-/// Tells commands which iteration they are.
+/// Passes the number of the iteration to commands, in [`ITERATION_VARIABLE`].
 pub struct IterationNumbers {
     numbering: Option<Numbering>,
     warmups: u64,

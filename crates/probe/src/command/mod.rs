@@ -1,4 +1,4 @@
-//! The command workload: a program is run and accounted for from outside.
+//! The command workload: runs a program and measures it from outside.
 #![expect(
     clippy::disallowed_methods,
     reason = "programs are what this workload measures"
@@ -80,17 +80,17 @@ fn check_capture(request: &Request, command: &CommandRequest) -> Result<(), Fail
         return Ok(());
     }
     Err(failure::instrument(format!(
-        "cannot keep {} bytes of each output of {} iterations: a trial holds \
+        "cannot keep {} bytes of each output (iterations: {}): a trial holds at most \
          {CAPTURED_BYTES_MAX} in all; capture less",
         command.capture_bytes_max, request.iterations
     )))
 }
 
-/// A command that is ready to be run over and over.
+/// A command that is ready to be run repeatedly.
 struct Runner<'a> {
     request: &'a CommandRequest,
     words: Vec<std::ffi::OsString>,
-    /// The file that the first word stands for. It is looked up once, so that
+    /// The file that the first word resolves to. It is looked up once, so that
     /// the length of `PATH` is not measured.
     program: PathBuf,
     input: Option<Input>,
@@ -102,7 +102,7 @@ struct Run {
     process: u32,
     start_ns: u64,
     end_ns: u64,
-    /// As it was read right after the end.
+    /// The idle time, read right after the end.
     idle_after: Result<IdleTime, Failure>,
     ended: Ended,
     outputs: Outputs,
@@ -118,8 +118,8 @@ impl<'a> Runner<'a> {
             OutputPolicy::File(path) => OutputPolicy::File(absolute(path)?),
             other => other.clone(),
         };
-        // Changing directory once keeps `posix_spawn` on its fast path, which
-        // not every C library has for a child in another directory.
+        // Changed once for the probe: not every C library has the fast path of
+        // `posix_spawn` for a child in another directory.
         if let Some(directory) = &request.directory {
             std::env::set_current_dir(directory).failed_with("enter", directory)?;
         }
@@ -133,7 +133,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// One run of the command, with what is run before and after it.
+    /// Runs the command once, with the commands before and after it.
     fn iterate(
         &self,
         counters: &[String],
@@ -142,12 +142,12 @@ impl<'a> Runner<'a> {
     ) -> Result<Sample, Failure> {
         self.beside("prepare", self.request.prepare.as_ref())?;
         let sample = self.sample(counters, is_check, recorder);
-        // After a failure, too: it may remove what the command has made.
+        // Runs after a failure, too: it may remove what the command has made.
         let concluded = self.beside("conclude", self.request.conclude.as_ref());
         sample.and_then(|sample| concluded.map(|()| sample))
     }
 
-    /// Runs a command beside the measured one.
+    /// Runs an untimed command before or after the measured one.
     fn beside(&self, verb: &str, line: Option<&String>) -> Result<(), Failure> {
         let Some(line) = line else {
             return Ok(());
@@ -169,7 +169,8 @@ impl<'a> Runner<'a> {
         )))
     }
 
-    /// The command with its ends; its output is left to be set if it is captured.
+    /// Builds the command with its input and output. The caller sets an output
+    /// that is captured.
     fn command(&self, sink: Option<&OpenSink>) -> Result<Command, Failure> {
         let mut command = Command::new(&self.program);
         command.arg0(&self.words[0]).args(&self.words[1..]);
@@ -220,9 +221,10 @@ impl<'a> Runner<'a> {
         let mut sink = ends::open_sink(request, is_check)?;
         let command = self.command(sink.as_ref())?;
         let name = self.words[0].display().to_string();
-        // Opened anew, so that nothing counts what `prepare` has left running.
+        // Opened for each run, so that processes that `prepare` left running do
+        // not count.
         let mut counters = Counters::open(counters, Inherit::OnExec);
-        // Before all that is recorded, since it may read a file.
+        // Read before recording starts, since it may read a file.
         let idle_before = IdleTime::now()?;
         counters.start()?;
         let recording = match recorder {
@@ -267,8 +269,8 @@ impl<'a> Runner<'a> {
         Ok(sample)
     }
 
-    /// Runs a command whose standard output is set unless it is captured. The
-    /// timed region is from before it is started to when it was waited for.
+    /// Runs a command whose standard output is already set, unless it is captured.
+    /// The timed region begins before the start and ends when the wait returns.
     fn spawn(
         &self,
         mut command: Command,
@@ -291,7 +293,7 @@ impl<'a> Runner<'a> {
         let end_ns = clock::now_ns();
         count_mark::end();
         let idle_after = IdleTime::now();
-        // It holds the writing end of a sink, for whose close a reader waits.
+        // It holds the writing end of the sink, and a reader waits for its close.
         drop(command);
         let outputs = pipes.finish()?;
         let (process, waited) = waited.failed_by(
@@ -314,7 +316,7 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         Err(failure::failed(format!(
-            "cannot measure {}: {}{}; use --ignore-failure to measure it all the same",
+            "cannot measure {}: {}{}; use --ignore-failure to measure it anyway",
             self.request.command,
             run.ended.describe(),
             last_words(&run.outputs)
@@ -323,7 +325,7 @@ impl<'a> Runner<'a> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
-            "peak memory is at least that of toll's probe: the kernel hands it on across exec"
+            "peak memory is at least that of toll's probe: the kernel keeps it across exec"
                 .to_owned(),
         ];
         if self.request.output == OutputPolicy::Null && self.request.capture_bytes_max > 0 {
@@ -335,7 +337,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Whether standard output is a pipe of which the start is kept.
+/// Whether standard output is a pipe whose first bytes are kept.
 fn is_piped(request: &CommandRequest) -> bool {
     matches!(request.output, OutputPolicy::Null | OutputPolicy::Pipe)
         && request.capture_bytes_max > 0
@@ -359,14 +361,14 @@ fn words(request: &CommandRequest) -> Result<Vec<std::ffi::OsString>, Failure> {
                 "cannot measure an empty command: it has no words; give a program",
             )),
             None => Err(failure::failed(format!(
-                "cannot split `{line}` into words: a quote or escape has no end; \
-                 end it or use a shell"
+                "cannot split `{line}` into words: a quote or escape is not closed; \
+                 close it or use a shell"
             ))),
         },
     }
 }
 
-/// The last line of standard error, to stand behind how the command ended.
+/// Returns the last line of standard error, to follow how the command ended.
 fn last_words(outputs: &Outputs) -> String {
     outputs
         .stderr

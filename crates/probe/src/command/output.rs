@@ -1,4 +1,4 @@
-//! Receiving what a command prints, without ever holding much of it.
+//! Receives what a command prints, and keeps only a bounded part of it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,12 +18,13 @@ use toll_wire::Failure;
 use super::child::{self, Ended};
 use crate::failure::OrFail;
 
-/// Bytes kept from the end of each output, for the message of a failure.
+/// Bytes kept from the end of each output, for failure messages.
 const TAIL_BYTES_MAX: usize = 4096;
 
-/// Bytes read at a time: what a pipe holds by default.
+/// Bytes read at a time: the default capacity of a pipe.
 const BLOCK_BYTES: usize = 64 << 10;
 
+/// The first and the last bytes of an output.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     head_bytes_max: usize,
@@ -69,18 +70,18 @@ pub struct Outputs {
 }
 
 pub enum Receiver {
-    /// Whoever waits for the command. A thread, its stack and being woken three
-    /// times a command cost more than everything else around it.
+    /// The thread that waits for the command. Another thread, with its stack and
+    /// three wake-ups a command, costs more than everything else around it.
     Waiter,
     Thread(Drainer),
 }
 
 impl Receiver {
-    /// The one that suits commands of which no more is received than the errors
-    /// that they print, if `errors_only`.
+    /// Starts a receiver. With `errors_only` it receives only the standard error
+    /// of commands.
     pub fn start(errors_only: bool) -> Result<Self, Failure> {
-        // The waiter sleeps on pipes and process at once. Linux before 5.3 has no
-        // descriptors of processes, and seccomp profiles of containers refuse them.
+        // The waiter polls pipes and process at once. Linux before 5.3 has no
+        // pidfds, and seccomp profiles of containers refuse them.
         if errors_only && pidfd_open(getpid(), PidfdFlags::empty()).is_ok() {
             Ok(Self::Waiter)
         } else {
@@ -126,9 +127,9 @@ impl Receiver {
     }
 }
 
-/// The pipes of one command, from before it is started to what came through them.
+/// The pipes of one command, made before its start and consumed after its end.
 pub struct Pipes<'a> {
-    /// The command's end for its standard output, if that is a pipe.
+    /// The command's end of its standard output, if that is a pipe.
     pub stdout: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
     reception: Reception<'a>,
@@ -137,9 +138,9 @@ pub struct Pipes<'a> {
 enum Reception<'a> {
     Here {
         streams: [Stream; 2],
-        /// Room for what is read, which takes memory only if something is.
+        /// Read buffer, whose pages are touched only if something is read.
         block: Vec<u8>,
-        /// The process, to be closed when its time is taken.
+        /// The process's pidfd, kept open until the end time is taken.
         ended: Option<OwnedFd>,
     },
     There {
@@ -169,9 +170,8 @@ impl Pipes<'_> {
         child::wait(child)
     }
 
-    /// What the command printed until it ended. A process that it left behind may
-    /// hold the pipes open: what that prints is nobody's business and is not
-    /// waited for.
+    /// Returns what the command printed until it ended. A process that it left
+    /// behind may hold the pipes open; its later output is not waited for.
     pub fn finish(self) -> Result<Outputs, Failure> {
         match self.reception {
             Reception::Here {
@@ -182,7 +182,7 @@ impl Pipes<'_> {
     }
 }
 
-/// A thread that receives outputs. There is one for all iterations.
+/// A thread that receives outputs, one for all iterations.
 pub struct Drainer {
     jobs: Sender<Job>,
     results: mpsc::Receiver<Outputs>,
@@ -212,7 +212,7 @@ impl Drainer {
         Ok(Self { jobs, results })
     }
 
-    /// Begins to receive outputs; gives the sign that is to be set at the end.
+    /// Starts receiving outputs. Returns the eventfd that signals the command's end.
     fn begin(&self, streams: [Stream; 2]) -> io::Result<Arc<OwnedFd>> {
         let ended = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let job = Job {
@@ -223,7 +223,7 @@ impl Drainer {
         Ok(ended)
     }
 
-    /// Tells that the command has ended, and takes what it printed until then.
+    /// Signals that the command has ended, and returns what it printed until then.
     fn finish(&self, ended: &OwnedFd) -> Result<Outputs, Failure> {
         rustix::io::write(ended, &1u64.to_ne_bytes())
             .instrument_to("receive a command's output")?;
@@ -234,8 +234,8 @@ impl Drainer {
     }
 }
 
-/// A pipe whose reading end does not block. The writing end, the command's, has
-/// a description of its own and blocks as usual.
+/// Makes a pipe whose reading end does not block. The writing end, the command's,
+/// has its own open file description and blocks as usual.
 fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     fcntl_setfl(&reader, OFlags::NONBLOCK)?;
@@ -243,13 +243,13 @@ fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 struct Stream {
-    /// `None` after its end.
+    /// `None` after end of file.
     source: Option<OwnedFd>,
     kept: Kept,
 }
 
 impl Stream {
-    /// Reads at most one block; how many bytes there were.
+    /// Reads at most one block, and returns the bytes read.
     fn receive(&mut self, block: &mut Vec<u8>) -> usize {
         let Some(source) = &self.source else {
             return 0;
@@ -268,8 +268,8 @@ impl Stream {
         }
     }
 
-    /// Takes what is in the pipe, which is hardly more than it holds: whoever
-    /// still writes to it must not keep us.
+    /// Reads what is in the pipe, hardly more than its capacity: a process that
+    /// still writes to it must not keep the probe here.
     fn receive_rest(&mut self, block: &mut Vec<u8>) {
         let capacity = self
             .source
@@ -301,8 +301,8 @@ fn receive_rest(mut streams: [Stream; 2], block: &mut Vec<u8>) -> Outputs {
     Outputs { stdout, stderr }
 }
 
-/// Waits until a stream can be read or the command has ended; whether the
-/// latter is so.
+/// Waits until a stream is readable or the command has ended, and returns whether
+/// the command has ended.
 fn wait_for_any(streams: &[Stream; 2], ended: &OwnedFd) -> bool {
     let mut polled: Vec<PollFd<'_>> = std::iter::once(ended.as_fd())
         .chain(
@@ -315,7 +315,7 @@ fn wait_for_any(streams: &[Stream; 2], ended: &OwnedFd) -> bool {
     match poll(&mut polled, None) {
         Ok(_) => polled[0].revents().contains(PollFlags::IN),
         Err(Errno::INTR) => false,
-        // Nothing to be told any more; the rest is taken once.
+        // Polling no longer works; the caller reads the rest once.
         Err(_) => true,
     }
 }

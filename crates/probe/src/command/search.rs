@@ -1,13 +1,13 @@
-//! Finding a program as `execvp` would (exec(3)).
+//! Finds a program as `execvp` would (exec(3)).
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// The file that a program's name stands for: the first executable one in a
-/// directory of `PATH`. A name with a slash, or one that is found nowhere, is
-/// left as it is, for the system to judge.
+/// Resolves a program's name to the first executable file in a directory of
+/// `PATH`. A name with a slash, or one that is not found, is returned unchanged,
+/// so that the system reports the error.
 pub fn program(name: &OsStr) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     program_in(name, &path)
@@ -20,7 +20,7 @@ fn program_in(name: &OsStr, path: &OsStr) -> PathBuf {
     std::env::split_paths(path)
         // An empty entry means the current directory.
         .map(|directory| Path::new(".").join(directory).join(name))
-        // Most directories do not have it, which access(2) tells with less work.
+        // Most directories do not have it, and access(2) finds that with less work.
         .find(|file| access(file, Access::EXEC_OK).is_ok() && file.is_file())
         .unwrap_or_else(|| PathBuf::from(name))
 }

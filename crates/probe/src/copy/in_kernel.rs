@@ -21,7 +21,7 @@ pub struct InKernel {
 }
 
 impl InKernel {
-    /// A copier that asks for `buffer_bytes` at a time, or for all if absent.
+    /// Returns a copier that requests `buffer_bytes` at a time, or all if absent.
     pub fn new(call: Call, buffer_bytes: Option<u64>) -> Result<Self, Failure> {
         let chunk = chunk_or_all(buffer_bytes)?;
         Ok(Self { call, chunk })
@@ -65,7 +65,7 @@ impl Mover for InKernel {
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![format!("calls of at most {} bytes", self.chunk)];
         if self.call == Call::CopyFileRange {
-            notes.push("a file system with shared extents may copy no byte".to_owned());
+            notes.push("a file system with shared extents may copy no bytes".to_owned());
         }
         notes
     }

@@ -11,12 +11,12 @@ use super::mover::{CallError, Job, Moved, Mover, portion};
 use crate::buffer::{Buffer, checked_length};
 use crate::failure::OrFail;
 
-/// Buffers, and so transfers in flight at most.
+/// Number of buffers, and so of transfers in flight at most.
 const DEPTH: usize = 8;
 
 const BUFFER_BYTES_DEFAULT: u64 = 128 << 10;
 
-/// Offset that means "at the file's own position", for what has no other.
+/// Offset that means "at the file's own position", for sinks without offsets.
 const NO_OFFSET: u64 = u64::MAX;
 
 pub fn ring(entries: u32) -> Result<IoUring, Failure> {
@@ -25,7 +25,7 @@ pub fn ring(entries: u32) -> Result<IoUring, Failure> {
 }
 
 pub struct Uring {
-    // Dropped before the memory that it has registered.
+    // Dropped before the memory that is registered with it.
     ring: IoUring,
     buffer: Buffer,
     chunk: usize,
@@ -34,8 +34,8 @@ pub struct Uring {
 
 impl Uring {
     /// Sets up the ring and registers buffers of `buffer_bytes` each. A stream
-    /// takes bytes in order only, so that just one write is in flight while
-    /// reads run ahead.
+    /// takes bytes only in order, so just one write to it is in flight while reads
+    /// run ahead.
     pub fn new(buffer_bytes: Option<u64>, sink: Sink) -> Result<Self, Failure> {
         let chunk = checked_length(buffer_bytes.unwrap_or(BUFFER_BYTES_DEFAULT))?;
         let ring = ring(2 * DEPTH as u32)?;
@@ -49,7 +49,7 @@ impl Uring {
         let registered = unsafe { ring.submitter().register_buffers(&parts) };
         registered.unsupported_by(
             "register buffers with io_uring",
-            "raise the limit of locked memory",
+            "raise the limit on locked memory",
         )?;
         Ok(Self {
             ring,
@@ -101,7 +101,7 @@ impl Mover for Uring {
                 self.chunk
             ),
             "calls are io_uring_enter; setting up the ring is not timed; performance counters \
-             leave out the kernel's workers"
+             exclude the kernel's workers"
                 .to_owned(),
         ]
     }
@@ -116,7 +116,7 @@ enum State {
     Writing,
 }
 
-/// One buffer's chunk and how far its current direction has come.
+/// One buffer's chunk, and the progress of its current read or write.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     state: State,
@@ -148,7 +148,7 @@ impl Transfer {
             self.start_writes(ring);
             self.enter(ring)?;
             loop {
-                // The queue is borrowed for one entry, as completing may push.
+                // Borrows the queue for one entry only: completing may push.
                 let next = ring.completion().next();
                 let Some(entry) = next else {
                     break;
@@ -178,7 +178,7 @@ impl Transfer {
     fn start_writes(&mut self, ring: &mut IoUring) {
         for index in 0..DEPTH {
             let slot = self.slots[index];
-            // `write_from` only moves on when the write before has ended.
+            // `write_from` advances only when the previous write has ended.
             let is_due = !self.is_ordered || slot.offset == self.write_from;
             if slot.state == State::Full && is_due {
                 self.slots[index].state = State::Writing;
@@ -187,7 +187,7 @@ impl Transfer {
         }
     }
 
-    /// Queues what is left of a slot's read or write.
+    /// Queues the rest of a slot's read or write.
     fn push(&mut self, ring: &mut IoUring, index: usize) {
         let slot = self.slots[index];
         let memory = self.base.wrapping_add(index * self.chunk + slot.done);
@@ -204,9 +204,9 @@ impl Transfer {
                 .offset(offset)
                 .build()
         };
-        // SAFETY: both descriptors and the slot's registered memory stay until
-        // `settle` has seen the completion, and no reference to that memory is
-        // made meanwhile.
+        // SAFETY: both descriptors and the slot's registered memory stay valid
+        // until `settle` has seen the completion, and no reference to that memory
+        // is made meanwhile.
         let pushed = unsafe { ring.submission().push(&entry.user_data(index as u64)) };
         pushed.expect("the queue has room for every slot");
         self.in_flight += 1;
@@ -262,7 +262,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Waits for what is in flight, whatever comes of it; whether all of it has ended.
+    /// Waits for the transfers in flight, whatever their results, and returns whether all
+    /// have ended.
     fn settle(&mut self, ring: &mut IoUring) -> bool {
         while self.in_flight > 0 {
             if self.enter(ring).is_err() {

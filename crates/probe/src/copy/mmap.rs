@@ -8,23 +8,22 @@ use super::mover::{CallError, Job, Moved, Mover, chunk_or_all, portion, write_al
 use crate::buffer::page_bytes;
 use crate::mapping::Mapping;
 
-/// Writes a mapping in chunks. Mapping and unmapping are part of the way to
-/// copy and so inside the timed region, as are the mapping's faults.
+/// Writes a mapping in chunks. Mapping and unmapping are part of the method and
+/// so inside the timed region, as are the mapping's page faults.
 pub struct Mapped {
     chunk: usize,
-    /// Bytes that are mapped at a time, in whole pages; all of the source where
-    /// there is no window.
+    /// Bytes mapped at a time, in whole pages; `None` maps the whole source.
     window_bytes: Option<usize>,
 }
 
-/// Bytes of a window for calls of at most `buffer_bytes`: whole pages.
+/// Returns the bytes of a window for calls of at most `buffer_bytes`: whole pages.
 pub fn window_bytes(buffer_bytes: usize) -> usize {
     buffer_bytes.next_multiple_of(page_bytes())
 }
 
 impl Mapped {
-    /// A copier that writes `buffer_bytes` at a time, or all if absent, from one
-    /// private mapping.
+    /// Returns a copier that writes `buffer_bytes` at a time, or all if absent, from
+    /// one private mapping.
     pub fn whole(buffer_bytes: Option<u64>) -> Result<Self, Failure> {
         Ok(Self {
             chunk: chunk_or_all(buffer_bytes)?,
@@ -32,8 +31,8 @@ impl Mapped {
         })
     }
 
-    /// A copier that writes at most `buffer_bytes` at a time from shared mappings
-    /// of as many.
+    /// Returns a copier that writes at most `buffer_bytes` at a time, from shared
+    /// mappings of [`window_bytes`].
     pub fn by_windows(buffer_bytes: usize) -> Self {
         Self {
             chunk: buffer_bytes,
@@ -43,7 +42,7 @@ impl Mapped {
 
     fn run_whole(&self, job: &Job<'_>) -> Result<Moved, CallError> {
         let mut calls = 0;
-        // A mapping of no bytes is an error (mmap(2)); there is nothing to do.
+        // A mapping of 0 bytes is an error (mmap(2)), and there is nothing to copy.
         if job.size_bytes > 0 {
             let length = usize::try_from(job.size_bytes).map_err(|_| Errno::NOMEM);
             let mapping = length

@@ -1,4 +1,4 @@
-//! The copy workload: a source's bytes go to a sink by one of many methods.
+//! The copy workload: copies a source to a sink by one of many methods.
 
 pub mod in_kernel;
 pub(crate) mod io_uring;
@@ -48,7 +48,7 @@ pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> 
         copy,
         source: &source,
     };
-    // What io_uring's kernel workers do is the method's own cost.
+    // The work of io_uring's kernel workers is part of the method's cost.
     let scope = match copy.method {
         CopyMethod::IoUring => Scope::Process,
         _ => Scope::Thread,
@@ -97,7 +97,7 @@ impl Copier<'_> {
         Ok(sample)
     }
 
-    /// One iteration whose content is checked; never timed.
+    /// Runs one untimed iteration and checks the content.
     fn verify(&mut self) -> Result<(), Failure> {
         let (input, mut sink) = self.ends(Purpose::Hash)?;
         let moved = self.mover.run(&job(self.copy, &input, &sink));
@@ -107,7 +107,8 @@ impl Copier<'_> {
         check(&arrived, self.copy)
     }
 
-    /// The source in its state and a fresh sink, with the method ready for them.
+    /// Brings the source into its state, opens a fresh sink and prepares the method
+    /// for both.
     fn ends(&mut self, purpose: Purpose) -> Result<(Input, OpenSink), Failure> {
         let input = self.source.ready()?;
         let sink = open_sink(self.copy, purpose)?;
@@ -127,15 +128,15 @@ impl Copier<'_> {
     }
 }
 
-/// Why direct I/O into a buffer is refused (open(2)).
+/// Explains why direct I/O into a buffer was refused (open(2)).
 fn unaligned(source: &str) -> Failure {
     failure::unsupported(format!(
-        "cannot read {source} by direct I/O: invalid argument; the buffer's address and size must \
-         be multiples of the device's block, so align it"
+        "cannot read {source} by direct I/O: invalid argument; align the buffer, whose address and \
+         size must be multiples of the device's block size"
     ))
 }
 
-/// A fresh sink, in the state that the copy wants.
+/// Opens a fresh sink in the state that the request names.
 fn open_sink(copy: &CopyRequest, purpose: Purpose) -> Result<OpenSink, Failure> {
     let sink = OpenSink::open(copy.sink, &copy.directory, purpose)?;
     if copy.sink_file == SinkFile::Cold {
@@ -162,8 +163,8 @@ fn check(arrived: &Arrived, copy: &CopyRequest) -> Result<(), Failure> {
     verify::check(arrived, &Content { size_bytes, xxh3 })
 }
 
-/// A way to copy from a source to a kind of sink. Without `buffer_bytes` the
-/// method has the buffer that it has by default.
+/// Returns the mover for a method, a source and a kind of sink. Without
+/// `buffer_bytes` the method uses its default buffer.
 pub fn mover(
     method: CopyMethod,
     buffer_bytes: Option<u64>,
@@ -192,8 +193,8 @@ pub fn mover(
     })
 }
 
-/// Refuses pairs that a method can never serve, even for an empty copy, which
-/// would make no call that the kernel could refuse.
+/// Refuses pairs of ends that a method can never serve. This also covers an empty
+/// copy, which makes no call that the kernel could refuse.
 fn check_ends(copy: &CopyRequest) -> Result<(), Failure> {
     let why = match (copy.method, &copy.source, copy.sink) {
         (CopyMethod::CopyFileRange, Source::Zero, _) => {
@@ -201,7 +202,8 @@ fn check_ends(copy: &CopyRequest) -> Result<(), Failure> {
              choose a file"
         }
         (CopyMethod::CopyFileRange, _, Sink::Null | Sink::Pipe | Sink::Socket) => {
-            "cannot copy_file_range to what is no regular file; choose a file as the sink"
+            "cannot copy_file_range to this sink: it is not a regular file; choose a file as the \
+             sink"
         }
         (CopyMethod::Mmap, Source::Zero, _) => {
             "cannot mmap /dev/zero as a source: the mapping is anonymous memory and nothing is \
@@ -211,8 +213,8 @@ fn check_ends(copy: &CopyRequest) -> Result<(), Failure> {
             if *source != Source::Zero && reads_into_one_buffer(method) {
                 return Ok(());
             }
-            "cannot use direct I/O: it takes a file, and a method that reads into one buffer; \
-             choose page-aligned or swept"
+            "cannot use direct I/O: it needs a file, and a method that reads into one buffer; \
+             choose a file, and the method page-aligned or swept"
         }
         _ => return Ok(()),
     };

@@ -1,4 +1,4 @@
-//! What all ways of copying have in common.
+//! Types and helpers that all copy methods share.
 
 use std::os::fd::BorrowedFd;
 
@@ -27,7 +27,8 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Whether all bytes were moved; if not, `call` made no progress.
+    /// Returns itself if all bytes were moved; otherwise an error that `call` made no
+    /// progress.
     pub fn checked(self, size_bytes: u64, call: &'static str) -> Result<Self, CallError> {
         match self.bytes == size_bytes {
             true => Ok(self),
@@ -36,7 +37,7 @@ impl Moved {
     }
 }
 
-/// A way to copy, with all its memory and descriptors made beforehand.
+/// A copy method, with all its memory and descriptors made beforehand.
 pub trait Mover {
     /// Runs outside the timed region, before every iteration.
     fn prepare(&mut self, _job: &Job<'_>) -> Result<(), Failure> {
@@ -44,21 +45,21 @@ pub trait Mover {
     }
 
     /// Moves bytes, without allocating, until the job's size is reached or the
-    /// source has no more. A method that must know the size beforehand treats
-    /// an earlier end as an error.
+    /// source ends. A method that must know the size beforehand treats an earlier
+    /// end as an error.
     fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError>;
 
-    /// How the method resolved what it was free to choose.
+    /// Returns notes on what the method was free to choose, such as sizes.
     fn notes(&self) -> Vec<String>;
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallError {
     pub call: &'static str,
-    /// The error, or `None` if it moved nothing although bytes were left.
+    /// The error, or `None` if the call moved nothing although bytes were left.
     pub errno: Option<Errno>,
-    /// Whether it was the method's characteristic call at its first use, whose
-    /// refusal means that this pair of ends does not support the method.
+    /// Whether the kernel refused the method's characteristic call at its first
+    /// use, so that this pair of ends does not support the method.
     pub is_refusal: bool,
 }
 
@@ -71,7 +72,8 @@ impl CallError {
         }
     }
 
-    /// An error of a method's characteristic call, after `calls` that worked.
+    /// Returns an error of a method's characteristic call, after `calls` successful
+    /// ones.
     pub fn characteristic(call: &'static str, errno: Errno, calls: u64) -> Self {
         let is_unsupported = matches!(
             errno,
@@ -92,7 +94,7 @@ impl CallError {
         }
     }
 
-    /// Whether a stream broke, whose other end may know why.
+    /// Whether a stream broke; its peer may know why.
     pub fn is_of_stream(&self) -> bool {
         let broken = [Errno::PIPE, Errno::CONNRESET, Errno::NOTCONN];
         self.errno.is_some_and(|errno| broken.contains(&errno))
@@ -102,8 +104,8 @@ impl CallError {
         let call = self.call;
         let Some(errno) = self.errno else {
             return failure::failed(format!(
-                "cannot {call} from {source} to {sink}: it moved nothing although bytes are left; \
-                 see whether another process shortens the source"
+                "cannot {call} from {source} to {sink}: it moved nothing although bytes were left; \
+                 check whether another process shortens the source"
             ));
         };
         let error = std::io::Error::from(errno);
@@ -131,17 +133,17 @@ impl From<CallError> for std::io::Error {
     }
 }
 
-/// The bytes of one call: those asked for, or as many as go.
+/// Returns the bytes of one call: `buffer_bytes`, or [`CALL_BYTES_MAX`] if absent.
 pub fn chunk_or_all(buffer_bytes: Option<u64>) -> Result<usize, Failure> {
     buffer_bytes.map_or(Ok(CALL_BYTES_MAX), checked_length)
 }
 
-/// The part of `left` that one call of at most `chunk` bytes takes.
+/// Returns the part of `left` that one call of at most `chunk` bytes takes.
 pub fn portion(left: u64, chunk: usize) -> usize {
     usize::try_from(left).map_or(chunk, |left| left.min(chunk))
 }
 
-/// Reads until `memory` is full, adding to the calls made.
+/// Reads until `memory` is full, and adds to `calls`.
 pub fn read_full(
     source: BorrowedFd<'_>,
     memory: &mut [u8],
@@ -162,23 +164,22 @@ pub fn read_full(
     Ok(())
 }
 
-/// Waits until a descriptor that does not block can go on; an error of its own
-/// is left for the next call to tell.
+/// Waits until a non-blocking descriptor is ready. The next call on it reports any
+/// error.
 pub fn wait_for(end: BorrowedFd<'_>, events: PollFlags) {
     let mut ends = [PollFd::from_borrowed_fd(end, events)];
-    // Whatever ends the wait, the call that follows finds out.
+    // Whatever ended the wait, the next call reports it.
     let _ = poll(&mut ends, None);
 }
 
-/// Waits until both ends of a call that would have blocked can go on. The call
-/// does not tell which of them it was.
+/// Waits until both ends of a call that would have blocked are ready. The call does
+/// not report which of them it was.
 pub fn wait_for_both(job: &Job<'_>) {
     wait_for(job.source, PollFlags::IN);
     wait_for(job.sink, PollFlags::OUT);
 }
 
-/// Writes all of `data`, adding to the calls made. A sink that does not block
-/// is waited for.
+/// Writes all of `data`, and adds to `calls`. Waits for a non-blocking sink.
 pub fn write_all(sink: BorrowedFd<'_>, data: &[u8], calls: &mut u64) -> Result<(), CallError> {
     let mut written = 0;
     while written < data.len() {

@@ -1,5 +1,5 @@
-//! `read` and `write` through one buffer: the six ways of the MeowLab report,
-//! which differ in the buffer's size and place and in what is said beforehand.
+//! `read` and `write` through one buffer: the six methods of the MeowLab report,
+//! which differ in the buffer's size and alignment and in the call beforehand.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -11,28 +11,29 @@ use toll_wire::{CopyMethod, Failure};
 use super::mover::{CallError, Job, Moved, Mover, portion, wait_for, write_all};
 use crate::buffer::{Buffer, checked_length, page_bytes};
 
-/// Buffer when the request names none: the best of the report's sweep (cat5).
+/// Default size of the buffer: the best of the report's sweep (cat5).
 pub const BUFFER_BYTES_DEFAULT: u64 = 512 << 10;
 
-/// What is said to the kernel before the first read, inside the timed region
-/// since it is part of the way to copy.
+/// The call before the first read. It is part of the method and so inside the timed
+/// region.
 enum Preparation {
     Nothing,
     Advise(Advice),
     Duplicate,
 }
 
-/// One buffer and what is said beforehand.
+/// One buffer, and the call before the first read.
 pub struct ReadWrite {
     buffer: Buffer,
     preparation: Preparation,
     duplicate: Option<OwnedFd>,
-    /// Whether the source is read past the page cache.
+    /// Whether reads of the source bypass the page cache.
     is_direct: bool,
 }
 
 impl ReadWrite {
-    /// A copier for one of the buffer methods; `source` tells its block size.
+    /// Returns a copier for one of the buffer methods. [`CopyMethod::FsBlock`] takes the
+    /// block size from `source`.
     pub fn new(
         method: CopyMethod,
         buffer_bytes: Option<u64>,
@@ -66,7 +67,7 @@ impl ReadWrite {
         })
     }
 
-    /// A copier through a buffer, without anything said beforehand.
+    /// Returns a copier through `buffer`, without a call before the first read.
     pub fn with_buffer(buffer: Buffer) -> Self {
         Self {
             buffer,
@@ -80,7 +81,7 @@ impl ReadWrite {
         self.buffer.bytes().len()
     }
 
-    /// Copies; `on_read` is called behind each `read` that brought bytes.
+    /// Copies, and calls `on_read` after each `read` that returned bytes.
     #[inline]
     pub fn run_telling(
         &mut self,
@@ -92,7 +93,7 @@ impl ReadWrite {
         let mut moved = Moved::default();
         while moved.bytes < job.size_bytes {
             let left = job.size_bytes - moved.bytes;
-            // Direct I/O takes whole blocks, also where less is left.
+            // Direct I/O takes only whole blocks, even if less is left.
             let wanted = match self.is_direct {
                 true => memory.len(),
                 false => portion(left, memory.len()),
@@ -131,7 +132,7 @@ impl ReadWrite {
 
 impl Mover for ReadWrite {
     fn prepare(&mut self, job: &Job<'_>) -> Result<(), Failure> {
-        // The descriptor of the iteration before is closed outside the region.
+        // Closes the previous iteration's descriptor outside the timed region.
         self.duplicate = None;
         let flags = fcntl_getfl(job.source).unwrap_or(OFlags::empty());
         self.is_direct = flags.contains(OFlags::DIRECT);
@@ -151,8 +152,8 @@ impl Mover for ReadWrite {
     }
 }
 
-/// The call that cat6 made in place of `posix_fadvise`: its command 0 is
-/// `F_DUPFD` and its fourth argument is one that `fcntl` does not have.
+/// Makes the call that cat6 made in place of `posix_fadvise`. Its command 0 is
+/// `F_DUPFD`, and `fcntl` has no fourth argument.
 fn fcntl_zero(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     const POSIX_FADV_SEQUENTIAL: libc::c_int = 2;
     // SAFETY: F_DUPFD reads one integer argument and touches no memory.
@@ -161,12 +162,12 @@ fn fcntl_zero(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
         let error = std::io::Error::last_os_error();
         return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     }
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })
 }
 
-/// The least common multiple of a page and a block size; the page where the
-/// block size is unknown or absurd.
+/// Returns the least common multiple of a page and a block size, or the page if the
+/// block size is 0 (unknown) or the multiple overflows.
 fn least_common_multiple(page: u64, block: u64) -> u64 {
     if block == 0 {
         return page;

@@ -19,17 +19,18 @@ use crate::failure::OrFail;
 use crate::usage::{Scope, Usage};
 use crate::verify::Arrived;
 
-/// Bytes asked for at a time: four times what a pipe holds by default, and yet
-/// small enough to stay in a second-level cache.
+/// Bytes read at a time: four times the default capacity of a pipe, and small
+/// enough to stay in a second-level cache.
 pub const READER_BUFFER_BYTES: usize = 256 << 10;
 
+/// What the reader does with the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// They are counted and dropped: a timed iteration.
+    /// Counts and discards them: a timed iteration.
     Count,
-    /// They are moved to `/dev/null` by splice(2), which copies none of them.
+    /// Moves them to `/dev/null` by splice(2), which copies none of them.
     Splice,
-    /// They are hashed: the verification.
+    /// Hashes them: the verification.
     Hash,
 }
 
@@ -42,8 +43,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Starts a reader and returns once its buffer is ready. When it has come to
-    /// the end it wakes the thread that started it.
+    /// Starts a reader and returns once its buffer is ready. At the end of its
+    /// source the reader wakes the thread that started it.
     pub fn start(source: OwnedFd, purpose: Purpose) -> Result<Self, Failure> {
         let (ready, end) = (Arc::new(Moment::default()), Arc::new(Moment::default()));
         let moments = (Arc::clone(&ready), Arc::clone(&end));
@@ -60,19 +61,19 @@ impl Reader {
         };
         let thread = thread::Builder::new()
             .spawn(body)
-            .instrument_by("start the sink's reader", "raise the limit of threads")?;
+            .instrument_by("start the sink's reader", "raise the limit on threads")?;
         ready.wait();
         Ok(Self { thread, end })
     }
 
-    /// Waits until everything is received and gives when it was, in nanoseconds
-    /// of the clock. Waking the waiter comes after that, and so does taking the
-    /// thread down, which joining would wait for.
+    /// Waits until everything is received. Returns when that was, in nanoseconds of
+    /// the clock. This time is before the wake-up of the waiter and before the end
+    /// of the thread, for which joining would wait.
     pub fn wait(&self) -> u64 {
         self.end.wait()
     }
 
-    /// Whether everything is received before `patience` is over.
+    /// Waits for at most `patience`; returns whether everything was received.
     pub fn is_done_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         while self.end.0.load(Ordering::Acquire) == 0 {
@@ -85,13 +86,13 @@ impl Reader {
         true
     }
 
-    /// What was received, and what that used.
+    /// Returns what was received, and the resource usage of receiving it.
     pub fn result(self) -> io::Result<(Arrived, Usage)> {
         self.thread.join().expect("the reader does not panic")
     }
 }
 
-/// A time on the clock that one thread waits for and another tells; 0 until then.
+/// A time on the clock that one thread sets and another waits for; 0 until then.
 #[derive(Default)]
 struct Moment(AtomicU64);
 

@@ -18,12 +18,12 @@ pub struct Vectored {
 }
 
 impl Vectored {
-    /// A copier over four parts of `buffer_bytes` in all.
+    /// Returns a copier over four parts that have `buffer_bytes` together.
     pub fn new(buffer_bytes: Option<u64>) -> Result<Self, Failure> {
         let length = checked_length(buffer_bytes.unwrap_or(BUFFER_BYTES_DEFAULT))?;
         if length < PARTS {
             return Err(failure::instrument(format!(
-                "cannot take a buffer of {length} bytes in {PARTS} parts; \
+                "cannot split a buffer of {length} bytes: it must have {PARTS} parts; \
                  choose a larger buffer_bytes"
             )));
         }
@@ -69,7 +69,7 @@ impl Mover for Vectored {
     }
 }
 
-/// The first `length` bytes in four parts; a part may be empty.
+/// Splits the first `length` bytes into four parts; a part may be empty.
 fn parts_mut(memory: &mut [u8], length: usize) -> [IoSliceMut<'_>; PARTS] {
     let part = memory.len() / PARTS;
     let (first, rest) = memory[..length].split_at_mut(part.min(length));
@@ -78,7 +78,7 @@ fn parts_mut(memory: &mut [u8], length: usize) -> [IoSliceMut<'_>; PARTS] {
     [first, second, third, fourth].map(IoSliceMut::new)
 }
 
-/// The bytes of `range` by the part they lie in; a part may be empty.
+/// Splits the bytes of `range` by the part that holds them; a part may be empty.
 fn parts(memory: &[u8], range: Range<usize>) -> [IoSlice<'_>; PARTS] {
     let part = memory.len() / PARTS;
     std::array::from_fn(|index| {

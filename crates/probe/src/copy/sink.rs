@@ -1,4 +1,4 @@
-//! Where a copy's bytes go, from opening to counting what arrived.
+//! The sink of a copy, from opening it to counting the bytes that arrived.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -20,13 +20,13 @@ use crate::scratch::ScratchFile;
 use crate::usage::Usage;
 use crate::verify::{Arrived, hash_file};
 
-/// Size asked for each buffer of a socket pair, the kernel's default limit
+/// Requested size of each buffer of a socket pair: the kernel's default limit
 /// (`wmem_max`). A fixed size keeps the kernel from tuning the window during the
 /// first megabytes, and bounds how long a lent page is referred to.
 pub const SOCKET_BUFFER_BYTES: usize = 212_992;
 
-/// Bytes that a loopback connection holds at most: the kernel doubles what is
-/// asked (socket(7)), and there is a buffer at each end.
+/// Most bytes that a loopback connection holds: the kernel doubles the requested
+/// size (socket(7)), and there is a buffer at each end.
 pub const SOCKET_BUFFER_BYTES_MAX: usize = 2 * 2 * SOCKET_BUFFER_BYTES;
 
 pub struct OpenSink {
@@ -58,8 +58,8 @@ impl OpenSink {
         }
     }
 
-    /// Gives a file as many bytes, which are on the device and not in the page cache
-    /// then. Other sinks stay as they are.
+    /// Fills a file with `size_bytes` that are then on the device and not in the page
+    /// cache. Leaves other sinks unchanged.
     pub fn lay_cold(&self, size_bytes: u64) -> Result<(), Failure> {
         let End::File(scratch) = &self.end else {
             return Ok(());
@@ -90,10 +90,10 @@ impl OpenSink {
             .as_fd()
     }
 
-    /// Closes the writer, which is how a reader learns of the end, and waits
-    /// until the reader has everything. Gives when that was, in nanoseconds of
-    /// the clock: a transfer has ended when its bytes have arrived, not when
-    /// they are queued, and before the waiting thread is woken.
+    /// Closes the writer, which ends the reader's input, and waits until the reader
+    /// has everything. Returns when that was, in nanoseconds of the clock; `None`
+    /// without a reader. A transfer ends when its bytes have arrived, not when they
+    /// are queued, and before the waiting thread is woken.
     pub fn finish(&mut self) -> Option<u64> {
         match &self.end {
             // Closing a device or a file says nothing about its bytes.
@@ -105,8 +105,8 @@ impl OpenSink {
         }
     }
 
-    /// Closes the writer, and tells whether the reader, if there is one, has come
-    /// to the end before `patience` is over.
+    /// Closes the writer and waits for at most `patience`. Returns whether the reader,
+    /// if there is one, has received everything.
     pub fn is_finished_within(&mut self, patience: Duration) -> bool {
         match &self.end {
             End::Null | End::File(_) => true,
@@ -117,10 +117,10 @@ impl OpenSink {
         }
     }
 
-    /// What arrived of `sent` bytes, and what the reader used to receive it.
+    /// Returns what arrived of `sent` bytes, and the reader's resource usage.
     pub fn arrived(self, sent: u64, purpose: Purpose) -> Result<(Arrived, Usage), Failure> {
         let arrived = match self.end {
-            // The device keeps nothing, so the writer's count must do.
+            // The device keeps nothing, so only the writer's count is left.
             End::Null => Arrived {
                 bytes: sent,
                 xxh3: None,
@@ -152,14 +152,14 @@ fn open_null() -> Result<OpenSink, Failure> {
 
 fn open_file(directory: &Path) -> Result<OpenSink, Failure> {
     let scratch = ScratchFile::create(directory)?;
-    // The probe's own descriptor is for reading back; the method writes
-    // through one that it would have got from `open(O_WRONLY)`.
+    // The probe reads back through its own descriptor. The method writes
+    // through one from `open(O_WRONLY)`.
     let writer = open(
         scratch.path(),
         OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
         Mode::empty(),
     )
-    .instrument_to("open the sink file as the sink")?;
+    .instrument_to("open the file as the sink")?;
     Ok(OpenSink {
         writer: Some(writer),
         end: End::File(scratch),
@@ -179,13 +179,13 @@ fn connect_loopback() -> Result<(TcpStream, TcpStream), Failure> {
 
 fn connect_pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    // An accepted socket inherits its listener's buffers.
+    // An accepted socket inherits its listener's buffer sizes.
     sockopt::set_socket_recv_buffer_size(&listener, SOCKET_BUFFER_BYTES)?;
     let writer = TcpStream::connect(listener.local_addr()?)?;
     sockopt::set_socket_send_buffer_size(&writer, SOCKET_BUFFER_BYTES)?;
     loop {
         let (reader, peer) = listener.accept()?;
-        // Another process may have connected to the port in between.
+        // Another process may have connected to the port first.
         if peer == writer.local_addr()? {
             return Ok((writer, reader));
         }

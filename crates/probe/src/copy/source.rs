@@ -1,4 +1,4 @@
-//! Where a copy's bytes come from.
+//! The source of a copy.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -17,9 +17,10 @@ const OPEN: &str = "open the source";
 pub struct OpenSource {
     path: PathBuf,
     file: File,
-    /// The state to bring its pages into and their extent, if it has any.
+    /// The state to bring its pages into, and the bytes that they cover; `None` without
+    /// pages.
     pages: Option<(CacheState, u64)>,
-    /// That of the last iteration's start.
+    /// Residency at the start of the last iteration.
     residency: Cell<Option<Residency>>,
     io: SourceIo,
 }
@@ -47,7 +48,7 @@ impl OpenSource {
         }
     }
 
-    /// Opens and checks a file of which `size_bytes` are to be copied, whose
+    /// Opens a file, and checks that it is regular and has at least `size_bytes`. Its
     /// pages are in the state `cache` when an iteration begins.
     pub fn of_file(path: &Path, size_bytes: u64, cache: CacheState) -> Result<Self, Failure> {
         let file = open_laid_out(path).failed_with(OPEN, path)?;
@@ -55,7 +56,7 @@ impl OpenSource {
         let shown = path.display();
         if !metadata.is_file() {
             return Err(failure::failed(format!(
-                "cannot copy {shown}: it is no regular file; choose one"
+                "cannot copy {shown}: it is not a regular file; choose one"
             )));
         }
         if metadata.len() < size_bytes {
@@ -74,8 +75,8 @@ impl OpenSource {
         })
     }
 
-    /// Brings the source's pages into their state and opens it anew, because a
-    /// descriptor remembers its position and what was read ahead.
+    /// Brings the source's pages into their state and reopens it, because a descriptor
+    /// keeps its position and its read-ahead state.
     pub fn ready(&self) -> Result<Input, Failure> {
         if let Some((state, size_bytes)) = self.pages {
             let residency = page_cache::establish(&self.file, size_bytes, state)?;
@@ -105,7 +106,8 @@ impl OpenSource {
         &self.path
     }
 
-    /// How much of it was in the page cache, if it can be, and what proves that.
+    /// Returns a note on how much of the source was in the page cache, with the proof;
+    /// `None` for a source without pages.
     pub fn note(&self) -> Option<String> {
         let (state, size_bytes) = self.pages?;
         let residency = self.residency.get()?;

@@ -1,5 +1,5 @@
-//! `splice` (splice(2)): pages change hands through a pipe without being
-//! copied to user space.
+//! `splice` (splice(2)): moves pages through a pipe without copying them to user
+//! space.
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -12,17 +12,18 @@ use super::mover::{
 use super::transit_pipe::TransitPipe;
 use crate::buffer::checked_length;
 
-/// Splices straight into a sink that is a pipe, else through an own pipe.
+/// Splices directly into a sink that is a pipe, otherwise through a pipe of its own.
 pub struct Splice {
     transit: Option<TransitPipe>,
     chunk: usize,
-    /// Whether the end of the copy is known from its size, so that a socket can
-    /// be told when more follows.
+    /// Whether the size gives the end of the copy, so that a socket can be told when
+    /// more follows.
     knows_end: bool,
 }
 
 impl Splice {
-    /// A copier that asks for `buffer_bytes` at a time, or for as much as goes.
+    /// Returns a copier that requests `buffer_bytes` at a time, or as much as one call
+    /// takes if absent.
     pub fn new(buffer_bytes: Option<u64>, sink: Sink) -> Result<Self, Failure> {
         let transit = match sink {
             Sink::Pipe => None,
@@ -42,9 +43,9 @@ impl Splice {
         })
     }
 
-    /// A copier between any two ends that passes at most `chunk` bytes at a
-    /// time through a pipe of its own, to the end of a source that does not tell
-    /// where that is. A socket that was told of more would wait for it.
+    /// Returns a copier between any two ends that passes at most `chunk` bytes at a
+    /// time through a pipe of its own, until the source ends. The end is not known
+    /// beforehand, so a socket is never told that more follows: it would wait for it.
     pub fn through_own_pipe(chunk: usize) -> Result<Self, Failure> {
         let pipe = TransitPipe::new()?;
         Ok(Self {
@@ -54,7 +55,7 @@ impl Splice {
         })
     }
 
-    /// A copier between two ends of which at least one is a pipe.
+    /// Returns a copier between two ends of which at least one is a pipe.
     pub fn direct() -> Self {
         Self {
             transit: None,
@@ -63,12 +64,13 @@ impl Splice {
         }
     }
 
-    /// Bytes of one call at most, and of the own pipe if there is one.
+    /// Returns the most bytes of one call, and the capacity of the copier's own pipe, if
+    /// it has one.
     pub fn sizes(&self) -> (usize, Option<usize>) {
         (self.chunk, self.transit.as_ref().map(|pipe| pipe.capacity))
     }
 
-    /// Copies; `on_splice` is called behind each call that brought bytes.
+    /// Copies, and calls `on_splice` after each splice that took bytes from the source.
     #[inline]
     pub fn run_telling(
         &mut self,
@@ -86,7 +88,7 @@ impl Splice {
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => {
                     match &self.transit {
-                        // An own pipe is empty here, so that it takes bytes.
+                        // The own pipe is empty here, so only the source blocks.
                         Some(_) => wait_for(job.source, PollFlags::IN),
                         None => wait_for_both(job),
                     }
@@ -114,11 +116,11 @@ impl Mover for Splice {
     fn notes(&self) -> Vec<String> {
         vec![match &self.transit {
             None => format!(
-                "calls of at most {} bytes straight into the sink",
+                "calls of at most {} bytes directly into the sink",
                 self.chunk
             ),
             Some(pipe) => format!(
-                "calls of at most {} bytes through an own pipe of {} bytes",
+                "calls of at most {} bytes through the probe's own pipe of {} bytes",
                 self.chunk, pipe.capacity
             ),
         }]

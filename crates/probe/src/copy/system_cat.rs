@@ -1,4 +1,4 @@
-//! The system's `cat`, accounted from outside.
+//! The system's `cat`, measured from outside.
 #![expect(
     clippy::disallowed_methods,
     reason = "programs are what this workload measures"
@@ -20,7 +20,7 @@ use crate::meter::{add_rates, put};
 use crate::verify::check_length;
 use crate::{clock, failure, trial};
 
-/// Runs of `cat` on an empty input, of which the median is its start-up.
+/// Runs of `cat` on an empty input, whose median is its start-up time.
 const STARTUP_RUNS: usize = 5;
 
 pub fn run(
@@ -75,7 +75,7 @@ fn check_source(copy: &CopyRequest, source: &OpenSource) -> Result<(), Failure> 
     )))
 }
 
-/// One run of `cat`: from before it is started to when the last byte arrived.
+/// One run of `cat`, from before its start to the arrival of the last byte.
 struct CatRun {
     duration_ns: u64,
     ended: Ended,
@@ -96,7 +96,8 @@ fn run_cat(argument: &std::path::Path, sink: &mut OpenSink) -> Result<CatRun, Fa
     let idle_before = IdleTime::now()?;
     let start_ns = clock::now_ns();
     let child = command.spawn().map_err(|error| cannot_run(&error))?;
-    // The command holds the sink's writer, too, and a reader would wait for it.
+    // The command holds the sink's writer, too, and a reader would wait for its
+    // close.
     drop(command);
     let ended = child::wait(&child).map_err(|error| cannot_run(&error))?;
     let waited_ns = clock::now_ns();

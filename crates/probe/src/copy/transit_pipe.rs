@@ -1,5 +1,5 @@
-//! A pipe of the probe's own, for the calls that move bytes only into or out of
-//! pipes.
+//! A pipe of the probe's own, for the calls that only move bytes into or out of a
+//! pipe.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,7 +11,7 @@ use toll_wire::{Failure, Sink};
 use super::mover::{CallError, Job, read_full, wait_for, write_all};
 use crate::failure::OrFail;
 
-/// Size asked for: the largest that an unprivileged process may have by default
+/// Requested size: the largest that an unprivileged process may have by default
 /// (`pipe-max-size` in proc_sys_fs(5)).
 const PIPE_BYTES: usize = 1 << 20;
 
@@ -26,7 +26,7 @@ impl TransitPipe {
     pub fn new() -> Result<Self, Failure> {
         let advice = "raise the limit of open files";
         let (reader, writer) = pipe().instrument_by("make a pipe", advice)?;
-        // A refusal (EPERM, the user's share is used up) leaves the default.
+        // A refusal (EPERM: the user's quota is used up) leaves the default.
         let _ = fcntl_setpipe_size(&writer, PIPE_BYTES);
         let capacity = fcntl_getpipe_size(&writer).instrument_by("make a pipe", advice)?;
         Ok(Self {
@@ -40,9 +40,9 @@ impl TransitPipe {
         self.writer.as_fd()
     }
 
-    /// Splices `length` bytes, which are in the pipe, to the job's sink. Unless
-    /// they are the copy's last, a socket is told that more follow, as it would
-    /// else send a short segment each time.
+    /// Splices the `length` bytes in the pipe to the job's sink. Unless they are the
+    /// copy's last, a socket is told that more follow. Otherwise it would send a
+    /// short segment each time.
     pub fn drain(
         &self,
         job: &Job<'_>,
@@ -55,7 +55,7 @@ impl TransitPipe {
             _ => SpliceFlags::MOVE,
         };
         let mut left = length;
-        // The call before this one filled the pipe and is not of this kind.
+        // Counts only splices to the sink: another call filled the pipe.
         let mut drained = 0;
         while left > 0 {
             let moved = retry_on_intr(|| splice(&self.reader, None, job.sink, None, left, flags));
@@ -81,8 +81,8 @@ impl TransitPipe {
         Ok(())
     }
 
-    /// Writes what is in the pipe to a sink that refuses to be spliced to, so
-    /// that nothing is lost.
+    /// Writes what is in the pipe to a sink that refuses splices, so that nothing is
+    /// lost.
     fn pour(&self, sink: BorrowedFd<'_>, length: usize) -> Result<(), CallError> {
         let mut memory = vec![0; length];
         let mut calls = 0;

@@ -11,16 +11,16 @@ use super::sink::SOCKET_BUFFER_BYTES_MAX;
 use super::transit_pipe::TransitPipe;
 use crate::buffer::{Buffer, checked_length, page_bytes};
 
-/// Capacity of a pipe with the kernel's default of 16 pages (pipe(7)).
+/// Default capacity of a pipe, in pages (pipe(7)).
 const DEFAULT_PIPE_PAGES: usize = 16;
 
 /// A ring of pages, filled and lent in turn.
 ///
-/// A lent page stays in the pipe until its reader has copied it, and must not be
-/// overwritten before. The pipe holds as many bytes as its capacity, and one
-/// chunk is being filled, so a ring of twice the capacity in chunks of at most
-/// the capacity always has a chunk that left the pipe. A socket passes pages on
-/// without copying them, until its peer reads, so its buffers are added.
+/// A lent page stays in the pipe until the reader has copied it, and must not be
+/// overwritten before that. The pipe holds at most its capacity, and one chunk is
+/// being filled. So a ring of twice the capacity, in chunks of at most the capacity,
+/// always has a chunk that has left the pipe. A socket holds pages without copying
+/// them until its peer reads, so the size of its buffers is added.
 pub struct Vmsplice {
     transit: Option<TransitPipe>,
     ring: Buffer,
@@ -28,8 +28,8 @@ pub struct Vmsplice {
 }
 
 impl Vmsplice {
-    /// A copier that lends `buffer_bytes` at a time, rounded up to pages, at
-    /// most what the pipe holds, which is also the default.
+    /// Returns a copier that lends `buffer_bytes` at a time, rounded up to pages and
+    /// limited to the pipe's capacity, which is also the default.
     pub fn new(buffer_bytes: Option<u64>, sink: Sink) -> Result<Self, Failure> {
         let transit = match sink {
             Sink::Pipe => None,
@@ -56,13 +56,10 @@ impl Vmsplice {
     }
 }
 
-/// A whole number of chunks, one of which may be filled while `lent` bytes are
-/// still referred to; at least twice `lent`.
+/// Returns the size of a ring: a whole number of chunks, and at least twice `lent`.
+/// One chunk may be filled while `lent` bytes are still referred to.
 fn ring_bytes(lent: usize, chunk: usize) -> usize {
-    assert!(
-        chunk > 0 && chunk <= lent,
-        "a chunk goes into the pipe at once"
-    );
+    assert!(chunk > 0 && chunk <= lent, "a chunk must fit into the pipe");
     (2 * lent).next_multiple_of(chunk)
 }
 
@@ -78,7 +75,7 @@ impl Mover for Vmsplice {
         }
         Err(crate::failure::instrument(format!(
             "cannot lend pages to a pipe of {capacity} bytes: the ring of pages is too small \
-             for it; leave the kernel's default pipe size"
+             for it; keep the kernel's default pipe size"
         )))
     }
 
@@ -123,8 +120,8 @@ fn lend(writer: BorrowedFd<'_>, memory: &[u8], calls: &mut u64) -> Result<(), Ca
     while lent < memory.len() {
         let rest = [IoSliceRaw::from_slice(&memory[lent..])];
         // SAFETY: the pages stay mapped until the ring is dropped, after the
-        // sink, and the ring is long enough for them not to be written to while
-        // the pipe refers to them.
+        // sink. The ring is long enough that they are not written to while the
+        // pipe refers to them.
         let moved = retry_on_intr(|| unsafe { vmsplice(writer, &rest, SpliceFlags::empty()) });
         match moved {
             Ok(0) => return Err(CallError::no_progress("vmsplice")),

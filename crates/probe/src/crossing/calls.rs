@@ -1,4 +1,4 @@
-//! Crossings that one thread makes by itself.
+//! Crossings that one thread makes alone.
 
 use std::hint::black_box;
 use std::io;
@@ -17,10 +17,10 @@ use crate::driver::Driver;
 use crate::failure::{self, OrFail};
 use crate::memory::{Backing, Region, restrict_huge_pages};
 
-/// Most pages that one iteration faults in, 4 GiB of them.
+/// Most pages that one iteration faults in, 4 GiB.
 const FAULTS_MAX: u64 = 1 << 20;
 
-/// What is called: something that no compiler leaves out.
+/// The callee of [`user_call`], which no compiler optimizes away.
 #[inline(never)]
 fn empty(value: u64) -> u64 {
     black_box(value)
@@ -33,7 +33,7 @@ pub fn user_call(calls: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads of the clock in user space.
+/// Reads the clock in user space.
 pub fn vdso(calls: u64) -> Result<(), Failure> {
     for _ in 0..calls {
         black_box(clock_gettime(ClockId::Monotonic));
@@ -41,7 +41,7 @@ pub fn vdso(calls: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same reads by the kernel.
+/// Has the kernel read the same clock.
 pub fn clock_syscall(calls: u64) -> Result<(), Failure> {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -67,11 +67,11 @@ pub fn empty_syscall(calls: u64) -> Result<(), Failure> {
 
 pub fn unknown_syscall(calls: u64) -> Result<(), Failure> {
     for _ in 0..calls {
-        // SAFETY: no system call has this number, so nothing is done.
+        // SAFETY: no system call has this number, so the kernel does nothing.
         let status = unsafe { libc::syscall(-1) };
         if status != -1 {
             return Err(failure::failed(format!(
-                "cannot trust a system call of number -1: it gave {status}; see the kernel log"
+                "cannot trust system call number -1: it returned {status}; see the kernel log"
             )));
         }
     }
@@ -92,7 +92,7 @@ pub fn ioctl_pipe() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
     })
 }
 
-/// A driver's request that does nothing.
+/// Makes a driver request that does nothing.
 pub fn ioctl_module() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
     let driver = Driver::open()?;
     Ok(move |calls| {
@@ -104,7 +104,7 @@ pub fn ioctl_module() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure>
     })
 }
 
-/// A copy of `size` bytes into a buffer of the driver's.
+/// Has the driver copy `size` bytes into its buffer.
 pub fn copy_from_user(size: usize) -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
     if size as u64 > DRIVER_BYTES_MAX {
         return Err(failure::instrument(format!(
@@ -130,7 +130,7 @@ pub struct WriteMemfd {
 impl WriteMemfd {
     pub fn new(size: usize) -> Result<Self, Failure> {
         let file = memfd_create("toll", MemfdFlags::CLOEXEC)
-            .unsupported_by("write to a memfd", "use a kernel that has them")?;
+            .unsupported_by("write to a memfd", "use a kernel that has memfd_create")?;
         let buffer = Buffer::aligned(size);
         Ok(Self { file, buffer })
     }
@@ -143,7 +143,7 @@ impl Crossing for WriteMemfd {
             let written = pwrite(&self.file, bytes, 0).failed_to("cross by pwrite")?;
             if written != bytes.len() {
                 return Err(failure::failed(format!(
-                    "cannot cross by pwrite: it took {written} of {} bytes; free memory",
+                    "cannot cross by pwrite: it wrote {written} of {} bytes; free memory",
                     bytes.len()
                 )));
             }
@@ -155,7 +155,7 @@ impl Crossing for WriteMemfd {
         let mut held = vec![0; self.buffer.bytes().len()];
         let read = pread(&self.file, &mut held, 0);
         let is_right = read == Ok(held.len()) && held == self.buffer.bytes();
-        check(is_right, "the memfd holds other bytes")
+        check(is_right, "the memfd holds wrong bytes")
     }
 }
 
@@ -167,11 +167,11 @@ impl PageFault {
     pub fn new(calls: u64) -> Result<Self, Failure> {
         if calls > FAULTS_MAX {
             return Err(failure::instrument(format!(
-                "cannot fault in {calls} pages: an iteration holds at most {FAULTS_MAX}; choose \
+                "cannot fault in {calls} pages: an iteration takes at most {FAULTS_MAX}; choose \
                  fewer calls"
             )));
         }
-        // A huge page would be one fault for 512.
+        // A huge page would take one fault for 512 pages.
         restrict_huge_pages(HugePages::None)?;
         Ok(Self { region: None })
     }

@@ -1,4 +1,4 @@
-//! Crossings that have to do with a file in a directory of the trial's own.
+//! Crossings that work on a file in the trial's own directory.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -19,11 +19,11 @@ use crate::write::pattern::Pattern;
 
 /// `FUSE_SUPER_MAGIC` of statfs(2).
 const FUSE_MAGIC: rustix::fs::FsWord = 0x6573_5546;
-/// Seeds of what the file holds, and of what is written over it.
+/// Seeds of the file's content, and of the content that is written over it.
 const SEED: u64 = 1;
 const SEED_WRITTEN: u64 = 2;
 
-/// A file whose pages are in the page cache, of a whole number of pieces.
+/// A file of a whole number of pieces, whose pages are in the page cache.
 pub struct WarmFile {
     pub file: File,
     pub span_bytes: u64,
@@ -54,15 +54,15 @@ impl WarmFile {
             let offset = content.len() as u64;
             content.extend_from_slice(pattern.piece(offset, span_bytes - offset));
         }
-        // Not in smaller parts than a page: each may be a round trip of FUSE. Nor all
-        // at once: ext4 keeps in one folio what one write brings, and each later write
+        // In parts of at least a page: each write may be a round trip of FUSE. Not all
+        // at once: ext4 keeps the bytes of one write in one folio, and each later write
         // walks all blocks of its folio.
         let mut offset = 0;
         for part in content.chunks((piece_bytes as usize).max(page_bytes())) {
             file.write_all_at(part, offset).failed_to(&filling)?;
             offset += part.len() as u64;
         }
-        // One that a program serves may keep nothing, which is what is measured.
+        // A FUSE file system may cache nothing, which is then what is measured.
         if !fstatfs(&file).is_ok_and(|found| found.f_type == FUSE_MAGIC) {
             page_cache::establish(&file, span_bytes, CacheState::Warm)?;
         }
@@ -74,19 +74,20 @@ impl WarmFile {
         })
     }
 
-    /// What the file was filled with at an offset, up to the end of the piece.
+    /// Returns the content that the file was filled with, from an offset to the end of
+    /// its piece.
     pub fn content(&self, offset: u64) -> &[u8] {
         self.pattern.piece(offset, self.span_bytes - offset)
     }
 
-    /// A name in the file's directory, as calls take it.
+    /// Returns the path of a name in the file's directory, as system calls take it.
     fn name(&self, name: &str) -> CString {
         let path = self.directory.path().join(name);
         CString::new(path.as_os_str().as_bytes()).expect("a path has no zero byte")
     }
 }
 
-/// The offset that follows, from the start again at the end.
+/// Returns the next offset, or 0 after the last whole piece.
 pub fn next_offset(offset: u64, piece_bytes: u64, span_bytes: u64) -> u64 {
     match offset + 2 * piece_bytes <= span_bytes {
         true => offset + piece_bytes,
@@ -94,12 +95,12 @@ pub fn next_offset(offset: u64, piece_bytes: u64, span_bytes: u64) -> u64 {
     }
 }
 
-/// `pread` or `pwrite` of piece after piece.
+/// `pread` or `pwrite` of one piece after another.
 pub struct FileBytes {
     warm: WarmFile,
     writes: bool,
     buffer: Buffer,
-    /// Where the last call was.
+    /// Offset of the last call.
     offset: u64,
 }
 
@@ -142,8 +143,8 @@ impl Crossing for FileBytes {
         }
         match self.offset {
             u64::MAX => Err(failure::failed(
-                "cannot cross by a read or write of the file: it moved less than was asked; free \
-                 space there",
+                "cannot cross by a read or write of the file: it moved fewer bytes than requested; \
+                 free space there",
             )),
             _ => Ok(()),
         }
@@ -159,7 +160,7 @@ impl Crossing for FileBytes {
             }
             false => buffer == self.warm.content(self.offset),
         };
-        check(is_right, "the file holds other bytes")
+        check(is_right, "the file holds wrong bytes")
     }
 }
 

@@ -1,4 +1,4 @@
-//! A word that two ends change in turn, each waiting for the other by `futex`.
+//! A word that two ends change in turn, each waiting for the other with `futex`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -16,7 +16,7 @@ use crate::failure::{self, OrFail};
 use crate::fork::Child;
 use crate::mapping::{Mapping, READ_WRITE};
 
-/// Whose turn it is.
+/// Values of the word: whose turn it is, or that the other end is to stop.
 const OURS: u32 = 0;
 const THEIRS: u32 = 1;
 const END: u32 = 2;
@@ -88,7 +88,7 @@ impl Crossing for FutexPingPong {
     }
 }
 
-/// What the other end does, until it is ended.
+/// Runs the other end until the word is [`END`].
 fn answer_turns(word: &AtomicU32) {
     loop {
         match word.load(Ordering::Acquire) {
@@ -104,7 +104,8 @@ fn answer_turns(word: &AtomicU32) {
     }
 }
 
-/// A word that a forked process shares. It stays for the life of the process.
+/// Maps a word that a forked process shares. It stays mapped for the life of the
+/// process.
 fn shared_word() -> Result<&'static AtomicU32, Failure> {
     let map = || {
         let file = memfd_create("toll", MemfdFlags::CLOEXEC)?;
@@ -114,17 +115,17 @@ fn shared_word() -> Result<&'static AtomicU32, Failure> {
     let mapping = map().failed_to("cross by memfd_create")?;
     let word = mapping.at(0, size_of::<AtomicU32>()).cast::<u32>();
     std::mem::forget(mapping);
-    // SAFETY: the page is mapped for ever, zeroed, and used as this word alone.
+    // SAFETY: the page stays mapped, is zeroed, and is used only as this word.
     Ok(unsafe { AtomicU32::from_ptr(word) })
 }
 
-/// Waits while the word has a value; false if nobody woke this end in time.
+/// Waits while the word has a value; returns false on timeout.
 fn wait(word: &AtomicU32, value: u32) -> bool {
     let patience = Timespec {
         tv_sec: PATIENCE_S,
         tv_nsec: 0,
     };
-    // Woken, changed before it slept (EAGAIN), or interrupted: the caller looks.
+    // Woken, changed before it slept (EAGAIN) or interrupted: the caller checks.
     futex::wait(word, Flags::empty(), value, Some(&patience)) != Err(Errno::TIMEDOUT)
 }
 

@@ -1,4 +1,4 @@
-//! Crossings that bring pages, and passes over memory to compare them with.
+//! Crossings that map pages, and passes over memory to compare them with.
 
 use std::hint::black_box;
 use std::os::fd::AsFd;
@@ -26,7 +26,7 @@ pub fn mmap_munmap(calls: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// First touches of pages that are larger than one, or belong to a file.
+/// First touches of huge pages or of a file's pages.
 pub struct LargeFault {
     file: Option<WarmFile>,
     stride: usize,
@@ -44,7 +44,7 @@ impl LargeFault {
         let bytes = request.calls.saturating_mul(stride as u64);
         if bytes > FAULT_BYTES_MAX {
             return Err(failure::instrument(format!(
-                "cannot fault in {bytes} bytes: an iteration holds at most {FAULT_BYTES_MAX}; \
+                "cannot fault in {bytes} bytes: an iteration takes at most {FAULT_BYTES_MAX}; \
                  choose fewer calls"
             )));
         }
@@ -96,7 +96,7 @@ impl Crossing for LargeFault {
 
     fn settle(&mut self, calls: u64) -> Result<(), Failure> {
         let region = self.region.take().expect("the pages are prepared");
-        check(self.sum == self.expected(calls), "a page holds other bytes")?;
+        check(self.sum == self.expected(calls), "a page holds wrong bytes")?;
         let wanted = calls * HUGE_PAGE_BYTES as u64;
         if self.file.is_none() && Residency::around(region.address())?.huge < wanted {
             return Err(failure::unsupported(
@@ -116,7 +116,7 @@ pub struct MemoryPass {
     sum: u64,
 }
 
-/// What the source holds in each word, and the target before a pass.
+/// Value of each word of the source, and of the target before a pass.
 const WORD: u64 = 0x0101_0101_0101_0101;
 const WORD_BEFORE: u64 = 0x0202_0202_0202_0202;
 
@@ -162,7 +162,7 @@ impl Crossing for MemoryPass {
         match is_right {
             true => Ok(()),
             false => Err(failure::failed(
-                "cannot trust the pass over memory: it holds other words; memory is broken",
+                "cannot trust the pass over memory: the words are wrong; memory is broken",
             )),
         }
     }

@@ -1,8 +1,8 @@
-//! The crossing workload: what one way into the kernel and back costs.
+//! The crossing workload: the cost of one way into the kernel and back.
 //!
-//! An iteration makes one kind of crossing many times over. The loop around it
-//! is the same for all kinds and is part of each price, as is the wrapper of a
-//! system call; [`CrossingOperation::UserCall`] shows how much both are.
+//! An iteration repeats one kind of crossing many times. The loop around it is
+//! the same for all kinds and is part of each price, as is the wrapper of a
+//! system call. [`CrossingOperation::UserCall`] shows how much both cost.
 
 mod calls;
 mod file;
@@ -27,7 +27,7 @@ use crate::meter::{Meter, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
 
-/// One kind of crossing, ready to be made.
+/// One kind of crossing, ready to run.
 trait Crossing {
     /// Prepares `calls` crossings, untimed.
     fn prepare(&mut self, _calls: u64) -> Result<(), Failure> {
@@ -37,7 +37,7 @@ trait Crossing {
     /// Makes `calls` crossings, timed.
     fn cross(&mut self, calls: u64) -> Result<(), Failure>;
 
-    /// Puts away what the crossings made, and checks it, untimed.
+    /// Checks and removes the results of the crossings, untimed.
     fn settle(&mut self, _calls: u64) -> Result<(), Failure> {
         Ok(())
     }
@@ -49,7 +49,7 @@ impl<F: FnMut(u64) -> Result<(), Failure>> Crossing for F {
     }
 }
 
-/// What the crossings brought about, which is to be right.
+/// Fails unless the result of the crossings is right.
 fn check(is_right: bool, what_is_wrong: &str) -> Result<(), Failure> {
     match is_right {
         true => Ok(()),
@@ -62,7 +62,7 @@ fn check(is_right: bool, what_is_wrong: &str) -> Result<(), Failure> {
 pub fn run(request: &Request, crossing: &CrossingRequest) -> Result<TrialData, Failure> {
     let mut operation = operation(crossing)?;
     let trial = Trial::new(request, Scope::Thread);
-    // The first crossing brings in code and pages that the others find there.
+    // The first crossing brings in code and pages that the later ones need.
     operation.prepare(1)?;
     operation.cross(1)?;
     operation.settle(1)?;

@@ -1,4 +1,4 @@
-//! A byte to another process and back.
+//! A message to another process and back.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -18,13 +18,13 @@ use crate::fork::Child;
 pub struct PingPong {
     to: OwnedFd,
     from: OwnedFd,
-    /// Bytes of a message: an eventfd takes a word.
+    /// Bytes of a message: 8 for an eventfd, otherwise 1.
     length: usize,
     _other: Child,
     _cpus: Cpus,
 }
 
-/// A message: 1 as a word of an eventfd, or its first byte.
+/// A message: the 8-byte number 1 for an eventfd, or its first byte.
 const MESSAGE: [u8; 8] = 1_u64.to_ne_bytes();
 
 impl PingPong {
@@ -49,7 +49,8 @@ impl PingPong {
     }
 }
 
-/// What each of the two processes writes to and reads from.
+/// Opens the channel: for each process, the descriptors that it writes to and reads
+/// from.
 fn ends(operation: CrossingOperation) -> Result<[(OwnedFd, OwnedFd); 2], Failure> {
     let sockets = |(one, other): (OwnedFd, OwnedFd)| {
         let (near, far) = (one.try_clone()?, other.try_clone()?);
@@ -75,7 +76,7 @@ fn ends(operation: CrossingOperation) -> Result<[(OwnedFd, OwnedFd); 2], Failure
     ends().failed_to("cross by a channel")
 }
 
-/// A TCP connection over loopback that sends each byte at once.
+/// Opens a TCP connection over loopback that sends each byte at once (TCP_NODELAY).
 fn connected() -> io::Result<(OwnedFd, OwnedFd)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let one = TcpStream::connect(listener.local_addr()?)?;
@@ -94,7 +95,7 @@ impl Crossing for PingPong {
                 read(&self.from, &mut answer[..self.length]).failed_to("cross by read")?;
             if arrived != self.length || answer != MESSAGE {
                 return Err(failure::failed(
-                    "cannot cross to another process: it has ended, or sent something else; see \
+                    "cannot cross to another process: it has ended or sent a wrong message; see \
                      the kernel log",
                 ));
             }
@@ -105,7 +106,7 @@ impl Crossing for PingPong {
     }
 }
 
-/// The CPUs of the two ends. The probe may use all again when this value goes: in a
+/// The CPUs of the two ends. Dropping this value restores the probe's CPUs: in a
 /// guest other trials may follow in this process.
 pub struct Cpus {
     before: CpuSet,
@@ -142,7 +143,7 @@ fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failur
         (CrossingCpus::One, _) => Ok((first, first)),
         (CrossingCpus::Two, Some(second)) => Ok((first, second)),
         (CrossingCpus::Two, None) => Err(failure::unsupported(
-            "cannot use two CPUs: the probe may use one; allow it more",
+            "cannot use two CPUs: the probe may use only one; allow it more",
         )),
     }
 }
@@ -153,7 +154,8 @@ pub fn bind(cpu: usize) -> Result<(), Errno> {
     sched_setaffinity(None, &set)
 }
 
-/// What the other process does, until it is ended. It makes system calls alone.
+/// Runs the other process: returns messages until it is ended. It only makes system
+/// calls.
 fn return_messages(ping: &OwnedFd, pong: &OwnedFd, length: usize, cpu: usize) {
     let mut message = MESSAGE;
     let message = &mut message[..length];

@@ -1,4 +1,4 @@
-//! Threads, processes and programs that end at once.
+//! Threads, processes and programs that end immediately.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -11,7 +11,7 @@ use toll_wire::Failure;
 use crate::failure::{self, OrFail};
 use crate::fork;
 
-/// Has the probe end at once: it is the static program that is spawned.
+/// Makes the probe end immediately: it is the static program that is spawned.
 pub const END_FLAG: &CStr = c"--end";
 
 const SELF: &str = "/proc/self/exe";
@@ -37,27 +37,26 @@ pub fn fork_process(calls: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A program that needs no dynamic linker: this one.
+/// Spawns a program that needs no dynamic linker: this one.
 pub fn spawn_static() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
     if has_interpreter(SELF)? {
         return Err(failure::unsupported(
-            "cannot spawn a static program: toll-probe was linked dynamically; build it as its \
-             sources say",
+            "cannot spawn a static program: toll-probe was linked dynamically; link it statically",
         ));
     }
-    // The link in /proc would have to be looked up in every call.
-    let path = std::fs::read_link(SELF).failed_to("find it")?;
+    // The link in /proc would have to be resolved in every call.
+    let path = std::fs::read_link(SELF).failed_to("find the file of toll-probe")?;
     let path = path.into_os_string().into_encoded_bytes();
     let path = CString::new(path).expect("a path has no zero byte");
     Ok(move |calls| spawn_each(&path, &[&path, END_FLAG], calls))
 }
 
-/// A program that the dynamic linker starts.
+/// Spawns a program that the dynamic linker loads.
 pub fn spawn_dynamic() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
     if !has_interpreter(DYNAMIC)? {
         return Err(failure::unsupported(format!(
-            "cannot spawn a dynamic program: {DYNAMIC} is linked statically; use a system whose \
-             {DYNAMIC} is not"
+            "cannot spawn a dynamic program: {DYNAMIC} is linked statically; use a system where \
+             it is linked dynamically"
         )));
     }
     let path = CString::new(DYNAMIC).expect("the name has no zero byte");
@@ -70,7 +69,7 @@ fn spawn_each(path: &CStr, words: &[&CStr], calls: u64) -> Result<(), Failure> {
     let environment: [*mut libc::c_char; 1] = [std::ptr::null_mut()];
     for _ in 0..calls {
         let mut pid = 0;
-        // SAFETY: the path and both lists end with a zero and live through the call.
+        // SAFETY: the path and both lists end with a zero and outlive the call.
         let error = unsafe {
             libc::posix_spawn(
                 &raw mut pid,
@@ -95,14 +94,14 @@ fn has_interpreter(path: &str) -> Result<bool, Failure> {
     const ENTRY_BYTES: usize = 56;
     const PT_INTERP: u32 = 3;
     let cannot = |error: io::Error| {
-        let advice = "use a system of 64 bits that has it";
+        let advice = "use a 64-bit system that has it";
         failure::unsupported_by(&format!("spawn {path}"), &error, advice)
     };
     let file = File::open(path).map_err(cannot)?;
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(&mut header, 0).map_err(cannot)?;
     if !header.starts_with(b"\x7fELF\x02") {
-        return Err(cannot(io::Error::other("it is no ELF file of 64 bits")));
+        return Err(cannot(io::Error::other("it is not a 64-bit ELF file")));
     }
     let offset = u64::from_ne_bytes(header[32..40].try_into().expect("eight bytes"));
     let entries = u16::from_ne_bytes(header[56..58].try_into().expect("two bytes"));

@@ -22,7 +22,7 @@ struct Reads {
     warm: WarmFile,
     buffer: Buffer,
     length: u32,
-    /// Where the last read was.
+    /// Offset of the last read.
     offset: u64,
 }
 
@@ -45,8 +45,9 @@ impl Ring {
         })
     }
 
-    /// All reads of a batch have one buffer, as `pread` after `pread` would. They
-    /// are ordered by nothing, so its content is checked after batches of one.
+    /// Builds the next entry. All reads of a batch share one buffer, as successive
+    /// calls of `pread` would. Their order is undefined, so the content is checked
+    /// only after a batch of one.
     fn entry(&mut self) -> Entry {
         let Some(read) = &mut self.read else {
             return opcode::Nop::new().build();
@@ -75,7 +76,7 @@ impl Ring {
             completed += 1;
             if u32::try_from(entry.result()) != Ok(expected) {
                 return Err(failure::failed(format!(
-                    "cannot cross by io_uring: an operation gave {}; see the kernel log",
+                    "cannot cross by io_uring: an operation returned {}; see the kernel log",
                     entry.result()
                 )));
             }
@@ -106,8 +107,8 @@ impl Crossing for Ring {
             return Ok(());
         }
         self.submit(1)?;
-        let read = self.read.as_ref().expect("just looked at");
+        let read = self.read.as_ref().expect("checked above");
         let is_right = read.buffer.bytes() == read.warm.content(read.offset);
-        check(is_right, "a read brought other bytes")
+        check(is_right, "a read returned wrong bytes")
     }
 }

@@ -1,4 +1,4 @@
-//! A signal to oneself.
+//! Signals that a thread sends to itself.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ extern "C" fn count(_signal: libc::c_int) {
     HANDLED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Signals raised and handled before the next one.
+/// Raises signals, each of which is handled before the next one.
 pub struct SelfSignal {
     handled_before: u64,
 }

@@ -1,4 +1,4 @@
-//! What `kernel/uapi/toll_device.h` lays down, where the fields are described.
+//! Structures and requests of `kernel/uapi/toll_device.h`, which describes the fields.
 
 use rustix::ioctl::{Opcode, opcode};
 
@@ -40,13 +40,13 @@ pub struct Completion {
     pub reserved: u32,
 }
 
-/// `struct toll_device_page`: what the page table says of an address.
+/// `struct toll_device_page`: the page-table entry of an address.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Page {
     pub address: u64,
-    /// The entry that maps it, 0 if none does. Without CAP_SYS_ADMIN its frame
-    /// number reads 0.
+    /// The entry that maps the address, or 0. Without CAP_SYS_ADMIN its frame
+    /// number is 0.
     pub entry: u64,
     pub page_bytes: u64,
     pub reserved: u64,
@@ -59,7 +59,7 @@ pub struct Statistics {
     pub bytes_received: u64,
     pub sends: u64,
     pub receives: u64,
-    /// How often one of them had to wait, or would have had to.
+    /// Sends and receives that had to wait, or would have had to.
     pub waits: u64,
     pub queued_max: u64,
     pub reserved: [u64; 2],
@@ -88,11 +88,11 @@ pub const FINISH: Opcode = opcode::none(MAGIC, 8);
 pub const PAGE: Opcode = opcode::read_write::<Page>(MAGIC, 9);
 pub const STATISTICS: Opcode = opcode::read::<Statistics>(MAGIC, 10);
 
-/// The published numbers, whose argument is a number.
+/// The published request numbers, whose argument is a number.
 pub const PUBLISHED_PAGE: Opcode = 0x1234_5676;
 pub const PUBLISHED_TRANSFER: Opcode = 0x1234_5678;
 
-/// Bytes of the argument that a request's number carries (`_IOC_SIZE`).
+/// Returns the argument's size, which a request's number encodes (`_IOC_SIZE`).
 pub const fn argument_bytes(request: Opcode) -> usize {
     ((request >> 16) & 0x3fff) as usize
 }
@@ -102,7 +102,7 @@ mod tests {
     const HEADER: &str = include_str!("../../../../kernel/uapi/toll_device.h");
     const OWN: &str = include_str!("abi.rs");
 
-    /// Types and names of the fields of a structure: `kind name` in C, `name: kind`
+    /// Reads the fields of a structure, which are `kind name` in C and `name: kind`
     /// in Rust. Both lay out the same fields in the same way.
     fn fields(text: &str, start: &str, field: fn(&str) -> Option<String>) -> Vec<String> {
         let (_, rest) = text.split_once(start).expect("the structure is there");

@@ -16,7 +16,7 @@ pub enum Access {
     Write,
 }
 
-/// A part of a file that is mapped, and moves on through the file.
+/// A mapped part of a file that moves through the file.
 pub struct Window {
     place: Mapping,
     access: Access,
@@ -38,12 +38,11 @@ impl Window {
         self.place.length()
     }
 
-    /// Makes the file's byte at `position` visible, and yields its place. Windows
-    /// begin at multiples of their length.
+    /// Maps the window that has the file's byte at `position`, and returns the mapping
+    /// and the byte's offset in it. Windows begin at multiples of their length.
     ///
-    /// Pages that are read come by faults, each of which brings its neighbours
-    /// along. One that is written brings none, so all of them are asked for at
-    /// once where there are several.
+    /// A page fault on a read also maps the neighbouring pages. One on a write maps
+    /// none of them, so a window of several pages is populated at once.
     pub fn show(
         &mut self,
         file: BorrowedFd<'_>,
@@ -70,33 +69,33 @@ impl Window {
         Ok((&mut self.place, inside))
     }
 
-    /// Has the kernel make the entries of all pages that will be written
+    /// Has the kernel make the page-table entries of all pages that will be written
     /// (`MADV_POPULATE_WRITE`, Linux 5.14).
     fn populate(&self, file: BorrowedFd<'_>, seat: u64, length: usize) -> Result<(), CallError> {
         let whole = length.next_multiple_of(page_bytes());
         // SAFETY: making entries changes no byte of the range, which is mapped.
         let populated = unsafe { madvise(self.place.start(), whole, Advice::LinuxPopulateWrite) };
         match populated {
-            // An older kernel leaves it to the faults.
+            // On an older kernel the page faults make the entries.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
             Err(errno) => Err(no_pages(file, seat, length, errno)),
         }
     }
 
-    /// Address of the part that is mapped, if one is.
+    /// Returns the address of the mapped part, if one is mapped.
     pub fn address(&self) -> Option<u64> {
         self.seat.map(|_| self.place.address())
     }
 
-    /// Lets go of the file.
+    /// Unmaps the file.
     pub fn clear(&mut self) -> Result<(), Errno> {
         self.seat = None;
         self.place.clear()
     }
 }
 
-/// Why a file has no pages for a range. The kernel only says that a write there
-/// would end in SIGBUS (EFAULT, madvise(2)).
+/// Finds out why a file has no pages for a range. The kernel only reports that a
+/// write there would raise SIGBUS (EFAULT, madvise(2)); fallocate(2) gives the reason.
 fn no_pages(file: BorrowedFd<'_>, seat: u64, length: usize, errno: Errno) -> CallError {
     match fallocate(file, FallocateFlags::empty(), seat, length as u64) {
         Err(reason) if reason != Errno::OPNOTSUPP => CallError::of("write", reason),

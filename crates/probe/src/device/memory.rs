@@ -1,5 +1,5 @@
-//! A connected device, and what it moves bytes through, made before the timed
-//! region.
+//! A connected device, and the memory through which it moves bytes, made before
+//! the timed region.
 
 use rustix::io::Errno;
 use toll_wire::SocketMode;
@@ -17,14 +17,15 @@ use crate::published_loops::Form;
 pub enum Way {
     /// `read` and `write` through a buffer (the report's "fcntl").
     ReadWrite,
-    /// The file is mapped, and copied from or into the driver's mapped buffer,
-    /// which is sent or filled by ioctl. A file that is received is grown before.
+    /// The file is mapped, and copied from or into the driver's mapped buffer, which
+    /// is sent or filled by ioctl. A received file is grown before that.
     Mmap,
     /// The report's "mmap": `toll_wire::SendMethod::PublishedMmap` and
     /// `toll_wire::ReceiveMethod::PublishedMmap`.
     PublishedMmap,
-    /// The same; what is sent is sent by `toll_wire::SendMethod::MendedMmap`.
+    /// The same, but sending by `toll_wire::SendMethod::MendedMmap`.
     MendedMmap,
+    /// A method that is not the device's own, such as splice.
     Foreign,
 }
 
@@ -47,8 +48,8 @@ pub(super) enum Memory {
     Windows(Windows),
 }
 
-/// A device that is connected, with all its memory. How it sends is in `send.rs`,
-/// how it receives in `receive.rs`.
+/// A connected device with all its memory. It sends in `send.rs` and receives in
+/// `receive.rs`.
 pub struct Connection {
     pub(super) device: Device,
     pub(super) mode: SocketMode,
@@ -56,8 +57,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that does `access` to its mapped file: reads what it sends, or
-    /// writes what it receives.
+    /// Makes a connection that accesses its mapped file by `access`: it reads a file
+    /// that it sends, or writes a file that it receives.
     pub fn new(device: Device, setup: &Setup, access: Access) -> Result<Self, CallError> {
         let buffer_bytes = setup.buffer_bytes as usize;
         let refused = |errno| CallError::of("mmap", errno);
@@ -90,8 +91,8 @@ impl Connection {
         &self.device
     }
 
-    /// What the page table says, or said when it was there, of the file's page that was
-    /// last mapped; `None` without one.
+    /// Returns the page-table entry of the file's page that was last mapped, as it is or
+    /// was while mapped; `None` without one.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
         match &self.memory {
             Memory::None | Memory::User(_) => Ok(None),

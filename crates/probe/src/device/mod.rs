@@ -1,10 +1,10 @@
 //! The devices `/dev/master_device` and `/dev/slave_device` of the modules
 //! `master` and `slave` (Virtual Device): two ends of a TCP connection that the
-//! kernel makes and a file is sent through.
+//! kernel makes, through which a file is sent.
 //!
 //! `abi.rs` has the layouts of `kernel/uapi/toll_device.h`, this file the
-//! requests, `mapping.rs` mapped memory, `send.rs` and `receive.rs` the ways to
-//! move a file, `published.rs` those of the report that map memory.
+//! requests, `mapping.rs` mapped memory, and `send.rs` and `receive.rs` the ways
+//! to move a file. `published.rs` has the report's ways that map memory.
 
 mod abi;
 mod mapping;
@@ -69,7 +69,7 @@ pub struct Setup {
     pub mode: SocketMode,
     pub way: Way,
     pub buffer_bytes: u32,
-    /// What is mapped at a time of a file that is received by [`Way::PublishedMmap`].
+    /// Bytes mapped at a time of a file that is received by [`Way::PublishedMmap`].
     pub window_bytes: usize,
 }
 
@@ -81,8 +81,8 @@ impl Setup {
         }
     }
 
-    /// Bytes of one transfer: all of a call's unless the driver's buffer does not
-    /// hold two of them.
+    /// Bytes of one transfer: all of a call's, unless several are queued and the
+    /// driver's buffer does not hold two of them.
     fn slot_bytes(&self) -> u32 {
         self.buffer_bytes.min(BUFFER_BYTES_MAX / self.slots())
     }
@@ -101,7 +101,7 @@ impl Setup {
         }
     }
 
-    /// Bytes of the driver's buffer; that of the published driver was a page.
+    /// Bytes of the driver's buffer, which in the published driver was one page.
     fn driver_bytes(&self) -> u32 {
         match self.way {
             Way::PublishedMmap | Way::MendedMmap => page_bytes() as u32,
@@ -110,7 +110,7 @@ impl Setup {
     }
 }
 
-/// An open device, which has a connection of its own.
+/// An open device with its own connection.
 pub struct Device {
     file: File,
     /// Bytes that had been moved when a wait was last interrupted.
@@ -127,8 +127,8 @@ impl Device {
         })
     }
 
-    /// Sets it up; before there is a connection. Whether small segments wait for
-    /// others (TCP_NODELAY) stays as the module has it.
+    /// Configures the device; call it before there is a connection. The module's
+    /// setting of TCP_NODELAY is kept.
     pub fn configure(&self, setup: &Setup) -> Result<(), Errno> {
         let mut settings = Settings::default();
         self.ask(abi::GET_SETTINGS, &mut settings)?;
@@ -141,15 +141,15 @@ impl Device {
         self.ask(abi::SET_SETTINGS, &mut settings)
     }
 
-    /// Has a master wait on an address; yields it with the port that was chosen if
-    /// it had none.
+    /// Makes a master listen on an address. Returns the address, with the port that was
+    /// chosen if it had none.
     pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr, Errno> {
         let mut endpoint = endpoint(address, None);
         self.ask(abi::LISTEN, &mut endpoint)?;
         Ok(SocketAddr::new(address.ip(), endpoint.port))
     }
 
-    /// Has a master wait for its slave; ETIMEDOUT if none comes within the limit.
+    /// Makes a master wait for its slave; ETIMEDOUT if none connects within the limit.
     pub fn accept(&self, limit: Option<Duration>) -> Result<(), Errno> {
         let mut endpoint = Endpoint {
             timeout_ms: milliseconds(limit),
@@ -162,37 +162,37 @@ impl Device {
         self.ask(abi::CONNECT, &mut endpoint(address, limit))
     }
 
-    /// Sends a part of the driver's buffer; yields how many bytes of it, or in
-    /// asynchronous mode queues it and yields 0.
+    /// Sends a part of the driver's buffer and returns the bytes sent. In asynchronous
+    /// mode queues the part and returns 0.
     #[inline]
     pub fn send(&self, offset: usize, length: usize) -> Result<u64, Errno> {
         self.transfer(abi::SEND, offset, length)
     }
 
-    /// Fills a part of the driver's buffer; yields how many bytes of it, or in
-    /// asynchronous mode queues it and yields 0.
+    /// Fills a part of the driver's buffer and returns the bytes received. In
+    /// asynchronous mode queues the part and returns 0.
     #[inline]
     pub fn receive(&self, offset: usize, length: usize) -> Result<u64, Errno> {
         self.transfer(abi::RECEIVE, offset, length)
     }
 
-    /// Sends bytes by the published number, from the beginning of the page of the driver's
-    /// buffer that what was sent so far ends in; yields how many.
+    /// Sends bytes by the published request and returns how many were sent. They start at
+    /// the beginning of the page of the driver's buffer in which the bytes sent so far end.
     #[inline]
     pub fn send_published(&self, length: usize) -> Result<usize, Errno> {
         self.ask_published(abi::PUBLISHED_TRANSFER, length as u64)
     }
 
-    /// Has the driver look up the page-table entry of an address by the published number,
-    /// and log it where it logs.
+    /// Has the driver look up the page-table entry of an address by the published request,
+    /// and log it if logging is on.
     #[inline]
     pub fn log_page(&self, address: u64) -> Result<(), Errno> {
         self.ask_published(abi::PUBLISHED_PAGE, address).map(drop)
     }
 
     fn ask_published(&self, request: Opcode, argument: u64) -> Result<usize, Errno> {
-        // SAFETY: the driver takes the argument for a number, and reads and writes nothing
-        // but its own buffer.
+        // SAFETY: the driver takes the argument as a number, and reads and writes only its
+        // own buffer.
         let status = unsafe { libc::ioctl(self.file.as_raw_fd(), request.into(), argument) };
         usize::try_from(status).map_err(|_| last_errno())
     }
@@ -207,7 +207,7 @@ impl Device {
         Ok(transfer.done)
     }
 
-    /// Waits for a queued transfer; yields how many bytes it moved.
+    /// Waits for a queued transfer, and returns the bytes that it moved.
     #[inline]
     pub fn reap(&self) -> Result<u64, Errno> {
         let mut completion = Completion::default();
@@ -223,7 +223,7 @@ impl Device {
         self.ask(abi::FINISH, &mut ())
     }
 
-    /// What the page table says of an address of this process.
+    /// Returns the page-table entry of an address of this process.
     pub fn page(&self, address: u64) -> Result<Page, Errno> {
         let mut page = Page {
             address,
@@ -243,10 +243,10 @@ impl Device {
         Mapping::of_file(&self.file, 0, bytes, READ_WRITE, MapFlags::SHARED)
     }
 
-    /// Whether a call that ended so is to be made again. A signal interrupts a wait
-    /// for nothing but to have a look: the first one only notes what has been
-    /// moved until then, and one that finds nothing moved since gives up.
-    /// ETIMEDOUT to give up, or the call's own error.
+    /// Decides whether to retry a call that failed; returns `Ok` to retry. A signal
+    /// interrupts a wait only to check its progress. The first one notes the bytes moved
+    /// until then; a later one gives up if none were moved since. Fails with ETIMEDOUT
+    /// to give up, or with the call's own error.
     pub fn retry_after(&self, errno: Errno) -> Result<(), Errno> {
         if errno != Errno::INTR {
             return Err(errno);
@@ -259,13 +259,13 @@ impl Device {
         }
     }
 
-    /// Makes a request, which reads and writes nothing but its argument.
+    /// Makes a request, which reads and writes only its argument.
     #[inline]
     fn ask<T>(&self, request: Opcode, argument: &mut T) -> Result<(), Errno> {
         assert_eq!(abi::argument_bytes(request), size_of::<T>());
-        // SAFETY: the driver reads and writes `argument`, of the size that the
-        // request's number carries, and its own buffer, which is no one's
-        // reference. Any bytes are a value of the argument's integers.
+        // SAFETY: the driver reads and writes `argument`, whose size the request's
+        // number encodes, and its own buffer, to which there is no reference. Any
+        // bytes are valid values of the argument's integers.
         let status =
             unsafe { libc::ioctl(self.file.as_raw_fd(), request.into(), &raw mut *argument) };
         match status {
@@ -303,7 +303,7 @@ fn endpoint(address: SocketAddr, limit: Option<Duration>) -> Endpoint {
     }
 }
 
-/// A limit as the driver takes it, where 0 is none.
+/// Returns a limit as the driver takes it, where 0 means no limit.
 fn milliseconds(limit: Option<Duration>) -> u32 {
     limit.map_or(0, |limit| {
         u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).max(1)

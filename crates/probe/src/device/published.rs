@@ -1,4 +1,4 @@
-//! The published loops through the devices.
+//! The report's published loops, through the devices.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -14,7 +14,7 @@ use crate::mapping::Mapping;
 use crate::published_loops::{Form, OutputWindows, PageTarget, send_pages};
 
 /// Room for as many mappings as a process may have (vm.max_map_count), so that keeping
-/// them allocates nothing.
+/// them does not allocate.
 const MAPPINGS_MAX: usize = 1 << 16;
 
 fn refused(errno: Errno) -> CallError {
@@ -25,12 +25,12 @@ fn refused(errno: Errno) -> CallError {
 pub struct Pages {
     form: Form,
     buffer_bytes: usize,
-    /// The device's page.
+    /// The mapped page of the device.
     page: Option<Mapping>,
-    /// Pages of the device that the printed loop leaves mapped. They hold the device,
-    /// so they are unmapped with the connection.
+    /// Pages of the device that the printed loop leaves mapped. They keep the device
+    /// open, so they are unmapped with the connection.
     left: Vec<Mapping>,
-    /// What the page table had for the page of the file that was sent last.
+    /// The page-table entry of the file's page that was sent last.
     pub entry: Option<Page>,
 }
 
@@ -79,7 +79,7 @@ impl PageTarget for DevicePages<'_> {
     }
 
     fn page(&mut self) -> &mut Mapping {
-        self.pages.page.as_mut().expect("it was mapped")
+        self.pages.page.as_mut().expect("the page was mapped")
     }
 
     fn send(&mut self, length: usize, calls: &mut u64) -> Result<usize, CallError> {
@@ -106,7 +106,7 @@ impl PageTarget for DevicePages<'_> {
 pub struct Windows {
     buffer: Buffer,
     output: OutputWindows,
-    /// What the page table had for the window that was mapped last.
+    /// The page-table entry of the window that was mapped last.
     pub entry: Option<Page>,
 }
 

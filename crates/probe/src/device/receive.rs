@@ -14,11 +14,11 @@ use crate::copy::mover::{self, CallError, Moved, portion};
 use crate::mapping::{Mapping, copy, take};
 
 impl Connection {
-    /// Receives `bytes`, which come before a file's.
+    /// Receives `bytes`, which precede a file's.
     pub fn receive_first(&mut self, bytes: &mut [u8]) -> Result<(), CallError> {
         let device = &self.device;
         match &mut self.memory {
-            // A connection whose `read` receives ahead has nothing for RECEIVE.
+            // Asynchronous `read` would receive ahead and leave nothing for RECEIVE.
             Memory::Mapped { driver, slots, .. } if self.mode == SocketMode::Async => {
                 for part in bytes.chunks_mut(slots.slot_bytes()) {
                     let start = slots.next(part.len()).start;
@@ -33,8 +33,8 @@ impl Connection {
         }
     }
 
-    /// Receives so many bytes into an empty file. `on_arrival` is called when the
-    /// first are there.
+    /// Receives `size_bytes` into an empty file. Calls `on_arrival` when the first
+    /// bytes have arrived.
     pub fn receive_all(
         &mut self,
         file: BorrowedFd<'_>,
@@ -53,8 +53,8 @@ impl Connection {
             calls: 0,
         };
         match memory {
-            Memory::None => unreachable!("somebody else moves the bytes"),
-            Memory::Pages(_) => unreachable!("it sends"),
+            Memory::None => unreachable!("a foreign method moves the bytes"),
+            Memory::Pages(_) => unreachable!("this memory is for sending"),
             Memory::Windows(windows) => windows.receive(device, &mut target)?,
             Memory::User(buffer) => receive_by_read(device, &mut target, buffer.bytes_mut())?,
             Memory::Mapped {
@@ -93,8 +93,8 @@ impl Target<'_> {
         self.calls += 1;
     }
 
-    /// The same for a mapped file. As published, it grows when there is something
-    /// to put into it. Done while the sender has not begun, it would cost nothing.
+    /// The same for a mapped file. As published, the file grows when its first bytes
+    /// have arrived. Growing it before the sender begins would cost nothing.
     fn arrived_for_mapping(&mut self) -> Result<(), CallError> {
         let is_first = self.calls == 0;
         self.arrived();

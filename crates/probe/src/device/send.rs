@@ -13,9 +13,9 @@ use crate::copy::mover::{CallError, Moved, portion};
 use crate::mapping::{Mapping, copy};
 
 impl Connection {
-    /// Sends the file's first bytes, for which its position stands at its
-    /// beginning, until all of them are with the kernel's socket, and lets the
-    /// receiver read to the end.
+    /// Sends the first `size_bytes` of a file, whose position must be its beginning,
+    /// until the kernel's socket has all of them. Then lets the receiver read to the
+    /// end.
     pub fn send_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<Moved, CallError> {
         let mut calls = 0;
         self.send_bytes(file, size_bytes, &mut calls)?;
@@ -26,9 +26,9 @@ impl Connection {
         })
     }
 
-    /// Lets the receiver read to the end. As with a close, what is queued is with
-    /// the socket then, and what TCP holds back for more to come (Nagle's
-    /// algorithm) goes out.
+    /// Lets the receiver read to the end. As with a close, the socket then has all
+    /// queued bytes, and TCP sends those that it holds back for more to come (Nagle's
+    /// algorithm).
     pub fn finish(&mut self) -> Result<(), CallError> {
         until_done(&self.device, "finish", || self.device.finish())
     }
@@ -45,8 +45,8 @@ impl Connection {
             memory,
         } = self;
         match memory {
-            Memory::None => unreachable!("somebody else moves the bytes"),
-            Memory::Windows(_) => unreachable!("it receives"),
+            Memory::None => unreachable!("a foreign method moves the bytes"),
+            Memory::Windows(_) => unreachable!("this memory is for receiving"),
             Memory::Pages(pages) => pages.send(device, (file, size_bytes), calls),
             Memory::User(buffer) => {
                 send_by_write(device, file, size_bytes, buffer.bytes_mut(), calls)
@@ -92,7 +92,7 @@ fn send_by_write(
     Ok(())
 }
 
-/// Writes all bytes to a device, adding to the calls made.
+/// Writes all bytes to a device, and adds to `calls`.
 pub fn write_all(device: &Device, mut bytes: &[u8], calls: &mut u64) -> Result<(), CallError> {
     while !bytes.is_empty() {
         match until_done(device, "write", || rustix::io::write(device.as_fd(), bytes))? {
@@ -106,7 +106,8 @@ pub fn write_all(device: &Device, mut bytes: &[u8], calls: &mut u64) -> Result<(
     Ok(())
 }
 
-/// Bytes from `position` that one transfer takes: of a slot, and within a window.
+/// Returns the bytes from `position` that one transfer takes: at most a slot, and
+/// within one window.
 pub(super) fn piece(position: u64, size_bytes: u64, window: &Window, slot_bytes: usize) -> usize {
     let inside = (position % window.length() as u64) as usize;
     portion(
@@ -186,7 +187,7 @@ mod tests {
             (3 * page, (1 << 32) + 5),
         ] {
             let window = Window::new(slot_bytes, Access::Read).unwrap();
-            // Of the large one, the part around its end.
+            // Only the part near the end of the large file is tried.
             let window_bytes = window.length() as u64;
             let mut position = (size_bytes / window_bytes).saturating_sub(20) * window_bytes;
             while position < size_bytes {

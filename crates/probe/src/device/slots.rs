@@ -1,5 +1,4 @@
-//! The parts that the driver's buffer is cut into, so that one is filled while
-//! others are under way.
+//! The slots of the driver's buffer: one is filled while others are in flight.
 
 use std::ops::Range;
 
@@ -9,8 +8,8 @@ use super::Device;
 use super::abi::{BUFFER_BYTES_MAX, QUEUE_MAX};
 use crate::copy::mover::CallError;
 
-/// Bytes under way that a worker never runs dry with: what a system call and a
-/// copy of as many bytes take is then little beside a round through the queue.
+/// Bytes in flight that keep a worker busy: a system call and a copy of this many
+/// bytes then take little time beside a round through the queue.
 const UNDER_WAY_BYTES: u32 = 512 << 10;
 
 pub fn count(slot_bytes: u32) -> u32 {
@@ -21,14 +20,14 @@ pub fn count(slot_bytes: u32) -> u32 {
         .max(2)
 }
 
-/// Slots in the order of their use, which is the order in which their transfers
-/// end: there is one worker and one stream.
+/// Slots in order of use, which is also the order in which their transfers end:
+/// there is one worker and one stream.
 pub struct Slots {
     slot_bytes: usize,
     count: usize,
     queued: u64,
     ended: u64,
-    /// Bytes that each of those under way is to move.
+    /// Bytes that each slot in flight is to move.
     lengths: Vec<usize>,
 }
 
@@ -56,7 +55,7 @@ impl Slots {
         self.queued - self.ended == self.count as u64
     }
 
-    /// Where the next slot to be queued lies in the buffer.
+    /// Returns the range of the buffer for the next slot to be queued.
     pub fn next(&self, length: usize) -> Range<usize> {
         self.range(self.queued, length)
     }
@@ -67,12 +66,12 @@ impl Slots {
     }
 
     pub fn queue(&mut self, length: usize) {
-        assert!(!self.is_full(), "a slot under way was queued again");
+        assert!(!self.is_full(), "a slot in flight was queued again");
         self.lengths[(self.queued % self.count as u64) as usize] = length;
         self.queued += 1;
     }
 
-    /// Waits for the oldest slot; yields what it holds.
+    /// Waits for the oldest slot, and returns its range of the buffer.
     pub fn reap(&mut self, device: &Device, call: &'static str) -> Result<Range<usize>, CallError> {
         let moved = until_done(device, call, || device.reap())?;
         let length = self.lengths[(self.ended % self.count as u64) as usize];
@@ -85,7 +84,7 @@ impl Slots {
     }
 }
 
-/// Makes a call until no signal interrupts it.
+/// Retries a call that signals interrupt, as [`Device::retry_after`] decides.
 #[inline]
 pub fn until_done<T>(
     device: &Device,

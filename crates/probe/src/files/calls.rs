@@ -1,12 +1,12 @@
-//! Calls on open files, whole and with their errors.
+//! Calls on open files that handle short transfers and report all errors.
 
 use std::io;
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
-/// Reads until the buffer is full or the file ends. Yields the bytes and the
-/// calls.
+/// Reads until the buffer is full or the file ends. Returns the bytes read and the
+/// calls made.
 pub fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> io::Result<(usize, u64)> {
     let (mut filled, mut calls) = (0, 0);
     while filled < buffer.len() {
@@ -23,6 +23,7 @@ pub fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> io::Result<(u
     Ok((filled, calls))
 }
 
+/// Writes all bytes, and returns the calls made.
 pub fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<u64> {
     let (mut written, mut calls) = (0, 0);
     while written < bytes.len() {
@@ -39,10 +40,10 @@ pub fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<u64> {
     Ok(calls)
 }
 
-/// Closes a file. What a file system could not store, it tells here at the
-/// latest (close(2)).
+/// Closes a file. Here at the latest a file system reports that it could not store
+/// data (close(2)).
 pub fn close(file: OwnedFd) -> io::Result<()> {
-    // SAFETY: the descriptor was owned, and nobody else closes it.
+    // SAFETY: the descriptor was owned, and nothing else closes it.
     match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -19,12 +19,12 @@ use crate::random::shuffle;
 use crate::write::pass::write_pass;
 use crate::write::pattern::{Pattern, first_difference};
 
-/// Seeds of the content that is read or written, and of what a file that is
-/// overwritten held before.
+/// Seeds of the content that is read or written, and of the old content of a file
+/// that is overwritten.
 const SEED: u64 = 1;
 const SEED_BEFORE: u64 = 2;
 
-/// The file, and another one that a pass before it has made.
+/// Names of the file, and of another one that the warm-up pass makes.
 const NAME: &str = "file";
 const NAME_BEFORE: &str = "file-before";
 
@@ -52,7 +52,7 @@ impl<'a> Large<'a> {
         })
     }
 
-    /// What the file holds before the pass; nothing, if the pass makes it.
+    /// Returns the file's content before the pass; `None` if the pass makes the file.
     fn laid(&self) -> Option<&Pattern> {
         match self.request.operation {
             FilesOperation::WriteSequential => None,
@@ -105,7 +105,7 @@ impl<'a> Large<'a> {
         })
     }
 
-    /// Overwrites buffers of the file with what `content` has there.
+    /// Overwrites the file, a buffer at each offset, with what `content` has there.
     fn write_random(&self, path: &Path, content: &Pattern) -> io::Result<Done> {
         let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut done = Done::default();
@@ -134,7 +134,7 @@ impl Operation for Large<'_> {
         let path = set.below.join(NAME);
         File::create_new(&path)
             .and_then(|file| content.lay(&file, self.request.size_bytes))
-            .failed_with("lay", &path)
+            .failed_with("lay out", &path)
     }
 
     fn cool(&self, set: &Set) -> Result<Option<String>, Failure> {
@@ -151,8 +151,8 @@ impl Operation for Large<'_> {
             FilesOperation::ReadSequential => self.read_sequential(&path),
             FilesOperation::ReadRandom => self.read_random(&path),
             FilesOperation::WriteSequential => self.write_sequential(&set.above.join(NAME_BEFORE)),
-            // What is there again, so that what the timed pass writes can be
-            // told from it.
+            // Writes the old content again, so that the new content of the timed
+            // pass differs from it.
             _ => self.write_random(&path, &self.before),
         };
         passed.map(drop).failed_with("use", &path)
@@ -206,7 +206,7 @@ impl Operation for Large<'_> {
     }
 }
 
-/// Compares a file's content with what `expected` has at an offset.
+/// Checks a file's length and content; `expected` returns the pattern at an offset.
 fn compare<'p>(
     path: &Path,
     size_bytes: u64,
@@ -225,8 +225,8 @@ fn compare<'p>(
     }
 }
 
-/// Offsets of whole buffers in random order, each once until all had their
-/// turn.
+/// Returns the offsets of whole buffers in random order. Each occurs once before any
+/// repeats.
 fn offsets(request: &FilesRequest) -> Vec<u64> {
     let buffers = request.size_bytes / request.buffer_bytes;
     let calls = request.calls.unwrap_or(buffers);

@@ -1,4 +1,4 @@
-//! Taking files out of memory: their pages, their names and their attributes.
+//! Drops files from memory: their pages, their names and their attributes.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,42 +10,42 @@ use toll_wire::{CacheState, Failure};
 use crate::failure::{self, OrFail};
 use crate::page_cache;
 
-/// Where names and attributes can be thrown out, and which word does that and
-/// leaves pages alone (Documentation/admin-guide/sysctl/vm.rst).
+/// The file that drops caches, and the word that drops names and attributes but no
+/// pages (Documentation/admin-guide/sysctl/vm.rst).
 const DROP: (&str, &str) = ("/proc/sys/vm/drop_caches", "2\n");
-/// Where the kernel tells how many names it keeps
+/// The file in which the kernel reports how many names it keeps
 /// (Documentation/admin-guide/sysctl/fs.rst).
 const NAMES: &str = "/proc/sys/fs/dentry-state";
 
-/// Attempts to throw out names, while other programs bring in new ones.
+/// Attempts to drop names, since other programs bring in new ones.
 const ATTEMPTS_MAX: u32 = 4;
-/// What may be left of unused names: one of so many, or so many that other
-/// programs have looked up meanwhile.
+/// Unused names that may be left: one in `SHARE_LEFT` of those before, or
+/// `OF_OTHERS`, which other programs have looked up meanwhile.
 const SHARE_LEFT: u64 = 20;
 const OF_OTHERS: u64 = 500;
 
-/// Brings a directory's file system to its device. A sync for each of many
-/// files would take a commit of the journal for each.
+/// Writes a directory's file system back to its device. Syncing many files one by
+/// one would commit the journal for each.
 pub fn sync(directory: &Path) -> Result<(), Failure> {
     let synced = File::open(directory).and_then(|file| Ok(syncfs(file)?));
     synced.failed_with("sync", directory)
 }
 
-/// Drops a file's pages, and shows that none is left.
+/// Drops a file's pages, and checks that none is left.
 pub fn drop_pages(path: &Path, size_bytes: u64) -> Result<(), Failure> {
     let file = File::open(path).failed_with("open", path)?;
     page_cache::check_state(&file, CacheState::Cold)?;
     page_cache::establish(&file, size_bytes, CacheState::Cold).map(drop)
 }
 
-/// Drops names and attributes that nobody uses, of all file systems, and shows
-/// that hardly one is left.
+/// Drops unused names and attributes of all file systems, and checks that hardly any
+/// are left.
 pub fn drop_names(directory: &Path) -> Result<(), Failure> {
     let file = File::open(directory).failed_with("open", directory)?;
     page_cache::check_state(&file, CacheState::Cold)?;
     if !geteuid().is_root() {
         return Err(failure::unsupported(
-            "cannot drop names and attributes from memory: it needs root; choose warm",
+            "cannot drop names and attributes from memory: this needs root; choose warm",
         ));
     }
     let before = unused_names();
@@ -57,14 +57,14 @@ pub fn drop_names(directory: &Path) -> Result<(), Failure> {
         }
     }
     Err(failure::instrument(format!(
-        "cannot drop names from memory: of {before} unused ones {} stay; let nothing else use \
-         many files meanwhile",
+        "cannot drop names from memory: {} of {before} unused ones remain; stop other programs \
+         that use many files",
         unused_names()
     )))
 }
 
-/// Names in memory that no process uses, of all file systems; none if the kernel
-/// does not tell.
+/// Returns the number of names in memory that no process uses, of all file systems; 0
+/// if the kernel does not report it.
 fn unused_names() -> u64 {
     let state = fs::read_to_string(NAMES).unwrap_or_default();
     let unused = state.split_whitespace().nth(1);

@@ -1,11 +1,11 @@
-//! The files workload: files are opened, read, written, made, looked at and
-//! removed by their names, as programs do it on any file system.
+//! The files workload: opens, reads, writes, makes, stats and removes files by
+//! name, as programs do on any file system.
 //!
-//! Each iteration has files of its own, under names that nobody has used
-//! before. On a file system that shows another one's files they are made and
-//! checked there, below: what the one under test knows of them is then what it
-//! was asked in this iteration, whatever it keeps, and it cannot vouch for its
-//! own work.
+//! Each iteration has its own files, under names that were never used before. If
+//! the file system under test shows the files of another one, they are made and
+//! checked on that other one, "below". So the file system under test knows only
+//! what this iteration has requested of it, whatever it caches, and it cannot
+//! vouch for its own work.
 
 mod calls;
 mod large;
@@ -26,9 +26,10 @@ use crate::meter::{Meter, add_rates, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
 
+/// The work of one pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Done {
-    /// Calls that moved data of the one file, or small files worked on.
+    /// Calls that moved data of the large file, or small files worked on.
     operations: u64,
     calls: u64,
     bytes_read: u64,
@@ -36,9 +37,10 @@ struct Done {
 }
 
 trait Operation {
+    /// Makes the files that the pass needs.
     fn lay(&self, set: &Set) -> Result<(), Failure>;
 
-    /// Takes the files, and what leads to them, out of memory.
+    /// Drops the files, and what leads to them, from memory. Returns a note on it.
     fn cool(&self, set: &Set) -> Result<Option<String>, Failure>;
 
     /// Brings them into memory by an untimed pass.
@@ -71,8 +73,8 @@ pub fn run(request: &Request, files: &FilesRequest) -> Result<TrialData, Failure
 fn check(files: &FilesRequest) -> Result<(), Failure> {
     if files.operation.is_random() && files.size_bytes < files.buffer_bytes {
         return Err(failure::instrument(format!(
-            "cannot work on files: a file of {} bytes has no whole buffer of {} at a random place; \
-             choose another number",
+            "cannot work on files: a file of {} bytes has no room for a buffer of {} at a random \
+             offset; choose a larger size or a smaller buffer",
             files.size_bytes, files.buffer_bytes
         )));
     }

@@ -8,15 +8,18 @@ use toll_wire::{Failure, FilesRequest};
 use crate::failure::OrFail;
 use crate::scratch::{self, ScratchDirectory};
 
-/// A place for the files of a trial, which goes away with this value.
+/// The directory of a trial's files, removed when this value is dropped.
 pub struct Place {
     scratch: ScratchDirectory,
     above: PathBuf,
     sets: u64,
 }
 
+/// The directory of one iteration's files.
 pub struct Set {
+    /// Its path on the file system under test.
     pub above: PathBuf,
+    /// Its path on the file system where the files are made and checked.
     pub below: PathBuf,
 }
 
@@ -24,7 +27,7 @@ impl Place {
     pub fn create(files: &FilesRequest) -> Result<Self, Failure> {
         scratch::remove_left_overs(&files.directory);
         let scratch = ScratchDirectory::create(&files.below)?;
-        let name = scratch.path().file_name().expect("it was joined to one");
+        let name = scratch.path().file_name().expect("the path ends in a name");
         Ok(Self {
             above: files.directory.join(name),
             scratch,
@@ -47,18 +50,18 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What is left goes below, with the scratch directory.
+        // The scratch directory removes what is left, below.
         let _ = fs::remove_dir_all(&self.above);
     }
 }
 
 impl Set {
-    /// Removes the set, before its dirty pages would be written during the next
-    /// iteration. On the file system under test: one that knows files by their
-    /// inodes below would take a later file with a number used again for this
-    /// one (passthrough_hp does).
+    /// Removes the set, so that its dirty pages are not written back during the next
+    /// iteration. It is removed on the file system under test: one that knows files by
+    /// their inodes below (passthrough_hp does) would otherwise mistake a later file
+    /// with a reused inode number for this one.
     pub fn remove(self) {
-        // What cannot be removed now goes with the place.
+        // The place removes later what cannot be removed now.
         let _ = fs::remove_dir_all(self.above);
     }
 }

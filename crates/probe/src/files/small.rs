@@ -19,18 +19,17 @@ use super::{Done, Operation, distrust};
 use crate::buffer::{Buffer, checked_length};
 use crate::failure::OrFail;
 
-/// Of as many files one is read, by an operation that reads some: a program
-/// that knows a tree reads what has changed.
+/// An operation that reads some files reads one in this many: a program that knows a
+/// tree reads only what has changed.
 const READ_ONE_OF: usize = 10;
 
-/// Bytes of directory entries asked for at a time: what glibc's `readdir` asks
-/// for.
+/// Bytes of directory entries requested at a time, the same as glibc's `readdir`.
 const ENTRIES_BYTES: usize = 32 << 10;
 
 pub struct Small<'a> {
     request: &'a FilesRequest,
     tree: Tree,
-    /// The tree's names as calls take them, so that none is made in a timed
+    /// The tree's names as system calls take them, so that none is made in a timed
     /// region.
     files: Vec<CString>,
     files_before: Vec<CString>,
@@ -126,7 +125,7 @@ impl<'a> Small<'a> {
         Ok(done)
     }
 
-    /// What the pass must have done, but for its calls.
+    /// Returns what the pass must have done, except for the number of its calls.
     fn expected(&self) -> Done {
         let count = self.files.len() as u64;
         let bytes = count * self.tree.small_bytes;
@@ -155,7 +154,7 @@ impl Operation for Small<'_> {
         if self.request.operation != FilesOperation::Create {
             self.tree.lay_files(&set.below)?;
         }
-        // Nothing of it is to be written while time is taken.
+        // None of it may be written back during the timed region.
         sync(&set.below)
     }
 
@@ -174,7 +173,7 @@ impl Operation for Small<'_> {
             FilesOperation::Create => self.create(&set.above, &self.files_before),
             FilesOperation::OpenTree => self.open_tree(&set.above),
             FilesOperation::Stat | FilesOperation::Unlink => self.stat(&set.above),
-            operation => unreachable!("{operation:?} is none of trees"),
+            operation => unreachable!("{operation:?} does not work on a tree"),
         };
         passed.map(drop).failed_with("use the files of", &set.above)
     }
@@ -186,7 +185,7 @@ impl Operation for Small<'_> {
             FilesOperation::Stat => ("stat the files of", self.stat(root)),
             FilesOperation::Unlink => ("remove the files of", self.unlink(root)),
             FilesOperation::OpenTree => ("go through", self.open_tree(root)),
-            operation => unreachable!("{operation:?} is none of trees"),
+            operation => unreachable!("{operation:?} does not work on a tree"),
         };
         let done = passed.failed_with(action, root)?;
         let expected = self.expected();

@@ -1,4 +1,4 @@
-//! A tree of small files: names, content, making and checking it.
+//! A tree of small files: its names and content, and how it is made and checked.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,22 +11,22 @@ use super::memory::drop_pages;
 use crate::failure::OrFail;
 use crate::write::pattern::Pattern;
 
-/// Files in a directory, and directories in one. Kernel trees have some 15
-/// files a directory and are four or five levels deep, as is this one with
-/// 10,000 files.
+/// Files in a directory, and directories in a directory. Kernel trees have some 15
+/// files a directory and are four or five levels deep, as is this one with 10,000
+/// files.
 pub const FILES_A_DIRECTORY: u64 = 20;
 const DIRECTORIES_A_DIRECTORY: usize = 5;
 
 const SEED: u64 = 1;
 
 pub struct Tree {
-    /// Directories from the root of the tree, each after the one that it is in;
-    /// the first is the root itself, as `.`.
+    /// Directories relative to the root of the tree, each after its parent; the first is
+    /// the root itself, as `.`.
     pub directories: Vec<PathBuf>,
-    /// Files from the root of the tree, directory by directory.
+    /// Files relative to the root of the tree, directory by directory.
     pub files: Vec<PathBuf>,
     pub small_bytes: u64,
-    /// None for files without bytes.
+    /// `None` for empty files.
     content: Option<Pattern>,
 }
 
@@ -67,7 +67,7 @@ impl Tree {
             let path = root.join(name);
             let laid =
                 File::create_new(&path).and_then(|mut file| file.write_all(self.content(number)));
-            laid.failed_with("lay", &path)?;
+            laid.failed_with("lay out", &path)?;
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Tree {
             let path = root.join(name);
             let content = fs::read(&path).failed_with("read back", &path)?;
             if content != self.content(number) {
-                let why = format!("has {} bytes, and not what was written", content.len());
+                let why = format!("has {} bytes, but not those written", content.len());
                 return Err(distrust(&path, &why));
             }
         }
@@ -98,15 +98,15 @@ impl Tree {
                 entries.try_fold(true, |is, entry| Ok(is && entry?.file_type()?.is_dir()))
             };
             if !is_empty().failed_with("check", &path)? {
-                return Err(distrust(&path, "has files that were removed"));
+                return Err(distrust(&path, "still has files that were removed"));
             }
         }
         Ok(())
     }
 }
 
-/// Breadth first: each directory has [`DIRECTORIES_A_DIRECTORY`] others before
-/// the next one has any.
+/// Returns this many directories, breadth first: each gets [`DIRECTORIES_A_DIRECTORY`]
+/// others before the next one gets any.
 fn directories(count: usize) -> Vec<PathBuf> {
     let mut directories = vec![PathBuf::from(".")];
     while directories.len() < count {

@@ -98,7 +98,7 @@ fn a_row_that_cannot_run_says_why() {
         &words,
         &[
             "pipe, two CPUs –",
-            "cannot use two CPUs: the probe may use one",
+            "cannot use two CPUs: the probe may use only one",
             "stat",
         ],
     );
