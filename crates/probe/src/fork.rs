@@ -1,19 +1,19 @@
-//! Processes of the probe's own work, which end with it.
+//! Child processes that do part of the probe's work and end with it.
 
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process,
     set_parent_process_death_signal, waitid, waitpid,
 };
 
+/// A child process, which is killed and reaped on drop.
 pub struct Child {
     pid: Pid,
 }
 
 impl Child {
-    /// Splits the process. The child runs `work` and ends. It may call nothing
-    /// but what signal-safety(7) allows if this process has more threads than
-    /// one. It gets a death signal, so that it never outlives the process that
-    /// started it.
+    /// Forks. The child runs `work` and exits. If this process has more than
+    /// one thread, `work` may do only what signal-safety(7) allows. The child
+    /// gets a death signal, so that it never outlives its parent.
     pub fn start(work: impl FnOnce()) -> std::io::Result<Self> {
         let parent = getpid();
         match fork()? {
@@ -23,20 +23,20 @@ impl Child {
                 end_with(parent);
                 work();
                 drop(end);
-                unreachable!("the process ends with that value");
+                unreachable!("dropping `End` exits the process");
             }
         }
     }
 
     pub fn has_ended(&self) -> bool {
-        // It is left to be waited for, so that its number is nobody else's.
+        // The child is not reaped, so that its PID cannot be reused.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
     }
 }
 
-/// Ends the process when it goes, also by a panic, which would otherwise unwind
-/// into what the parent was about to do.
+/// Exits the process when dropped, also on a panic, which would otherwise
+/// unwind into the parent's code.
 struct End;
 
 impl Drop for End {
@@ -48,16 +48,16 @@ impl Drop for End {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // One that the kernel has ended already is still waited for.
+        // A child that the kernel has already ended must still be reaped.
         let _ = kill_process(self.pid, Signal::KILL);
         let _ = waitpid(Some(self.pid), WaitOptions::empty());
     }
 }
 
-/// Splits the process; `None` is the child.
+/// Forks; returns `None` in the child.
 fn fork() -> std::io::Result<Option<Pid>> {
-    // SAFETY: the child calls nothing but what signal-safety(7) allows, or is
-    // the copy of a process with one thread, in which no lock can be held.
+    // SAFETY: the child calls only what signal-safety(7) allows, or is the copy
+    // of a single-threaded process, in which no lock can be held.
     let pid = unsafe { libc::fork() };
     match pid {
         0 => Ok(None),
@@ -68,7 +68,7 @@ fn fork() -> std::io::Result<Option<Pid>> {
     }
 }
 
-/// Splits the process; the child ends at once. Waits for it.
+/// Forks a child that exits at once, and waits for it.
 pub fn start_and_wait() -> std::io::Result<()> {
     match fork()? {
         Some(child) => wait_for(child.as_raw_nonzero().get()),
@@ -88,7 +88,7 @@ pub fn wait_for(child: i32) -> std::io::Result<()> {
 
 fn end_with(parent: Pid) {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // A parent that died before that call would never be noticed.
+    // No signal follows if the parent died before that call.
     if getppid() != Some(parent) {
         let _ = kill_process(getpid(), Signal::KILL);
     }

@@ -1,8 +1,8 @@
-//! How long the CPU was idle, in a guest whose clock counts instructions.
+//! Idle time of the CPU, in a guest whose clock counts instructions.
 //!
-//! QEMU lets that clock run on with the host's while the guest's only CPU waits: for a disk, a
-//! reply over 9p, a timer. What passes meanwhile is no instruction, so a region reads
-//! this on both sides of its durations, and subtracts the difference.
+//! While the guest's only CPU waits for a disk, a reply over 9p or a timer, QEMU advances that
+//! clock with the host's. The time that passes is not instructions, so a region reads the idle time
+//! on both sides of its durations and subtracts the difference.
 
 use std::sync::LazyLock;
 use std::thread::sleep;
@@ -14,10 +14,10 @@ use toll_wire::guest::{INIT_ICOUNT, INIT_VARIABLE};
 use crate::failure::{self, OrFail};
 use crate::proc_file;
 
-/// The file in which the kernel keeps it (`print_cpu` in kernel/time/timer_list.c).
+/// The file in which the kernel reports idle time (`print_cpu` in kernel/time/timer_list.c).
 const FILE: &str = "/proc/timer_list";
 
-/// Whether the clock counts instructions. The kernel's command line says so, since commands may
+/// Whether the clock counts instructions. Read from the kernel's command line, because commands may
 /// have any environment.
 static IS_ICOUNT: LazyLock<bool> = LazyLock::new(|| {
     let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
@@ -25,12 +25,13 @@ static IS_ICOUNT: LazyLock<bool> = LazyLock::new(|| {
     line.split_whitespace().any(|found| found == word)
 });
 
-/// What the kernel says of its idle time at a moment.
+/// The kernel's account of its idle time at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdleTime {
-    /// All of it so far, in nanoseconds of the clock.
+    /// Total idle time so far, in nanoseconds of the clock.
     Total(u64),
-    /// Only when it last began, on the clock; 0 if it never did.
+    /// Only the clock's time when the last idle period began; 0 if there was
+    /// none.
     LastBegin(u64),
 }
 
@@ -40,7 +41,8 @@ pub fn is_clock_of_instructions() -> bool {
 }
 
 impl IdleTime {
-    /// None so far where the clock is one of time, of which waiting is a part.
+    /// Reads the idle time. Zero where the clock counts time, because waiting
+    /// is part of that.
     pub fn now() -> Result<Self, Failure> {
         if !is_clock_of_instructions() {
             return Ok(Self::Total(0));
@@ -55,7 +57,7 @@ impl IdleTime {
     }
 
     fn read(text: &str) -> Option<Self> {
-        // The name of this line differs by version.
+        // The name of this line depends on the kernel's version.
         let mode = proc_file::value(text, ".nohz").or_else(|| proc_file::value(text, ".nohz_mode"));
         mode.filter(|mode| *mode != "0")?;
         let ns = |name| {
@@ -65,28 +67,28 @@ impl IdleTime {
                 .ok()
         };
         let idle: Option<u64> = ns(".idle_sleeptime");
-        // It is counted apart while a task waits for a disk.
+        // The kernel counts idle time separately while a task waits for a disk.
         let iowait: Option<u64> = ns(".iowait_sleeptime");
         match idle.zip(iowait) {
             Some((idle, iowait)) => Some(Self::Total(idle + iowait)),
-            // Linux 7.2 has no total of this grain.
+            // Linux 7.2 has no total of this resolution.
             None => Some(Self::LastBegin(ns(".idle_entrytime")?)),
         }
     }
 
-    /// Nanoseconds of it since an earlier moment.
+    /// Returns the nanoseconds of idle time since an earlier moment.
     pub fn since(self, earlier: Self) -> Result<u64, Failure> {
         match (earlier, self) {
             (Self::Total(earlier), Self::Total(now)) => Ok(now.saturating_sub(earlier)),
             (earlier, now) if earlier == now => Ok(0),
             _ => Err(failure::unsupported(format!(
                 "cannot count instructions: the CPU was idle meanwhile, and {FILE} of this kernel \
-                 does not say for how long; use an older kernel, or work that waits for nothing"
+                 does not say for how long; use an older kernel, or work that does not wait"
             ))),
         }
     }
 
-    /// Nanoseconds of it since the kernel started.
+    /// Returns the nanoseconds of idle time since the kernel started.
     pub fn since_start(self) -> Result<u64, Failure> {
         self.since(match self {
             Self::Total(_) => Self::Total(0),
@@ -95,22 +97,23 @@ impl IdleTime {
     }
 }
 
-/// Waits until the kernel has done what it put off at its start: else that would run in the
-/// place of idle time in regions that wait, and in between in others.
+/// Waits until the kernel has done the work that it deferred at its start. Otherwise that work
+/// would fill the idle time of regions that wait, and interrupt the others.
 pub fn wait_for_rest() {
     const NAP: Duration = Duration::from_millis(20);
-    // Ten seconds of the clock: what works for longer will not come to rest.
+    // Ten seconds of the clock: a kernel that is busy for longer will not come
+    // to rest.
     const NAPS_MAX: usize = 500;
     for _ in 0..NAPS_MAX {
         let before = IdleTime::now();
         sleep(NAP);
         let (Ok(before), Ok(now)) = (before, IdleTime::now()) else {
-            // Each trial will say why.
+            // Each trial will report the reason.
             return;
         };
         match now.since(before) {
             Ok(idle_ns) if u128::from(idle_ns) < NAP.as_nanos() / 2 => {}
-            // Or it was idle for a time that is not known.
+            // Idle enough, or idle for an unknown time.
             _ => return,
         }
     }

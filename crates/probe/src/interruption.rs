@@ -1,5 +1,5 @@
-//! What makes the times of a trial meaningless: the probe was stopped and
-//! continued, or the machine was suspended.
+//! Detects what makes the times of a trial meaningless: the probe was stopped
+//! and continued, or the machine was suspended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,12 +9,13 @@ use toll_wire::Failure;
 use crate::clock::read_ns;
 use crate::failure;
 
-/// Least time in suspension that is told from the imprecision of reading two
-/// clocks one after the other, in nanoseconds.
+/// Shortest suspension, in nanoseconds, that can be distinguished from the
+/// imprecision of reading two clocks one after the other.
 const SUSPENDED_NS_MIN: u64 = 10_000_000;
 
 static WAS_CONTINUED: AtomicBool = AtomicBool::new(false);
 
+/// Watches for a stop or a suspension from `begin` to `end`.
 pub struct Watch {
     suspended_ns: u64,
 }
@@ -23,7 +24,7 @@ impl Watch {
     pub fn begin() -> Self {
         let handler: extern "C" fn(libc::c_int) = continued;
         // SAFETY: the handler stores to an atomic, which is async-signal-safe.
-        // That it was not installed costs no more than that nothing is told.
+        // If it cannot be installed, a stop merely goes unnoticed.
         unsafe { libc::signal(libc::SIGCONT, handler as libc::sighandler_t) };
         Self {
             suspended_ns: suspended_ns(),
@@ -33,7 +34,7 @@ impl Watch {
     pub fn end(&self) -> Result<(), Failure> {
         if WAS_CONTINUED.load(Ordering::Relaxed) {
             return Err(failure::instrument(
-                "cannot use the trial: it was stopped and continued, and its times count the \
+                "cannot use the trial: it was stopped and continued, and its times include the \
                  pause; leave its processes alone, and stop toll itself to pause a run",
             ));
         }
@@ -56,8 +57,8 @@ extern "C" fn continued(_signal: libc::c_int) {
     WAS_CONTINUED.store(true, Ordering::Relaxed);
 }
 
-/// Time that the machine has spent in suspension, which the one clock counts and
-/// the other does not (clock_gettime(2)).
+/// Returns the nanoseconds that the machine has spent suspended, which
+/// `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does not (clock_gettime(2)).
 fn suspended_ns() -> u64 {
     let awake_ns = read_ns(ClockId::Monotonic);
     read_ns(ClockId::Boottime).saturating_sub(awake_ns)

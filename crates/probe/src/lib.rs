@@ -1,12 +1,11 @@
-//! The measured work of toll and what measures it: the workloads of one trial,
-//! the clock, the counters and what the kernel charges.
+//! The measured work of toll and its instruments: the workloads of one trial, the clock, the
+//! counters and the kernel's accounts.
 //!
-//! `toll-probe` runs one trial of them; `meow`, `timewrite`, `prime_user` and other
-//! programs are made of the same workloads.
+//! `toll-probe` runs one trial of a workload; `meow`, `timewrite`, `prime_user` and other programs
+//! are built from the same workloads.
 //!
-//! Architecture invariant: the probe knows no experiment, no specification
-//! file and no database, and it computes no statistics. It times, counts,
-//! checks what arrived, and tells.
+//! Architecture invariant: the probe knows no experiment, no specification file and no database,
+//! and it computes no statistics. It times, counts, checks what arrived, and reports.
 
 mod boot;
 pub mod buffer;

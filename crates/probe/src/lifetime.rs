@@ -1,5 +1,5 @@
-//! The probe never outlives the `toll` that asked, nor does anything that the
-//! probe started.
+//! Neither the probe nor any process that it starts outlives the `toll` that
+//! asked.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -11,15 +11,14 @@ use crate::children;
 
 /// Gives up the terminal, and has the kernel end the probe when its parent dies.
 ///
-/// Without a terminal a command that wants to read from it, or to change its mode,
-/// fails at once, where in the background it would be stopped (SIGTTIN, SIGTTOU)
-/// until the trial's time is over.
+/// Without a terminal, a command that tries to read from it or to change its mode fails at once. In
+/// the background it would instead be stopped (SIGTTIN, SIGTTOU) until the trial's timeout.
 ///
-/// A measured command is started by the fast path of `posix_spawn`, which leaves
-/// no room for a death signal of its own. So the probe is sent SIGTERM, whose
-/// handler ends all that descends from it and, if it leads a group, that group.
+/// A measured command is started by the fast path of `posix_spawn`, which cannot set a death signal
+/// for it. So the probe itself gets SIGTERM, whose handler ends all descendants and, if the probe
+/// leads a group, that group.
 ///
-/// `answer` is where the answer goes.
+/// `answer` is the stream for the answer; without a reader the probe exits.
 pub fn end_with_parent(answer: impl AsFd) {
     give_up_terminal();
     let parent = getppid();
@@ -28,49 +27,49 @@ pub fn end_with_parent(answer: impl AsFd) {
     } else {
         Signal::KILL
     };
-    // It cannot fail for a valid signal; a kernel that refused it would only
-    // leave the probe to its own end.
+    // This cannot fail for a valid signal. On a kernel that refused it, the
+    // probe would merely run to its own end.
     let _ = set_parent_process_death_signal(Some(signal));
-    // A parent that died before the call would never be noticed.
+    // No signal follows if the parent died before the call.
     if getppid() != parent || has_no_reader(answer.as_fd()) {
         std::process::exit(1);
     }
 }
 
-/// Gives up the controlling terminal, for this process and those that it starts
-/// (TIOCNOTTY of tty_ioctl(4)). A session of its own would do that, too, but it is
-/// scheduled as a group of its own (sched_autogroup of sched(7)): on a busy machine
-/// what is measured would wait for its turn as one of many sessions.
+/// Gives up the controlling terminal for this process and those that it starts (TIOCNOTTY of
+/// tty_ioctl(4)). A new session would do that, too, but is scheduled as a separate group
+/// (sched_autogroup of sched(7)): on a busy machine the measured work would wait for its turn as
+/// one of many sessions.
 fn give_up_terminal() {
     if leads_session() {
-        // From the leader of a session the terminal would be taken by a hang-up.
+        // From a session leader the request would hang up the whole session.
         return;
     }
     let Ok(terminal) = open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY, Mode::empty()) else {
-        // There is none.
+        // There is no controlling terminal.
         return;
     };
     // SAFETY: the request takes no argument, and the descriptor is open.
     let _ = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) };
 }
 
-/// Whether this process leads its session. Not by rustix, which has no process 0:
-/// what a guest's init starts is in the session of that number.
+/// Whether this process leads its session. Does not use rustix, which cannot
+/// represent process 0: processes that a guest's init starts are in session 0.
 fn leads_session() -> bool {
     // SAFETY: getsid(2) takes a plain number; 0 names the caller.
     let session = unsafe { libc::getsid(0) };
     session == getpid().as_raw_pid()
 }
 
-/// Whether this process leads its group, which may be that of process 0, too.
+/// Whether this process leads its group. The group, too, may be 0.
 fn leads_group() -> bool {
     // SAFETY: getpgrp(2) takes nothing and cannot fail.
     let group = unsafe { libc::getpgrp() };
     group == getpid().as_raw_pid()
 }
 
-/// Whether nobody is there to read the answer: a parent that died even before it
-/// was looked for has closed its end of the pipe.
+/// Whether the answer has no reader. A parent that died even before the first
+/// `getppid` has closed its end of the pipe.
 fn has_no_reader(answer: BorrowedFd<'_>) -> bool {
     let mut watched = [PollFd::from_borrowed_fd(answer, PollFlags::empty())];
     let at_once = Timespec {
@@ -89,7 +88,7 @@ fn end_all_on_sigterm() -> bool {
 }
 
 extern "C" fn end_all(_signal: libc::c_int) {
-    // What escapes its parent from now on comes here.
+    // Processes whose parent dies from now on become children of this one.
     children::adopt_orphans();
     children::end_all();
     if leads_group() {

@@ -1,12 +1,12 @@
 //! `toll-probe`: the measured program.
 //!
 //! It reads one trial request as a line of JSON from standard input, runs the
-//! trial, and writes one response as a line of JSON to standard output. A trial
-//! that fails is an answer like any other, so the exit status is 0 whenever
-//! there is one.
+//! trial, and writes one response as a line of JSON to standard output. A
+//! failed trial is an answer like any other, so the exit status is 0 whenever
+//! there is an answer.
 //!
-//! As process 1 of a guest it is the guest's init, which starts itself anew for
-//! each trial. Started with `--count-primes` it is a process that the primes
+//! As process 1 of a guest it is the guest's init, which starts a fresh copy of
+//! itself for each trial. With `--count-primes` it is a process that the primes
 //! workload measures from outside.
 
 use std::ffi::OsString;
@@ -23,8 +23,8 @@ const USAGE: &str = "usage: toll-probe [--version]\n\
     reads one trial request as a line of JSON from standard input and writes one response\n";
 
 fn main() -> ExitCode {
-    // Before the arguments: the kernel hands parameters that it does not know
-    // to process 1 as arguments.
+    // Checked before the arguments: the kernel passes boot parameters that it
+    // does not know to process 1 as arguments.
     if guest::is_init() {
         guest::run();
     }
@@ -35,7 +35,8 @@ fn main() -> ExitCode {
         [flag] if flag.as_encoded_bytes() == END_FLAG.to_bytes() => ExitCode::SUCCESS,
         [flag, rest @ ..] if flag == process::FLAG => count_primes(rest),
         _ => {
-            // Nothing is left to tell if even standard error is gone.
+            // If standard error is gone, too, there is nowhere left to report
+            // to.
             let _ = std::io::stderr().write_all(USAGE.as_bytes());
             ExitCode::from(2)
         }
@@ -78,7 +79,7 @@ fn read_request() -> Result<toll_wire::Request, toll_wire::Failure> {
     const ADVICE: &str = "start the probe through toll";
     toll_streams::check_stdin().instrument_by("read the trial request", ADVICE)?;
     let mut line = Vec::new();
-    // One byte over the limit lets the decoder see, and name, the excess.
+    // One byte over the limit lets the decoder detect and report the excess.
     let limit = MESSAGE_BYTES_MAX as u64 + 1;
     std::io::stdin()
         .lock()
@@ -94,7 +95,7 @@ fn read_request() -> Result<toll_wire::Request, toll_wire::Failure> {
         .map_err(|error| failure::instrument(error.to_string()))
 }
 
-/// Prints an answer; nobody is there to hear why that failed.
+/// Prints an answer. If that fails, only the exit status can show it.
 fn print(line: &str) -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     let printed = toll_streams::check_stdout()

@@ -1,9 +1,9 @@
-//! A mapped range of addresses, which is unmapped when this value goes.
+//! A mapped address range, which is unmapped on drop.
 //!
-//! Somebody else may have a part in it: a file changes under its mapping, and a
-//! driver fills its buffer. So only addresses are handed out; what makes a slice
-//! of them promises that nobody else writes there, or that only system calls get
-//! it.
+//! Others may change the memory: a file changes under its mapping, and a driver
+//! fills its buffer. So only addresses are handed out. Code that makes a slice
+//! of them promises that nobody else writes there, or that only system calls
+//! get it.
 
 use std::ffi::c_void;
 use std::os::fd::AsFd;
@@ -20,8 +20,8 @@ pub struct Mapping {
 pub const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 impl Mapping {
-    /// Maps `length` bytes of a file or device from `offset`, which is a multiple
-    /// of a page.
+    /// Maps `length` bytes of a file or device from `offset`, a multiple of the
+    /// page size.
     pub fn of_file(
         file: impl AsFd,
         offset: u64,
@@ -34,7 +34,7 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// Maps memory that nothing is behind.
+    /// Maps anonymous memory.
     pub fn anonymous(length: usize, access: ProtFlags, flags: MapFlags) -> Result<Self, Errno> {
         let flags = flags | MapFlags::PRIVATE;
         // SAFETY: a new mapping at an address of the kernel's choice.
@@ -42,7 +42,7 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// Puts a part of a file in the place of what is mapped.
+    /// Replaces the mapping with a part of a file.
     pub fn replace(
         &mut self,
         file: impl AsFd,
@@ -50,15 +50,15 @@ impl Mapping {
         access: ProtFlags,
     ) -> Result<(), Errno> {
         let flags = MapFlags::SHARED | MapFlags::FIXED;
-        // SAFETY: it takes the place of a mapping that is this value's own, in
-        // one call for taking down and putting up.
+        // SAFETY: it replaces a mapping that this value owns; one call unmaps
+        // and maps.
         unsafe { mmap(self.start, self.length, access, flags, file, offset) }.map(|_| ())
     }
 
-    /// Sets the addresses aside, with nothing behind them.
+    /// Reserves the addresses, without accessible memory.
     pub fn clear(&mut self) -> Result<(), Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-        // SAFETY: it takes the place of a mapping that is this value's own.
+        // SAFETY: it replaces a mapping that this value owns.
         unsafe { mmap_anonymous(self.start, self.length, ProtFlags::empty(), flags) }.map(|_| ())
     }
 
@@ -66,7 +66,7 @@ impl Mapping {
         self.start
     }
 
-    /// The start address, as a number that an ioctl can take.
+    /// Returns the start address as a number that an ioctl can take.
     pub fn address(&self) -> u64 {
         self.start.expose_provenance() as u64
     }
@@ -75,31 +75,32 @@ impl Mapping {
         self.length
     }
 
-    /// The address of `length` bytes at `offset`, which must lie inside.
+    /// Returns the address of `length` bytes at `offset`, which must be inside
+    /// the mapping.
     pub fn at(&self, offset: usize, length: usize) -> *mut u8 {
         assert!(
             offset <= self.length && length <= self.length - offset,
-            "{length} bytes at {offset} do not lie in {} bytes",
+            "{length} bytes at {offset} are not inside {} bytes",
             self.length
         );
         self.start.cast::<u8>().wrapping_add(offset)
     }
 
-    /// All of it.
+    /// Returns the whole mapping.
     ///
     /// # Safety
-    /// It is readable, and the bytes only go to system calls, which answer EFAULT
-    /// should the file have been shortened.
+    /// It must be readable, and the bytes may only go to system calls, which
+    /// fail with EFAULT if the file has been shortened.
     pub unsafe fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is of this length and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
     }
 
-    /// All of it, to be filled.
+    /// Returns the whole mapping, to be filled.
     ///
     /// # Safety
-    /// It is writable, and the bytes only go to system calls, which answer EFAULT
-    /// where the file system has no block for them.
+    /// It must be writable, and the bytes may only go to system calls, which
+    /// fail with EFAULT where the file system has no block for them.
     pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is of this length and lives as long as `self`.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.length) }
@@ -108,9 +109,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // It may fail (ENOMEM): the kernel has joined the range with its neighbours, and may
-        // not split them (max_map_count). Then it stays until the program ends.
-        // SAFETY: what was made of its addresses borrows this value.
+        // This may fail (ENOMEM): the kernel has merged the range with its neighbours, and may not
+        // split them (max_map_count). Then it stays mapped until the program ends.
+        // SAFETY: slices of its addresses borrow this value.
         let _ = unsafe { munmap(self.start, self.length) };
     }
 }
@@ -118,30 +119,30 @@ impl Drop for Mapping {
 /// Copies bytes out of a mapping.
 pub fn take(from: &Mapping, offset: usize, bytes: &mut [u8]) {
     let source = from.at(offset, bytes.len());
-    // SAFETY: the range lies in a readable mapping, of which there are no
-    // references that `bytes` could overlap with.
+    // SAFETY: the range is inside a readable mapping, and `bytes` cannot
+    // overlap with it, because there are no references to it.
     unsafe { copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
 }
 
-/// Copies bytes into a mapping. A page that is not to be had means SIGBUS: the file
-/// system is full.
+/// Copies bytes into a mapping. Raises SIGBUS if a page is not available because the file system is
+/// full.
 pub fn put(bytes: &[u8], to: &mut Mapping, offset: usize) {
     let target = to.at(offset, bytes.len());
-    // SAFETY: the range lies in a writable mapping, of which there are no
-    // references that `bytes` could overlap with.
+    // SAFETY: the range is inside a writable mapping, and `bytes` cannot
+    // overlap with it, because there are no references to it.
     unsafe { copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
 }
 
 /// Copies bytes from one mapping to another.
 ///
-/// A page that is not to be had means SIGBUS: the file is being shortened, or
+/// Raises SIGBUS if a page is not available: the file is being shortened, or
 /// its file system is full.
 pub fn copy(from: (&Mapping, usize), to: (&mut Mapping, usize), length: usize) {
     let source = from.0.at(from.1, length);
     let target = to.0.at(to.1, length);
-    // SAFETY: both ranges lie in mappings of their own, which do not overlap and
-    // are readable and writable. What others write there meanwhile may arrive
-    // torn, as with any read(2).
+    // SAFETY: both ranges are inside separate mappings, which do not overlap
+    // and are readable and writable. What others write there meanwhile may
+    // arrive torn, as with any read(2).
     unsafe { copy_nonoverlapping(source, target, length) };
 }
 
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "do not lie in")]
+    #[should_panic(expected = "are not inside")]
     fn nothing_is_copied_beyond_a_mapping() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(100).unwrap();

@@ -1,10 +1,9 @@
 //! Readings around a timed region of the probe's own work.
 //!
-//! From the outside in: idle time, storage traffic, counters, resource usage, the mark for whoever
-//! counts instructions from outside, the clock. So
-//! the time holds no other reading; usage holds that of the clock, and of usage
-//! itself the way out of one call and into another; and counters, which are
-//! switched by system calls, hold the reading of usage.
+//! From the outside in: idle time, storage traffic, counters, resource usage, the mark for external
+//! instruction counters, the clock. So the duration includes no other reading. Usage includes the
+//! clock readings and, of its own calls, the return from one and the entry into another. Counters
+//! are switched by system calls and include the usage readings.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +25,13 @@ pub struct Meter {
     pub recorder: Recorder<Profiler>,
 }
 
-/// What records timed regions.
+/// How timed regions are recorded.
 #[derive(Default)]
 pub enum Recorder<P> {
     #[default]
     Nothing,
     Profile(P),
-    /// Whoever counts system calls between marks.
+    /// By another process, which counts system calls between marks.
     SystemCalls,
 }
 
@@ -64,12 +63,12 @@ struct Started {
 }
 
 pub struct Measured {
-    /// From the beginning to the end, without [`Self::idle_ns`].
+    /// From start to end, without [`Self::idle_ns`].
     pub duration_ns: u64,
     /// When the region began and ended, in nanoseconds of the clock.
     pub start_ns: u64,
     pub end_ns: u64,
-    /// Idle time since the beginning that the clock counts and the region does not.
+    /// Idle time since the start, which the clock counts and the region does not.
     pub idle_ns: u64,
     pub usage: Usage,
     idle_before: IdleTime,
@@ -86,14 +85,14 @@ impl Meter {
             recorder: Recorder::Nothing,
         };
         fault_in_program();
-        // Most trials have one iteration, whose readings would else be the first
-        // use of their code: cold caches inside of the region.
-        // An error comes again at the first iteration, and is told there.
+        // Most trials have one iteration, whose readings would otherwise be the
+        // first use of their code: cold caches inside the region. An error
+        // recurs at the first iteration and is reported there.
         let _ = meter.measure(|| ());
         meter
     }
 
-    /// Measures `work`: it alone is the timed region.
+    /// Measures `work`, which alone is the timed region.
     #[inline]
     pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<(T, Measured), Failure> {
         let started = self.start()?;
@@ -133,7 +132,7 @@ impl Meter {
         if matches!(self.recorder, Recorder::SystemCalls) {
             count_mark::end_calls();
         }
-        // Before anything allocates, which may be a page fault.
+        // Before any allocation, which may cause a page fault.
         let mut usage = Usage::now(self.scope).since(&started.usage);
         let counters = self.counters.stop();
         if let Recorder::Profile(profiler) = &mut self.recorder {
@@ -157,12 +156,13 @@ impl Meter {
     }
 }
 
-/// Has the program's code and constants in the page table, so that no region
-/// counts a fault of its own code. The kernel maps code by 64 KiB (do_fault_around
-/// in mm/memory.c), so whether a region had one hung on how the code was laid out.
+/// Enters the program's code and constants into the page table, so that no region counts a fault on
+/// its own code. The kernel maps code by 64 KiB (do_fault_around in mm/memory.c), so whether a
+/// region had such a fault depended on the layout of the code.
 fn fault_in_program() {
     unsafe extern "C" {
-        // By the linker: where the program begins, and where its code ends.
+        // Defined by the linker: where the program begins, and where its code
+        // ends.
         static __executable_start: u8;
         static etext: u8;
     }
@@ -170,20 +170,20 @@ fn fault_in_program() {
     let length = end.addr() - start.addr();
     // SAFETY: reads pages of the program's own file, and changes none.
     let populated = unsafe { madvise(start.cast_mut().cast(), length, Advice::LinuxPopulateRead) };
-    // Linux before 5.14 has no such advice; then a count may be one higher.
+    // Linux before 5.14 has no such advice; a count may then be one too high.
     let _ = populated;
 }
 
 impl Measured {
-    /// Has the region end at a time that another thread read on the clock, since when nothing
-    /// was waited for.
+    /// Moves the region's end to a time that another thread read from the clock. Nothing has been
+    /// waited for since that time.
     pub fn end_at(&mut self, end_ns: u64) {
         self.end_ns = end_ns;
         let passed_ns = end_ns.saturating_sub(self.start_ns);
         self.duration_ns = passed_ns.saturating_sub(self.idle_ns);
     }
 
-    /// Takes in the idle time until now, for a region that is to end later.
+    /// Includes the idle time until now, for a region that ends later.
     pub fn go_on_waiting(&mut self) -> Result<(), Failure> {
         self.idle_ns = IdleTime::now()?.since(self.idle_before)?;
         Ok(())
@@ -196,8 +196,8 @@ impl Measured {
         sample
     }
 
-    /// The sample of a region that moved `bytes`, of which `bytes_name` is the
-    /// metric.
+    /// Returns the sample of a region that moved `bytes`, recorded as the
+    /// metric `bytes_name`.
     pub fn into_sample_of(self, bytes_name: &str, bytes: u64) -> Sample {
         let duration_ns = self.duration_ns;
         let mut sample = self.into_sample();
@@ -205,8 +205,8 @@ impl Measured {
         sample
     }
 
-    /// Adds all readings but the counters to a sample, each under its name
-    /// behind `prefix`.
+    /// Adds all readings except the counters to a sample, each under its name
+    /// prefixed by `prefix`.
     pub fn add_to(&self, sample: &mut Sample, prefix: &str) {
         let mut add =
             |name: &str, value: u64| put(sample, &format!("{prefix}{name}"), value as f64);
@@ -220,10 +220,10 @@ impl Measured {
         }
     }
 
-    /// Where getrusage(2) and proc_pid_io(5) tell different amounts of storage
-    /// traffic for the same region, what they tell. Both read one account of
-    /// the kernel's, so they differ only by what other threads of the process
-    /// do, and by the blocks of 512 bytes in which getrusage counts.
+    /// Describes how getrusage(2) and proc_pid_io(5) disagree about the storage
+    /// traffic of this region; `None` if they agree. Both read the same account
+    /// of the kernel, so they differ only by what other threads of the process
+    /// do, and by getrusage's blocks of 512 bytes.
     pub fn storage_disagreement(&self) -> Option<String> {
         const BLOCK_BYTES: u64 = 512;
         let storage = self.storage?;
@@ -240,12 +240,13 @@ impl Measured {
     }
 }
 
+/// Sets a metric of a sample.
 pub fn put(sample: &mut Sample, name: &str, value: f64) {
     sample.metrics.insert(name.to_owned(), value);
 }
 
-/// Adds the duration and what follows from it. A rate over nothing is no
-/// number, so it is left out.
+/// Adds the duration and the values derived from it. A rate over zero is
+/// undefined, so it is left out.
 pub fn add_rates(sample: &mut Sample, bytes_name: &str, bytes: u64, duration_ns: u64) {
     let (duration, moved) = (duration_ns as f64, bytes as f64);
     put(sample, "duration_ns", duration);

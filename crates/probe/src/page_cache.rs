@@ -1,4 +1,4 @@
-//! Bringing a file into a known state of the page cache, and showing it.
+//! Brings a file into a known state of the page cache, and verifies it.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -15,19 +15,19 @@ use crate::buffer::page_bytes;
 use crate::failure::{self, OrFail};
 use crate::mapping::Mapping;
 
-/// A file system's number in `statfs` (include/uapi/linux/magic.h).
+/// Type of a file system in `statfs` (include/uapi/linux/magic.h).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 const V9FS_MAGIC: i64 = 0x0102_1997;
 
-/// Attempts to reach a state. Pages in a CPU's private batch, just written
-/// back, or under a read-ahead that an earlier process began take more than
-/// one, and some time in between.
+/// Attempts to reach a state. Some pages need more than one, and time in
+/// between: those in a CPU's private batch, those just written back, and those
+/// under an earlier process's read-ahead.
 const ATTEMPTS_MAX: u32 = 8;
-/// Pause after the first attempt that failed; each later one is twice as long.
+/// Pause after the first failed attempt; each later one is twice as long.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Checks that a file's pages can leave memory at all.
+/// Refuses a cold file on a file system whose pages cannot leave memory.
 pub fn check_state(file: &File, state: CacheState) -> Result<(), Failure> {
     let name = match fstatfs(file).map(|status| status.f_type) {
         Ok(TMPFS_MAGIC) => "tmpfs",
@@ -43,7 +43,7 @@ pub fn check_state(file: &File, state: CacheState) -> Result<(), Failure> {
     }
 }
 
-/// How many pages of a file are resident, and which call counted them.
+/// Number of resident pages of a file, and the call that counted them.
 #[derive(Debug, Clone, Copy)]
 pub struct Residency {
     pub pages: u64,
@@ -54,15 +54,15 @@ pub struct Residency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageCounter {
     Cachestat,
-    /// It says of every page that it is resident, if the caller neither owns the file nor
-    /// may write to it (can_do_mincore in mm/mincore.c, since Linux 5.2).
+    /// Reports every page as resident if the caller neither owns the file nor may write to it
+    /// (can_do_mincore in mm/mincore.c, since Linux 5.2).
     Mincore,
-    /// None: the file system keeps no pages of what is read.
+    /// No call: the file system keeps no pages of what is read.
     Nothing,
 }
 
 impl Residency {
-    /// What the number of pages in a state rests on, for a note.
+    /// Returns the evidence for the number of pages in a state, for a note.
     pub fn proof(self, state: CacheState) -> &'static str {
         match (self.counter, state) {
             (PageCounter::Cachestat, _) => "by cachestat",
@@ -75,10 +75,10 @@ impl Residency {
     }
 }
 
-/// Brings the first `size_bytes` of a file into a state, checks it and yields
-/// the pages that are resident then.
+/// Brings the first `size_bytes` of a file into a state and checks it. Returns
+/// the pages that are then resident.
 pub fn establish(file: &File, size_bytes: u64, state: CacheState) -> Result<Residency, Failure> {
-    // As it is mounted in guests.
+    // Guests mount 9p so that it keeps no pages.
     if fstatfs(file).is_ok_and(|status| status.f_type == V9FS_MAGIC) {
         return read_through(file, size_bytes).map(|()| Residency {
             pages: 0,
@@ -123,12 +123,12 @@ fn load_pages(
     count: impl Fn() -> Result<Residency, Failure>,
 ) -> Result<Residency, Failure> {
     let pages = size_bytes.div_ceil(page_bytes() as u64);
-    // Of a file of some thousand pages a handful may go under memory pressure
-    // without being felt; of a small one, none.
+    // A file of some thousand pages may lose a handful under memory pressure
+    // without a noticeable effect; a small one may lose none.
     let needed = pages - pages / 1_000;
     let mut resident = count()?;
     for attempt in 0..ATTEMPTS_MAX {
-        // Before the first read only cachestat proves anything.
+        // Before the first read only cachestat is conclusive.
         let is_proved = attempt > 0 || resident.counter == PageCounter::Cachestat;
         if is_proved && resident.pages >= needed {
             return Ok(resident);
@@ -162,7 +162,8 @@ fn read_through(file: &File, size_bytes: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Pages of the first `size_bytes` of a file that are in the page cache.
+/// Counts the pages of the first `size_bytes` of a file that are in the page
+/// cache.
 fn residency(file: &File, size_bytes: u64) -> Result<Residency, Failure> {
     if let Some(pages) = cachestat(file, size_bytes) {
         let counter = PageCounter::Cachestat;
@@ -174,8 +175,8 @@ fn residency(file: &File, size_bytes: u64) -> Result<Residency, Failure> {
     Ok(Residency { pages, counter })
 }
 
-/// Resident pages by cachestat(2), which Linux has since 6.5; `None` where it
-/// is missing or refused.
+/// Counts resident pages by cachestat(2), available since Linux 6.5; `None`
+/// where it is missing or refused.
 fn cachestat(file: &File, size_bytes: u64) -> Option<u64> {
     if size_bytes == 0 {
         // A length of 0 means up to the end of the file (mm/filemap.c).
@@ -215,8 +216,8 @@ fn cachestat(file: &File, size_bytes: u64) -> Option<u64> {
     (status == 0).then_some(statistics.cache)
 }
 
-/// Resident pages by mincore(2), in windows so that a huge file needs neither
-/// a huge mapping nor a huge vector.
+/// Counts resident pages by mincore(2), in windows so that a huge file needs
+/// neither a huge mapping nor a huge vector.
 fn mincore_pages(file: &File, size_bytes: u64) -> std::io::Result<u64> {
     const WINDOW_BYTES: u64 = 1 << 30;
     let mut resident = 0;
@@ -239,15 +240,15 @@ fn mincore_window(file: &File, offset: u64, length: usize) -> std::io::Result<u6
     }
 }
 
-/// Has every CPU free the packets that wait for it.
+/// Makes every CPU free the packets that are queued for it to free.
 ///
-/// A packet freed on another CPU than it was made on waits in a list of the
-/// latter until that one next receives (skb_attempt_defer_free in
+/// A packet freed on another CPU than the one that made it waits in a list of
+/// the latter until that CPU next receives (skb_attempt_defer_free in
 /// net/core/skbuff.c, since Linux 5.19). After `sendfile` or `splice` into a
 /// socket such a packet holds pages of the file, which then cannot leave the
 /// page cache. A datagram over loopback is received by the CPU that sends it.
 ///
-/// What cannot be done is left: the caller looks for itself what it gained.
+/// Ignores errors: the caller checks the result itself.
 fn flush_network() {
     let Ok(allowed) = sched_getaffinity(None) else {
         return;
@@ -267,8 +268,8 @@ fn flush_network() {
             let _ = socket.recv(&mut [0]);
         }
     }
-    // The rights to these CPUs were there a moment ago; if they are gone, so
-    // is the machine that the trial was planned for.
+    // A moment ago this process was allowed on these CPUs. If it no longer is,
+    // the machine is not the one that the trial was planned for.
     let _ = sched_setaffinity(None, &allowed);
 }
 
@@ -277,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+    #[expect(clippy::print_stderr, reason = "a skip prints its reason")]
     fn cachestat_and_mincore_agree() {
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, &[1; 50_001]).unwrap();
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+    #[expect(clippy::print_stderr, reason = "a skip prints its reason")]
     fn a_file_of_which_mincore_claims_all_is_read_all_the_same() {
         const SIZE: u64 = 1 << 20;
         let mut file = tempfile::tempfile().unwrap();

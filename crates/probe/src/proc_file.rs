@@ -1,6 +1,6 @@
 //! Files of `/proc` and `/sys` that consist of lines `name: value`.
 
-/// The value of the first line with exactly this name.
+/// Returns the value of the first line with exactly this name.
 pub fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -8,7 +8,7 @@ pub fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A value in `kB`, in bytes.
+/// Returns a value that is given in `kB`, in bytes.
 pub fn bytes(text: &str, name: &str) -> Option<u64> {
     let kilobytes: u64 = value(text, name)?.strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)

@@ -1,4 +1,5 @@
-//! How the programs that are made of this library speak.
+//! How the programs built from this library use the command line and standard
+//! streams.
 
 use std::io::{self, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -8,7 +9,7 @@ use crate::failure::cannot;
 
 const USAGE_ERROR: u8 = 2;
 
-/// What a command line asks for.
+/// What a command line requests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request<T> {
     Run(T),
@@ -23,8 +24,8 @@ impl<T> Request<T> {
     }
 }
 
-/// Does what a command line asks for. An error is an exit status and a reason; that
-/// of the command line is status 2.
+/// Carries out the request of a command line. An error is an exit status and a reason; for an error
+/// in the command line the status is 2.
 pub fn run<T>(
     name: &str,
     request: Result<Request<T>, String>,
@@ -47,19 +48,20 @@ fn carry_out<T>(
     request: Request<T>,
     work: impl FnOnce(T) -> Result<(), (u8, String)>,
 ) -> Result<(), (u8, String)> {
-    // Before the work: no file is written for a result that nobody can get.
+    // Checked before the work, so that no file is written for a result that
+    // nobody can get.
     toll_streams::check_stdout().map_err(|error| (1, cannot_print(&error)))?;
     match request {
         Request::Print(text) => print(&text).map_err(|complaint| (1, complaint))?,
         Request::Run(options) => work(options)?,
     }
-    // SAFETY: the program ends here. Rust's own end writes only what `print` left in the
-    // buffer, which is nothing.
+    // SAFETY: the program ends here. Rust's own exit writes only what `print` left in the buffer,
+    // which is nothing.
     let stdout = unsafe { OwnedFd::from_raw_fd(libc::STDOUT_FILENO) };
     toll_streams::close(stdout).map_err(|error| (1, cannot_print(&error)))
 }
 
-/// Prints a result to standard output, at once.
+/// Prints a result to standard output and flushes it.
 pub fn print(text: &str) -> Result<(), String> {
     let mut stdout = io::stdout().lock();
     stdout
@@ -72,9 +74,9 @@ fn cannot_print(error: &io::Error) -> String {
     cannot("print the result", error, "check standard output")
 }
 
-/// Says something on standard error in the name of `program`, in one `write`,
-/// which another program at the same terminal does not tear.
+/// Prints a message of `program` to standard error in one `write`, so that
+/// another program at the same terminal does not split it.
 pub fn complain(program: &str, text: &str) {
-    // Nothing is left to tell if even standard error is gone.
+    // If standard error is gone, too, there is nowhere left to report to.
     let _ = io::stderr().write_all(format!("{program}: {text}\n").as_bytes());
 }

@@ -1,7 +1,8 @@
-//! Numbers and orders that follow from a seed.
+//! Numbers and orders derived from a seed.
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014), with the constants of its reference code.
+/// Returns the next number of SplitMix64 (Steele, Lea and Flood, "Fast
+/// splittable pseudorandom number generators", OOPSLA 2014), with the constants
+/// of its reference code.
 #[inline]
 pub fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -11,8 +12,8 @@ pub fn split_mix(state: &mut u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Shuffles as Durstenfeld does (Algorithm 235, CACM 7 (1964)), so that each order
-/// is as likely as any other but for a bias of 2^-32 at most.
+/// Shuffles by Durstenfeld's method (Algorithm 235, CACM 7 (1964)): every order is equally likely,
+/// up to a bias of 2^-32 at most.
 pub fn shuffle<T>(order: &mut [T], seed: u64) {
     let mut state = seed;
     for last in (1..order.len()).rev() {

@@ -1,4 +1,4 @@
-//! Files that the probe makes on the file system under test.
+//! Temporary files of the probe on the file system under test.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,8 +11,8 @@ use crate::failure::OrFail;
 
 const PREFIX: &str = ".toll-probe-";
 
-/// A file that goes away with this value. It is locked for as long, by which
-/// another probe knows that it is not a left-over.
+/// A file that is removed on drop. It stays locked until then, which shows
+/// another probe that it is not a leftover.
 pub struct ScratchFile {
     path: PathBuf,
     file: File,
@@ -26,9 +26,9 @@ impl ScratchFile {
         Ok(Self { path, file })
     }
 
-    /// Replaces the file by an empty one of the same name.
+    /// Replaces the file with an empty one of the same name.
     pub fn renew(&mut self) -> Result<(), toll_wire::Failure> {
-        // Should the name be gone already, there is nothing to replace.
+        // If the name is already gone, there is nothing to replace.
         let _ = std::fs::remove_file(&self.path);
         self.file = open_new(&self.path)?;
         Ok(())
@@ -45,18 +45,18 @@ impl ScratchFile {
 
 impl Drop for ScratchFile {
     fn drop(&mut self) {
-        // Whoever removed it before us did our work.
+        // If somebody else has already removed it, nothing is left to do.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Opens a file that was laid out for a trial. A symbolic link in its place was
-/// put there by somebody else and is not followed.
+/// Opens a file that was laid out for a trial. Does not follow a symbolic link
+/// in its place, which somebody else must have put there.
 pub fn open_laid_out(path: &Path) -> std::io::Result<File> {
     open_laid_out_with(path, 0)
 }
 
-/// The same with further flags.
+/// Like [`open_laid_out`], with further flags.
 pub fn open_laid_out_with(path: &Path, flags: i32) -> std::io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -64,8 +64,8 @@ pub fn open_laid_out_with(path: &Path, flags: i32) -> std::io::Result<File> {
         .open(path)
 }
 
-/// A directory that goes away with all that is in it when this value does. It
-/// is locked for as long, as a [`ScratchFile`] is.
+/// A directory that is removed on drop with everything in it. It stays locked
+/// until then, like a [`ScratchFile`].
 pub struct ScratchDirectory {
     path: PathBuf,
     _lock: Option<File>,
@@ -77,7 +77,7 @@ impl ScratchDirectory {
         std::fs::create_dir(&path).failed_with("make", &path)?;
         let lock = File::open(&path).ok();
         if let Some(lock) = &lock {
-            // A file system without locks has the process id in the name to go by.
+            // On a file system without locks, the process ID in the name has to do.
             let _ = flock(lock, FlockOperation::NonBlockingLockExclusive);
         }
         Ok(Self { path, _lock: lock })
@@ -90,7 +90,7 @@ impl ScratchDirectory {
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        // What cannot be removed goes with the work directory.
+        // What cannot be removed is removed with the work directory.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
@@ -103,13 +103,13 @@ fn open_new(path: &Path) -> Result<File, toll_wire::Failure> {
         .mode(0o600)
         .open(path)
         .failed_with("create", path)?;
-    // A file system without locks has the process id in the name to go by.
+    // On a file system without locks, the process ID in the name has to do.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)
 }
 
-/// Removes files and directories of probes that were killed. One whose process runs, or that
-/// is locked by a process of another PID namespace, stays.
+/// Removes files and directories of probes that were killed. Keeps those whose process runs, or
+/// that a process of another PID namespace has locked.
 pub fn remove_left_overs(directory: &Path) {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return;
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn left_overs_are_removed_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
-        // Process ids end at 2^22 (PID_MAX_LIMIT), so no process has this one.
+        // Process IDs end at 2^22 (PID_MAX_LIMIT), so no process has this one.
         let dead = directory.path().join(format!("{PREFIX}99999999.tmp"));
         let foreign = directory.path().join(".toll-probe-notes.tmp");
         let directory_of_dead = directory.path().join(format!("{PREFIX}99999998.tmp"));

@@ -1,7 +1,7 @@
-//! A program of system calls, which the request spells out.
+//! A program of system calls, which is part of the request.
 //!
-//! What stands around each call is the same for all kernels: its arguments are put
-//! together, and its result is compared with what is expected.
+//! The work around each call is the same for all kernels: its arguments are assembled, and its
+//! result is compared with the expected one.
 
 use std::fs::{create_dir, remove_dir_all};
 use std::io;
@@ -22,7 +22,8 @@ use crate::usage::Scope;
 pub fn run(request: &Request, calls: &SystemCallsRequest) -> Result<TrialData, Failure> {
     let _directory = Directory::enter(calls)?;
     let mut machine = Machine::new(&calls.program);
-    // The first round brings in code and pages that the others find there.
+    // The first round brings in code and pages, so that later rounds find them
+    // in memory.
     machine.all(&calls.program.before)?;
     machine.all(&calls.program.timed)?;
     machine.all(&calls.program.after)?;
@@ -62,7 +63,7 @@ fn sample(
     Ok(sample)
 }
 
-/// A new directory in which the program runs, and which goes with this value.
+/// A new directory in which the program runs; it is removed on drop.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -78,13 +79,14 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What a program mounted there, or made immutable, stays with the guest.
+        // What a program mounted there or made immutable stays until the guest
+        // ends.
         let _ = remove_dir_all(&self.0);
     }
 }
 
-/// Results and buffers of a program. The kernel reads and writes the buffers, so
-/// that they are atomics.
+/// Results and buffers of a program. The buffers are atomics, because the
+/// kernel reads and writes them.
 struct Machine {
     values: Vec<u64>,
     buffers: Vec<Vec<AtomicU64>>,
@@ -98,7 +100,7 @@ impl Machine {
                 word[..chunk.len()].copy_from_slice(chunk);
                 AtomicU64::new(u64::from_ne_bytes(word))
             });
-            // A record of no bytes has an address, too.
+            // An empty record has an address, too.
             chunks.chain([AtomicU64::new(0)]).collect()
         };
         Self {
@@ -134,14 +136,14 @@ impl Machine {
             (Err(error), Some(expected)) if error.raw_os_error() == Some(expected) => Ok(()),
             (Err(error), _) => Err(refused(statement.line, name, &error)),
             (Ok(result), Some(_)) => Err(failure::failed(format!(
-                "cannot call {name} in line {} of the program: it gave {result} and not the error \
-                 that is expected; mend the line",
+                "cannot call {name} in line {} of the program: it returned {result} instead of \
+                 the expected error; correct the line",
                 statement.line
             ))),
         }
     }
 
-    /// Does what a child does, and ends it. Its status tells whether all went well.
+    /// Runs a child's statements and exits, with status 0 if all succeeded and otherwise 1.
     fn child(&mut self, statements: &[Statement]) -> ! {
         let done = self.all(statements);
         // SAFETY: _exit takes a number and has no preconditions.
@@ -171,7 +173,8 @@ impl Machine {
         self.buffers[buffer].as_ptr() as u64
     }
 
-    /// A word at an offset that its size divides. One of 4 bytes is signed.
+    /// Reads a word at an offset that is a multiple of its size. A word of 4
+    /// bytes is signed.
     fn word(&self, buffer: usize, offset: usize, bytes: usize) -> u64 {
         let word = self.buffers[buffer][offset / 8].load(Ordering::Relaxed);
         match bytes {
@@ -196,7 +199,7 @@ fn assert_equal(statement: &Statement, arguments: [u64; 6]) -> Result<(), Failur
     match found == expected {
         true => Ok(()),
         false => Err(failure::failed(format!(
-            "cannot trust the program: line {} found {found} and not {expected}; see the kernel \
+            "cannot trust the program: line {} found {found} instead of {expected}; see the kernel \
              log",
             statement.line
         ))),
@@ -215,9 +218,9 @@ fn refused(line: usize, name: &str, error: &io::Error) -> Failure {
 
 fn call(number: i64, arguments: [u64; 6]) -> io::Result<u64> {
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: buffers live as long as the program that names them, and the kernel
-    // writes as far as a line says. What a program does to this process beyond that
-    // ends the trial: there is nothing else in it.
+    // SAFETY: buffers live as long as the program that names them, and the kernel writes only as
+    // far as a line says. Whatever else a program does to this process ends the trial: there is
+    // nothing else in it.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     match result {
         -1 => Err(io::Error::last_os_error()),

@@ -1,9 +1,9 @@
-//! One trial: what all workloads share.
+//! One trial: the parts that all workloads share.
 //!
-//! Each workload is a module with one function `run`, which is listed in [`run`].
-//! It makes itself ready, calls [`Trial::repeat`], and there prepares each
-//! iteration, does its work within `Meter::measure`, the timed region, and
-//! checks what came of it.
+//! Each workload is a module with one function `run`, which is listed in
+//! [`run`]. It sets itself up and calls [`Trial::repeat`]. There it prepares
+//! each iteration, does its work within `Meter::measure`, the timed region, and
+//! checks the result.
 
 use toll_wire::{Failure, Recording, Request, Sample, TrialData, Workload};
 
@@ -34,19 +34,21 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
         Workload::SystemCalls(program) => system_calls::run(request, program),
         Workload::Boot(boot) => boot::run(request, boot),
     };
-    // Whatever it came to: a call that the pause interrupted may have failed.
+    // Checked whatever the outcome: a call that the pause interrupted may have
+    // failed.
     watch.end()?;
     if let Ok(data) = &data {
         debug_assert_eq!(
             unlisted(data, request),
             None,
-            "experiments may name no such metric"
+            "experiments cannot name this metric"
         );
     }
     data
 }
 
-/// A metric of the samples that experiments may not name.
+/// Returns a metric of the samples that experiments cannot name, if there is
+/// one.
 fn unlisted(data: &TrialData, request: &Request) -> Option<String> {
     let known = request.workload.kind().metrics();
     let mut names = data.samples.iter().flat_map(|sample| sample.metrics.keys());
@@ -62,7 +64,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Of work of this process, charged to the tasks of `scope`.
+    /// Makes a trial of this process's own work, charged to the tasks of
+    /// `scope`.
     pub fn new(request: &Request, scope: Scope) -> Self {
         Self::counting(request, scope, Inherit::No)
     }
@@ -96,8 +99,8 @@ impl Trial {
     }
 }
 
-/// Runs `iterate` untimed `warmups` times and then once a sample, with the
-/// machine's disturbance observed over the latter.
+/// Runs `iterate` untimed `warmups` times and then once per sample. The
+/// machine's disturbance is observed over the latter.
 pub fn repeat(
     warmups: u32,
     iterations: u32,

@@ -1,5 +1,5 @@
-//! What the kernel charges to a thread, a process or a child (getrusage(2)), and
-//! the probe's storage traffic (proc_pid_io(5)).
+//! Resources that the kernel charges to a thread, a process or a child
+//! (getrusage(2)), and the probe's storage traffic (proc_pid_io(5)).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,16 +8,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::proc_file;
 
-/// The kernel counts blocks of 512 bytes whatever the device's are
+/// The kernel counts blocks of 512 bytes, whatever the device's block size
 /// (include/linux/task_io_accounting_ops.h).
 const BLOCK_BYTES: u64 = 512;
 
 /// Resources used, either since a task's start or between two readings.
 ///
-/// The kernel measures the sum of user and system time exactly, but on a
-/// kernel with tick-based accounting it splits that sum by what it saw at timer
-/// ticks (`cputime_adjust` in kernel/sched/cputime.c). Of a region shorter than
-/// some ticks only the sum means something.
+/// The kernel measures the sum of user and system time exactly. With tick-based
+/// accounting, it splits that sum by what it saw at timer ticks
+/// (`cputime_adjust` in kernel/sched/cputime.c). For a region shorter than a
+/// few ticks only the sum is meaningful.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -41,18 +41,19 @@ pub struct Usage {
 pub enum Scope {
     /// The calling thread: a reader that drains the sink is not charged.
     Thread,
-    /// All threads of the probe, the kernel's io_uring workers among them.
+    /// All threads of the probe, including the kernel's io_uring workers.
     Process,
 }
 
 impl Usage {
+    /// Reads the resources used since the start of the thread or process.
     pub fn now(scope: Scope) -> Self {
         let who = match scope {
             Scope::Thread => {
-                // For a running thread getrusage tells its time as of the last
-                // timer tick; reading its CPU clock brings that up to date
+                // For a running thread getrusage reports the time as of the
+                // last timer tick. Reading the thread's CPU clock updates it
                 // (task_sched_runtime in kernel/sched/core.c). For a process
-                // the kernel does so by itself.
+                // the kernel does so itself.
                 let _ = clock_gettime(ClockId::ThreadCPUTime);
                 libc::RUSAGE_THREAD
             }
@@ -65,7 +66,8 @@ impl Usage {
         Self::from(&usage)
     }
 
-    /// What was used since `before`. The largest resident set is this one's.
+    /// Returns what was used since `before`. The peak resident set is that of
+    /// this reading.
     pub fn since(&self, before: &Self) -> Self {
         let since = |field: fn(&Self) -> u64| field(self).saturating_sub(field(before));
         Self {
@@ -81,12 +83,13 @@ impl Usage {
         }
     }
 
-    /// The time on a CPU, which is exact where its parts are not.
+    /// Returns the time on a CPU, which is exact although its parts are not.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
 
-    /// The metrics that every workload has. Storage traffic is the meter's.
+    /// Returns the metrics that every workload has. The meter adds storage
+    /// traffic.
     pub fn metrics(&self) -> [(&'static str, u64); 8] {
         [
             ("cpu_ns", self.cpu_ns()),
@@ -101,9 +104,9 @@ impl Usage {
     }
 }
 
-/// Largest resident set of this program, in bytes. Unlike `ru_maxrss` it leaves
-/// out what the parent had when it started the program, which the kernel hands
-/// on across `execve` (exec_mmap in fs/exec.c).
+/// Returns the peak resident set of this program, in bytes. Unlike `ru_maxrss`
+/// it excludes the parent's peak at the time it started the program, which the
+/// kernel passes on across `execve` (exec_mmap in fs/exec.c).
 pub fn peak_rss_bytes() -> Option<u64> {
     proc_file::bytes(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM")
 }
@@ -132,7 +135,7 @@ impl From<&libc::rusage> for Usage {
     }
 }
 
-/// Bytes fetched from and sent to storage on the probe's account.
+/// Bytes read from and written to storage that are charged to the probe.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StorageBytes {
@@ -150,8 +153,8 @@ impl StorageBytes {
     }
 }
 
-/// An open `/proc/self/io`, where the kernel has one. Opening it around each
-/// region would cost more than reading it.
+/// An open `/proc/self/io`, if the kernel has it. Opening it around each region
+/// would cost more than reading it.
 pub struct StorageMeter(Option<File>);
 
 impl StorageMeter {
@@ -159,7 +162,7 @@ impl StorageMeter {
         Self(File::open("/proc/self/io").ok())
     }
 
-    /// Reads the traffic until now; `None` where the kernel does not account.
+    /// Reads the traffic so far; `None` if the kernel does not account for it.
     pub fn read(&self) -> Option<StorageBytes> {
         let mut text = [0; 512];
         let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;

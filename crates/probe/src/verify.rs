@@ -1,4 +1,4 @@
-//! Checks of what arrived.
+//! Verifies what arrived.
 
 use std::fs::File;
 use std::io;
@@ -14,10 +14,11 @@ const BLOCK_BYTES: usize = 256 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
     pub bytes: u64,
-    /// Hash of the content, if it was asked for and the sink keeps content.
+    /// Hash of the content, if it was requested and the sink keeps content.
     pub xxh3: Option<u64>,
 }
 
+/// Checks the length of what arrived and, if it is known, its hash.
 pub fn check(arrived: &Arrived, expected: &Content) -> Result<(), Failure> {
     check_length(arrived.bytes, expected.size_bytes)?;
     match arrived.xxh3 {
@@ -40,6 +41,7 @@ pub fn check_length(arrived: u64, expected: u64) -> Result<(), Failure> {
     )))
 }
 
+/// Returns the length and the hash of a file.
 pub fn hash_file(file: &File) -> io::Result<Arrived> {
     let mut hasher = Xxh3::new();
     let mut block = vec![0; BLOCK_BYTES];
@@ -61,7 +63,8 @@ pub fn hash_file(file: &File) -> io::Result<Arrived> {
     })
 }
 
-/// Hash of `bytes` zero bytes, what a copy of `/dev/zero` must have.
+/// Returns the hash of `bytes` zero bytes, which a copy of `/dev/zero` must
+/// have.
 pub fn hash_zeros(bytes: u64) -> u64 {
     let mut hasher = Xxh3::new();
     let block = vec![0; BLOCK_BYTES];

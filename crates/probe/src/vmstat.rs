@@ -1,8 +1,9 @@
-//! What reclaim did during a timed region, from `/proc/vmstat` (proc_vmstat(5)).
+//! Activity of reclaim during a timed region, from `/proc/vmstat`
+//! (proc_vmstat(5)).
 //!
-//! All of it is of the whole system: the kernel counts these events a CPU, not
-//! a process. On a machine where nothing else runs, such as a guest of our own,
-//! that is the work's and the kernel's own.
+//! All counts are of the whole system: the kernel counts these events per CPU,
+//! not per process. On a machine where nothing else runs, such as a guest of
+//! our own, the work and the kernel itself cause them.
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
@@ -12,12 +13,12 @@ use toll_wire::Sample;
 use crate::buffer::page_bytes;
 use crate::meter::put;
 
-/// Metrics, and the counts that add up to each. Counts of pages become bytes where
-/// the metric is in bytes.
+/// Metrics, and the counts that add up to each. Counts of pages are converted to bytes where the
+/// metric is in bytes.
 ///
-/// Who scanned is a split of what was scanned, and so are anonymous and file
-/// pages (mm/vmscan.c), so that only one of the two may be added up. Reclaimers
-/// that a kernel has not are not counted by it.
+/// The kernel splits scanned pages by reclaimer, and also into anonymous and file pages
+/// (mm/vmscan.c), so only one of the two splits may be added up. A kernel does not count reclaimers
+/// that it does not have.
 const SOURCES: &[(&str, &[&str])] = &[
     ("swapped_in_bytes", &["pswpin"]),
     ("swapped_out_bytes", &["pswpout"]),
@@ -44,8 +45,8 @@ const SOURCES: &[(&str, &[&str])] = &[
     ),
     ("pages_activated", &["pgactivate"]),
     ("pages_deactivated", &["pgdeactivate"]),
-    // What folio_check_references said of each page that reclaim looked at, on
-    // a kernel that is patched to count it.
+    // Decisions of folio_check_references on each page that reclaim looked at,
+    // on a kernel that is patched to count them.
     ("reclaim_decision_reclaim", &["reclaim_decision_reclaim"]),
     (
         "reclaim_decision_reclaim_clean",
@@ -62,7 +63,7 @@ const SOURCES: &[(&str, &[&str])] = &[
 pub struct VmStat(BTreeMap<&'static str, u64>);
 
 impl VmStat {
-    /// Reads the totals; those that the kernel has not are left out.
+    /// Reads the totals; leaves out those that the kernel does not have.
     pub fn now() -> Self {
         Self::parse(&read_to_string("/proc/vmstat").unwrap_or_default())
     }
@@ -82,8 +83,8 @@ impl VmStat {
         Self(totals.collect())
     }
 
-    /// Adds what happened since `before` to a sample; what the kernel does not
-    /// tell is absent.
+    /// Adds the events since `before` to a sample; leaves out those that the
+    /// kernel does not report.
     pub fn add_since(&self, before: &Self, sample: &mut Sample) {
         for (metric, after) in &self.0 {
             let Some(before) = before.0.get(metric) else {

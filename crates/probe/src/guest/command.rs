@@ -1,7 +1,7 @@
-//! A command for a person, with its streams on ports of their own.
+//! Runs a user's command in a guest, with its streams on ports of their own.
 #![expect(
     clippy::disallowed_methods,
-    reason = "an init starts what a person asks for"
+    reason = "the init starts what the user asks for"
 )]
 
 use std::fs::File;
@@ -22,12 +22,13 @@ use super::trial::PATH;
 
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Longest time before the end of the command is looked for.
+/// Longest time between checks whether the command has ended.
 const NAP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
 
+/// Runs a command and forwards its streams to the host until it has ended.
 pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
     let Some((program, arguments)) = asked.words.split_first() else {
         return Err("cannot run a command: it has no words; name a program".into());
@@ -48,11 +49,13 @@ pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
         None => on_pipes(&mut command)?,
     };
     let mut child = command.spawn().map_err(cannot)?;
-    // Its ends of the streams are its own now; kept here they would never close.
+    // The child has inherited its ends of the streams. Copies kept open here
+    // would keep the streams from ending.
     drop(command);
     if let Some(mut stdin) = child.stdin.take() {
         let input = asked.input.clone();
-        // A command that reads none of it is no error; the thread ends with it.
+        // A command that does not read its input is not an error; the thread
+        // ends with the command.
         std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     }
     let stdout = child.stdout.take().map(OwnedFd::from);
@@ -71,7 +74,7 @@ pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
     })
 }
 
-/// A stream of the command and the port that it goes to.
+/// A stream of the command and the port that it is forwarded to.
 struct Stream {
     port: Port,
     /// `None` once it has ended.
@@ -130,8 +133,8 @@ fn on_terminal(command: &mut Command, size: TerminalSize) -> Result<Vec<Stream>,
         rustix::process::ioctl_tiocsctty(io::stdin())?;
         Ok(())
     };
-    // SAFETY: between fork and exec it makes two system calls by rustix and
-    // allocates nothing.
+    // SAFETY: between fork and exec it makes two system calls through rustix
+    // and allocates nothing.
     unsafe { command.pre_exec(take) };
     Ok(vec![Stream {
         port: Port::open(OUTPUT_PORT)?,
@@ -141,8 +144,8 @@ fn on_terminal(command: &mut Command, size: TerminalSize) -> Result<Vec<Stream>,
     }])
 }
 
-/// Moves bytes until the command has ended and nothing of it is left to move.
-/// What it left running and still may say is not waited for.
+/// Moves bytes until the command has ended and its streams are drained. Does
+/// not wait for output of processes that it left running.
 fn relay(child: &mut Child, streams: &mut [Stream]) -> io::Result<std::process::ExitStatus> {
     loop {
         let ended = child.try_wait()?;
@@ -153,8 +156,8 @@ fn relay(child: &mut Child, streams: &mut [Stream]) -> io::Result<std::process::
     }
 }
 
-/// Waits a little for bytes and moves them; whether there were any from the
-/// command.
+/// Waits briefly for bytes and moves them. Returns whether the command wrote
+/// any.
 fn move_some(streams: &mut [Stream]) -> io::Result<bool> {
     let mut watched = Vec::new();
     let mut places = Vec::new();
@@ -188,7 +191,8 @@ fn move_some(streams: &mut [Stream]) -> io::Result<bool> {
 }
 
 impl Stream {
-    /// Moves what the command said; whether that was anything.
+    /// Forwards output of the command. Returns `false` once the stream has
+    /// ended.
     fn output(&mut self) -> io::Result<bool> {
         let Some(source) = &self.source else {
             return Ok(false);
@@ -196,7 +200,7 @@ impl Stream {
         let mut chunk = [0_u8; CHUNK_BYTES];
         match rustix::io::read(source, &mut chunk) {
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(true),
-            // A terminal that nobody has open any more answers with EIO.
+            // A terminal whose slave side is closed everywhere fails with EIO.
             Ok(0) | Err(_) => {
                 self.source = None;
                 Ok(false)

@@ -1,11 +1,11 @@
-//! The command of a guest whose instructions are counted.
+//! Runs the command of a guest whose instructions are counted.
 //!
-//! Whatever comes from outside comes at another instruction each time. So the command
-//! lies in the archive from which the guest starts, its output goes into files in
-//! memory, and nobody is spoken to before it has ended.
+//! External events arrive at a different instruction each time. So the command is in the archive
+//! that the guest boots from, its output goes to files in memory, and the guest does not
+//! communicate before the command has ended.
 #![expect(
     clippy::disallowed_methods,
-    reason = "an init starts what is to be counted"
+    reason = "the init starts the command that is counted"
 )]
 
 use std::fs::{self, File, Permissions};
@@ -28,24 +28,25 @@ use crate::command::child;
 use crate::count_mark;
 use crate::random::split_mix;
 
-/// Where the command's output goes: in the root, which is in memory.
+/// File for the command's output: in the root directory, which is in memory.
 const OUTPUT_FILE: &str = "/count.output";
 const ERROR_FILE: &str = "/count.error";
 
-/// Every command begins at a whole number of seconds of the guest's clock, so that the
-/// kernel's ticks come at the same instructions of it. The second before is for what
-/// the kernel has put off while it booted.
+/// Every command begins at a whole second of the guest's clock, so that the kernel's ticks hit the
+/// same instructions of it. At least a second passes before that, for work that the kernel deferred
+/// during boot.
 const PAUSE_S: i64 = 2;
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Carries out the command and tells what is known of it.
+/// Runs the command and returns how it ended, its page faults and the kernel's
+/// symbols.
 pub fn run() -> Result<CountedEnd, String> {
     let text = fs::read_to_string(COUNT_FILE)
         .map_err(|error| format!("cannot read {COUNT_FILE}: {error}"))?;
     let request = decode_guest_request(&text).map_err(|error| error.to_string())?;
     let GuestAction::Count(asked) = request.action else {
-        return Err(format!("cannot use {COUNT_FILE}: nothing is to be counted"));
+        return Err(format!("cannot use {COUNT_FILE}: it requests no count"));
     };
     prepare(asked.seed).map_err(|error| format!("cannot prepare the guest: {error}"))?;
     let ended = start(&asked).and_then(|child| {
@@ -76,7 +77,7 @@ pub fn run() -> Result<CountedEnd, String> {
     })
 }
 
-/// Sends what the command wrote.
+/// Sends the command's output to the host.
 pub fn send_output() -> Result<(), String> {
     for (port, path) in [(OUTPUT_PORT, OUTPUT_FILE), (ERROR_PORT, ERROR_FILE)] {
         let mut port = Port::open(port)?;
@@ -104,14 +105,14 @@ fn prepare(seed: u64) -> io::Result<()> {
         ("/dev/fd", "/proc/self/fd"),
         ("/dev/stdin", "/proc/self/fd/0"),
     ] {
-        // Kernels may have made them.
+        // The kernel may have made these links.
         let _ = std::os::unix::fs::symlink(target, link);
     }
     Ok(())
 }
 
-/// Seeds the guest's random numbers, of which a guest without a clock of its own and
-/// without the CPU's would gather enough for a second (random(4)).
+/// Seeds the guest's random numbers. Without a clock of its own and without random numbers from the
+/// CPU, a guest would gather entropy for a second (random(4)).
 fn add_entropy(seed: u64) -> io::Result<()> {
     /// `_IOW('R', 3, int[2])`
     const RNDADDENTROPY: libc::c_ulong = 0x4008_5203;
@@ -130,7 +131,7 @@ fn add_entropy(seed: u64) -> io::Result<()> {
         words: [0; WORDS].map(|_| (split_mix(&mut state) >> 32) as u32),
     };
     let file = File::options().write(true).open("/dev/random")?;
-    // SAFETY: the kernel reads the pool, whose length it has, and keeps nothing of it.
+    // SAFETY: the kernel reads the pool, whose length it gets, and keeps no reference to it.
     match unsafe { libc::ioctl(file.as_raw_fd(), RNDADDENTROPY as _, &pool) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -156,7 +157,7 @@ fn start(asked: &CountedCommand) -> io::Result<Child> {
         count_mark::begin();
         Ok(())
     };
-    // SAFETY: between fork and exec it carries out one instruction that does nothing.
+    // SAFETY: between fork and exec it executes one instruction that has no effect.
     unsafe { command.pre_exec(mark) };
     let now = clock_gettime(ClockId::Monotonic);
     let begin = Timespec {

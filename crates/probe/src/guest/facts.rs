@@ -1,4 +1,4 @@
-//! What a guest is, as seen from inside.
+//! Facts about a guest, seen from inside.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,11 +8,13 @@ use toll_wire::guest::GuestFacts;
 
 use crate::{clock, proc_file};
 
-/// Clock reads timed together, since a clock may tick slower than it is read.
+/// Clock reads that are timed together, because a clock may tick more slowly
+/// than it is read.
 const BATCH: u32 = 64;
 
 const BATCHES: usize = 101;
 
+/// Collects the facts that the host records of a guest.
 pub fn facts(file_systems: BTreeMap<String, PathBuf>) -> GuestFacts {
     let uname = rustix::system::uname();
     let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
@@ -46,7 +48,8 @@ fn text(path: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The choice in brackets of a sysfs list such as `always [madvise] never`.
+/// Returns the bracketed choice of a sysfs list such as `always [madvise]
+/// never`.
 fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
@@ -63,7 +66,7 @@ fn directory_values(directory: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Median cost of one clock read, as the workloads make them.
+/// Returns the median cost of one clock read, made as the workloads make it.
 fn clock_read_ns() -> f64 {
     let mut costs: Vec<u64> = (0..BATCHES)
         .map(|_| {

@@ -1,14 +1,15 @@
-//! What the guest's kernel said during a trial.
+//! Messages of the guest's kernel during a trial.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Longest record that the kernel gives (`PRINTKRB_RECORD_MAX` in
+/// Longest record that the kernel returns (`PRINTKRB_RECORD_MAX` in
 /// kernel/printk/printk.c).
 const RECORD_BYTES_MAX: usize = 8192;
 
-/// Most records looked through; a kernel that says more has other troubles.
+/// Maximum number of records to search; a kernel that logs more has other
+/// problems.
 const RECORDS_MAX: usize = 10_000;
 
 #[derive(Debug)]
@@ -17,7 +18,8 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// From now on. Kernels without a log give none.
+    /// Starts at the present end of the log. A kernel without a log yields no
+    /// lines.
     pub fn from_now() -> Self {
         let file = File::options()
             .read(true)
@@ -27,12 +29,13 @@ impl KernelLog {
         Self { file: file.ok() }
     }
 
-    /// The first line since then that tells of a process killed for memory.
+    /// Returns the first line since then that reports a process killed for lack
+    /// of memory.
     pub fn out_of_memory(self) -> Option<String> {
         self.lines().find(|line| tells_of_kill_for_memory(line))
     }
 
-    /// The last line since then.
+    /// Returns the last line since then.
     pub fn last_line(self) -> Option<String> {
         self.lines().last()
     }
@@ -41,7 +44,7 @@ impl KernelLog {
         let mut record = vec![0_u8; RECORD_BYTES_MAX];
         let read = move |_| match self.file.as_mut()?.read(&mut record) {
             Ok(count) => Some(message_of(&String::from_utf8_lossy(&record[..count]))),
-            // Records that were overwritten before they were read.
+            // Records were overwritten before they were read.
             Err(error) if error.raw_os_error() == Some(libc::EPIPE) => Some(None),
             Err(_) => None,
         };
@@ -49,14 +52,15 @@ impl KernelLog {
     }
 }
 
-/// The message of a record `priority,number,time,flags;message`
+/// Returns the message of a record `priority,number,time,flags;message`
 /// (Documentation/ABI/testing/dev-kmsg).
 fn message_of(record: &str) -> Option<String> {
     let (_, message) = record.lines().next()?.split_once(';')?;
     Some(message.to_owned())
 }
 
-/// As `__oom_kill_process` in mm/oom_kill.c says it.
+/// Whether a message is the one that `__oom_kill_process` in mm/oom_kill.c
+/// prints.
 fn tells_of_kill_for_memory(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     message.contains("out of memory: killed process")

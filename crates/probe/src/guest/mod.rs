@@ -1,8 +1,8 @@
-//! The probe as process 1 of a guest: it makes the guest fit for trials and
-//! starts a fresh probe for each that is asked for.
+//! The probe as process 1 of a guest: prepares the guest for trials and starts
+//! a fresh probe for each trial that the host requests.
 //!
-//! Architecture invariant: the init measures nothing. A trial in a guest is run
-//! by the same program, started in the same way, as one on the host.
+//! Architecture invariant: the init measures nothing. The same program runs a
+//! trial in a guest as on the host, and is started in the same way.
 
 mod command;
 mod count;
@@ -33,11 +33,12 @@ pub fn is_init() -> bool {
     std::process::id() == 1 && std::env::var_os(INIT_VARIABLE).is_some()
 }
 
-/// Serves until the guest is to end, and ends it.
+/// Serves requests until the guest is to end, and ends it.
 ///
 /// # Panics
-/// If there is nobody to answer to. The kernel then panics, too, which is what
-/// ends the guest, with the reason in its log.
+/// If the guest's file systems cannot be mounted, or there is no port to answer
+/// on. The kernel then panics, too, which ends the guest, with the reason in
+/// its log.
 pub fn run() -> ! {
     if std::env::var_os(INIT_VARIABLE).is_some_and(|value| value == INIT_COUNT) {
         count_once();
@@ -48,7 +49,8 @@ pub fn run() -> ! {
         false => now_ns(),
     };
     setup::file_systems().expect("a guest has its own file systems");
-    // Of `/proc`, which is mounted now. Nothing has waited since.
+    // Reads `/proc`, which is mounted only now. Nothing has waited since
+    // `passed_ns` was read.
     let idle_ns = IdleTime::now().and_then(IdleTime::since_start);
     let start_ns = idle_ns.ok().map(|idle| passed_ns.saturating_sub(idle));
     let modules = setup::boot_modules();
@@ -59,8 +61,8 @@ pub fn run() -> ! {
         .and_then(|()| setup::disks())
     {
         Ok(file_systems) => {
-            // Pages of the init that are swapped out would come back in between
-            // the trials' own. Without the right to lock them they may.
+            // Swapped-out pages of the init would be read back during the
+            // trials. Without the right to lock them, that may happen.
             let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
             if is_icount {
                 idle::wait_for_rest();
@@ -78,15 +80,15 @@ pub fn run() -> ! {
     end(port)
 }
 
-/// Where the clock counts instructions, so does the time-stamp counter, and from
-/// the machine's start.
+/// Returns the time-stamp counter. Where the clock counts instructions, this
+/// counts them from the machine's start.
 fn instructions_since_reset() -> u64 {
-    // SAFETY: the instruction reads a counter, which every x86-64 has.
+    // SAFETY: the instruction reads a counter that every x86-64 CPU has.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Counts one command, tells what came out, and ends the guest once the host
-/// has it all.
+/// Counts one command, sends the result, and ends the guest once the host has
+/// received everything.
 fn count_once() -> ! {
     mounts::mount_kernel().expect("a guest has the kernel's file systems");
     let counted = setup::boot_modules()
@@ -100,10 +102,10 @@ fn count_once() -> ! {
     let is_counted = matches!(event, GuestEvent::Counted(_));
     say(&mut port, event);
     if is_counted {
-        // A host that misses some of the output says so.
+        // If output is missing, the host reports it.
         let _ = count::send_output();
     }
-    // The host ends the guest when it has all.
+    // The host ends the guest once it has everything.
     port.line();
     end(port)
 }
@@ -127,11 +129,11 @@ fn serve(port: &mut Port, is_icount: bool, booted: Booted) {
                 Err(reason) => GuestEvent::Refused(reason),
             },
             Ok(GuestAction::Count(_)) => {
-                GuestEvent::Refused("cannot count: the guest has been spoken to".into())
+                GuestEvent::Refused("cannot count: the guest has already received a request".into())
             }
             Err(reason) => GuestEvent::Refused(reason),
         };
-        // Whatever a trial leaves running would disturb the next one.
+        // Processes that a trial left running would disturb the next one.
         end_processes();
         say(port, event);
     }
@@ -140,27 +142,27 @@ fn serve(port: &mut Port, is_icount: bool, booted: Booted) {
 fn with_trial_modules(command: &GuestCommand) -> Result<GuestEnd, String> {
     let modules = setup::TrialModules::insert()?;
     let end = command::run(command);
-    // What it left running may use them.
+    // Processes that the command left running may use the modules.
     end_processes();
     drop(modules);
     end
 }
 
-/// Ends every process but the init itself, and those of the kernel. Call it only
+/// Ends every process except the init itself and kernel threads. Call it only
 /// where no child is waited for.
 ///
-/// Whatever runs here descends from the init, and becomes its child when its own
-/// parent goes: where there is no child, there is no process.
+/// Every process here descends from the init and becomes its child when its own
+/// parent dies. So without a child there is no process.
 fn end_processes() {
     crate::children::end(|| {
-        // SAFETY: kill(2) takes plain integers; -1 names every process but process
-        // 1, which the caller is.
+        // SAFETY: kill(2) takes plain integers; -1 names every process except process 1, which is
+        // the caller.
         unsafe { libc::kill(-1, libc::SIGKILL) };
     });
 }
 
 fn say(port: &mut Port, event: GuestEvent) {
-    // A host that went away ends the guest by ending its requests.
+    // If the host is gone, no further request arrives, which ends the guest.
     let _ = port.say(&toll_wire::encode(&GuestAnswer::new(event)));
 }
 
@@ -168,8 +170,8 @@ fn end(port: Port) -> ! {
     end_processes();
     mounts::unmount_work();
     drop(port);
-    // Without ACPI a guest cannot switch itself off; one that restarts is ended
-    // by `-no-reboot`.
+    // Without ACPI a guest cannot switch itself off. QEMU's `-no-reboot` ends
+    // one that restarts.
     let _ = rustix::system::reboot(RebootCommand::Restart);
-    unreachable!("a kernel that does not restart goes on without an init, and panics")
+    unreachable!("a kernel that does not restart loses its init and panics")
 }

@@ -1,4 +1,4 @@
-//! File systems of a guest.
+//! Mounts the file systems of a guest.
 
 use std::fs;
 use std::path::Path;
@@ -7,21 +7,21 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use toll_wire::guest::{SHARED_DIRECTORY, SHARED_TAG, TMPFS_DIRECTORY, WORK_DIRECTORY};
 
-/// Mounts what a guest for trials has: what is the kernel's, a tmpfs for trials and
-/// one for programs.
+/// Mounts what a guest for trials needs: the kernel's file systems, a tmpfs for trials and one for
+/// programs.
 pub fn mount_all() -> Result<(), String> {
     mount_kernel()?;
     attach("tmpfs", TMPFS_DIRECTORY)?;
-    // Programs fail that find no directory for temporary files.
+    // Some programs fail without a directory for temporary files.
     attach("tmpfs", "/tmp")
 }
 
-/// Mounts what every guest has: process information, devices, the kernel's objects.
+/// Mounts the kernel's file systems, which every guest has: processes, kernel objects, devices.
 pub fn mount_kernel() -> Result<(), String> {
     attach("proc", "/proc")?;
     attach("sysfs", "/sys")?;
     attach("devtmpfs", "/dev")?;
-    // For terminals, debugging and shared memory; kernels without them do.
+    // For terminals, debugging and shared memory. A guest works without them.
     for (kind, point) in [
         ("devpts", "/dev/pts"),
         ("debugfs", "/sys/kernel/debug"),
@@ -39,8 +39,8 @@ pub fn mount_work(device: &Path) -> Result<(), String> {
         .map_err(|errno| cannot("ext4", WORK_DIRECTORY, errno))
 }
 
-/// Mounts the directory of the host. As WSL 2 mounted the Windows disk for the reports: the guest
-/// keeps no page of a file that is read or written, and asks for up to 64 KiB at once. Linux 5.15
+/// Mounts the directory of the host as WSL 2 mounted the Windows disk for the reports: the guest
+/// caches no page of a file that is read or written, and requests up to 64 KiB at once. Linux 5.15
 /// did so with `cache=mmap`, which keeps pages since 6.4.
 pub fn mount_shared() -> Result<(), String> {
     make_point(SHARED_DIRECTORY)?;
@@ -50,18 +50,18 @@ pub fn mount_shared() -> Result<(), String> {
         .map_err(|errno| cannot("9p", SHARED_DIRECTORY, errno))
 }
 
-/// Writes back what is not on the disk yet, and unmounts it.
+/// Writes back dirty data of the work disk and unmounts it.
 pub fn unmount_work() {
     rustix::fs::sync();
-    // A file held open by nobody who lives is no obstacle; if there is another,
-    // the disk is at rest all the same.
+    // Files held open by dead processes do not keep the disk busy. If something
+    // else does, its data is written back all the same.
     let _ = unmount(WORK_DIRECTORY, UnmountFlags::empty());
 }
 
 fn attach(kind: &str, point: &str) -> Result<(), String> {
     make_point(point)?;
     match mount(kind, point, kind, MountFlags::empty(), None) {
-        // The kernel mounts devtmpfs itself where it is configured to.
+        // A kernel may be configured to mount devtmpfs itself.
         Ok(()) | Err(Errno::BUSY) => Ok(()),
         Err(errno) => Err(cannot(kind, point, errno)),
     }

@@ -1,4 +1,4 @@
-//! The network interfaces of a guest.
+//! Brings up the network interfaces of a guest.
 
 use std::fs;
 use std::io;
@@ -12,8 +12,8 @@ use super::setup::wait_for;
 
 const INTERFACES: &str = "/sys/class/net";
 
-/// `struct ifreq` of netdevice(7) in bytes: what is asked for is at the beginning
-/// of a union.
+/// `struct ifreq` of netdevice(7) in bytes: the requested value is at the
+/// beginning of a union.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; libc::IFNAMSIZ],
@@ -25,7 +25,7 @@ const _: () = assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>())
 impl InterfaceRequest {
     fn of(interface: &str) -> io::Result<Self> {
         let mut name = [0; libc::IFNAMSIZ];
-        // A zero byte stands behind the name.
+        // The name needs a terminating zero byte.
         if interface.len() >= name.len() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -44,7 +44,7 @@ impl InterfaceRequest {
 
     fn ask(&mut self, control: &OwnedFd, code: libc::Ioctl) -> io::Result<()> {
         // SAFETY: the codes used here read and write one `struct ifreq`, which
-        // this is in size, and which lives until the call is over.
+        // has this size and lives until the call returns.
         match unsafe { libc::ioctl(control.as_raw_fd(), code, std::ptr::from_mut(self)) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -52,27 +52,32 @@ impl InterfaceRequest {
     }
 }
 
-/// Brings up the loopback interface, which gets its addresses 127.0.0.1 and ::1
-/// by that.
+/// Brings up the loopback interface, which thereby gets its addresses 127.0.0.1
+/// and ::1.
 pub fn loopback() -> Result<(), String> {
     up("lo").map_err(|error| {
         format!("cannot bring the loopback interface up: {error}; use a kernel with CONFIG_INET")
     })
 }
 
-/// Brings up the card that joins the guest to its partner, if it has one.
+/// Brings up the card that connects the guest to its partner, if it has one.
 pub fn card() -> Result<(), String> {
     let Some(word) = std::env::var_os(PAIR_VARIABLE) else {
         return Ok(());
     };
     let side = word.to_str().and_then(PairSide::from_word);
-    let side = side.ok_or_else(|| format!("cannot be {} of a pair of guests", word.display()))?;
+    let side = side.ok_or_else(|| {
+        format!(
+            "cannot set up the network card: a pair of guests has no side {}",
+            word.display()
+        )
+    })?;
     let card = wait_for(|| interface_of(side)).ok_or_else(|| {
-        "cannot reach the partner: no driver shows the network card; use a kernel with virtio_net"
+        "cannot reach the partner: no driver exposes the network card; use a kernel with virtio_net"
             .to_owned()
     })?;
     configure(&card, side).map_err(|error| {
-        format!("cannot set the network card {card} up: {error}; use a kernel with CONFIG_IPV6")
+        format!("cannot set up the network card {card}: {error}; use a kernel with CONFIG_IPV6")
     })
 }
 
@@ -86,8 +91,9 @@ fn interface_of(side: PairSide) -> Option<String> {
 }
 
 fn configure(card: &str, side: PairSide) -> io::Result<()> {
-    // Both addresses are there at once, and nobody asks for routers: there is
-    // none, and packets of the kernel's own would come in between the trials'.
+    // Without duplicate address detection both addresses can be used at once.
+    // There is no router to ask for, and the kernel's own packets would arrive
+    // between the trials'.
     for (name, value) in [("accept_dad", "0"), ("accept_ra", "0"), ("autoconf", "0")] {
         fs::write(format!("/proc/sys/net/ipv6/conf/{card}/{name}"), value)?;
     }
@@ -97,7 +103,7 @@ fn configure(card: &str, side: PairSide) -> io::Result<()> {
     InterfaceRequest::with_address(card, mask)?.ask(&control, libc::SIOCSIFNETMASK)?;
     up(card)?;
     add_ipv6(card, side.ipv6())?;
-    // The address is tentative until a thread of the kernel's has seen it.
+    // The address stays tentative until a kernel thread has processed it.
     wait_for(|| UdpSocket::bind((side.ipv6(), 0)).ok())
         .map(drop)
         .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
@@ -116,7 +122,7 @@ fn add_ipv6(interface: &str, address: Ipv6Addr) -> io::Result<()> {
     let control = socket(AddressFamily::INET6, SocketType::DGRAM, None)?;
     let code = libc::SIOCSIFADDR;
     // SAFETY: on a socket of this family the call reads one `in6_ifreq`, which
-    // lives until it is over.
+    // lives until the call returns.
     match unsafe { libc::ioctl(control.as_raw_fd(), code, std::ptr::from_ref(&request)) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

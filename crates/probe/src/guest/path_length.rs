@@ -1,16 +1,17 @@
-//! Durations of a guest whose clock counts instructions.
+//! Converts the durations of a guest whose clock counts instructions.
 
 use std::collections::BTreeMap;
 
 use toll_wire::guest::PATH_LENGTH;
 use toll_wire::{Disturbance, Outcome, Sample};
 
-/// Turns durations into instructions and drops every other time and rate.
+/// Converts durations to instructions and drops every other time and rate.
 ///
-/// With `-icount shift=0` the guest's clock advances by one nanosecond for each
-/// instruction (QEMU, docs/devel/tcg-icount.rst), so a duration is the number of
-/// instructions that its CPU carried out. What the kernel accounts in ticks of
-/// that clock is too coarse to be a count, and a rate of it is none.
+/// With `-icount shift=0` the guest's clock advances by one nanosecond per
+/// instruction (QEMU, docs/devel/tcg-icount.rst), so a duration is the number
+/// of instructions that its CPU executed. Times that the kernel accounts in
+/// ticks of that clock are too coarse to be counts, and rates over it have no
+/// meaning.
 pub fn in_instructions(outcome: Outcome) -> Outcome {
     let Outcome::Completed(mut data) = outcome else {
         return outcome;
@@ -37,7 +38,7 @@ fn convert(sample: &mut Sample) {
         .collect::<BTreeMap<String, f64>>();
 }
 
-/// The name that a metric has in instructions; `None` for one that has no
+/// Returns a metric's name in instructions; `None` for a metric that has no
 /// meaning there.
 fn name_in_instructions(name: &str) -> Option<String> {
     if let Some(part) = name.strip_suffix("duration_ns") {

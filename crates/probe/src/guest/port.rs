@@ -1,4 +1,4 @@
-//! Virtio serial ports: the way to the host.
+//! Virtio serial ports, which connect the guest to the host.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -31,8 +31,8 @@ impl Port {
         })
     }
 
-    /// The next line; `None` if the host is gone. The inner error is why a line
-    /// cannot be taken.
+    /// Reads the next line. Returns `None` if the host is gone or the line is
+    /// too long. The inner error says why a line cannot be used.
     pub fn line(&mut self) -> Option<Result<String, String>> {
         let mut chunk = vec![0_u8; 64 << 10];
         let mut scanned = 0;
@@ -76,8 +76,8 @@ impl AsFd for Port {
     }
 }
 
-/// The device of a port. Only udev makes links under the ports' names, and
-/// there is none here.
+/// Finds the device of a port. Links with the ports' names are made by udev,
+/// which a guest does not have.
 fn find(name: &str) -> Option<PathBuf> {
     let entries = fs::read_dir("/sys/class/virtio-ports").ok()?;
     let has_name =

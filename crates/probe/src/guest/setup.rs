@@ -1,4 +1,4 @@
-//! Making a guest fit for trials.
+//! Prepares a guest for trials.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -16,35 +16,35 @@ use toll_wire::guest::{
 use super::kernel_log::KernelLog;
 use super::mounts;
 
-/// Longest wait for a device whose driver is there. Under emulation on a busy
+/// Longest wait for a device whose driver is loaded. Under emulation on a busy
 /// machine drivers take seconds.
 const DEVICE_PATIENCE: Duration = Duration::from_secs(120);
 
 const DEVICE_POLL: Duration = Duration::from_millis(5);
 
-/// Mounts the file systems of the kernel's own, and sets what trials take for
-/// granted.
+/// Mounts the kernel's file systems, and sets what trials rely on.
 pub fn file_systems() -> Result<(), String> {
     mounts::mount_all()?;
-    // Layouts of memory differ from trial to trial, as on the host. A kernel
-    // with CONFIG_COMPAT_BRK starts with less.
+    // Memory layouts differ from trial to trial, as on the host. A kernel with
+    // CONFIG_COMPAT_BRK starts with less randomisation.
     let _ = fs::write("/proc/sys/kernel/randomize_va_space", "2");
     Ok(())
 }
 
-/// Inserts the modules without which there are no disks and ports.
+/// Inserts the modules that disks and ports need.
 pub fn boot_modules() -> Result<(), String> {
     insert(&modules_in(BOOT_MODULES_DIRECTORY))
 }
 
-/// Modules that are there during a trial or command alone.
+/// Modules that are loaded only during a trial or a command.
 pub struct TrialModules(Vec<PathBuf>);
 
 impl TrialModules {
-    /// Inserts them. Those that were inserted when one refuses are removed again.
+    /// Inserts the modules. If the kernel refuses one, removes those inserted
+    /// before it.
     ///
     /// # Errors
-    /// With the kernel's own words, which tell more than the number of the error.
+    /// With the kernel's own message, which says more than the error number.
     pub fn insert() -> Result<Self, String> {
         let log = KernelLog::from_now();
         let modules = Self(modules_in(TRIAL_MODULES_DIRECTORY));
@@ -59,10 +59,10 @@ impl TrialModules {
 impl Drop for TrialModules {
     fn drop(&mut self) {
         for module in self.0.iter().rev() {
-            // Those of a refused insertion are not there; one that is in use stays, and
-            // the next insertion finds it.
+            // Modules of a refused insertion are not loaded. A module in use stays, and the next
+            // insertion finds it.
             let name = module.file_stem().unwrap_or_default().as_bytes();
-            // Behind the number that orders them.
+            // The name follows the number that orders the modules.
             let name = name.get(4..).unwrap_or_default();
             let name = name
                 .iter()
@@ -91,7 +91,7 @@ fn insert(modules: &[PathBuf]) -> Result<(), String> {
         };
         let file = File::open(module).map_err(cannot)?;
         match rustix::system::finit_module(&file, c"", 0) {
-            // Built into the kernel, or there by another's need.
+            // Built into the kernel, or already loaded for another module.
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(cannot(errno.into())),
         }
@@ -99,8 +99,8 @@ fn insert(modules: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Mounts the work disk, and swaps to the other one if there is to be one. Yields the
-/// file systems for work files, by kind.
+/// Mounts the work disk and, if requested, swaps to the other one. Returns the directories for work
+/// files, by kind of file system.
 pub fn disks() -> Result<BTreeMap<String, PathBuf>, String> {
     mounts::mount_work(&disk(WORK_DISK)?)?;
     if std::env::var_os(SWAP_VARIABLE).is_some() {
@@ -136,10 +136,11 @@ fn disk(serial: &str) -> Result<PathBuf, String> {
         Some(Path::new("/dev").join(device)).filter(|path| path.exists())
     });
     found.ok_or_else(|| {
-        format!("cannot find the disk {serial}: no driver shows it; use a kernel with virtio_blk")
+        format!("cannot find the disk {serial}: no driver exposes it; use a kernel with virtio_blk")
     })
 }
 
+/// Polls until `look` finds something; `None` after `DEVICE_PATIENCE`.
 pub fn wait_for<T>(look: impl Fn() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + DEVICE_PATIENCE;
     loop {
@@ -156,7 +157,7 @@ pub fn wait_for<T>(look: impl Fn() -> Option<T>) -> Option<T> {
 fn swap_on(device: &Path) -> io::Result<()> {
     let path = CString::new(device.as_os_str().as_bytes())?;
     // SAFETY: swapon(2) reads the path, which ends with a zero byte and lives
-    // until the call is over.
+    // until the call returns.
     match unsafe { libc::swapon(path.as_ptr(), 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

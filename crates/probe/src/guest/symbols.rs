@@ -2,14 +2,15 @@
 
 use std::fs;
 
-/// Lines of `/proc/kallsyms`; none of a kernel that does not have it.
+/// Returns the functions in `/proc/kallsyms`; empty on a kernel without that
+/// file.
 pub fn functions() -> String {
-    // Kernels without it show addresses to root anyway.
+    // Kernels without this setting show addresses to root anyway.
     let _ = fs::write("/proc/sys/kernel/kptr_restrict", "0");
     functions_of(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
 }
 
-/// The lines of functions among those of all symbols (nm(1)).
+/// Selects the lines of functions from those of all symbols (nm(1)).
 fn functions_of(symbols: &str) -> String {
     let is_function = |line: &&str| {
         let kind = line.split(' ').nth(1);

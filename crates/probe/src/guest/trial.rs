@@ -1,8 +1,7 @@
-//! One trial in a guest: a fresh probe process, as `toll` starts one on the
-//! host.
+//! One trial in a guest: a fresh probe process, as on the host.
 #![expect(
     clippy::disallowed_methods,
-    reason = "an init starts the probe of each trial"
+    reason = "the init starts the probe of each trial"
 )]
 
 use std::fs::File;
@@ -27,10 +26,10 @@ pub const PROGRAM: &str = "/proc/1/exe";
 
 pub const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
 
-/// Most bytes of a dying probe's standard error that are kept.
+/// Maximum number of bytes to keep of a dying probe's standard error.
 const STDERR_BYTES_MAX: usize = 4096;
 
-/// Time between looks whether a probe has ended after its answer.
+/// Interval between checks whether a probe has ended after its answer.
 const END_POLL: Duration = Duration::from_micros(200);
 
 /// Runs a trial, and returns the kernel's symbols if the host requests them.
@@ -53,15 +52,15 @@ pub fn run(trial: &GuestTrial, booted: Booted) -> (Outcome, Option<String>) {
         }),
         (outcome, _) => outcome,
     };
-    // What a trial left running may use them.
+    // Processes that a trial left running may use the modules.
     super::end_processes();
-    // While its modules are there.
+    // Read while the trial's modules are loaded.
     let symbols = trial.wants_symbols.then(symbols::functions);
     drop(modules);
     (outcome, symbols)
 }
 
-/// Sets a knob, by one write, as files of the kernel want it.
+/// Sets a knob with a single write, as the kernel's files require.
 fn set(knob: &Knob) -> Result<(), Failure> {
     let written = File::options()
         .write(true)
@@ -81,7 +80,7 @@ fn set(knob: &Knob) -> Result<(), Failure> {
                 reason(&error),
                 match is_absent {
                     true => "choose a kernel that has it",
-                    false => "choose a value that it takes",
+                    false => "choose a value that it accepts",
                 }
             ),
         }
@@ -100,11 +99,12 @@ fn measure(trial: &GuestTrial, booted: Booted) -> Outcome {
     let mut line = toll_wire::encode(&trial.request);
     line.push('\n');
     let mut stdin = child.stdin.take().expect("stdin is piped");
-    // A probe that died already shows as an end of its answer below.
+    // If the probe has already died, its missing answer shows it below.
     let _ = stdin.write_all(line.as_bytes());
     drop(stdin);
     let timeout = Duration::from_millis(trial.timeout_ms);
-    // On a clock of instructions it would be a limit of those.
+    // On a clock of instructions the deadline would limit instructions, not
+    // time.
     let deadline = (!idle::is_clock_of_instructions()).then(|| Instant::now() + timeout);
     let mut answer = Answer::default();
     match answer.collect(&mut child, deadline) {
@@ -119,7 +119,7 @@ fn measure(trial: &GuestTrial, booted: Booted) -> Outcome {
             return failed(FailureKind::Crashed, message);
         }
     }
-    // One that answered but does not end is ended.
+    // A probe that answered but does not exit is killed at the deadline.
     let status = loop {
         match child.try_wait() {
             Ok(None) if !is_over(deadline) => std::thread::sleep(END_POLL),
@@ -148,7 +148,8 @@ fn start(trial: &GuestTrial, booted: Booted) -> std::io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // As on the host, where it can so be ended with all that it started.
+        // As on the host, where the group is what can be killed with everything
+        // it started.
         .process_group(0)
         .spawn()
 }
@@ -157,7 +158,7 @@ fn is_over(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Ends a probe and all that it started: in a guest that is everything.
+/// Kills a probe and everything it started: in a guest that is every process.
 fn end_tree(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
@@ -193,7 +194,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// Reads both outputs until standard output ends.
+    /// Reads standard output and standard error until standard output ends.
     fn collect(&mut self, child: &mut Child, deadline: Option<Instant>) -> End {
         let mut stdout = child.stdout.take().expect("stdout is piped");
         let mut stderr = child.stderr.take();

@@ -1,4 +1,4 @@
-//! A process that competes for memory with the accesses.
+//! A process that competes with the accesses for memory.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -14,21 +14,22 @@ use crate::failure;
 use crate::fork::Child;
 use crate::random::split_mix;
 
-/// Accesses to random pages for each that writes; as published.
+/// Random page accesses per write; as published.
 const ACCESSES_PER_WRITE: usize = 8;
 
+/// A competing process, which is ended on drop.
 pub struct RunningCompetitor {
     child: Child,
     bytes: u64,
 }
 
 impl RunningCompetitor {
-    /// Starts a process that uses anonymous memory, and waits until it has
-    /// written to pages as often as it has pages.
+    /// Starts a process that uses anonymous memory, and waits until it has made
+    /// as many page writes as it has pages.
     pub fn start(competitor: &Competitor, seed: u64) -> Result<Self, Failure> {
         let (ready, tell) = pipe_with(PipeFlags::CLOEXEC)
             .map_err(|errno| cannot(competitor.bytes, &failure::reason(&errno.into())))?;
-        // From here on it is ended whatever happens.
+        // From here on the process is ended whatever happens.
         let running = Self::spawn(competitor, seed, move || tell_ready(&tell))?;
         let mut byte = [0];
         match std::fs::File::from(ready).read_exact(&mut byte) {
@@ -37,16 +38,16 @@ impl RunningCompetitor {
         }
     }
 
-    /// Starts one without waiting. It calls `on_ready` when it has written to pages
-    /// as often as it has pages.
+    /// Starts a process without waiting for it. It calls `on_ready` once it has made as many page
+    /// writes as it has pages.
     pub fn spawn(
         competitor: &Competitor,
         seed: u64,
         on_ready: impl FnOnce(),
     ) -> Result<Self, Failure> {
         let Competitor { bytes, uses } = *competitor;
-        // Mapped here, so that the child makes no allocation; its pages become
-        // the child's when it writes to them.
+        // Mapped here so that the child does not allocate. Pages become the
+        // child's when it writes to them.
         let region = map(bytes)?;
         let memory = region.part(0, region.length());
         let work = move || match uses {
@@ -57,7 +58,8 @@ impl RunningCompetitor {
         Ok(Self { child, bytes })
     }
 
-    /// Fails if something has ended it, such as a kernel without memory.
+    /// Fails if something has ended the process, such as a kernel that ran out
+    /// of memory.
     pub fn check(&self) -> Result<(), Failure> {
         match self.child.has_ended() {
             true => Err(cannot(self.bytes, ENDED)),
@@ -66,7 +68,7 @@ impl RunningCompetitor {
     }
 }
 
-const ENDED: &str = "the competing process was ended";
+const ENDED: &str = "the competing process has ended";
 
 /// Uses memory as the published competitor does, until this process is ended.
 pub fn compete(bytes: u64) -> Result<Infallible, Failure> {
@@ -76,7 +78,7 @@ pub fn compete(bytes: u64) -> Result<Infallible, Failure> {
 
 fn map(bytes: u64) -> Result<Region, Failure> {
     let length =
-        usize::try_from(bytes).map_err(|_| cannot(bytes, "no process can have as many"))?;
+        usize::try_from(bytes).map_err(|_| cannot(bytes, "no process can have that many"))?;
     Region::map(Backing::Anonymous, length, HugePages::None, false)
 }
 
@@ -86,7 +88,7 @@ fn cannot(bytes: u64, why: &str) -> Failure {
     ))
 }
 
-/// What the child does, until it is ended.
+/// Writes to every page in turn until the process is ended.
 fn sweep(memory: Part<'_>, on_ready: impl FnOnce()) -> ! {
     let mut on_ready = Some(on_ready);
     loop {
@@ -119,6 +121,6 @@ fn use_random_pages(memory: Part<'_>, seed: u64, on_ready: impl FnOnce()) -> ! {
 }
 
 fn tell_ready(tell: &OwnedFd) {
-    // A probe that is gone ends this process, too.
+    // If the probe is gone, this process is ended, too.
     let _ = rustix::io::write(tell.as_fd(), &[1]);
 }

@@ -1,15 +1,15 @@
 //! The memory workload: a published access function over a mapped buffer.
 //!
-//! Working sets of 512 cache lines are passed over 16 times, one line in eight
-//! written and the others read; the set moves on by its size or to a random
-//! base. What is counted around it is counted around the accesses alone. What
-//! making the buffer costs (`mmap`, advice, `memset`, `msync`) is kept apart
-//! under names that begin with `init_`.
+//! Each working set of 512 cache lines is passed over 16 times; one line in
+//! eight is written, the others are read. The base of the next set advances by
+//! the set's size or is random. Counters and usage cover the accesses alone.
+//! The cost of making the buffer (`mmap`, advice, `memset`, `msync`) is
+//! recorded separately, under names that begin with `init_`.
 //!
-//! Each iteration makes the buffer anew, so that all of them pay for the same
-//! page faults. The largest resident set only ever rises in a process, so it is
-//! set back before each part (proc_pid_clear_refs(5)) rather than left to trials
-//! of a single iteration.
+//! Each iteration makes a new buffer, so that all iterations pay for the same
+//! page faults. The peak resident set of a process only ever rises, so it is
+//! reset before each part (proc_pid_clear_refs(5)); otherwise it would need
+//! trials of a single iteration.
 
 mod competitor;
 mod pattern;
@@ -44,16 +44,16 @@ use crate::trial::Trial;
 use crate::usage::Scope;
 use crate::vmstat::VmStat;
 
-/// Bytes read between initialisation and accesses, which throw what is in the
-/// first-level cache out of it; as published.
+/// Bytes read between initialisation and accesses to evict the first-level
+/// cache; as published.
 const FLUSH_BYTES: usize = 16 << 20;
 
 pub fn run(request: &Request, memory: &MemoryRequest) -> Result<TrialData, Failure> {
     restrict_huge_pages(memory.huge_pages)?;
     let mut toucher = Toucher::new(memory)?;
     let trial = Trial::new(request, Scope::Thread);
-    // Initialisation is counted by system calls alone: counters are on the
-    // accesses only.
+    // Initialisation is measured by system calls alone: counters cover only the
+    // accesses.
     let mut initialisation = Meter::new(Counters::none(), Scope::Thread);
     let mut data = trial.repeat(|access| toucher.sample(&mut initialisation, access))?;
     data.notes.extend(toucher.notes);
@@ -86,7 +86,7 @@ impl<'a> Toucher<'a> {
         })
     }
 
-    /// One iteration, timed in two parts.
+    /// Runs one iteration, timed in two parts.
     fn sample(
         &mut self,
         initialisation: &mut Meter,
@@ -96,8 +96,8 @@ impl<'a> Toucher<'a> {
         let mut has_peak = reset_peak();
         let (region, init) = initialisation.measure(|| self.initialise())?;
         let region = region?;
-        // Before the competitor takes all memory: what this gives back would be
-        // memory that it need not take from anybody. It is gone before the accesses,
+        // Done before the competitor takes all memory: memory freed later would be memory that the
+        // competitor need not take from anybody. The flushed buffer is dropped before the accesses,
         // so that it is not in their resident set.
         drop(flush_caches()?);
         let competitor = self.compete(&region)?;
@@ -128,11 +128,11 @@ impl<'a> Toucher<'a> {
             after.add_since(&before, &mut sample);
         }
         if !has_peak {
-            // What is left is the largest of the whole process.
+            // What is left is the peak of the whole process.
             sample.metrics.remove("max_rss_bytes");
             sample.metrics.remove("init_max_rss_bytes");
             self.note(Some(
-                "the largest resident set is left out: this kernel cannot set it back".to_owned(),
+                "the peak resident set is left out: this kernel cannot reset it".to_owned(),
             ));
         }
         for (name, value) in [
@@ -166,8 +166,9 @@ impl<'a> Toucher<'a> {
         }
     }
 
-    /// What the buffer will hold when the accesses begin. It is read from the
-    /// file, not from the mapping, whose pages would be there then.
+    /// Returns the buffer's content at the start of the accesses. Reads the
+    /// file instead of the mapping, because reading the mapping would fault in
+    /// its pages.
     fn places_before(&self) -> Result<Places, Failure> {
         let filling = self.request.initialisation == Initialisation::Fill;
         let filling = filling.then(|| self.filling());
@@ -175,14 +176,15 @@ impl<'a> Toucher<'a> {
         let Some(file) = &self.file else {
             return Ok(places);
         };
-        // What earlier trials left dirty would be written back in this one.
+        // Otherwise pages that earlier trials left dirty would be written back
+        // in this one.
         sync(file)?;
         if self.request.initialisation != Initialisation::MemsetMsync {
             read_places(file, &self.pattern, &mut places)?;
         }
         if self.has_competitor() {
-            // Pages that another process has brought in are not charged to the
-            // limit that this one is under (cgroups(7)).
+            // Pages that another process has read in are not charged to this
+            // process's memory limit (cgroups(7)).
             page_cache::establish(file, self.request.buffer_bytes, CacheState::Cold)?;
         }
         page_cache::establish(file, self.request.buffer_bytes, self.request.cache)?;
@@ -214,18 +216,18 @@ impl<'a> Toucher<'a> {
         Filling::new(self.request.seed)
     }
 
-    /// Starts the competitor, when all of the buffer is there.
+    /// Starts the competitor, after the buffer has been made.
     fn compete(&self, region: &Region) -> Result<Option<RunningCompetitor>, Failure> {
         let Some(competitor) = &self.request.competitor else {
             return Ok(None);
         };
-        // Pages that the child had, too, would be copied when they are written.
+        // Pages that the child shared would be copied when they are written.
         region.advise(Advice::LinuxDontFork, "MADV_DONTFORK")?;
         RunningCompetitor::start(competitor, self.request.seed).map(Some)
     }
 
-    /// Reads each page that the accesses reach. Twice, since while the last are
-    /// brought in, the competitor takes some of the first again.
+    /// Reads each page that the accesses reach, twice: while the last pages are
+    /// read in, the competitor takes some of the first.
     fn use_reachable(&self, region: &Region) {
         let pages = self.pattern.reachable_pages();
         let part = region.part(0, region.length());
@@ -234,7 +236,7 @@ impl<'a> Toucher<'a> {
         }
     }
 
-    /// The next trial must not pay for this one's dirty pages.
+    /// Writes back dirty pages, so that the next trial does not pay for them.
     fn settle(&self) -> Result<(), Failure> {
         match (&self.request.mapping, &self.file) {
             (Mapping::FileShared(_), Some(file)) => sync(file),
@@ -249,8 +251,8 @@ fn checked_length(buffer_bytes: u64) -> Result<usize, Failure> {
     match usize::try_from(buffer_bytes) {
         Ok(length) if fits && buffer_bytes.is_multiple_of(LINE_BYTES) => Ok(length),
         _ => Err(failure::instrument(format!(
-            "cannot make a buffer of {buffer_bytes} bytes: it is {least} to {MEMORY_BYTES_MAX} in \
-             lines of {LINE_BYTES}; choose another buffer"
+            "cannot make a buffer of {buffer_bytes} bytes: it needs {least} to \
+             {MEMORY_BYTES_MAX}, a multiple of {LINE_BYTES}; choose another size"
         ))),
     }
 }
@@ -262,7 +264,7 @@ fn open_backing(request: &MemoryRequest) -> Result<Option<File>, Failure> {
     };
     let failed = |why: &str| {
         failure::failed(format!(
-            "cannot map {}: {why}; give a file of the buffer's size that can be written",
+            "cannot map {}: {why}; name a writable file of the buffer's size",
             path.display()
         ))
     };
@@ -276,9 +278,9 @@ fn open_backing(request: &MemoryRequest) -> Result<Option<File>, Failure> {
         .metadata()
         .map_err(|e| failed(&failure::reason(&e)))?
         .len();
-    // An access behind the file's end would be a SIGBUS.
+    // An access past the file's end would raise SIGBUS.
     if length < request.buffer_bytes {
-        return Err(failed(&format!("it has {length} bytes")));
+        return Err(failed(&format!("it has only {length} bytes")));
     }
     page_cache::check_state(&file, request.cache)?;
     Ok(Some(file))
@@ -295,7 +297,8 @@ fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<()
     let mut first = 0;
     while first < pattern.places() {
         let count = per_block.min(pattern.places() - first);
-        // The last place's line may end with the file.
+        // Only the first byte of the last place is read: its line may end with
+        // the file.
         let bytes = &mut block[..(count - 1) * place_bytes + 1];
         file.read_exact_at(bytes, (first * place_bytes) as u64)
             .failed_to("read the mapped file")?;
@@ -303,7 +306,7 @@ fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<()
             match byte {
                 0 => {}
                 1 => places.set(first + index),
-                _ => return Err(distrust(&format!("its file holds a byte of {byte} before"))),
+                _ => return Err(distrust(&format!("its file already has a byte of {byte}"))),
             }
         }
         first += count;
@@ -311,9 +314,9 @@ fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<()
     Ok(())
 }
 
-/// Throws what is in the first-level cache out of it. The buffer is written
-/// first, since pages that never were are all one page of zeros
-/// (do_anonymous_page in mm/memory.c).
+/// Evicts the first-level cache. The buffer is written first, because pages
+/// that were never written all map the same page of zeros (do_anonymous_page in
+/// mm/memory.c).
 fn flush_caches() -> Result<Region, Failure> {
     let buffer = Region::map(Backing::Anonymous, FLUSH_BYTES, HugePages::System, false)?;
     let line = LINE_BYTES as usize;

@@ -1,4 +1,4 @@
-//! The published access function, and what it must have done.
+//! The published access function, and a prediction of its effects.
 
 use std::hint::black_box;
 
@@ -9,18 +9,19 @@ use crate::buffer::page_bytes;
 use crate::random::split_mix;
 
 pub const PASSES: usize = 16;
-/// One line in so many is written, the others are read.
+/// One line in this many is written; the others are read.
 const LINES_PER_WRITE: usize = 8;
 
 const LINE: usize = LINE_BYTES as usize;
 const LINES: usize = WORKING_SET_LINES as usize;
-/// Bytes from the first to behind the last byte accessed in a working set.
+/// Bytes from the first byte accessed in a working set to the last, both
+/// included.
 const SPAN: usize = (LINES - 1) * LINE + 1;
 
-/// Which lines are accessed, in which order.
+/// Which lines are accessed, and in which order.
 ///
-/// A *place* is what the addressing can tell apart: a line if it is right, a
-/// byte as it was published.
+/// A *place* is the unit that the addressing distinguishes: a line if it is
+/// corrected, a byte as it was published.
 #[derive(Debug, Clone, Copy)]
 pub struct Pattern {
     addressing: Addressing,
@@ -77,8 +78,8 @@ impl Pattern {
     }
 }
 
-/// The bases of the working sets, one a step. The random number is drawn in
-/// both orders, so that both pay for it.
+/// Draws the base of each step's working set. Both orders draw the random
+/// number, so that both pay for it.
 struct Bases {
     order: AccessOrder,
     limit: u64,
@@ -102,11 +103,12 @@ impl Bases {
     }
 }
 
-/// The timed work: the sum of all bytes read. Summing costs an addition a
-/// read, the same in both orders, and lets the reads be checked.
+/// Does the timed work and returns the sum of all bytes read. Summing costs one
+/// addition per read, the same in both orders, and allows the reads to be
+/// checked.
 ///
-/// It stays a function of its own so that its code can be found and looked at:
-/// eight lines are one store and seven loads.
+/// Remains a separate function so that its machine code can be found and
+/// inspected: eight lines are one store and seven loads.
 #[inline(never)]
 pub fn access(region: &Region, pattern: &Pattern) -> u64 {
     let mut bases = pattern.bases();
@@ -126,8 +128,8 @@ pub fn access(region: &Region, pattern: &Pattern) -> u64 {
     sum
 }
 
-/// The bytes that a buffer is filled with: word `n` is the same wherever it is
-/// asked for.
+/// The bytes that a buffer is filled with. Word `n` depends only on the seed
+/// and `n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filling {
     seed: u64,
@@ -155,17 +157,18 @@ impl Filling {
     }
 }
 
-/// What each place holds: 1 once it was written, else what it held before.
+/// The content of each place: 1 once it was written, otherwise its previous
+/// content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     written: Vec<u64>,
-    /// What was there before; zeros without.
+    /// The previous content; `None` for zeros.
     filling: Option<Filling>,
     place_bytes: usize,
 }
 
 impl Places {
-    /// None of them written.
+    /// Starts with no place written.
     pub fn new(pattern: &Pattern, filling: Option<Filling>) -> Self {
         Self {
             written: vec![0; pattern.places().div_ceil(64)],
@@ -188,9 +191,9 @@ impl Places {
     }
 }
 
-/// What [`access`] returns, if the buffer holds `places` before, and what it
-/// holds behind it. Writes and reads of one step never meet, so that all of
-/// its passes read the same.
+/// Returns what [`access`] returns if the buffer holds `places` before, and
+/// updates `places` to the buffer's content afterwards. Writes and reads of one
+/// step never hit the same place, so all of its passes read the same.
 pub fn predict(pattern: &Pattern, places: &mut Places) -> u64 {
     let mut bases = pattern.bases();
     let mut sum = 0;
@@ -228,7 +231,7 @@ mod tests {
         })
     }
 
-    /// Offsets written, as the published lines of C say them.
+    /// Returns the offsets written, computed as in the published C code.
     fn offsets_written(pattern: &Pattern) -> std::collections::BTreeSet<usize> {
         let mut bases = pattern.bases();
         let mut written = std::collections::BTreeSet::new();
@@ -300,7 +303,7 @@ mod tests {
         let pattern = pattern(Addressing::Corrected, AccessOrder::Sequential, 0);
         let mut bases = pattern.bases();
         let drawn: Vec<usize> = (0..33).map(|_| bases.draw()).collect();
-        // Of 16,384 lines the bases are those below 15,872, so 31 sets.
+        // Of 16,384 lines those below 15,872 can be bases: 31 sets.
         assert_eq!((drawn[0], drawn[1], drawn[30]), (0, 512, 15_360));
         assert_eq!((drawn[31], drawn[32]), (0, 512));
     }

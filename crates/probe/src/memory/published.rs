@@ -1,5 +1,5 @@
-//! The published program around the accesses: what making the buffer takes, and
-//! what the accesses take.
+//! The published program around the accesses: the costs of making the buffer
+//! and of accessing it.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -38,25 +38,27 @@ pub struct Accesses<'a> {
     pub clears: bool,
     pub buffer_bytes: u64,
     pub steps: u64,
-    /// Memory of a process that competes for it, and what it is given to get it.
+    /// Bytes of a process that competes for memory, and the time it is given to
+    /// get them.
     pub competitor: Option<(u64, Duration)>,
 }
 
 #[derive(Debug)]
 pub struct Statistics {
-    /// Of making the buffer. The largest resident set is the process's.
+    /// Of making the buffer. The peak resident set is the process's.
     pub initialisation: Usage,
-    /// Of the accesses. The largest resident set is what it grew by.
+    /// Of the accesses. The peak resident set is its growth.
     pub accesses: Usage,
     pub counters: BTreeMap<String, CounterReading>,
     /// Why a counter could not be opened, by its name.
     pub missing: BTreeMap<String, String>,
 }
 
-/// Carries out the accesses once.
+/// Runs the accesses once.
 ///
-/// The competitor comes before the buffer. Else the child would share the pages,
-/// and the first write to each would be a fault, of which the report has none.
+/// The competitor starts before the buffer is made. Otherwise the child would
+/// share the pages, and the first write to each would fault; the report has no
+/// such faults.
 pub fn measure(accesses: &Accesses<'_>) -> Result<Statistics, Failure> {
     restrict_huge_pages(HugePages::None)?;
     let length = checked_length(accesses.buffer_bytes)?;
@@ -82,7 +84,7 @@ pub fn measure(accesses: &Accesses<'_>) -> Result<Statistics, Failure> {
         region.clear();
         region.sync()?;
     }
-    // The published program keeps it, so that the accesses enlarge the resident set.
+    // Kept mapped, as in the published program, so that the accesses enlarge the resident set.
     let flushed = flush_caches()?;
     let mut initialisation = Usage::now(Scope::Process).since(&before);
     if let Some(bytes) = peak_rss_bytes() {
@@ -114,7 +116,8 @@ fn start((bytes, wait): (u64, Duration)) -> Result<RunningCompetitor, Failure> {
     Ok(running)
 }
 
-/// Memory of this machine, which the published competitor wants all of.
+/// Returns the bytes of this machine's memory, all of which the published
+/// competitor wants.
 pub fn machine_bytes() -> Result<u64, Failure> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     proc_file::bytes(&meminfo, "MemTotal").ok_or_else(|| {

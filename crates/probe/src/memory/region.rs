@@ -21,8 +21,8 @@ pub enum Backing<'a> {
     Shared(BorrowedFd<'a>),
 }
 
-/// A readable and writable mapping, which goes with this value. All access is
-/// volatile and through addresses, since what backs it may change under it.
+/// A readable and writable mapping, unmapped on drop. All access is volatile
+/// and through addresses, because its backing may change at any time.
 pub struct Region {
     _mapping: Mapping,
     start: *mut u8,
@@ -30,8 +30,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Maps `length` bytes. Huge pages beyond what the system gives unasked are
-    /// asked for; [`restrict_huge_pages`] keeps those away that it gives.
+    /// Maps `length` bytes. Requests huge pages beyond those that the system
+    /// provides by default; [`restrict_huge_pages`] prevents the latter.
     pub fn map(
         backing: Backing<'_>,
         length: usize,
@@ -43,8 +43,8 @@ impl Region {
             true => MapFlags::POPULATE,
             false => MapFlags::empty(),
         };
-        // munmap of reserved huge pages takes whole ones; and a transparent
-        // one has to lie wholly inside its mapping.
+        // munmap accepts reserved huge pages only as a whole, and a transparent
+        // huge page must be entirely inside its mapping.
         let mapping_length = match huge_pages {
             HugePages::None | HugePages::System => length,
             HugePages::Hugetlb => length.next_multiple_of(HUGE_PAGE_BYTES),
@@ -79,8 +79,8 @@ impl Region {
             length,
         };
         if matches!(backing, Backing::Anonymous) {
-            // The kernel joins neighbouring anonymous mappings, and would tell
-            // of both as one, unless they differ in some flag.
+            // The kernel merges neighbouring anonymous mappings and would
+            // report both as one, unless some flag differs.
             region.advise(Advice::LinuxDontDump, "MADV_DONTDUMP")?;
         }
         if huge_pages == HugePages::Madvise {
@@ -93,7 +93,7 @@ impl Region {
         self.length
     }
 
-    /// The address of the first byte, which lies in the mapping that
+    /// Returns the address of the first byte, which is in the mapping that
     /// `/proc/self/smaps` shows.
     pub fn address(&self) -> usize {
         self.start.addr()
@@ -103,7 +103,7 @@ impl Region {
     pub fn part(&self, offset: usize, length: usize) -> Part<'_> {
         assert!(
             length <= self.length && offset <= self.length - length,
-            "{length} bytes at {offset} lie outside of {}",
+            "{length} bytes at {offset} are outside of {}",
             self.length
         );
         Part {
@@ -114,20 +114,20 @@ impl Region {
     }
 
     pub fn advise(&self, advice: Advice, name: &str) -> Result<(), Failure> {
-        // Only advice that leaves content as it is comes here.
+        // Callers pass only advice that preserves the content.
         // SAFETY: the range is mapped, and the advice discards nothing.
         unsafe { madvise(self.start.cast(), self.length, advice) }.unsupported_by(
             format_args!("advise {name}"),
-            "this kernel or mapping does not take it",
+            "this kernel or mapping does not support it",
         )
     }
 
     pub fn clear(&self) {
-        // SAFETY: the range is mapped, writable and referred to by nothing.
+        // SAFETY: the range is mapped, writable and not borrowed.
         unsafe { libc::memset(self.start.cast(), 0, self.length) };
     }
 
-    /// Waits until what was changed is on the device (`msync(MS_SYNC)`).
+    /// Waits until changes are on the device (`msync(MS_SYNC)`).
     pub fn sync(&self) -> Result<(), Failure> {
         // SAFETY: the range is mapped.
         unsafe { msync(self.start.cast(), self.length, MsyncFlags::SYNC) }
@@ -142,8 +142,8 @@ impl Region {
     }
 }
 
-/// A part of a region for repeated access. Where the compiler knows the length
-/// and the offsets it drops the checks of single accesses.
+/// A part of a region for repeated access. If the compiler knows the length and
+/// the offsets, it drops the checks of single accesses.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
     start: *mut u8,
@@ -156,7 +156,7 @@ impl Part<'_> {
         self.length
     }
 
-    /// Reads one byte; the compiler neither drops nor joins such reads.
+    /// Reads one byte; the compiler neither removes nor merges such reads.
     #[inline(always)]
     pub fn read(self, offset: usize) -> u8 {
         // SAFETY: the byte is mapped and readable, as the check says.
@@ -181,11 +181,12 @@ impl Part<'_> {
         unsafe { self.word(offset).write_volatile(value) }
     }
 
-    /// Reads an aligned word without a check, for a loop in which it would be
-    /// measured.
+    /// Reads an aligned word without a check, for loops in which the check
+    /// would be measured, too.
     ///
     /// # Safety
-    /// The word must lie inside, at a multiple of 8 bytes from a page's start.
+    /// The word must be inside the part, at a multiple of 8 bytes from a page's
+    /// start.
     #[inline(always)]
     pub unsafe fn read_word_unchecked(self, offset: usize) -> u64 {
         debug_assert!(offset < self.length, "{offset} of {}", self.length);
@@ -230,16 +231,16 @@ fn check_combination(
     }
     if huge_pages == HugePages::Madvise && populate {
         return Err(failure::unsupported(
-            "cannot ask for huge pages after MAP_POPULATE: the pages are there already; \
+            "cannot ask for huge pages after MAP_POPULATE: the pages already exist; \
              use advice = populate-write",
         ));
     }
     Ok(())
 }
 
-/// Keeps transparent huge pages from this process, if none are asked for.
-/// Unlike `MADV_NOHUGEPAGE` this comes before the pages that `MAP_POPULATE`
-/// makes.
+/// Disables transparent huge pages for this process if `huge_pages` is `None`.
+/// Unlike `MADV_NOHUGEPAGE` this takes effect before `MAP_POPULATE` makes
+/// pages.
 pub fn restrict_huge_pages(huge_pages: HugePages) -> Result<(), Failure> {
     if huge_pages != HugePages::None {
         return Ok(());
@@ -257,7 +258,7 @@ pub fn restrict_huge_pages(huge_pages: HugePages) -> Result<(), Failure> {
 
 fn cannot_map(length: usize, huge_pages: HugePages, errno: Errno) -> Failure {
     let advice = match (huge_pages, errno) {
-        (HugePages::Hugetlb, _) => "reserve enough of them in /proc/sys/vm/nr_hugepages",
+        (HugePages::Hugetlb, _) => "reserve enough huge pages in /proc/sys/vm/nr_hugepages",
         (_, Errno::NOMEM) => "free memory or choose a smaller buffer",
         _ => "choose another mapping",
     };

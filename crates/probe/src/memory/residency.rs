@@ -1,4 +1,4 @@
-//! How much of a mapping is in memory, and the process's largest resident set.
+//! How much of a mapping is in memory, and the process's peak resident set.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use toll_wire::Failure;
 
 use crate::failure::{self, OrFail};
 
-/// What `/proc/self/smaps` tells of one mapping, in bytes.
+/// Residency of one mapping according to `/proc/self/smaps`, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Residency {
     pub resident: u64,
@@ -14,8 +14,8 @@ pub struct Residency {
 }
 
 impl Residency {
-    /// Looks at the mapping around an address. Unlike the totals of a process,
-    /// which the kernel keeps in batches a CPU, this counts page by page.
+    /// Reads the mapping around an address. Counts page by page, unlike the
+    /// totals of a process, which the kernel updates in batches per CPU.
     pub fn around(address: usize) -> Result<Self, Failure> {
         let text = fs::read_to_string("/proc/self/smaps").instrument_by(
             "tell how much of the buffer is in memory",
@@ -56,7 +56,7 @@ fn parse(smaps: &str, address: usize) -> Option<Residency> {
     Some(found)
 }
 
-/// The addresses of a mapping, from the line that begins it.
+/// Returns the addresses of a mapping, from its first line.
 fn range(line: &str) -> Option<std::ops::Range<usize>> {
     let (start, rest) = line.split_once('-')?;
     let (end, _) = rest.split_once(' ')?;
@@ -64,8 +64,8 @@ fn range(line: &str) -> Option<std::ops::Range<usize>> {
     Some(address(start)?..address(end)?)
 }
 
-/// Sets the largest resident set of this process to its present one, so that
-/// the next reading is of what comes from here on. Whether it could.
+/// Resets the peak resident set of this process to the present one, so that the
+/// next reading covers only what follows. Returns whether it could.
 pub fn reset_peak() -> bool {
     // 5 resets the peak and nothing else (proc_pid_clear_refs(5)).
     fs::write("/proc/self/clear_refs", "5").is_ok()
@@ -103,7 +103,7 @@ Private_Hugetlb:    4096 kB\n";
 
     #[test]
     fn touched_pages_are_resident_and_others_are_not() {
-        // Of a file, since other tests map anonymous memory beside it.
+        // A file mapping, because other tests map anonymous memory next to it.
         let file = tempfile::tempfile().unwrap();
         file.set_len(16 << 20).unwrap();
         let backing = Backing::Shared(file.as_fd());

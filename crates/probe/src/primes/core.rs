@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-/// Numbers counted at a time (`TOLL_PRIMES_CHUNK`): the kernel has to look for
+/// Numbers counted per call (`TOLL_PRIMES_CHUNK`): the kernel has to check for
 /// signals in between, and a program makes the same calls.
 const CHUNK: usize = 1024;
 
@@ -15,7 +15,7 @@ unsafe extern "C" {
 /// Fills all places with numbers from 2 to their count, drawn from a seed.
 pub fn draw(places: &mut [MaybeUninit<u32>], seed: u64) {
     let n = u32::try_from(places.len()).expect("n is limited");
-    assert!(n >= 2, "numbers from 2 to 2 at least");
+    assert!(n >= 2, "at least two numbers");
     // SAFETY: the function writes `n` numbers, for all of which there is room.
     unsafe { toll_draw_numbers(places.as_mut_ptr().cast(), n, seed) };
 }
@@ -28,7 +28,8 @@ pub fn count(numbers: &[u32]) -> u64 {
     numbers.chunks(CHUNK).map(count_chunk).sum()
 }
 
-/// Maps a random word to a number from 2 to `n`, as `toll_number_in_range`.
+/// Maps a random word to a number from 2 to `n`, as `toll_number_in_range`
+/// does.
 pub fn in_range(word: u32, n: u32) -> u32 {
     2 + ((u64::from(word) * u64::from(n - 1)) >> 32) as u32
 }

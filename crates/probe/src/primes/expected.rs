@@ -1,4 +1,4 @@
-//! What a count must be, by another algorithm.
+//! Computes the count to expect, by another algorithm.
 
 use toll_wire::{Failure, PrimesRequest, RandomSource};
 
@@ -6,7 +6,7 @@ use super::core::in_range;
 use crate::failure;
 use crate::random::split_mix;
 
-/// Standard deviations by which a count of random numbers may be off: chance
+/// Standard deviations by which a count of random numbers may deviate: chance
 /// alone exceeds them once in 5e8 trials.
 const DEVIATIONS: f64 = 6.0;
 
@@ -34,13 +34,13 @@ impl Expected {
         Self { n, is_prime }
     }
 
-    /// How many of some numbers up to the limit are prime.
+    /// Counts the primes among numbers up to the limit.
     pub fn count(&self, numbers: &[u32]) -> u64 {
         let is_prime = |number: &&u32| self.is_prime.get(**number as usize) == Some(&true);
         numbers.iter().filter(is_prime).count() as u64
     }
 
-    /// How many of the numbers that a seed gives are prime.
+    /// Counts the primes among the numbers that a seed produces.
     pub fn seeded(&self, seed: u64) -> u64 {
         let mut state = seed;
         let number = |_| in_range((split_mix(&mut state) >> 32) as u32, self.n);
@@ -48,8 +48,8 @@ impl Expected {
         self.count(&numbers)
     }
 
-    /// The range in which the count of `n` random numbers lies, but for a
-    /// chance that can be left out.
+    /// Returns the range that contains the count of `n` random numbers, up to a
+    /// negligible probability.
     fn plausible(&self) -> (f64, f64) {
         let n = f64::from(self.n);
         let primes = self.is_prime.iter().filter(|is_prime| **is_prime).count();
@@ -58,12 +58,12 @@ impl Expected {
         (n * share - slack, n * share + slack)
     }
 
-    /// Checks a count that came back without its numbers.
+    /// Checks a count that was returned without its numbers.
     pub fn check(&self, request: &PrimesRequest, primes: u64) -> Result<(), Failure> {
         let wrong = |expected: String| {
             Err(failure::failed(format!(
-                "cannot trust the count: {primes} primes among {} numbers, where {expected} were \
-                 expected; see the kernel log",
+                "cannot trust the count: {primes} primes among {} numbers instead of {expected}; \
+                 see the kernel log",
                 request.n
             )))
         };
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn random_counts_are_plausible_near_the_share_of_primes_only() {
-        // 9,592 of the 99,999 numbers.
+        // 9,592 of the 99,999 numbers are prime.
         let (least, most) = Expected::new(100_000).plausible();
         assert!(least > 9_000.0 && most < 10_200.0, "{least} to {most}");
         let (least, most) = Expected::new(2).plausible();

@@ -16,9 +16,10 @@ const COUNT_PRIMES_WITH: libc::c_long = 550;
 
 const PRINT: u32 = 1;
 
-/// Most numbers of a `kmalloc`: 4 MiB with pages of 4 KiB.
+/// Most numbers that `kmalloc` has room for: 4 MiB with pages of 4 KiB.
 pub const KMALLOC_N_MAX: u32 = 1 << 20;
 
+/// The way into the kernel.
 pub enum Way {
     Syscall,
     Ioctl(Driver),
@@ -82,6 +83,7 @@ fn count_primes_with(request: &mut TollPrimes) -> io::Result<()> {
     }
 }
 
+/// Counts by system call `count_primes`, which returns only the count.
 pub fn count_as_published(request: &PrimesRequest) -> Result<Counted, Failure> {
     let n = request.n.cast_signed();
     // SAFETY: the kernel reads `n`, which lives until the call is over.
@@ -96,11 +98,11 @@ fn cannot(request: &PrimesRequest, number: libc::c_long, error: &io::Error) -> F
     let n = request.n;
     match error.raw_os_error() {
         Some(libc::ENOSYS) => failure::unsupported(format!(
-            "cannot count primes by system call {number}: this kernel has none of that number; \
+            "cannot count primes by system call {number}: this kernel does not have it; \
              boot the kernel toll in a guest"
         )),
         Some(libc::ENOMEM) if n > KMALLOC_N_MAX => failure::unsupported(format!(
-            "cannot count primes among {n} numbers: kmalloc gives at most {KMALLOC_N_MAX}; choose \
+            "cannot count primes among {n} numbers: kmalloc has room for {KMALLOC_N_MAX}; choose \
              another allocation"
         )),
         _ => failure::failed_to(
@@ -110,6 +112,7 @@ fn cannot(request: &PrimesRequest, number: libc::c_long, error: &io::Error) -> F
     }
 }
 
+/// The module `toll_primes`, which counts when it is inserted.
 pub struct AtLoad {
     file: ModuleFile,
     parameters: CString,
@@ -125,13 +128,13 @@ impl AtLoad {
         })
     }
 
-    /// Inserts the module, which counts before this returns.
+    /// Inserts the module, which counts before the call returns.
     pub fn insert(&mut self) -> Result<(), Failure> {
         self.inserted = Some(self.file.insert(&self.parameters)?);
         Ok(())
     }
 
-    /// Reads what it counted, and removes it again; untimed.
+    /// Reads what the module counted and removes it; untimed.
     pub fn settle(&mut self) -> Result<Counted, Failure> {
         let module = self.inserted.take().expect("the module was inserted");
         Ok(Counted {

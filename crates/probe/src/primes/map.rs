@@ -1,4 +1,4 @@
-//! The memory of a BPF map, as the probe sees it.
+//! The memory of a BPF map, mapped into the probe.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,7 +8,7 @@ use rustix::mm::MapFlags;
 use crate::mapping::{Mapping, READ_WRITE};
 
 /// A mapping that the kernel writes to only while a program runs, and so never
-/// while a reference to its numbers is alive.
+/// while a reference to its numbers exists.
 pub struct SharedMap(Mapping);
 
 impl SharedMap {
@@ -17,24 +17,25 @@ impl SharedMap {
         Ok(Self(mapping))
     }
 
-    /// `count` numbers from `offset` on.
+    /// Returns `count` numbers from `offset` on.
     pub fn numbers_mut(&mut self, offset: usize, count: usize) -> &mut [u32] {
         assert!(offset.is_multiple_of(align_of::<u32>()));
         let start = self.0.at(offset, count * size_of::<u32>()).cast();
-        // SAFETY: the numbers lie in the mapping, aligned as it is to a page;
-        // any bits are numbers; and the borrow keeps programs from running.
+        // SAFETY: the numbers are inside the mapping and aligned, as the
+        // mapping is to a page; any bits are numbers; and the borrow keeps
+        // programs from running.
         unsafe { std::slice::from_raw_parts_mut(start, count) }
     }
 
     pub fn write_word(&mut self, offset: usize, value: u64) {
         let place = self.word(offset);
-        // SAFETY: the word lies in the mapping and is aligned.
+        // SAFETY: the word is inside the mapping and aligned.
         unsafe { place.write_volatile(value) };
     }
 
     pub fn read_word(&self, offset: usize) -> u64 {
         let place = self.word(offset);
-        // SAFETY: the word lies in the mapping and is aligned.
+        // SAFETY: the word is inside the mapping and aligned.
         unsafe { place.read_volatile() }
     }
 

@@ -1,10 +1,10 @@
 //! The primes workload: the same counting in user space, in a system call, in a
 //! module and in a BPF program.
 //!
-//! Wherever it runs, memory for the numbers is allocated, the numbers are drawn
-//! and the primes among them counted by trial division; the machine code of
-//! drawing and counting is the same but for BPF, which has its own. What each
-//! part takes is told beside the whole.
+//! In each place, memory for the numbers is allocated, the numbers are drawn,
+//! and the primes among them are counted by trial division. The machine code of
+//! drawing and counting is the same everywhere except in BPF, which has its
+//! own. The time of each part is reported beside the whole.
 
 mod bpf;
 mod core;
@@ -36,15 +36,15 @@ use crate::meter::{Meter, put};
 use crate::trial::Trial;
 use crate::usage::{Scope, Usage};
 
-/// A count, and what its parts took where the place tells it.
+/// A count, and the durations of its parts where the place reports them.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
     pub primes: u64,
     pub allocate_ns: Option<u64>,
     pub draw_ns: Option<u64>,
-    /// Counting, with printing where that is asked for.
+    /// Counting, with printing if that is requested.
     pub count_ns: Option<u64>,
-    /// All of it by the place's own clock, where it tells no parts.
+    /// The whole operation by the place's own clock, where it reports no parts.
     pub whole_ns: Option<u64>,
 }
 
@@ -59,13 +59,14 @@ impl Counted {
         }
     }
 
-    /// What the place's own readings hold; 0 if it makes none.
+    /// Returns the time that the place's own readings cover; 0 if it makes
+    /// none.
     fn inside_ns(&self) -> u64 {
         let parts_ns = self.parts().map(|(_, part_ns)| part_ns);
         parts_ns.chain(self.whole_ns).sum()
     }
 
-    /// The parts that are known, by the names of their metrics.
+    /// Returns the known parts, by the names of their metrics.
     fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("allocate_duration_ns", self.allocate_ns),
@@ -104,21 +105,21 @@ fn check(primes: &PrimesRequest) -> Result<(), Failure> {
         {
             "only the kernel has other ways to allocate"
         }
-        PrimesPlacement::UserProcess if !prints => "a process prints n and its count",
-        PrimesPlacement::Bpf if prints => "the program prints nothing",
+        PrimesPlacement::UserProcess if !prints => "a process always prints n and its count",
+        PrimesPlacement::Bpf if prints => "the BPF program prints nothing",
         PrimesPlacement::SyscallPublished if !is_bulk || !prints || !is_usual => {
             "the published system call draws in bulk, allocates by kmalloc and prints n"
         }
         PrimesPlacement::SyscallPublished if primes.clock == PrimesClock::Inside => {
-            "the published system call tells the count alone"
+            "the published system call returns only the count"
         }
         PrimesPlacement::ModuleLoad if !is_bulk || !prints || !is_usual => {
-            "at load it draws in bulk, allocates by kmalloc and prints n and the count"
+            "at load the module draws in bulk, allocates by kmalloc and prints n and the count"
         }
         _ => return Ok(()),
     };
     Err(failure::unsupported(format!(
-        "cannot count primes so: {obstacle}; choose other parameters"
+        "cannot count primes this way: {obstacle}; choose other parameters"
     )))
 }
 
@@ -147,8 +148,8 @@ impl Place {
         })
     }
 
-    /// The whole operation, timed. The count at a module's insertion is read
-    /// afterwards, by [`Place::settle`].
+    /// Performs the whole operation, which is timed. The count at a module's
+    /// insertion is read afterwards, by [`Place::settle`].
     fn count(&mut self, primes: &PrimesRequest) -> Result<(Counted, Option<Usage>), Failure> {
         let counted = match self {
             Self::User(printer) => {
@@ -169,7 +170,7 @@ impl Place {
         Ok((counted, None))
     }
 
-    /// What could only be read after the timed region.
+    /// Adds what can be read only after the timed region.
     fn settle(&mut self, counted: Counted) -> Result<Counted, Failure> {
         match self {
             Self::AtLoad(module) => module.settle(),
@@ -193,8 +194,8 @@ impl Place {
                 let held = expected.count(counter.numbers());
                 if held != counted.primes {
                     return Err(failure::failed(format!(
-                        "cannot trust the count: {} primes, where its numbers have {held}; see the \
-                         kernel log",
+                        "cannot trust the count: {} primes instead of {held} in its numbers; see \
+                         the kernel log",
                         counted.primes
                     )));
                 }
@@ -217,7 +218,8 @@ fn count_by_bpf(counter: &mut BpfCounter, primes: &PrimesRequest) -> Result<Coun
 
 fn uninit(numbers: &mut [u32]) -> &mut [MaybeUninit<u32>] {
     let (start, length) = (numbers.as_mut_ptr().cast(), numbers.len());
-    // SAFETY: both have one layout, and what fills places puts numbers there.
+    // SAFETY: both types have the same layout, and whatever fills the places
+    // stores numbers there.
     unsafe { std::slice::from_raw_parts_mut(start, length) }
 }
 
@@ -244,7 +246,7 @@ fn sample(
     put(&mut sample, "primes", counted.primes as f64);
     let inside_ns = counted.inside_ns();
     if inside_ns > 0 {
-        // The way there and back, by the probe's clock in any case.
+        // Entry and return, by the probe's clock in any case.
         let way_ns = measured_ns.saturating_sub(inside_ns);
         put(&mut sample, "way_duration_ns", way_ns as f64);
     }

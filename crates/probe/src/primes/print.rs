@@ -1,4 +1,4 @@
-//! Printing as the published program printed: by the C library.
+//! Prints as the published program did: through the C library.
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -16,7 +16,7 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// A stream on a pipe that is read after each print.
+    /// Makes a stream on a pipe that is read after each print.
     pub fn on_pipe() -> Result<Self, Failure> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).failed_to("print the count")?;
         let mut printer = Self::on(writer)?;
@@ -28,7 +28,7 @@ impl Printer {
         // SAFETY: the descriptor is open, and the mode ends with a zero byte.
         let stream = unsafe { libc::fdopen(descriptor.as_raw_fd(), c"w".as_ptr()) };
         let stream = NonNull::new(stream).ok_or_else(|| cannot(&io::Error::last_os_error()))?;
-        // The stream closes it from here on.
+        // From here on the stream closes the descriptor.
         let _ = descriptor.into_raw_fd();
         Ok(Self {
             stream,
@@ -36,11 +36,12 @@ impl Printer {
         })
     }
 
-    /// Prints a line with a number (`fprintf`), and at once (`fflush`), as the C
-    /// library does at a terminal.
+    /// Prints a line with a number (`fprintf`) and flushes it (`fflush`), as
+    /// the C library does at a terminal.
     pub fn print(&mut self, number: u64) -> Result<(), Failure> {
         let stream = self.stream.as_ptr();
-        // SAFETY: the stream is open, and the format takes one such number.
+        // SAFETY: the stream is open, and the format takes one number of this
+        // type.
         let printed = unsafe { libc::fprintf(stream, c"%llu\n".as_ptr(), number) };
         // SAFETY: the stream is open.
         let flushed = unsafe { libc::fflush(stream) };
@@ -50,7 +51,7 @@ impl Printer {
         }
     }
 
-    /// Reads what was printed last, untimed, and checks it.
+    /// Reads the line that was printed last, untimed, and checks it.
     pub fn check(&mut self, primes: u64) -> Result<(), Failure> {
         let Some(reader) = &mut self.reader else {
             return Ok(());
@@ -61,7 +62,7 @@ impl Printer {
             return Ok(());
         }
         Err(failure::failed(format!(
-            "cannot trust the printed count: it is {:?} in place of {primes}; see the kernel log",
+            "cannot trust the printed count: it is {:?} instead of {primes}; see the kernel log",
             String::from_utf8_lossy(&line[..length])
         )))
     }

@@ -1,4 +1,4 @@
-//! Counting in a process started for it, which does what the published program did.
+//! Counts in a process started for it, which does what the published program did.
 #![expect(
     clippy::disallowed_methods,
     reason = "the start of a process is what is measured"
@@ -21,7 +21,7 @@ use crate::command::child;
 use crate::failure::{self, OrFail};
 use crate::usage::Usage;
 
-/// The argument by which the probe is such a process.
+/// The argument that makes the probe such a process.
 pub const FLAG: &str = "--count-primes";
 
 const OUTPUT_BYTES_MAX: u64 = 128;
@@ -41,12 +41,12 @@ impl Process {
         Ok(Self { program })
     }
 
-    /// Starts a process and waits for it. Its output is a pipe, whose buffer
-    /// holds all of it, so that reading it waits for nothing.
+    /// Starts a process and waits for it. Its output fits in the buffer of a
+    /// pipe, so that reading it never blocks.
     pub fn run(&self, request: &PrimesRequest) -> Result<ProcessRun, Failure> {
         use std::os::fd::AsRawFd;
         let (mut reader, writer) = io::pipe().failed_to("count primes in a process")?;
-        // Of the descriptor, since the file may have been replaced meanwhile.
+        // By the descriptor, because the file may have been replaced meanwhile.
         let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
         let mut command = Command::new(program);
         command
@@ -72,14 +72,16 @@ impl Process {
                 usage: ended.usage,
             }),
             _ => Err(failure::failed(format!(
-                "cannot count primes in a process: {} after {text:?}; see its standard error",
+                "cannot count primes in a process: {} after printing {text:?}; see its standard \
+                 error",
                 ended.describe()
             ))),
         }
     }
 }
 
-/// What such a process prints: `n`, the count, and the microseconds in between.
+/// Parses what such a process prints: `n`, the count, and the microseconds in
+/// between.
 fn parse(text: &str, n: u32) -> Option<Counted> {
     let numbers: Option<Vec<u64>> = text.lines().map(|line| line.parse().ok()).collect();
     let [printed_n, primes, duration_us] = numbers?.try_into().ok()?;
@@ -89,7 +91,7 @@ fn parse(text: &str, n: u32) -> Option<Counted> {
     })
 }
 
-/// The whole of such a process: `arguments` are those after [`FLAG`].
+/// Runs such a process; `arguments` are those after [`FLAG`].
 pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let (n, random, seed) = match words[..] {
@@ -110,8 +112,8 @@ pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
     printer.print(duration_ns / 1000)
 }
 
-/// The published program: its clock is read before it prints `n` and after it has
-/// printed the count.
+/// Does what the published program does, and returns its nanoseconds: the clock
+/// is read before `n` is printed and after the count is printed.
 fn count_and_print(
     n: u32,
     random: RandomSource,

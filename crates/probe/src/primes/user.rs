@@ -17,9 +17,9 @@ unsafe extern "C" {
     fn srand(seed: libc::c_uint);
 }
 
-/// Draws numbers and counts the primes among them, as `toll_primes_work` in the
-/// kernel does it: with readings of the clock in between, and the memory
-/// returned at the end.
+/// Draws numbers and counts the primes among them, as `toll_primes_work` does
+/// in the kernel: with clock readings in between, and the memory freed at the
+/// end.
 pub fn count_primes(
     n: u32,
     random: RandomSource,
@@ -28,7 +28,7 @@ pub fn count_primes(
 ) -> Result<Counted, Failure> {
     let n = n as usize;
     let started = clock::now_ns();
-    // As malloc gives it: no page of a large array is there yet.
+    // As with malloc, no page of a large array is present yet.
     let mut numbers: Vec<u32> = Vec::with_capacity(n);
     let allocated = clock::now_ns();
     draw_into(&mut numbers, n, random, seed)?;
@@ -47,7 +47,7 @@ pub fn count_primes(
     })
 }
 
-/// Draws `n` numbers into a vector without any, which has room for them.
+/// Draws `n` numbers into an empty vector that has room for them.
 pub fn draw_into(
     numbers: &mut Vec<u32>,
     n: usize,
@@ -80,7 +80,7 @@ pub fn fill(
         }
         RandomSource::Each => {
             for place in places {
-                // SAFETY: rand(3) takes nothing; this thread alone calls it.
+                // SAFETY: rand(3) takes no argument; only this thread calls it.
                 let word = unsafe { rand() }.unsigned_abs();
                 place.write(2 + word % (n - 1));
             }
@@ -89,9 +89,9 @@ pub fn fill(
     Ok(())
 }
 
-/// Starts rand(3) at a seed.
+/// Seeds rand(3).
 pub fn seed_rand(seed: u64) {
-    // SAFETY: srand(3) takes a plain number; this thread alone calls it.
+    // SAFETY: srand(3) takes a plain number; only this thread calls it.
     unsafe { srand(seed as libc::c_uint) };
 }
 

@@ -6,7 +6,8 @@ use toll_wire::CodeAddress;
 
 use super::record::Mapping;
 
-/// Values of a stack from here on mark whose addresses come next.
+/// Stack values from here on are markers: they say what kind of address
+/// follows.
 const MARKERS_FROM: u64 = 0_u64.wrapping_sub(4095);
 const KERNEL_MARKER: u64 = 0_u64.wrapping_sub(128);
 
@@ -17,7 +18,7 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// Those of this process, of which nothing is recorded.
+    /// Returns the mappings of this process, which are not recorded.
     pub fn of_this_process() -> Self {
         let mut mappings = Self::default();
         let text = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -51,7 +52,7 @@ impl Mappings {
         }
     }
 
-    /// The stack of a process as what its addresses stand for.
+    /// Resolves the addresses of a process's stack.
     pub fn resolve(&self, process: u32, stack: &[u64]) -> Vec<CodeAddress> {
         let mut is_kernel = false;
         let mut frames = Vec::new();
@@ -60,8 +61,8 @@ impl Mappings {
                 is_kernel = address == KERNEL_MARKER;
                 continue;
             }
-            // All but the innermost are where a call returns to, which may be the
-            // first of the next function.
+            // All addresses but the innermost are return addresses, which may
+            // be the first of the next function.
             let address = address.saturating_sub(u64::from(!frames.is_empty()));
             frames.push(match is_kernel {
                 true => CodeAddress::Kernel(address),
@@ -73,7 +74,7 @@ impl Mappings {
 
     fn find(&self, process: u32, address: u64) -> CodeAddress {
         let mappings = self.of_process.get(&process);
-        // A later one lies over an earlier one.
+        // A later mapping covers an earlier one.
         let mut newest_first = mappings.into_iter().flatten().rev();
         let found =
             newest_first.find(|(mapping, _)| (mapping.start..mapping.end).contains(&address));
@@ -90,7 +91,7 @@ impl Mappings {
     }
 }
 
-/// A line of proc_pid_maps(5), if code may run there.
+/// Parses a line of proc_pid_maps(5); `None` unless the mapping is executable.
 fn parse(line: &str) -> Option<Mapping> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;

@@ -1,4 +1,4 @@
-//! Where the time of the timed regions goes: functions, and waits by stack.
+//! Shows where the time of timed regions goes: functions, and waits by stack.
 
 mod mappings;
 mod record;
@@ -22,7 +22,7 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Of the calling thread and all that it starts from now on.
+    /// Profiles the calling thread and everything it starts from now on.
     ///
     /// # Errors
     /// If not even user code may be sampled.
@@ -37,7 +37,7 @@ impl Profiler {
         enable_all();
     }
 
-    /// Ends a region by its times.
+    /// Ends a region, which began and ended at these times.
     pub fn stop(&mut self, start_ns: u64, end_ns: u64) {
         disable_all();
         self.regions.push(Region { start_ns, end_ns });
@@ -64,7 +64,7 @@ pub struct CommandProfiler {
 pub struct CommandRecording(Sampling);
 
 impl CommandRecording {
-    /// Of what the calling thread starts from now on.
+    /// Records what the calling thread starts from now on.
     ///
     /// # Errors
     /// As [`Profiler::open`].
@@ -80,7 +80,7 @@ impl CommandRecording {
 }
 
 impl CommandProfiler {
-    /// Adds a run whose first process had this number.
+    /// Adds a run whose first process was `process`.
     pub fn add(&mut self, run: CommandRecording, process: u32, start_ns: u64, end_ns: u64) {
         let clocking = run.0.clocking;
         let recording = run.0.finish();
@@ -91,7 +91,7 @@ impl CommandProfiler {
         self.clocking = Some(clocking);
     }
 
-    /// The profile; `None` if there was no run.
+    /// Returns the profile; `None` if there was no run.
     pub fn finish(self) -> Option<Profile> {
         Some(conclude(self.tally, self.clocking?))
     }
@@ -110,8 +110,8 @@ fn conclude(tally: Tally, clocking: Clocking) -> Profile {
     match clocking {
         Clocking::Cycles => {}
         Clocking::Timer => notes.push(
-            "sampled by a timer, since this machine has no cycle counter: what runs with interrupts \
-             off is charged to where they come on again"
+            "sampled by a timer, since this machine has no cycle counter: code that runs with \
+             interrupts off is charged to where they are enabled again"
                 .to_owned(),
         ),
         Clocking::UserTimer => notes.push(format!(
@@ -120,7 +120,7 @@ fn conclude(tally: Tally, clocking: Clocking) -> Profile {
     }
     if tally.lost > 0 {
         notes.push(format!(
-            "{} records were lost, so that times may be charged wrongly",
+            "records lost: {}; times may be charged wrongly",
             tally.lost
         ));
     }

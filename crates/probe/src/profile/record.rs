@@ -1,4 +1,4 @@
-//! What the kernel records of the threads that are profiled (perf_event_open(2)).
+//! Decodes what the kernel records of profiled threads (perf_event_open(2)).
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use perf_event::data::{
 };
 use perf_event_open_sys::bindings as abi;
 
-/// Most events that are kept of a trial, about 160 MB.
+/// Maximum number of events kept of a trial, about 160 MB.
 const EVENTS_MAX: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -23,12 +23,12 @@ pub struct Event {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    /// The thread is on a CPU; the stack by its number.
+    /// The thread is on a CPU, in the stack of this number.
     Sample {
         stack: u32,
         period: u64,
     },
-    /// Where the thread leaves the CPU.
+    /// The stack in which the thread leaves the CPU.
     LeavesAt {
         stack: u32,
     },
@@ -37,7 +37,7 @@ pub enum What {
     },
     SwitchedIn,
     Ends,
-    /// A thread or process begins, in the process of the event.
+    /// A thread or process begins, in the event's process.
     Begins {
         parent_process: u32,
     },
@@ -54,17 +54,17 @@ pub struct Mapping {
     pub file: String,
 }
 
-/// All that was recorded of some threads.
+/// Everything that was recorded of some threads.
 #[derive(Debug, Default)]
 pub struct Recording {
     pub events: Vec<Event>,
-    /// Addresses with the markers between kernel and user, the innermost first.
+    /// Addresses, the innermost first, with markers between kernel and user.
     pub stacks: Vec<Vec<u64>>,
     numbers: HashMap<Vec<u64>, u32>,
     pub lost: u64,
 }
 
-/// Whose samples a buffer holds.
+/// Which event the samples in a buffer come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleOf {
     Clock,
@@ -89,7 +89,7 @@ impl Recording {
             recording: self,
             of,
         };
-        // The parser refuses records that have nothing of their own.
+        // The parser refuses records that have no fields of their own.
         let parsed = match record.ty() {
             abi::PERF_RECORD_SWITCH => parser
                 .parse_metadata_with_header(header)
@@ -138,7 +138,7 @@ impl Reader<'_> {
         self.push_at(metadata, what);
     }
 
-    /// An event whose time stands in the part that all records share.
+    /// Adds an event whose time is in the part that all records share.
     fn push_at(self, metadata: &RecordMetadata, what: What) {
         let id = metadata.sample_id();
         if let (Some(time_ns), Some(process), Some(thread)) = (id.time(), id.pid(), id.tid()) {

@@ -1,4 +1,4 @@
-//! Opening the events that a profile is made of, and reading what they record.
+//! Opens the events of a profile, and reads what they record.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -11,30 +11,31 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use super::record::{Recording, SampleOf};
 
-/// 4 kHz. Odd, so that it keeps no step with work that repeats every millisecond.
+/// 4 kHz. Odd, so that it does not keep step with work that repeats every
+/// millisecond.
 const PERIOD_NS: u64 = 250_199;
 const FREQUENCY_HZ: u64 = 4_000;
 
-/// Sizes of each buffer, of which the largest is taken that the kernel lets us lock
+/// Sizes to try for each buffer. The largest that the kernel lets us lock is used
 /// (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK).
 const BUFFER_BYTES: [usize; 5] = [4 << 20, 1 << 20, 256 << 10, 64 << 10, 32 << 10];
 
-/// Most bytes of all buffers, of which there are two a CPU.
+/// Maximum size of all buffers together; there are two per CPU.
 const ALL_BUFFERS_BYTES_MAX: usize = 128 << 20;
 
-/// What is sampled.
+/// The event that triggers samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clocking {
-    /// Cycles of the CPU's counting unit.
+    /// Cycles, counted by the CPU's performance monitoring unit.
     Cycles,
-    /// A timer of the kernel's. What runs with interrupts off is charged to where
-    /// they come on again.
+    /// A timer of the kernel. Code that runs with interrupts off is charged to
+    /// where they are enabled again.
     Timer,
-    /// The same, of user code alone.
+    /// The same timer, for user code alone.
     UserTimer,
 }
 
-/// Events that record what the calling thread and all that it starts do.
+/// Events that record what the calling thread and everything it starts do.
 pub struct Sampling {
     pub clocking: Clocking,
     stop: OwnedFd,
@@ -55,7 +56,8 @@ impl Sampling {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let stopped = stop.try_clone()?;
         let (hand_over, handed_over) = mpsc::channel();
-        // Before the events: threads inherit those that are open.
+        // Spawned before the events are opened, because threads inherit open
+        // events.
         let reader = std::thread::spawn(move || {
             let buffers = handed_over.recv().unwrap_or_default();
             read_all(buffers, &stopped)
@@ -78,7 +80,7 @@ impl Sampling {
         Err(refused)
     }
 
-    /// Closes the events, and gives what they recorded.
+    /// Closes the events and returns what they recorded.
     pub fn finish(self) -> Recording {
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
         self.reader.join().unwrap_or_default()
@@ -102,7 +104,7 @@ fn open_all(clocking: Clocking) -> io::Result<Vec<Buffer>> {
 
 fn open_with(clocking: Clocking, bytes: usize) -> io::Result<Vec<Buffer>> {
     let mut buffers = Vec::new();
-    // The kernel gives no buffer for inherited events of all CPUs at once.
+    // The kernel provides no buffer for inherited events of all CPUs at once.
     for cpu in online_cpus()? {
         let mut clock = match clocking {
             Clocking::Cycles => {
@@ -140,7 +142,8 @@ fn builder(event: impl Event, clocking: Clocking, bytes: usize) -> Builder<'stat
         .sample(SampleFlag::CALLCHAIN)
         .sample_id_all(true)
         .wakeup_watermark(bytes / 4);
-    // Times of the event, which samples do not have and inherited events refuse.
+    // No times of the event: samples do not have them, and inherited events
+    // refuse them.
     builder.attrs_mut().read_format = 0;
     builder
 }
@@ -174,13 +177,13 @@ fn read_all(mut buffers: Vec<Buffer>, stop: &OwnedFd) -> Recording {
     }
 }
 
-/// Waits until a buffer fills; whether reading is to end.
+/// Waits until a buffer fills. Returns whether reading is to end.
 fn wait(buffers: &[Buffer], stop: &OwnedFd) -> bool {
     let mut watched = vec![PollFd::new(stop, PollFlags::IN)];
     for Buffer { sampler, .. } in buffers {
         watched.push(PollFd::from_borrowed_fd(descriptor(sampler), PollFlags::IN));
     }
-    // If it cannot be waited for, all that is left is to read once.
+    // If waiting is impossible, the buffers are read only once.
     match poll(&mut watched, None) {
         Ok(_) => !watched[0].revents().is_empty(),
         Err(rustix::io::Errno::INTR) => false,
@@ -189,18 +192,19 @@ fn wait(buffers: &[Buffer], stop: &OwnedFd) -> bool {
 }
 
 fn descriptor(sampler: &Sampler) -> BorrowedFd<'_> {
-    // SAFETY: the sampler owns the descriptor, and is borrowed for as long.
+    // SAFETY: the sampler owns the descriptor and stays borrowed as long as it
+    // is used.
     unsafe { BorrowedFd::borrow_raw(sampler.as_raw_fd()) }
 }
 
-/// Switches on all events that the calling thread has opened, in it and in all that
-/// inherited them (prctl(2)).
+/// Enables all events that the calling thread has opened, in it and in everything that inherited
+/// them (prctl(2)).
 pub fn enable_all() {
     // SAFETY: the command takes no argument and touches no memory.
     let _ = unsafe { libc::prctl(libc::PR_TASK_PERF_EVENTS_ENABLE) };
 }
 
-/// Switches them off.
+/// Disables these events.
 pub fn disable_all() {
     // SAFETY: the command takes no argument and touches no memory.
     let _ = unsafe { libc::prctl(libc::PR_TASK_PERF_EVENTS_DISABLE) };

@@ -1,7 +1,7 @@
-//! From what was recorded to where each moment of the timed regions went.
+//! Charges each moment of the timed regions, given what was recorded.
 //!
-//! A moment goes to the main thread while it is on a CPU; else, in equal parts, to
-//! the other threads that are; else to a wait: the main thread's own, or, where
+//! A moment is charged to the main thread while it is on a CPU; otherwise, in equal parts, to the
+//! other threads that are on one; otherwise to a wait. That is the main thread's own wait or, while
 //! other processes live for which it waits, the wait that ends next.
 
 use std::collections::{BTreeSet, HashMap};
@@ -12,23 +12,24 @@ use super::mappings::Mappings;
 use super::record::{Event, Recording, What};
 use super::sampling::Clocking;
 
-/// A timed region, by the clock of the events.
+/// A timed region, in times of the events' clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Region {
     pub start_ns: u64,
     pub end_ns: u64,
 }
 
-/// What a region is the time of.
+/// What a region times.
 #[derive(Debug, Clone, Copy)]
 pub enum Timed {
-    /// Work of a thread, by process and thread, which is on a CPU when a region begins.
+    /// Work of a thread (process and thread), which is on a CPU when a region begins.
     Thread((u32, u32)),
-    /// A command, by its first process, from before a thread starts it.
+    /// A command (its first process), from before the thread `starter` starts
+    /// it.
     Command { process: u32, starter: u32 },
 }
 
-/// A stack of some process as it was recorded.
+/// A recorded stack: its process and its number.
 type RawStack = (u32, u32);
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +38,7 @@ struct Off {
     at: Option<RawStack>,
 }
 
-/// Times by what was done, over any number of recordings.
+/// Times by activity and stack, over any number of recordings.
 #[derive(Debug, Default)]
 pub struct Tally {
     times: HashMap<(Activity, Vec<CodeAddress>), f64>,
@@ -47,30 +48,31 @@ pub struct Tally {
     pub lost: u64,
 }
 
-/// The threads of one recording as time goes by.
+/// The state of one recording's threads at the moment that has been reached.
 struct Threads {
     main: u32,
     main_process: u32,
     on_cpu: BTreeSet<u32>,
     off_cpu: HashMap<u32, Off>,
-    /// Where a thread is about to leave its CPU.
+    /// The stack in which a thread is about to leave its CPU.
     leaves_at: HashMap<u32, RawStack>,
-    /// Processes beside the main one, by how many of their threads live.
+    /// Processes other than the main one, with the number of their live
+    /// threads.
     others: HashMap<u32, usize>,
     /// The thread that starts the command, and whether it is on a CPU.
     starter: Option<(u32, bool)>,
-    /// Whether the main thread runs what is timed.
+    /// Whether the main thread has begun to run what is timed.
     is_begun: bool,
 }
 
-/// Times of one recording, whose stacks are numbers yet.
+/// Times of one recording, in which stacks are still numbers.
 #[derive(Default)]
 struct Raw {
     /// Weights of samples.
     sampled: HashMap<RawStack, f64>,
     waits: HashMap<(Activity, Option<RawStack>), f64>,
     on_cpu_ns: f64,
-    /// A wait of which is not known yet whose it is.
+    /// A wait that is not attributed to a thread yet.
     pending_ns: f64,
 }
 
@@ -124,7 +126,7 @@ impl Tally {
                 *self.times.entry((activity, frames)).or_default() += time_ns;
             }
         };
-        // Without samples of the kernel, what is left is the kernel's.
+        // Without samples of the kernel, the rest of the time is the kernel's.
         let (scale, rest) = match clocking {
             Clocking::UserTimer => (
                 (raw.on_cpu_ns / weights).min(1.0),
@@ -165,7 +167,7 @@ impl Tally {
     }
 }
 
-/// What the addresses of stacks stand for, found while the process has them mapped.
+/// Frames of stacks, resolved while the process has them mapped.
 #[derive(Default)]
 struct Resolver {
     frames: HashMap<RawStack, Vec<CodeAddress>>,
@@ -208,7 +210,7 @@ impl Threads {
         }
     }
 
-    /// Whether what is timed runs: from its `execve` until its processes have ended.
+    /// Whether the timed work runs: from its `execve` until its processes have ended.
     fn has_work(&self) -> bool {
         let lives = self.on_cpu.contains(&self.main) || self.off_cpu.contains_key(&self.main);
         self.is_begun && (lives || !self.others.is_empty())
@@ -225,12 +227,12 @@ impl Threads {
 }
 
 impl Raw {
-    /// Gives a span of time to whoever has it.
+    /// Charges a span of time to its activity and stack.
     fn charge(&mut self, span_ns: f64, threads: &Threads) {
         let main = threads.off_cpu.get(&threads.main);
         if !threads.has_work() {
-            // The starter, or the process before its `execve`, works or waits; else both
-            // could go on, and have no CPU.
+            // The starter, or the process before its `execve`, works or waits. Otherwise both are
+            // ready to run and have no CPU.
             let is_on_cpu = !threads.on_cpu.is_empty() || threads.starter.is_some_and(|one| one.1);
             let activity = match is_on_cpu || main.is_some_and(|off| !off.preempted) {
                 true => Activity::StartAndEnd,
@@ -323,7 +325,8 @@ impl Raw {
         }
     }
 
-    /// A thread is on a CPU: a wait that nobody had yet was its own.
+    /// Notes that a thread is on a CPU. A wait that was not attributed yet was
+    /// its own.
     fn on_cpu_again(&mut self, thread: u32, threads: &mut Threads) {
         let off = threads.off_cpu.get(&thread);
         match off {

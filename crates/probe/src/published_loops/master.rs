@@ -1,5 +1,5 @@
-//! The published master: a page of the file and a page of the device are mapped, and
-//! for each buffer bytes are copied from one to the other and sent by ioctl.
+//! The published master. It maps a page of the file and a page of the device. For each buffer it
+//! copies bytes from one to the other and sends them by ioctl.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,6 +10,7 @@ use crate::buffer::page_bytes;
 use crate::copy::mover::{CallError, Job, Moved, Mover, portion, write_all};
 use crate::mapping::{Mapping, READ_WRITE, copy};
 
+/// The form of the published loop: with its defects, or without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Each copy starts at the beginning of the file's page, even after part of the page
@@ -19,12 +20,12 @@ pub enum Form {
     Mended,
 }
 
-/// Where the pages go.
+/// Destination of the pages.
 pub trait PageTarget {
     /// Provides the page at `offset`.
     fn map(&mut self, offset: u64) -> Result<(), CallError>;
 
-    /// The page that was provided last.
+    /// Returns the page that was provided last.
     fn page(&mut self) -> &mut Mapping;
 
     /// Sends bytes from the beginning of the page; returns how many were sent.
@@ -33,11 +34,11 @@ pub trait PageTarget {
     /// Looks up the page-table entry of an address in the file's page.
     fn look_up(&mut self, address: u64) -> Result<(), CallError>;
 
-    /// Gives the page back.
+    /// Releases the page.
     fn unmap(&mut self);
 }
 
-/// Sends a file's first bytes, at most `buffer_bytes` at a time.
+/// Sends the first `size_bytes` of a file, at most `buffer_bytes` at a time.
 pub fn send_pages(
     form: Form,
     (file, size_bytes): (BorrowedFd<'_>, u64),
@@ -97,11 +98,11 @@ fn send_page(
     Ok(())
 }
 
-/// The loop into a descriptor.
+/// Runs the loop into a file descriptor.
 pub struct PageByPage {
     form: Form,
     buffer_bytes: usize,
-    /// What stands in for the device's page.
+    /// Substitute for the device's page.
     page: Mapping,
 }
 
@@ -172,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what is sent, and of each send at most so much.
+    /// Keeps what is sent, and accepts at most `most_bytes` per send.
     struct Recorder {
         page: Mapping,
         most_bytes: usize,

@@ -1,5 +1,5 @@
-//! The loops in which the programs of the Virtual Device report map memory. A device
-//! and any other channel are sent to and received from by the same loop.
+//! The loops of the Virtual Device report's programs that map memory. The same loop sends to or
+//! receives from a device and any other channel.
 
 mod master;
 mod slave;

@@ -1,5 +1,4 @@
-//! The published slave: what it has read it copies into a mapping of its file, window
-//! by window.
+//! The published slave, which copies what it has read into a mapping of its file, window by window.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,13 +9,13 @@ use crate::buffer::page_bytes;
 use crate::copy::mover::CallError;
 use crate::mapping::{Mapping, READ_WRITE, put};
 
-/// What is done with the address of a window, such as looking up its page-table entry.
+/// Called with the address of a window, for example to look up its page-table entry.
 pub type OnWindow<'a> = &'a mut dyn FnMut(u64) -> Result<(), CallError>;
 
-/// A file that grows by a window whenever the one before is full.
+/// A file that grows by a window whenever the previous one is full.
 ///
-/// The published loop expects a window to be full exactly at the end of a read, and
-/// otherwise copies past it. Here what is left goes into the next window.
+/// The published loop expects a window to be full exactly at the end of a read, and otherwise
+/// copies past it. Here the rest goes into the next window.
 pub struct OutputWindows {
     window_bytes: usize,
     window: Option<Mapping>,
@@ -37,10 +36,10 @@ impl OutputWindows {
         self.window_bytes
     }
 
-    /// Appends bytes to the file, which began empty. As published, `on_full` gets the
-    /// address of a window that is full when it is unmapped.
+    /// Appends bytes to the file, which was empty at first. As published, `on_full` gets the
+    /// address of a full window once it is unmapped.
     ///
-    /// A page that is not to be had means SIGBUS: the file system is full.
+    /// Raises SIGBUS if a page is not available because the file system is full.
     pub fn append(
         &mut self,
         file: BorrowedFd<'_>,
@@ -76,8 +75,9 @@ impl OutputWindows {
         Ok(())
     }
 
-    /// Cuts the file to the bytes that it has got, and begins with the next one.
-    /// `on_last` gets the address of the last window, which is still mapped.
+    /// Truncates the file to the bytes that it has received, and starts over
+    /// for the next file. `on_last` gets the address of the last window, which
+    /// is still mapped.
     pub fn finish(&mut self, file: BorrowedFd<'_>, on_last: OnWindow<'_>) -> Result<(), CallError> {
         let file_bytes = std::mem::take(&mut self.file_bytes);
         ftruncate(file, file_bytes).map_err(|errno| CallError::of("ftruncate", errno))?;
@@ -95,8 +95,8 @@ mod tests {
 
     use super::*;
 
-    /// Appends pieces to an empty file; yields its content and how many windows were
-    /// full and last.
+    /// Appends pieces to an empty file. Returns its content, and the numbers of full and of last
+    /// windows.
     fn appended(window_bytes: usize, pieces: &[&[u8]]) -> (Vec<u8>, [usize; 2]) {
         let file = tempfile::tempfile().unwrap();
         let mut output = OutputWindows::new(window_bytes);

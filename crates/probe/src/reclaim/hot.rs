@@ -1,4 +1,4 @@
-//! The pages that are used again and again.
+//! The hot pages, which are used again and again.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +15,8 @@ use crate::memory::{Backing, Filling, Region};
 use crate::page_cache;
 use crate::random::split_mix;
 
-/// The order in which pages are used and what they hold, from a seed.
+/// The order in which pages are used, and their content, both derived from a
+/// seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Order {
     pages: usize,
@@ -25,13 +26,14 @@ pub struct Order {
 }
 
 impl Order {
-    /// The order of so many pages.
+    /// Makes an order of `pages` pages.
     pub fn new(pages: usize, seed: u64) -> Self {
-        assert!(pages > 0, "a working set has a page");
+        assert!(pages > 0, "a working set has at least one page");
         let mut state = seed;
         let start = (split_mix(&mut state) % pages as u64) as usize;
         let mut stride = (split_mix(&mut state) % pages as u64) as usize;
-        // Steps of such a length come by every page once.
+        // Steps that share no divisor with the number of pages visit every page
+        // once.
         while common_divisor(stride, pages) != 1 {
             stride = stride % pages + 1;
         }
@@ -81,7 +83,7 @@ enum Pages {
 }
 
 impl Hot {
-    /// Maps pages that hold nothing yet and are backed by nothing.
+    /// Maps pages that hold nothing yet and have no backing file.
     pub fn anonymous(order: Order) -> Result<Self, Failure> {
         Self::data(order, Backing::Anonymous)
     }
@@ -93,8 +95,8 @@ impl Hot {
         Ok(Self { order, pages })
     }
 
-    /// Writes what the pages hold, and random words behind it: what swap does not
-    /// compress.
+    /// Writes the pages' values and, after them, random words, which swap
+    /// cannot compress.
     pub fn fill(&self) {
         let Pages::Data(region) = &self.pages else {
             panic!("code comes from its file");
@@ -106,7 +108,7 @@ impl Hot {
         }
     }
 
-    /// Lays the pages out in a file from its start, maps them, and has none of
+    /// Lays the pages out in a file from its start, and maps them with none of
     /// them in memory.
     pub fn of_file(
         order: Order,
@@ -127,7 +129,7 @@ impl Hot {
         }
     }
 
-    /// Uses every page once and adds up what they hold.
+    /// Uses every page once and returns the sum of their values.
     pub fn use_all(&self) -> u64 {
         let page = page_bytes();
         match &self.pages {
@@ -173,7 +175,7 @@ struct Code(Mapping);
 impl Code {
     const LENGTH: usize = 6;
 
-    /// `mov eax, value; ret` (Intel 64 and IA-32 Architectures Software
+    /// Encodes `mov eax, value; ret` (Intel 64 and IA-32 Architectures Software
     /// Developer's Manual, volume 2).
     fn returning(value: u32) -> [u8; Self::LENGTH] {
         let [a, b, c, d] = value.to_le_bytes();
@@ -186,11 +188,11 @@ impl Code {
         mapped.map(Self).map_err(cannot_map)
     }
 
-    /// Runs the function at a multiple of the page size.
+    /// Calls the function at `offset`, a multiple of the page size.
     fn call(&self, offset: usize) -> u32 {
         let address = self.0.at(offset, Self::LENGTH);
-        // SAFETY: the address is that of a whole function of this signature,
-        // which `lay` put there, in a mapping that may be executed.
+        // SAFETY: `lay` put a whole function of this signature at the address,
+        // in a mapping that may be executed.
         let function: extern "C" fn() -> u32 = unsafe { std::mem::transmute(address) };
         function()
     }

@@ -14,7 +14,7 @@ use crate::failure;
 use crate::fork::Child;
 use crate::usage::{Scope, StorageBytes, StorageMeter, Usage};
 
-/// Uses of the hot pages in a pass, evenly spread: a hot page is used so many
+/// Uses of the hot pages per pass, evenly spread: a hot page is used this many
 /// times as often as one of the stream.
 const ROUNDS: usize = 16;
 
@@ -26,20 +26,21 @@ pub struct Job {
     pub passes: u32,
 }
 
-/// All of it is words of 64 bits, so that it goes through a pipe as it is.
+/// Consists of 64-bit words, so that it can be sent through a pipe unchanged.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Report {
     /// Resources used over the work.
     pub usage: Usage,
-    /// Storage traffic over the work, and 1 where the kernel accounts for it.
+    /// Storage traffic over the work; `has_storage` is 1 where the kernel
+    /// accounts for it.
     pub storage: StorageBytes,
     pub has_storage: u64,
     pub hot_major_faults: u64,
     pub hot_minor_faults: u64,
     /// Uses of single pages, hot ones and those of the stream.
     pub touches: u64,
-    /// What all uses of hot pages add up to.
+    /// Sum over all uses of hot pages.
     pub hot_sum: u64,
     /// 0, the error number of a read, or [`WRONG_CONTENT`].
     wrong: u64,
@@ -48,7 +49,7 @@ pub struct Report {
 const WRONG_CONTENT: u64 = u64::MAX;
 
 impl Report {
-    /// What was wrong with the stream, if anything.
+    /// Returns what was wrong with the stream, if anything.
     pub fn wrong(&self) -> Option<Wrong> {
         match self.wrong {
             0 => None,
@@ -59,21 +60,22 @@ impl Report {
 
     fn bytes(&mut self) -> &mut [u8] {
         let start = std::ptr::from_mut(self).cast();
-        // SAFETY: the report is words without padding, of which any bits are
-        // valid, and is borrowed for as long.
+        // SAFETY: the report consists of words without padding, for which any
+        // bits are valid, and it stays borrowed as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(start, size_of::<Self>()) }
     }
 }
 
 impl Job {
-    /// What the uses of the hot pages must add up to, from the sum of one use
-    /// of each.
+    /// Returns the sum that all uses of the hot pages must have, given the sum
+    /// of one use of each.
     pub fn expected(&self, sum: u64) -> u64 {
         let uses = u64::from(self.passes) * ROUNDS as u64;
         sum.wrapping_mul(uses)
     }
 
-    /// Brings the hot pages in, as a process does that has run for a while.
+    /// Brings the hot pages into memory, as in a process that has run for a
+    /// while.
     fn prepare(&self) {
         if self.fills {
             self.hot.fill();
@@ -117,13 +119,13 @@ impl Job {
     }
 }
 
-/// A process that works on a set, ended when this value goes.
+/// A process that works on a set; it is ended on drop.
 pub struct Member {
     _child: Child,
     reports: File,
 }
 
-/// Where processes wait for each other, so that they start together.
+/// A gate at which processes wait for each other, so that they start together.
 pub struct Gate {
     wait: OwnedFd,
     open: OwnedFd,
@@ -136,8 +138,7 @@ impl Gate {
     }
 
     pub fn open(&self, processes: usize) -> Result<(), Failure> {
-        // As many bytes as a pipe takes at once (PIPE_BUF in pipe(7)) are
-        // written wholly or not at all.
+        // At most PIPE_BUF bytes are written entirely or not at all (pipe(7)).
         match rustix::io::write(self.open.as_fd(), &vec![1; processes]) {
             Ok(written) if written == processes => Ok(()),
             Ok(_) => Err(was_ended()),
@@ -146,14 +147,14 @@ impl Gate {
     }
 
     fn pass(&self) {
-        // An error would let the process start early, which the parent sees by
-        // a report where it expects none.
+        // An error would let the process start early. The parent would notice,
+        // because it would read a report where it expects none.
         let _ = rustix::io::retry_on_intr(|| rustix::io::read(self.wait.as_fd(), &mut [0_u8]));
     }
 }
 
 impl Member {
-    /// Starts a process and has it wait at the gate once it is prepared.
+    /// Starts a process, which waits at the gate once it is prepared.
     pub fn start(job: Job, gate: &Gate) -> Result<Self, Failure> {
         let (reports, tell) = pipe()?;
         let child = Child::start(|| work(job, gate, &tell))
@@ -179,17 +180,17 @@ impl Member {
     }
 }
 
-/// What the process does until it is ended. One that is done keeps its memory,
-/// so that those that are not stay under the same pressure.
+/// The process's work until it is ended. After its passes it keeps its memory,
+/// so that processes that are not finished stay under the same pressure.
 fn work(mut job: Job, gate: &Gate, tell: &OwnedFd) -> ! {
     let storage = StorageMeter::open();
     job.prepare();
     let _ = rustix::io::write(tell.as_fd(), &[1]);
     gate.pass();
     let mut report = job.run(&storage);
-    // A pipe takes it at once.
+    // The pipe has room for the whole report.
     let _ = rustix::io::write(tell.as_fd(), report.bytes());
-    // Not at the gate: another may yet have to pass it.
+    // Does not wait at the gate, which another process may still have to pass.
     loop {
         rustix::event::pause();
     }
@@ -207,7 +208,7 @@ fn cannot(why: &str) -> Failure {
 
 fn was_ended() -> Failure {
     failure::failed(
-        "cannot finish the working set: one of its processes was ended; see the kernel log, and \
+        "cannot finish the working set: one of its processes has ended; see the kernel log, and \
          give it more swap or a smaller set if memory ran out",
     )
 }

@@ -1,16 +1,16 @@
 //! The reclaim workload: several processes use hot pages again and again while
-//! other pages stream by, on a machine that has not the memory for both.
+//! other pages stream by, on a machine without enough memory for both.
 //!
-//! Whether a page is hot the kernel learns from the accessed bits of the page
+//! The kernel learns whether a page is hot from the accessed bits of the page
 //! tables that map it. Which pages reclaim then spares at once, and which it
-//! looks at a second time, depends on how many tables map them and on whether
+//! gives a second chance, depends on how many tables map them and on whether
 //! they are code in a file (folio_check_references in mm/vmscan.c), so the sets
-//! differ in that. No advice is given on any mapping: the kernel takes no notice
-//! of the accessed bits of one that is advised to be read at random or in
-//! sequence (vma_has_recency in include/linux/mm_inline.h).
+//! differ in that. No mapping is given advice: the kernel ignores the accessed
+//! bits of a mapping that is advised to be read at random or in sequence
+//! (vma_has_recency in include/linux/mm_inline.h).
 //!
-//! The processes are forked before the timed region, bring their hot pages in,
-//! and are let go together. What is charged is charged to them; the probe only
+//! The processes are forked before the timed region, bring in their hot pages,
+//! and are released together. All costs are charged to them; the probe only
 //! waits.
 
 mod hot;
@@ -38,7 +38,7 @@ use crate::vmstat::VmStat;
 use crate::{clock, failure, page_cache, trial};
 
 pub fn run(request: &Request, reclaim: &ReclaimRequest) -> Result<TrialData, Failure> {
-    // Reclaim of a huge page is another matter.
+    // Huge pages are reclaimed in another way.
     restrict_huge_pages(HugePages::None)?;
     let mut set = Set::new(reclaim)?;
     let mut counters = Counters::open(&request.counters, Inherit::Yes);
@@ -57,7 +57,7 @@ struct Set<'a> {
     processes: usize,
     hot_pages: usize,
     stream_bytes: usize,
-    /// Those hot pages lie in it that are backed by a file.
+    /// Holds the hot pages that are backed by a file.
     scratch: Option<ScratchFile>,
     notes: Vec<String>,
 }
@@ -66,7 +66,7 @@ impl<'a> Set<'a> {
     fn new(request: &'a ReclaimRequest) -> Result<Self, Failure> {
         check(request)?;
         let page = page_bytes();
-        // Both fit: they are at most MEMORY_BYTES_MAX.
+        // Both fit in `usize`: they are at most MEMORY_BYTES_MAX.
         let (hot, stream) = (
             request.hot_bytes as usize / page,
             request.stream_bytes as usize / page,
@@ -74,7 +74,7 @@ impl<'a> Set<'a> {
         let processes = request.processes as usize;
         if hot < processes || stream < processes {
             return Err(failure::instrument(format!(
-                "cannot share out {} hot bytes and a stream of {}: each of {processes} processes \
+                "cannot divide {} hot bytes and a stream of {}: each of {processes} processes \
                  needs a page of {page}; choose larger sizes",
                 request.hot_bytes, request.stream_bytes
             )));
@@ -96,7 +96,8 @@ impl<'a> Set<'a> {
         Ok(Self {
             request,
             processes,
-            // Private parts are equal, so that the rest is no one's.
+            // Private parts are equal; the remaining pages belong to no
+            // process.
             hot_pages: match request.set {
                 WorkingSet::PrivateHot => hot / processes * processes,
                 _ => hot,
@@ -107,7 +108,7 @@ impl<'a> Set<'a> {
         })
     }
 
-    /// One iteration: only the processes' work is timed.
+    /// Runs one iteration, in which only the processes' work is timed.
     fn sample(&mut self, counters: &mut Counters) -> Result<Sample, Failure> {
         let gate = Gate::new()?;
         let mut members = Vec::with_capacity(self.processes);
@@ -143,8 +144,8 @@ impl<'a> Set<'a> {
         Ok(sample)
     }
 
-    /// What each process has to do, with what one use of all its hot pages adds
-    /// up to.
+    /// Returns each process's job, with the sum of one use of all its hot
+    /// pages.
     fn jobs(&mut self) -> Result<Vec<(Job, u64)>, Failure> {
         if let Some(file) = self.stream_file() {
             make_cold(file, self.request.stream_bytes)?;
@@ -171,7 +172,8 @@ impl<'a> Set<'a> {
             };
             let job = Job {
                 hot,
-                // A page that the probe had written would be mapped by it, too.
+                // Pages that the probe had written would be mapped by the
+                // probe, too.
                 fills: is_private && self.scratch.is_none(),
                 stream,
                 passes: self.request.passes,
@@ -193,13 +195,13 @@ impl<'a> Set<'a> {
             None => {
                 let hot = Hot::anonymous(order)?;
                 if self.request.set != WorkingSet::PrivateHot {
-                    // Inherited by all processes.
+                    // All processes inherit them.
                     hot.fill();
                 }
                 hot
             }
             Some(scratch) => {
-                // Those mapped before live on without a name.
+                // Files that are already mapped live on without a name.
                 scratch.renew()?;
                 let is_code = self.request.set == WorkingSet::Executable;
                 Hot::of_file(order, scratch.file(), self.request.mapping, is_code)?
@@ -232,7 +234,8 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// A set that fits in memory says nothing about reclaim.
+    /// Adds a note if the set fits in memory, because it then says nothing
+    /// about reclaim.
     fn note_pressure(&mut self, sample: &Sample) {
         let metrics = &sample.metrics;
         const NOTE: &str = "nothing was reclaimed: there is memory for the whole set";
@@ -252,12 +255,12 @@ impl<'a> Set<'a> {
     }
 }
 
-/// Checks that the set can be mapped so.
+/// Checks that the set can use the requested mapping.
 fn check(request: &ReclaimRequest) -> Result<(), Failure> {
     let (set, mapping, why) = match (request.set, request.mapping) {
         (WorkingSet::Published, _) => {
             return Err(failure::instrument(
-                "cannot reclaim from the published set: it is of the memory workload; ask for that",
+                "cannot reclaim from the published set: it is in the memory workload; use that",
             ));
         }
         (WorkingSet::Executable, HotMapping::Anonymous | HotMapping::FileShared) => (
@@ -268,16 +271,17 @@ fn check(request: &ReclaimRequest) -> Result<(), Failure> {
         (WorkingSet::FileHot, HotMapping::Anonymous) => (
             "file-hot",
             "file-private or file-shared",
-            "its pages are a file's",
+            "its pages belong to a file",
         ),
         _ => return Ok(()),
     };
     Err(failure::unsupported(format!(
-        "cannot map the hot pages of set = {set} so: {why}; use mapping = {mapping}"
+        "cannot map the hot pages of set = {set} this way: {why}; use mapping = {mapping}"
     )))
 }
 
-/// The reports, if every process did all its work and read what it must.
+/// Returns the reports if every process did all its work and read the expected
+/// content.
 fn reports_checked(
     reports: Result<Vec<Report>, Failure>,
     expected: &[u64],
@@ -287,7 +291,7 @@ fn reports_checked(
         match report.wrong() {
             None => {}
             Some(Wrong::Content) => {
-                return Err(distrust("its stream held something else"));
+                return Err(distrust("its stream had other content"));
             }
             Some(Wrong::Read(errno)) => {
                 let error = std::io::Error::from_raw_os_error(errno);

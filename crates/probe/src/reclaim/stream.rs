@@ -1,4 +1,4 @@
-//! What passes by the hot pages.
+//! The pages that stream by the hot ones.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -12,20 +12,21 @@ use crate::memory::{Backing, Region};
 use crate::page_cache;
 use crate::scratch::open_laid_out;
 
-/// Bytes of one `read`.
+/// Bytes per `read`.
 const READ_BYTES: usize = 64 << 10;
 
+/// What one process streams through.
 pub enum Stream {
-    /// Anonymous memory of its own. Mapped before the processes are forked and
-    /// written by none before, so that each has pages of its own.
+    /// Anonymous memory. Mapped before the processes are forked and not written
+    /// before that, so that each process has pages of its own.
     Memory(Region),
     File {
-        /// Opened for this process alone, since a descriptor remembers what it
-        /// read ahead.
+        /// Opened for this process alone, because an open file keeps its
+        /// read-ahead state.
         file: File,
         offset: u64,
         length: usize,
-        /// Filled again and again; its pages become the process's own.
+        /// Refilled again and again; its pages become the process's own.
         buffer: Vec<u8>,
     },
 }
@@ -36,8 +37,8 @@ impl Stream {
         Ok(Self::Memory(region))
     }
 
-    /// The part of a file that a process streams through: of so many bytes, the
-    /// one with this index.
+    /// Opens the part of a file that a process streams through: the one with
+    /// this index among parts of `length` bytes.
     pub fn file(path: &Path, index: usize, length: usize) -> Result<Self, Failure> {
         Ok(Self::File {
             file: open(path)?,
@@ -55,9 +56,9 @@ impl Stream {
         length / page_bytes()
     }
 
-    /// Streams through some pages in the pass with this number, from 0. Memory
-    /// is read and written, and must hold what the pass before left; a file is
-    /// read, and must be of zeros.
+    /// Streams through some pages in pass number `pass`, which counts from 0.
+    /// Memory is read and written, and must hold what the previous pass left. A
+    /// file is read, and must contain zeros.
     pub fn pass_by(&mut self, pages: std::ops::Range<usize>, pass: u64) -> Result<(), Wrong> {
         let page = page_bytes();
         match self {
@@ -65,8 +66,8 @@ impl Stream {
                 let part = region.part(0, region.length());
                 let mut is_right = true;
                 for at in pages {
-                    // A page that is read before it is written would fault
-                    // twice, the first time for the page of zeros.
+                    // Reading a page before it is written would fault twice,
+                    // the first time for the page of zeros.
                     is_right &= pass == 0 || part.read_word(at * page) == pass;
                     part.write_word(at * page, pass + 1);
                 }
@@ -90,6 +91,7 @@ impl Stream {
     }
 }
 
+/// What was wrong with a stream: its content, or a read that failed with this error number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
     Content,
@@ -104,7 +106,7 @@ fn read(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Wrong> {
             Ok(length) => break length,
         }
     };
-    // A file that ends early would be streamed through for ever.
+    // Otherwise a file that ends early would be streamed through forever.
     let all = buffer[..length].iter().fold(0, |all, byte| all | byte);
     match length > 0 && all == 0 {
         true => Ok(length),
@@ -112,7 +114,7 @@ fn read(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Wrong> {
     }
 }
 
-/// Brings a stream's file into its state before an iteration: none of it in
+/// Brings a stream's file into its state before an iteration: none of it is in
 /// memory.
 pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
     let file = open(path)?;
@@ -120,7 +122,7 @@ pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
     let length = file.metadata().failed_with("stream through", path)?.len();
     if length < size_bytes {
         return Err(failure::failed(format!(
-            "cannot stream through {}: it has {length} bytes; give a file of {size_bytes}",
+            "cannot stream through {}: it has {length} bytes; name a file of {size_bytes}",
             path.display()
         )));
     }

@@ -1,8 +1,8 @@
-//! The channel beside the measured one, over which the ends speak.
+//! The channel beside the measured one, over which the two ends communicate.
 //!
-//! A word is its length, four bytes in network order, and so many bytes of JSON.
-//! A length of 0 is the receiver's signal that it has all bytes, which is sent
-//! while a clock runs and so is made without allocating.
+//! A word is its length, four bytes in network order, and that many bytes of
+//! JSON. A length of 0 is the receiver's signal that it has all bytes. It is
+//! sent while a clock runs, so it is sent without allocating.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use crate::failure::{self, OrFail};
 
 /// Longest word, in bytes. The other end may be a stranger on the network.
 const WORD_BYTES_MAX: usize = 1 << 20;
-/// How long an end waits for the other to come: longer than a guest boots.
+/// How long an end waits for the other: longer than a guest takes to boot.
 pub const PARTNER_DEADLINE: Duration = Duration::from_secs(60);
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// How long an end whose connection broke waits for the other's reason.
@@ -47,13 +47,14 @@ enum Word {
 }
 
 pub struct Control {
-    /// Read and closed as a file is.
+    /// Read and closed like a file.
     stream: File,
     partner: Partner,
 }
 
 impl Control {
-    /// The sender's and the receiver's end, for two processes of one machine.
+    /// Makes the sender's and the receiver's end, for two processes on one
+    /// machine.
     pub fn pair() -> Result<(Self, Self), Failure> {
         let (near, far) = socketpair(
             AddressFamily::UNIX,
@@ -73,7 +74,7 @@ impl Control {
         let listener = TcpListener::bind(address).failed_to(&waiting)?;
         if !is_readable_within(&listener, PARTNER_DEADLINE) {
             return Err(failure::failed(format!(
-                "cannot send: no receiver came to {address} within {} s; start it meanwhile",
+                "cannot send: no receiver connected to {address} within {} s; start it in time",
                 PARTNER_DEADLINE.as_secs()
             )));
         }
@@ -81,7 +82,7 @@ impl Control {
         Self::over(stream, Partner::Receiver).failed_to(&waiting)
     }
 
-    /// Connects to a sender on another host, which may not be there yet.
+    /// Connects to a sender on another host, which may not be ready yet.
     pub fn reach_sender(address: SocketAddr) -> Result<Self, Failure> {
         let start = Instant::now();
         loop {
@@ -93,7 +94,7 @@ impl Control {
                 last => {
                     let after_s = PARTNER_DEADLINE.as_secs();
                     let what = format!("receive: no sender is on {address} after {after_s} s");
-                    return last.failed_by(what, "start it meanwhile");
+                    return last.failed_by(what, "start it in time");
                 }
             }
         }
@@ -117,12 +118,13 @@ impl Control {
         self.send(&word)
     }
 
-    /// Tells the sender that all bytes are in the file.
+    /// Signals to the sender that all bytes are in the file.
     pub fn signal(&self) -> Result<(), Failure> {
         self.send(&[0; 4])
     }
 
-    /// The other end's next message. That it cannot go on is an error here.
+    /// Receives the other end's next message. If that reports a failure,
+    /// returns it as the error.
     pub fn hear(&self) -> Result<TransferMessage, Failure> {
         match self.next()? {
             Word::Message(TransferMessage::Failed(failure)) => Err(failure),
@@ -131,8 +133,8 @@ impl Control {
         }
     }
 
-    /// Waits until the receiver has all bytes, and yields when that was heard, in
-    /// nanoseconds of the own clock.
+    /// Waits until the receiver has all bytes. Returns when the signal arrived,
+    /// in nanoseconds of this end's clock.
     pub fn hear_signal(&self) -> Result<u64, Failure> {
         match self.next()? {
             Word::Signal { heard_ns } => Ok(heard_ns),
@@ -141,7 +143,8 @@ impl Control {
         }
     }
 
-    /// Why the other end broke the connection, if it says so or is gone.
+    /// Returns why the other end broke the connection, if it says so or is
+    /// gone.
     pub fn reason_to_break(&self) -> Option<Failure> {
         let start = Instant::now();
         while is_readable_within(
@@ -152,21 +155,22 @@ impl Control {
                 Err(failure) | Ok(Word::Message(TransferMessage::Failed(failure))) => {
                     return Some(failure);
                 }
-                // It got all bytes before it went.
+                // The other end received all bytes before it was gone.
                 Ok(_) => {}
             }
         }
         None
     }
 
-    /// The failure of an end that hears what it cannot act on.
+    /// Returns the failure of an end that receives a message that it cannot act
+    /// on.
     pub fn unexpected(&self, message: &TransferMessage) -> Failure {
         self.nonsense(&format!("{message:?} out of turn"))
     }
 
     fn nonsense(&self, what: &str) -> Failure {
         failure::instrument(format!(
-            "cannot understand the {}: it says {what}; use probes of one build",
+            "cannot understand the {}: it sent {what}; use probes of the same build",
             self.partner.noun()
         ))
     }
@@ -209,13 +213,14 @@ impl Control {
             Partner::Receiver => "receive",
         };
         failure::failed(format!(
-            "cannot {verb}: the {}'s process was ended; see its host's kernel log",
+            "cannot {verb}: the {}'s process has ended; see its host's kernel log",
             self.partner.noun()
         ))
     }
 }
 
-/// Waits until a descriptor can be read, or has come to its end, at most so long.
+/// Waits at most `limit` until a descriptor is readable or at its end. Returns
+/// whether it is.
 pub fn is_readable_within(fd: &impl AsFd, limit: Duration) -> bool {
     let start = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! The defects of the published master's loop, which a trial meets where they show.
-//! They are what the loop is, so a treatment that has one is left out with the reason.
+//! Defects of the published master's loop, which a trial finds where they show. They are part of
+//! the loop, so a treatment that has one is skipped with the reason.
 
 use rustix::io::Errno;
 use toll_wire::{Failure, SendMethod, TransferRequest};
@@ -8,22 +8,21 @@ use crate::buffer::page_bytes;
 use crate::copy::mover::CallError;
 use crate::failure;
 
-/// That the wrong content arrived, of a loop that copies a page's beginning again and
-/// again.
+/// Explains wrong content, if the loop copies a page's beginning again and again.
 pub fn of_content(transfer: &TransferRequest) -> Option<Failure> {
     let has_defect =
         transfer.sender == SendMethod::PublishedMmap && transfer.buffer_bytes < page_bytes() as u64;
     has_defect.then(|| {
         failure::unsupported(format!(
-            "cannot send by the published loop with a buffer of {} bytes: another content arrived, \
-             since it copies from the page's beginning for each; use a buffer of a page, or sender \
-             = mended-mmap",
+            "cannot send by the published loop with a buffer of {} bytes: different content \
+             arrived, because it copies from the page's beginning for each; use a buffer of a \
+             page, or sender = mended-mmap",
             transfer.buffer_bytes
         ))
     })
 }
 
-/// That there are too many mappings, of a loop that removes none of the device's.
+/// Explains too many mappings, if the loop removes none of the device's.
 pub fn of_mappings(transfer: &TransferRequest, error: &CallError) -> Option<Failure> {
     let has_defect = transfer.sender == SendMethod::PublishedMmap
         && (error.call, error.errno) == ("mmap", Some(Errno::NOMEM));

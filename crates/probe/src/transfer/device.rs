@@ -1,9 +1,10 @@
 //! The links of the virtual device. Each end inserts its module for the trial,
-//! and opens its device anew for each iteration, as a connection belongs to an
-//! open device.
+//! and reopens its device for each iteration, because a connection belongs to
+//! an open device.
 //!
-//! The report's ways are the device's own. What works with any descriptor
-//! (sendfile, splice, io_uring) works with the device's, too.
+//! The report's methods are ways of the device's own. Methods that work with
+//! any file descriptor (sendfile, splice, io_uring) work with the device's,
+//! too.
 
 use std::ffi::CStr;
 use std::net::SocketAddr;
@@ -17,8 +18,9 @@ use crate::device::{Access, Connection, Device, End, Setup, Way};
 use crate::driver::Module;
 use crate::failure::OrFail;
 
-/// Present, writable, of user mode, accessed, dirty (x86-64 page-table entries,
-/// Intel SDM volume 3, 4.5): what of an entry is compared with the report's.
+/// Present, writable, user mode, accessed, dirty (x86-64 page-table entries,
+/// Intel SDM volume 3, 4.5): the bits of an entry that are compared with the
+/// report's.
 const PAGE_STATE: u64 = 0x67;
 
 /// The parameter for inserting the module. By default the module logs nothing, since a
@@ -66,11 +68,12 @@ enum State {
 
 /// The master's end, which sends, or the slave's, which receives.
 pub struct DeviceLink {
-    // Closed before the module goes.
+    // Declared first, so that the device is closed before the module is
+    // removed.
     state: State,
     end: End,
     setup: Setup,
-    /// Where a master waits.
+    /// The address on which a master waits.
     address: SocketAddr,
     _module: Module,
 }
@@ -102,7 +105,7 @@ impl DeviceLink {
         self.setup.way != Way::Foreign
     }
 
-    /// How the device's own ways move a file.
+    /// Describes how the device's own ways move a file.
     pub fn describe(&self) -> String {
         let Setup {
             way,
@@ -125,7 +128,7 @@ impl DeviceLink {
         }
     }
 
-    /// Waits for the slave from now on; yields where.
+    /// Waits for the slave from now on. Returns the address.
     pub fn listen(&mut self) -> Result<SocketAddr, Failure> {
         let device = open(self.end, &self.setup)?;
         let address = device
@@ -141,7 +144,7 @@ impl DeviceLink {
         };
         device
             .accept(Some(PARTNER_DEADLINE))
-            .failed_by("let the slave in", SEE_LOG)?;
+            .failed_by("accept the slave's connection", SEE_LOG)?;
         self.connected(device)
     }
 
@@ -178,11 +181,11 @@ impl DeviceLink {
         }
     }
 
-    /// The kernel's calls, and with a mapped file how many pages were described and
-    /// the state of the one that was.
+    /// Returns the number of the kernel's calls. With a mapped file also returns how many pages
+    /// were described, and the state of that page.
     pub fn metrics(&self) -> Result<Metrics, Failure> {
         let connection = self.connection();
-        let (asking, advice) = ("ask the device what it did", "use modules of this version");
+        let (asking, advice) = ("read the device statistics", "use modules of this version");
         let statistics = connection.device().statistics();
         let statistics = statistics.instrument_by(asking, advice)?;
         let (calls, pages, page_state) = match self.end {

@@ -1,7 +1,7 @@
-//! What the disk below a file has written, as its driver counts it.
+//! Counts what the disk below a file has written, from its driver's statistics.
 //!
 //! `getrusage` and `/proc/self/io` count pages when they become dirty, so they
-//! do not tell when the kernel writes them, nor in how many requests.
+//! show neither when the kernel writes them nor in how many requests.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use rustix::fs::{major, minor};
 
-/// Bytes of a sector in `/sys/dev/block/*/stat`, whatever the disk's own are.
+/// Bytes of a sector in `/sys/dev/block/*/stat`, whatever the disk's own sector
+/// size.
 const SECTOR_BYTES: u64 = 512;
 
 pub struct Disk {
@@ -18,13 +19,14 @@ pub struct Disk {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Requests that are completed. The kernel merges adjacent ones before.
+    /// Completed requests. The kernel merges adjacent ones before.
     pub requests: u64,
     pub bytes: u64,
 }
 
 impl Disk {
-    /// The disk of a file; `None` for a file system on none, such as tmpfs.
+    /// Returns the disk of a file; `None` for a file system without one, such
+    /// as tmpfs.
     pub fn of(file: &File) -> Option<Self> {
         let device = file.metadata().ok()?.dev();
         let name = format!("{}:{}", major(device), minor(device));
@@ -32,7 +34,8 @@ impl Disk {
         statistics.exists().then_some(Self { statistics })
     }
 
-    /// What it has written since it was there; `None` if it does not tell.
+    /// Returns what the disk has written since it appeared; `None` if it does
+    /// not report that.
     pub fn written(&self) -> Option<Written> {
         parse(&std::fs::read_to_string(&self.statistics).ok()?)
     }
@@ -47,8 +50,8 @@ impl Written {
     }
 }
 
-/// Fields 5 and 7 of Documentation/block/stat.rst: writes completed, and their
-/// sectors.
+/// Parses fields 5 and 7 of Documentation/block/stat.rst: completed writes and
+/// their sectors.
 fn parse(statistics: &str) -> Option<Written> {
     let mut fields = statistics.split_whitespace().skip(4);
     let requests = fields.next()?.parse().ok()?;

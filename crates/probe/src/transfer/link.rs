@@ -1,14 +1,14 @@
-//! The channels that are descriptors: a TCP connection, a pair of Unix sockets,
-//! a pipe.
+//! The channels that are file descriptors: a TCP connection, a pair of Unix
+//! sockets, a pipe.
 //!
-//! A TCP connection is made anew for each iteration, as it has a state that
-//! grows with what it carries (its windows). A pipe and a pair of Unix sockets
-//! have none, and serve all iterations of a trial.
+//! A TCP connection is made anew for each iteration, because its state (its
+//! windows) grows with what it carries. A pipe and a pair of Unix sockets have
+//! no such state, and serve all iterations of a trial.
 //!
-//! Sockets' buffers are of a fixed size, the same for TCP and Unix sockets and
-//! the same as the copy workload's. Left alone, TCP would tune its buffers during
-//! the first megabytes, so that a small file and a large one would meet
-//! different channels.
+//! Socket buffers have a fixed size, the same for TCP and Unix sockets and the
+//! same as the copy workload's. Otherwise TCP would tune its buffers during the
+//! first megabytes, and a small file and a large one would meet different
+//! channels.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -45,11 +45,11 @@ pub fn kind_of(channel: Channel) -> Sink {
     }
 }
 
-/// What an end tells of an iteration beside its times: names and values.
+/// What an end reports of an iteration besides its times: names and values.
 pub type Metrics = Vec<(&'static str, u64)>;
 
-/// The sender's and the receiver's end of a channel without addresses, made
-/// before the processes split; none of a channel with addresses.
+/// Makes the sender's and the receiver's end of a channel without addresses,
+/// before the process forks. A channel with addresses has none.
 pub fn pair(channel: Channel) -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
     let ends = match channel {
         Channel::Device | Channel::Tcp => return Ok((None, None)),
@@ -67,12 +67,12 @@ fn unix_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
         SocketFlags::CLOEXEC,
         None,
     )?;
-    // What is under way is charged to the sender's buffer alone.
+    // Data in flight is charged to the sender's buffer alone.
     sockopt::set_socket_send_buffer_size(&writer, SOCKET_BUFFER_BYTES)?;
     Ok((reader, writer))
 }
 
-/// Where the sender's side of a channel with addresses waits.
+/// Returns where the sender's side of a channel with addresses waits.
 pub fn waiting_address(transfer: &TransferRequest) -> SocketAddr {
     match transfer.part {
         TransferPart::Sender { listen } => (listen, CHANNEL_PORT).into(),
@@ -80,13 +80,13 @@ pub fn waiting_address(transfer: &TransferRequest) -> SocketAddr {
     }
 }
 
-/// An end of a channel. In each iteration the sender calls `offer`, `accept` and
-/// `finish`, the receiver `connect`, and both `close`.
+/// An end of a channel. In each iteration the sender calls `offer`, `accept`
+/// and `finish`, the receiver calls `connect`, and both call `close`.
 pub enum Link {
-    /// For all iterations, until it is broken off.
+    /// Serves all iterations, until it is broken off.
     Pair(Option<OwnedFd>),
     Tcp {
-        /// The sender's.
+        /// Only the sender has one.
         listener: Option<TcpListener>,
         stream: Option<TcpStream>,
     },
@@ -94,7 +94,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// The sender's end, over what was made before the processes split.
+    /// Makes the sender's end, from the pair made before the fork, if any.
     pub fn of_sender(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         if pair.is_some() {
             return Ok(Self::Pair(pair));
@@ -115,7 +115,7 @@ impl Link {
         })
     }
 
-    /// The receiver's end likewise.
+    /// Makes the receiver's end in the same way.
     pub fn of_receiver(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         Ok(match (transfer.channel, pair) {
             (Channel::Device, _) => Self::Device(Box::new(DeviceLink::new(End::Slave, transfer)?)),
@@ -127,8 +127,8 @@ impl Link {
         })
     }
 
-    /// Waits for the receiver from now on. Yields where it is to connect, if the
-    /// channel has addresses.
+    /// Waits for the receiver from now on. Returns where it is to connect, if
+    /// the channel has addresses.
     pub fn offer(&mut self) -> Result<Option<SocketAddr>, Failure> {
         match self {
             Self::Tcp {
@@ -143,7 +143,7 @@ impl Link {
         }
     }
 
-    /// Takes the receiver's connection, which is there already, and no other's.
+    /// Accepts the connection that the receiver has already made, and no other.
     pub fn accept(&mut self, from: Option<SocketAddr>) -> Result<(), Failure> {
         let (listener, stream) = match self {
             Self::Device(device) => return device.accept(),
@@ -156,8 +156,8 @@ impl Link {
         loop {
             if !is_readable_within(listener, PARTNER_DEADLINE) {
                 return Err(failure::failed(format!(
-                    "cannot send: the receiver's connection from {from:?} did not come; see \
-                     whether something changes addresses in between"
+                    "cannot send: the receiver's connection from {from:?} did not arrive; \
+                     check whether something in between changes addresses"
                 )));
             }
             let (accepted, peer) = listener
@@ -170,8 +170,8 @@ impl Link {
         }
     }
 
-    /// Connects to where the sender waits, if the channel has addresses, and
-    /// yields where from.
+    /// Connects to where the sender waits, if the channel has addresses.
+    /// Returns the local address.
     pub fn connect(&mut self, to: Option<SocketAddr>) -> Result<Option<SocketAddr>, Failure> {
         match (self, to) {
             (Self::Tcp { stream, .. }, Some(to)) => {
@@ -185,7 +185,7 @@ impl Link {
         }
     }
 
-    /// What is written to or read from.
+    /// Returns the file descriptor to write to or read from.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         match self {
             Self::Pair(end) => end.as_ref().expect("it is not broken off").as_fd(),
@@ -194,8 +194,9 @@ impl Link {
         }
     }
 
-    /// Says that nothing follows, which has TCP send what it holds back (Nagle's
-    /// algorithm): the close at the end of the published program.
+    /// Signals that nothing follows, which makes TCP send what it holds back
+    /// (Nagle's algorithm). Corresponds to the close at the end of the
+    /// published program.
     pub fn finish(&mut self) -> Result<(), CallError> {
         match self {
             Self::Tcp {
@@ -210,7 +211,7 @@ impl Link {
         }
     }
 
-    /// The device, if it moves the file in a way of its own.
+    /// Returns the device, if it moves the file in a way of its own.
     pub fn own_way(&mut self) -> Option<&mut DeviceLink> {
         match self {
             Self::Device(device) if device.has_own_way() => Some(device.as_mut()),
@@ -218,7 +219,8 @@ impl Link {
         }
     }
 
-    /// What else is to be told of the iteration, before its connection is closed.
+    /// Returns what else there is to report of the iteration, before its
+    /// connection is closed.
     pub fn metrics(&self) -> Result<Metrics, Failure> {
         match self {
             Self::Device(device) => device.metrics(),
@@ -235,7 +237,8 @@ impl Link {
         }
     }
 
-    /// Lets the other end see an end, whatever it still expects.
+    /// Makes the other end see the end of the stream, whatever it still
+    /// expects.
     pub fn break_off(&mut self) {
         match self {
             Self::Pair(end) => *end = None,
@@ -250,7 +253,7 @@ fn connect_to(to: SocketAddr) -> io::Result<TcpStream> {
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // Before the handshake, in which the window's scale is agreed on.
+    // Before the handshake, which negotiates the window's scale.
     sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES)?;
     connect(&socket, &to)?;
     Ok(socket.into())

@@ -1,11 +1,11 @@
 //! The transfer workload: a file goes from one process into a file of another,
-//! over a channel, each end by a method of its own.
+//! over a channel. Each end uses a method of its own.
 //!
-//! Both ends are processes, as the published pair of programs was: two threads
-//! would share page tables and descriptors. In an iteration the receiver makes
-//! its file and connects, then the sender's clock starts. It stops when the
-//! receiver has all bytes in its file. What the ends have to tell each other
-//! goes over a control channel beside the measured one.
+//! Both ends are processes, like the published pair of programs: two threads
+//! would share page tables and file descriptors. In an iteration the receiver
+//! makes its file and connects, then the sender's clock starts. It stops when
+//! the receiver has all bytes in its file. The ends exchange messages over a
+//! control channel beside the measured one.
 
 mod control;
 mod defects;
@@ -31,12 +31,12 @@ use crate::failure::{self, OrFail};
 use crate::fork::Child;
 use crate::scratch;
 
-/// Port on which the sender's side of a channel waits, where the two ends are on
-/// two hosts.
+/// Port on which the sender's side of a channel waits, if the two ends are on
+/// different hosts.
 pub const CHANNEL_PORT: u16 = 2325;
 pub const CONTROL_PORT: u16 = 2326;
 
-/// A call moves a buffer at most, which no call cuts short, however long the file.
+/// A call moves at most one buffer, which no call cuts short, however long the file.
 const _: () = assert!(TRANSFER_BUFFER_BYTES_MAX <= CALL_BYTES_MAX as u64);
 
 pub fn run(request: &Request, transfer: &TransferRequest) -> Result<TrialData, Failure> {
@@ -54,22 +54,22 @@ fn run_both(request: &Request, transfer: &TransferRequest) -> Result<TrialData, 
     scratch::remove_left_overs(&transfer.directory);
     let (near_control, far_control) = Control::pair()?;
     let (writer, reader) = link::pair(transfer.channel)?;
-    // The receiver lets go of the sender's ends, else it would never see that
+    // The receiver drops the sender's ends. Otherwise it would never see that
     // the sender has gone.
     let near = Cell::new(Some((near_control, writer)));
     let receive = || {
         drop(near.take());
-        // What went wrong is with the sender already.
+        // The sender has already received the error.
         let _ = receiver::serve(transfer, far_control, reader);
     };
-    // Before there are buffers: memory shared with a child is copied at its
-    // first use.
+    // Forked before there are buffers: memory shared with a child is copied at
+    // its first use.
     let receiver =
         Child::start(receive).failed_by("start the receiver's process", "free resources")?;
     let (control, writer) = near.take().expect("only the receiver's process took them");
     let outcome = sender::run(request, transfer, control, Clock::Shared, writer);
     drop(receiver);
-    // A receiver that was ended has left its file.
+    // A receiver that was killed has left its file behind.
     scratch::remove_left_overs(&transfer.directory);
     outcome
 }
@@ -83,7 +83,7 @@ fn run_sender(
     sender::run(request, transfer, control, Clock::Foreign, None)
 }
 
-/// The receiver's samples are with the sender.
+/// Returns no samples: the sender has them.
 fn run_receiver(transfer: &TransferRequest, connect: IpAddr) -> Result<TrialData, Failure> {
     scratch::remove_left_overs(&transfer.directory);
     let control = Control::reach_sender((connect, CONTROL_PORT).into())?;

@@ -1,4 +1,4 @@
-//! Ways to take bytes from a channel into a file.
+//! Methods that take bytes from a channel into a file.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,27 +19,28 @@ use crate::copy::splice::Splice;
 use crate::mapping::{Mapping, READ_WRITE};
 use crate::published_loops::OutputWindows;
 
-/// When the first bytes of a transfer arrived.
+/// The time at which the first bytes of a transfer arrived.
 #[derive(Debug, Default)]
 pub struct Arrival {
     first_ns: Option<u64>,
 }
 
 impl Arrival {
-    /// Tells that a call has brought bytes. Only the first time counts.
+    /// Notes that a call has brought bytes. Only the first time counts.
     pub fn note(&mut self) {
         if self.first_ns.is_none() {
             self.first_ns = Some(clock::now_ns());
         }
     }
 
-    /// From the first bytes to `end_ns`, in nanoseconds; 0 if none came.
+    /// Returns the nanoseconds from the first bytes to `end_ns`; 0 if none
+    /// arrived.
     pub fn until(&self, end_ns: u64) -> u64 {
         self.first_ns.map_or(0, |first| end_ns - first)
     }
 }
 
-/// A way to take bytes from a descriptor.
+/// A method that takes bytes from a file descriptor.
 pub enum Taker {
     ReadWrite(ReadWrite),
     Mapped {
@@ -72,8 +73,8 @@ impl Taker {
     }
 
     /// Takes `size_bytes` from `channel` into `file`, which is empty and at its
-    /// beginning, without allocating. The end of the stream before them shows in
-    /// what was moved.
+    /// beginning. Does not allocate. If the stream ends early, the result has
+    /// fewer bytes.
     pub fn take(
         &mut self,
         channel: BorrowedFd<'_>,
@@ -97,7 +98,7 @@ impl Taker {
         }
     }
 
-    /// How the method resolved what it was free to choose.
+    /// Describes how the method resolved what it was free to choose.
     pub fn note(&self) -> String {
         match self {
             Self::ReadWrite(mover) => format!("buffer of {} bytes", mover.buffer_bytes()),
@@ -113,16 +114,16 @@ impl Taker {
             Self::Splice(splice) => match splice.sizes() {
                 (chunk, None) => format!("splices of at most {chunk} bytes out of the pipe"),
                 (chunk, Some(capacity)) => format!(
-                    "splices of at most {chunk} bytes through an own pipe of {capacity} bytes"
+                    "splices of at most {chunk} bytes through a further pipe of {capacity} bytes"
                 ),
             },
         }
     }
 }
 
-/// Reads into a mapping of the file, window by window. A window has the bytes of
-/// the buffer, in whole pages; mapping and unmapping are part of the method, and
-/// so are the mapping's faults.
+/// Reads into a mapping of the file, window by window. A window has the size of
+/// the buffer, rounded up to whole pages. Mapping and unmapping are part of the
+/// method, and so are the mapping's faults.
 fn take_mapped(
     job: &Job<'_>,
     buffer_bytes: usize,
@@ -133,8 +134,8 @@ fn take_mapped(
     if size_bytes == 0 {
         return Ok(moved);
     }
-    // As published, the file grows and is mapped when there is something to put
-    // into it. Done while the sender has not begun, it would cost nothing.
+    // As published, the file grows and is mapped once there is something to put
+    // into it. Before the sender begins, that would cost nothing.
     wait_for(job.source, PollFlags::IN);
     arrival.note();
     ftruncate(job.sink, size_bytes).map_err(|errno| CallError::of("ftruncate", errno))?;
@@ -178,7 +179,7 @@ fn take_by_windows(
     Ok(moved)
 }
 
-/// Fills a window as far as the stream goes, and tells how far that is.
+/// Fills a window as far as the stream goes. Returns the bytes filled.
 fn fill(
     channel: BorrowedFd<'_>,
     memory: &mut [u8],
@@ -195,7 +196,7 @@ fn fill(
                 *calls += 1;
             }
             Err(Errno::INTR) => {}
-            // A page of the window for which the file system has no block.
+            // The file system has no block for a page of the window.
             Err(Errno::FAULT) => return Err(CallError::of("read", Errno::NOSPC)),
             Err(errno) => return Err(CallError::of("read", errno)),
         }

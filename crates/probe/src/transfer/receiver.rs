@@ -18,8 +18,9 @@ use crate::scratch::ScratchFile;
 use crate::usage::{Scope, Usage};
 use crate::verify::hash_file;
 
-/// Does what the sender asks until it needs no more, over what was made before
-/// the processes split. The sender has been told of an error.
+/// Serves the sender's requests until it needs no more, over the pair made
+/// before the fork, if any. An error that is returned has been sent to the
+/// sender.
 pub fn serve(
     transfer: &TransferRequest,
     control: Control,
@@ -33,19 +34,19 @@ pub fn serve(
         outcome
     });
     if let Err(failure) = &outcome {
-        // A partner that is gone needs no word.
+        // If the partner is gone, it needs no message.
         let _ = control.say(&TransferMessage::Failed(failure.clone()));
     }
     outcome
 }
 
-/// The receiver's end with its method, made once for a trial, all its memory
-/// allocated and touched.
+/// The receiver's end with its method. Made once for a trial, with all its
+/// memory allocated and touched.
 struct Receiver<'a> {
     transfer: &'a TransferRequest,
     control: &'a Control,
     link: Link,
-    /// None where the device receives in a way of its own.
+    /// `None` if the device receives in a way of its own.
     taker: Option<Taker>,
 }
 
@@ -139,8 +140,8 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Receives all bytes into a file, which is empty, at its beginning and open
-    /// for reading and writing, without allocating.
+    /// Receives all bytes into a file, which is empty, at its beginning, and
+    /// open for reading and writing. Does not allocate.
     fn receive_all(&mut self, file: &File, arrival: &mut Arrival) -> Result<Moved, CallError> {
         let size_bytes = self.transfer.size_bytes;
         if let Some(taker) = &mut self.taker {
@@ -151,7 +152,8 @@ impl<'a> Receiver<'a> {
         receiver.receive_all(file.as_fd(), size_bytes, &mut || arrival.note())
     }
 
-    /// What is behind a call that failed: the other end, or the own file.
+    /// Returns the cause of a failed call: the other end, or this end's own
+    /// file.
     fn why_broken(&mut self, error: CallError) -> Failure {
         self.link.break_off();
         let is_broken = error.is_of_stream() || error.errno.is_none();

@@ -1,4 +1,4 @@
-//! The sender's side of a trial: what is measured, and the samples.
+//! The sender's side of a trial: the measured work and the samples.
 
 use std::os::fd::OwnedFd;
 
@@ -26,17 +26,18 @@ use crate::trial::Trial;
 use crate::usage::Scope;
 use crate::verify::{Arrived, check};
 
-/// Whether the two ends can compare their clocks' times.
+/// Whether the times of the two ends' clocks can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// They are on one machine.
+    /// The ends are on one machine.
     Shared,
-    /// They are not: a transfer lasts until the sender hears that it is over.
+    /// The ends are not on one machine: a transfer lasts until the sender
+    /// receives the signal that it is over.
     Foreign,
 }
 
-/// Runs all iterations, over what was made before the processes split, and lets
-/// the partner go.
+/// Runs all iterations, over the pair made before the fork, if any, and
+/// releases the partner.
 pub fn run(
     request: &Request,
     transfer: &TransferRequest,
@@ -55,14 +56,15 @@ pub fn run(
         Ok(_) => TransferMessage::End,
         Err(failure) => TransferMessage::Failed(failure.clone()),
     };
-    // A partner that is gone needs no word, and ends after its last.
+    // If the partner is gone, it needs no message. Otherwise it ends after its
+    // last one.
     if control.say(&last).is_ok() {
         let _ = control.hear();
     }
     outcome
 }
 
-/// The sender's end with its method, made once for a trial, all its memory
+/// The sender's end with its method. Made once for a trial, with all its memory
 /// allocated and touched.
 struct Sender<'a> {
     transfer: &'a TransferRequest,
@@ -70,7 +72,7 @@ struct Sender<'a> {
     clock: Clock,
     source: OpenSource,
     link: Link,
-    /// None where the device sends in a way of its own.
+    /// `None` if the device sends in a way of its own.
     mover: Option<Box<dyn Mover>>,
 }
 
@@ -100,7 +102,7 @@ impl<'a> Sender<'a> {
 
     fn iterate(&mut self, request: &Request) -> Result<TrialData, Failure> {
         let partners = self.agree()?;
-        // A process of one thread; what io_uring's kernel workers do is the
+        // The process has one thread; what io_uring's kernel workers do is the
         // method's own cost.
         let trial = Trial::new(request, Scope::Process);
         let mut data = trial.repeat(|meter| self.sample(meter))?;
@@ -123,7 +125,7 @@ impl<'a> Sender<'a> {
         methods.chain(self.source.note()).collect()
     }
 
-    /// Makes sure that the partner was asked for the same, and yields its notes.
+    /// Makes sure that the partner has the same request, and returns its notes.
     fn agree(&self) -> Result<Vec<String>, Failure> {
         match self.control.hear()? {
             TransferMessage::Hello { terms, notes } => {
@@ -131,8 +133,8 @@ impl<'a> Sender<'a> {
                 match terms == own {
                     true => Ok(notes),
                     false => Err(failure::instrument(format!(
-                        "cannot send: the receiver expects {terms:?} and not {own:?}; ask both \
-                         ends for the same"
+                        "cannot send: the receiver expects {terms:?} instead of {own:?}; \
+                         give both ends the same request"
                     ))),
                 }
             }
@@ -167,7 +169,7 @@ impl<'a> Sender<'a> {
         self.link.close();
         self.verify(&report)?;
         let end_ns = match self.clock {
-            // Of a file without bytes the receiver waits for nothing.
+            // For an empty file the receiver waits for nothing.
             _ if self.transfer.size_bytes == 0 => measured.end_ns,
             Clock::Shared => report.end_ns,
             Clock::Foreign => heard_ns,
@@ -180,7 +182,7 @@ impl<'a> Sender<'a> {
         Ok(sample)
     }
 
-    /// Sends the whole file, without allocating.
+    /// Sends the whole file. Does not allocate.
     fn send_all(&mut self, input: &Input) -> Result<Moved, CallError> {
         let Some(mover) = &mut self.mover else {
             let device = self.link.own_way().expect("only a device has one");
@@ -192,7 +194,7 @@ impl<'a> Sender<'a> {
         Ok(moved)
     }
 
-    /// What is behind a call that failed: most often the other end.
+    /// Returns the cause of a failed call: most often the other end.
     fn why_broken(&mut self, error: CallError) -> Failure {
         self.link.break_off();
         let is_broken = error.is_of_stream();
@@ -241,7 +243,7 @@ impl<'a> Sender<'a> {
             put(&mut sample, name, value as f64);
         }
         if has_waited {
-            // Which of it lies between the receiver's two readings of the clock is not known.
+            // How much of it is between the receiver's two clock readings is unknown.
             sample.metrics.remove("receiver_duration_ns");
         }
         for (name, value) in &report.metrics {
@@ -260,7 +262,7 @@ fn job<'a>(transfer: &TransferRequest, link: &'a Link, input: &'a Input) -> Job<
     }
 }
 
-/// The request's way to send over a descriptor.
+/// Returns the request's method of sending over a file descriptor.
 fn mover(transfer: &TransferRequest) -> Result<Box<dyn Mover>, Failure> {
     let bytes = transfer.buffer_bytes;
     let length = checked_length(bytes)?;
@@ -282,7 +284,7 @@ fn page_by_page(form: Form, buffer_bytes: usize) -> Result<Box<dyn Mover>, Failu
     Ok(Box::new(mover.failed_to("map a page of memory")?))
 }
 
-/// The failure of a call as that of an end.
+/// Turns the failure of a call into the failure of an end.
 pub fn named(failure: Failure, verb: &str) -> Failure {
     let by = format!("cannot {verb} by ");
     Failure {

@@ -1,7 +1,7 @@
 //! `send` with `MSG_ZEROCOPY` (Documentation/networking/msg_zerocopy.rst): the
-//! kernel takes the buffer's pages in place of a copy, and tells on the socket's
-//! error queue when it needs them no more. Until then they must not change, so
-//! there are several buffers.
+//! kernel takes the buffer's pages instead of a copy, and reports on the
+//! socket's error queue when it no longer needs them. Until then they must not
+//! change, so there are several buffers.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
@@ -15,7 +15,7 @@ use crate::buffer::Buffer;
 use crate::copy::mover::{CallError, Job, Moved, Mover, portion, read_full};
 use crate::failure::OrFail;
 
-/// Buffers, and so how many reads the sends run ahead of their notifications.
+/// Number of buffers, and so of reads that may be ahead of the notifications.
 const DEPTH: usize = 8;
 
 /// A ring of buffers that are lent to the kernel.
@@ -24,18 +24,18 @@ pub struct Zerocopy {
     chunk: usize,
     loans: [Loan; DEPTH],
     sends: u32,
-    /// Sends of all iterations that were notified, and those of them whose bytes
-    /// the kernel has copied all the same.
+    /// Sends of all iterations that were notified, and those among them whose
+    /// bytes the kernel copied nevertheless.
     notified: u64,
     copied: u64,
 }
 
-/// The sends of one buffer: the kernel numbers the calls of a socket from 0.
+/// The sends of one buffer. The kernel numbers the sends of a socket from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Loan {
     first: u32,
     sends: u32,
-    /// How many of them were not notified yet.
+    /// Number of sends that have not been notified yet.
     outstanding: u32,
 }
 
@@ -67,6 +67,7 @@ impl Zerocopy {
         }
     }
 
+    /// Sends a buffer's bytes and lends it to the kernel.
     fn lend(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -92,7 +93,7 @@ impl Zerocopy {
                     self.loans[slot].outstanding += 1;
                 }
                 Err(Errno::INTR) => {}
-                // Too many pages or notifications are under way.
+                // Too many pages or notifications are in flight.
                 Err(Errno::NOBUFS) if self.has_loans() => self.wait(socket)?,
                 Err(errno) => return Err(CallError::characteristic("send", errno, *calls)),
             }
@@ -104,7 +105,7 @@ impl Zerocopy {
         self.loans.iter().any(|loan| loan.outstanding > 0)
     }
 
-    /// Waits for at least one notification, and takes all that are there.
+    /// Waits for at least one notification, and takes all that are available.
     fn wait(&mut self, socket: BorrowedFd<'_>) -> Result<(), CallError> {
         loop {
             let mut found = false;
@@ -132,7 +133,7 @@ impl Mover for Zerocopy {
         self.sends = 0;
         enable(job.sink).unsupported_by(
             "set SO_ZEROCOPY on the connection",
-            "use a kernel from 4.14 on",
+            "use Linux 4.14 or newer",
         )
     }
 
@@ -161,7 +162,7 @@ impl Mover for Zerocopy {
         let copies = match (self.copied, self.notified) {
             (0, _) => "the kernel copied none of the sends".to_owned(),
             (copied, notified) => {
-                format!("the kernel copied {copied} of {notified} sends all the same")
+                format!("the kernel copied {copied} of {notified} sends nevertheless")
             }
         };
         vec![format!("{DEPTH} buffers of {} bytes; {copies}", self.chunk)]
@@ -186,15 +187,16 @@ fn enable(socket: BorrowedFd<'_>) -> std::io::Result<()> {
     }
 }
 
-/// Waits until there is something on the error queue.
+/// Waits until the error queue has an entry.
 fn wait_for_error_queue(socket: BorrowedFd<'_>) -> Result<(), CallError> {
-    // The error queue shows as POLLERR, which is always asked for.
+    // The error queue is reported as POLLERR, which is always requested.
     let mut ends = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
     match poll(&mut ends, None) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(errno) => return Err(CallError::of("poll", errno)),
     }
-    // So does a connection's end, after which there may be nothing to wait for.
+    // So is the end of a connection, after which there may be nothing to wait
+    // for.
     match sockopt::socket_error(socket) {
         Ok(Err(errno)) => Err(CallError::of("send", errno)),
         _ if ends[0].revents().contains(PollFlags::HUP) && !is_told(socket)? => {
@@ -212,8 +214,8 @@ fn is_told(socket: BorrowedFd<'_>) -> Result<bool, CallError> {
     }
 }
 
-/// Space for a `sock_extended_err` and the address that comes with it, aligned
-/// as a control message has to be.
+/// Space for a `sock_extended_err` and the address that follows it, aligned as
+/// a control message has to be.
 #[repr(C, align(8))]
 struct ControlMemory([u8; 128]);
 
@@ -227,7 +229,8 @@ fn next_notification(socket: BorrowedFd<'_>) -> Result<Option<Notification>, Cal
     header.msg_control = (&raw mut memory).cast();
     header.msg_controllen = size_of_val(&memory);
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the header names `memory` with its length and nothing else.
+    // SAFETY: the header refers to `memory` with its length, and to nothing
+    // else.
     let status = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
     if status < 0 {
         let error = std::io::Error::last_os_error();
@@ -243,7 +246,8 @@ fn notification_in(header: &libc::msghdr) -> Option<Notification> {
     // SAFETY: the kernel has filled the control memory that the header names and
     // set its length.
     let message = unsafe { libc::CMSG_FIRSTHDR(header) };
-    // SAFETY: the first message, if there is one, lies wholly in that memory.
+    // SAFETY: the first message, if there is one, is entirely inside that
+    // memory.
     let message = unsafe { message.as_ref() }?;
     let is_error = matches!(
         (message.cmsg_level, message.cmsg_type),
@@ -252,7 +256,7 @@ fn notification_in(header: &libc::msghdr) -> Option<Notification> {
     if !is_error {
         return None;
     }
-    // SAFETY: the message was found in that memory and has data behind it.
+    // SAFETY: the message was found in that memory and is followed by data.
     let data = unsafe { libc::CMSG_DATA(message) };
     // SAFETY: a control message of this type holds a sock_extended_err, for
     // which there is room.

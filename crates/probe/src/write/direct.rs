@@ -1,4 +1,4 @@
-//! What `O_DIRECT` demands of a file's writes (open(2), NOTES).
+//! Checks the requirements of `O_DIRECT` on a file's writes (open(2), NOTES).
 
 use std::fs::File;
 
@@ -8,8 +8,8 @@ use toll_wire::{Failure, WriteRequest};
 use crate::failure;
 
 /// Checks lengths and offsets against the alignment that the file system
-/// reports since Linux 6.1 (`STATX_DIOALIGN`). Where it reports none, the first
-/// `write` tells.
+/// reports since Linux 6.1 (`STATX_DIOALIGN`). If it reports none, the first
+/// `write` shows whether they fit.
 pub fn check_alignment(file: &File, write: &WriteRequest) -> Result<(), Failure> {
     let Ok(status) = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The write workload: a buffer is written to a file until all input is in it.
+//! The write workload: writes a buffer to a file until all input is in it.
 
 mod direct;
 pub mod pass;
@@ -24,8 +24,8 @@ use crate::scratch::{self, ScratchFile};
 use crate::trial::Trial;
 use crate::usage::Scope;
 
-/// Seeds of what is written, and of what an overwritten file held before, so
-/// that reading back shows who wrote last.
+/// Seeds of the content that is written, and of an overwritten file's previous
+/// content, so that reading back shows which was written last.
 const SEED: u64 = 1;
 const SEED_BEFORE: u64 = 2;
 
@@ -50,7 +50,7 @@ struct Calls {
 struct Writer<'a> {
     request: &'a WriteRequest,
     pattern: Pattern,
-    /// What each iteration writes before its timed pass.
+    /// Passes that each iteration writes before its timed pass.
     rising: Option<Rising>,
     /// The file of the last iteration, or the one that all overwrite.
     scratch: ScratchFile,
@@ -78,7 +78,7 @@ impl<'a> Writer<'a> {
         Ok(writer)
     }
 
-    /// Fills the file, so that its blocks are there and on the device.
+    /// Fills the file, so that its blocks exist and are on the device.
     fn allocate(&self) -> Result<(), Failure> {
         let before = Pattern::new(1 << 20, self.request.input_bytes, SEED_BEFORE);
         let file = self.scratch.file();
@@ -86,7 +86,7 @@ impl<'a> Writer<'a> {
             .lay(file, self.request.input_bytes)
             .map_err(|error| self.failed("fill", &error))?;
         if self.request.durability == Durability::ODirect {
-            // A direct write would pay for throwing out cached pages.
+            // A direct write would pay for evicting cached pages.
             fadvise(file, 0, None, Advice::DontNeed)
                 .map_err(|errno| self.failed("fill", &errno.into()))?;
         }
@@ -106,7 +106,7 @@ impl<'a> Writer<'a> {
         let (calls, measured) = meter.measure(|| self.write_all(&fd))?;
         let tick_duration_ns = times_ns() - started_ns;
         let calls = calls?;
-        // Waiting would be a part of it, and fills whole ticks.
+        // Waiting would be part of the duration, and takes whole ticks.
         let has_ticks = self.rising.is_some() && measured.idle_ns == 0;
         if matches!(
             self.request.durability,
@@ -136,8 +136,8 @@ impl<'a> Writer<'a> {
         open(self.scratch.path(), flags, Mode::empty()).map_err(|errno| {
             if errno == Errno::INVAL && self.request.durability == Durability::ODirect {
                 return failure::unsupported(format!(
-                    "cannot open a file in {} with O_DIRECT: invalid argument; \
-                     the file system does not support it",
+                    "cannot open a file in {} with O_DIRECT: the file system does not \
+                     support it; choose another durability",
                     self.request.directory.display()
                 ));
             }
@@ -232,7 +232,7 @@ mod tests {
         let writer = Writer::new(&request).unwrap();
         assert!(
             writer.verify().is_err(),
-            "what the file held before was taken for new"
+            "the previous content was accepted as new"
         );
         writer.write_all(&writer.open().unwrap()).unwrap();
         writer.verify().unwrap();

@@ -1,4 +1,4 @@
-//! One pass: a whole content is written to the start of a file, piece by piece.
+//! One pass: writes a whole content to the start of a file, piece by piece.
 
 use std::os::fd::BorrowedFd;
 
@@ -7,9 +7,9 @@ use rustix::io::Errno;
 
 use crate::copy::mover::CallError;
 
-/// Seeks to the start and writes `size_bytes`; `piece` yields the bytes for one
-/// `write` at an offset, so that a short write goes on within its piece. Yields
-/// the number of writes.
+/// Seeks to the start and writes `size_bytes`. `piece` returns the bytes for
+/// one `write` at an offset, so that a short write continues within its piece.
+/// Returns the number of writes.
 pub fn write_pass<'p>(
     file: BorrowedFd<'_>,
     size_bytes: u64,

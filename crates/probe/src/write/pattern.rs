@@ -1,5 +1,5 @@
-//! The bytes that are written: random, so that a file system that compresses
-//! has nothing to gain.
+//! The bytes that are written: random, so that a compressing file system gains
+//! nothing.
 
 use std::fs::File;
 use std::io;
@@ -17,10 +17,10 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern for an input of `input_bytes`, given to `write` in pieces of
-    /// `write_bytes`. Each seed yields another content.
+    /// Makes a pattern for an input of `input_bytes`, passed to `write` in
+    /// pieces of `write_bytes`. Each seed gives different content.
     pub fn new(write_bytes: usize, input_bytes: u64, seed: u64) -> Self {
-        assert!(write_bytes > 0, "a write has bytes");
+        assert!(write_bytes > 0, "a write has at least one byte");
         let pieces = PATTERN_BYTES
             .min(input_bytes)
             .div_ceil(write_bytes as u64)
@@ -33,12 +33,13 @@ impl Pattern {
         }
     }
 
-    /// Bytes after which the pattern repeats.
+    /// Returns the number of bytes after which the pattern repeats.
     pub fn length(&self) -> usize {
         self.memory.bytes().len()
     }
 
-    /// The bytes at `offset` of the input, at most one piece or `left`.
+    /// Returns the bytes at `offset` of the input, at most one piece and at
+    /// most `left`.
     pub fn piece(&self, offset: u64, left: u64) -> &[u8] {
         let bytes = self.memory.bytes();
         let start = (offset % bytes.len() as u64) as usize;
@@ -59,8 +60,8 @@ impl Pattern {
     }
 }
 
-/// The offset of the first piece of a file that differs from what `expected` has
-/// there; `None` if none does.
+/// Returns the offset of the first piece of a file that differs from what
+/// `expected` has there; `None` if no piece differs.
 pub fn first_difference<'p>(
     file: &File,
     size_bytes: u64,

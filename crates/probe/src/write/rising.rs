@@ -1,4 +1,4 @@
-//! The published order of passes: rising sizes of the buffer, over one descriptor.
+//! The published order of passes: rising buffer sizes, over one file descriptor.
 
 use std::iter::successors;
 use std::os::fd::BorrowedFd;
@@ -14,8 +14,8 @@ use crate::failure;
 
 /// The passes before the timed one.
 pub struct Rising {
-    /// Other bytes than those of the timed pass, so that reading back shows who
-    /// wrote last.
+    /// Other bytes than those of the timed pass, so that reading back shows
+    /// which pass wrote last.
     content: Pattern,
     input_bytes: u64,
     sizes: Vec<u64>,
@@ -35,7 +35,7 @@ impl Rising {
         })
     }
 
-    /// Makes these passes, of which the first allocates the file's blocks.
+    /// Makes these passes; the first one allocates the file's blocks.
     pub fn write(&self, fd: BorrowedFd<'_>) -> Result<(), CallError> {
         for size in &self.sizes {
             write_pass(fd, self.input_bytes, |offset| {
@@ -53,7 +53,8 @@ fn check(write: &WriteRequest) -> Result<(), Failure> {
         "as published, they are written with O_SYNC or without; choose o-sync or none".to_owned()
     } else if !bytes.is_power_of_two() || bytes < RISING_BYTES_MIN {
         format!(
-            "buffers of {RISING_BYTES_MIN} bytes, doubled, never have {bytes}; choose one of these"
+            "buffers double from {RISING_BYTES_MIN} bytes and never have {bytes}; choose one of \
+             these sizes"
         )
     } else {
         return Ok(());

@@ -110,7 +110,8 @@ fn huge_output_is_drained_and_its_start_kept() {
     }
 }
 
-/// Without counters by whoever waits for the command, else by a thread.
+/// Without counters the thread that waits for the command reads them, otherwise
+/// another thread.
 #[test]
 fn more_errors_than_a_pipe_holds_are_received_with_and_without_counters() {
     let directory = directory();
@@ -166,8 +167,8 @@ fn a_child_left_behind_with_the_pipes_does_not_hold_the_probe() {
         output: OutputPolicy::Pipe,
         capture_bytes_max: 100,
         directory: Some(directory.path().to_owned()),
-        // It waits for its leave, so that the test shows no mere quickness.
-        // It goes when its directory does, too.
+        // The child waits for permission to end, so that the test does not
+        // depend on speed. It also ends when its directory is removed.
         ..by_shell("while test -e \"$PWD\" && ! test -e leave; do sleep 0.02; done & echo ready")
     };
     let sample = sample_of(&command);
@@ -180,8 +181,9 @@ fn a_child_left_behind_that_prints_for_ever_does_not_hold_the_probe() {
     let command = CommandRequest {
         output: OutputPolicy::Pipe,
         capture_bytes_max: 4,
-        // What is captured is there before the child, which may come to print
-        // late. Once the probe is gone, writing to its pipe ends the child.
+        // The captured lines are printed before the child starts, because it
+        // may print late. Once the probe is gone, writing to its pipe ends the
+        // child.
         ..by_shell("echo y; echo y; yes & sleep 0.02")
     };
     assert_eq!(sample_of(&command).stdout.unwrap(), "y\ny\n");
@@ -234,7 +236,7 @@ fn more_capture_than_a_response_holds_is_refused() {
     );
 }
 
-/// A file of a megabyte and some, and what is known of it.
+/// Makes a file of 1.5 MB; returns its path and its known content.
 fn content(directory: &std::path::Path) -> (PathBuf, Content) {
     let path = directory.join("input");
     let bytes: Vec<u8> = (0..1_500_001_u32).map(|i| (i / 7 % 251) as u8).collect();
@@ -246,7 +248,7 @@ fn content(directory: &std::path::Path) -> (PathBuf, Content) {
     (path, known)
 }
 
-/// A command that copies the file through each kind of ends.
+/// Runs a command that copies the file, with each kind of input and output.
 fn copies(command: &str, then: impl Fn(&CommandRequest)) {
     let directory = directory();
     let (path, known) = content(directory.path());
@@ -298,7 +300,7 @@ fn a_command_that_drops_or_changes_a_byte_is_found_out() {
 #[test]
 fn a_child_left_behind_does_not_hold_a_sink() {
     copies("sh -c 'cat; sleep 1000 &'", |command| {
-        // The checks of two ends are enough for what takes seconds.
+        // One kind of input is enough for a test that takes seconds.
         if command.input.as_ref().is_some_and(|input| !input.is_piped) {
             let sample = sample_of(command);
             assert!(sample.metrics["duration_ns"] < 60e9);

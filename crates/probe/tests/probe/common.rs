@@ -1,4 +1,4 @@
-//! Asking a probe, as `toll` would.
+//! Sends requests to a probe, as `toll` does.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,16 +23,17 @@ fn line(request: &Request) -> String {
     format!("{}\n", encode(request))
 }
 
-/// Gives a command a line on standard input and waits for its end.
+/// Passes `input` to a command on standard input, and waits for the command to
+/// end.
 pub fn feed(command: &mut Command, input: &[u8]) -> Output {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = child.stderr(Stdio::piped()).spawn().expect("it starts");
-    // A program that ends without reading is judged by its output.
+    // A program that ends without reading its input is judged by its output.
     let _ = child.stdin.take().expect("it is piped").write_all(input);
     child.wait_with_output().expect("it can be waited for")
 }
 
-/// The answer to a line, which must come with exit status 0.
+/// Returns the answer to a line, which must come with exit status 0.
 pub fn answer_of(command: &mut Command, input: &[u8]) -> Outcome {
     let output = feed(command, input);
     let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
@@ -43,7 +44,7 @@ pub fn answer_of(command: &mut Command, input: &[u8]) -> Outcome {
     response.outcome
 }
 
-/// A probe that was asked and has not answered yet.
+/// Starts a probe with a request, without waiting for its answer.
 pub fn start(command: &mut Command, request: &Request) -> Child {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = child.spawn().expect("the probe starts");
@@ -61,7 +62,7 @@ pub fn answer(probe: Child) -> Outcome {
         .outcome
 }
 
-/// The answer to one iteration of a workload.
+/// Returns the answer to one iteration of a workload.
 pub fn ask(workload: &Workload) -> Outcome {
     answer_request(&Request::new(workload.clone()))
 }
@@ -70,8 +71,8 @@ pub fn answer_request(request: &Request) -> Outcome {
     answer_of(&mut Command::new(PROBE), line(request).as_bytes())
 }
 
-/// The answer of a probe for which `strace` changes what calls return; says `skipped` and
-/// gives `None` where it cannot.
+/// Returns the answer of a probe for which `strace` changes the results of calls. Prints `skipped`
+/// and returns `None` where that is impossible.
 pub fn answer_under_strace(arguments: &[&str], request: &Request) -> Option<Outcome> {
     let strace = || {
         let mut strace = Command::new("strace");
@@ -92,7 +93,7 @@ pub fn answer_under_strace(arguments: &[&str], request: &Request) -> Option<Outc
     Some(outcome)
 }
 
-/// The data of an outcome that must have completed.
+/// Returns the data of an outcome that must have completed.
 pub fn completed(outcome: Outcome, what: &str) -> TrialData {
     match outcome {
         Outcome::Completed(data) => *data,
@@ -100,7 +101,8 @@ pub fn completed(outcome: Outcome, what: &str) -> TrialData {
     }
 }
 
-/// An outcome; says `skipped` and gives `None` where this machine cannot do it.
+/// Returns an outcome. Prints `skipped` and returns `None` where this machine
+/// does not support it.
 fn or_skip(outcome: Outcome, what: &str) -> Option<Outcome> {
     match outcome {
         Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
@@ -115,7 +117,7 @@ pub fn completed_or_skip(outcome: Outcome, what: &str) -> Option<TrialData> {
     or_skip(outcome, what).map(|outcome| completed(outcome, what))
 }
 
-/// The only sample of one iteration.
+/// Returns the only sample of one iteration.
 pub fn sample(workload: &Workload) -> Sample {
     let what = format!("{workload:?}");
     let mut data = completed(ask(workload), &what);
@@ -123,7 +125,8 @@ pub fn sample(workload: &Workload) -> Sample {
     data.samples.remove(0)
 }
 
-/// The same; says `skipped` and gives `None` where this machine cannot do it.
+/// Like [`sample`], but prints `skipped` and returns `None` where this machine
+/// does not support it.
 pub fn sample_or_skip(workload: &Workload) -> Option<Sample> {
     let data = completed_or_skip(ask(workload), &format!("{workload:?}"));
     data.map(|mut data| data.samples.remove(0))
@@ -140,12 +143,12 @@ pub fn failed_or_skip(outcome: Outcome, kind: FailureKind, what: &str) -> Option
     or_skip(outcome, what).map(|outcome| failed(outcome, kind, what))
 }
 
-/// The message of a workload that must fail so.
+/// Returns the message of a workload that must fail with this kind of failure.
 pub fn refused(workload: &Workload, kind: FailureKind) -> String {
     failed(ask(workload), kind, &format!("{workload:?}"))
 }
 
-/// A command, as a request has it by default.
+/// Makes a command with the defaults of a request.
 pub fn command(line: &str) -> CommandRequest {
     CommandRequest {
         command: line.to_owned(),
@@ -160,8 +163,8 @@ pub fn by_shell(line: &str) -> CommandRequest {
     }
 }
 
-/// The answer of a probe that has 1 MiB for files in `mount`, and leaves none
-/// behind; `None` where no file system can be mounted.
+/// Returns the answer of a probe that has 1 MiB for files in `mount`, and must
+/// leave none behind; `None` where no file system can be mounted.
 pub fn ask_on_full_file_system(workload: &Workload, mount: &Path) -> Option<Outcome> {
     // The listing after the probe shows what it left behind.
     let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\"; \
@@ -181,7 +184,7 @@ pub fn ask_on_full_file_system(workload: &Workload, mount: &Path) -> Option<Outc
     Some(answer_of(&mut command, line.as_bytes()))
 }
 
-/// Files that probes made in a directory and left there.
+/// Returns the files that probes made in a directory and left there.
 pub fn scratch_files(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory)
         .expect("the directory is there")
@@ -190,7 +193,7 @@ pub fn scratch_files(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Bytes without a pattern that a wrong offset would keep.
+/// Returns bytes without a pattern that a wrong offset would preserve.
 pub fn content(length: usize) -> Vec<u8> {
     let mut state = 1u64;
     let next = || {
@@ -202,14 +205,15 @@ pub fn content(length: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(length).collect()
 }
 
-/// Resident memory of a live process (field 2 of /proc/PID/statm), in bytes.
+/// Returns the resident memory of a live process (field 2 of /proc/PID/statm),
+/// in bytes.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// Children of a process's first thread.
+/// Returns the children of a process's first thread.
 pub fn children(pid: u32) -> Vec<u32> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let list = list.unwrap_or_default();
@@ -222,12 +226,12 @@ pub fn children(pid: u32) -> Vec<u32> {
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(600);
     while !holds() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+#[expect(clippy::print_stderr, reason = "a skip prints its reason")]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }

@@ -23,14 +23,15 @@ fn beside(bytes: u64, uses: CompetitorUses, steps: u64) -> Workload {
     })
 }
 
-/// A probe with a competitor beside it, and the competitor.
+/// Starts a probe with a competitor beside it, and returns both.
 fn start_both(uses: CompetitorUses, steps: u64) -> (Child, u32) {
     let request = Request::new(beside(COMPETITOR_BYTES, uses, steps));
     let probe = start(&mut Command::new(PROBE), &request);
     let mut competitor = None;
     wait_until("a competitor has its memory", || {
         let wanted_bytes = match uses {
-            // Of so many random pages, one written for each, 1 - 1/e are there.
+            // Of this many random pages, with one write per page, 1 - 1/e are
+            // resident.
             CompetitorUses::Random => COMPETITOR_BYTES / 2,
             CompetitorUses::Sweep => COMPETITOR_BYTES,
         };
@@ -44,11 +45,11 @@ fn start_both(uses: CompetitorUses, steps: u64) -> (Child, u32) {
 #[test]
 fn a_competitor_takes_its_memory_and_ends_with_the_trial() {
     for uses in [CompetitorUses::Random, CompetitorUses::Sweep] {
-        // Long enough to look at the competitor beside it.
+        // Long enough to observe the competitor meanwhile.
         let (probe, competitor) = start_both(uses, 20_000);
         let data = completed(answer(probe), "a trial beside a competitor");
         assert_eq!(data.samples.len(), 1);
-        assert_eq!(resident_bytes(competitor), None, "{uses:?} lives on");
+        assert_eq!(resident_bytes(competitor), None, "{uses:?} is still alive");
     }
 }
 

@@ -20,7 +20,7 @@ fn methods() -> impl Iterator<Item = CopyMethod> {
     words::<CopyMethod>().iter().map(method)
 }
 
-/// A copy of a new file of `length` bytes in `directory`.
+/// Makes a request to copy a new file of `length` bytes in `directory`.
 fn copy_of(directory: &Path, length: usize) -> CopyRequest {
     let path = directory.join(format!("source-{length}"));
     let bytes = content(length);
@@ -42,7 +42,8 @@ fn refused_copy(copy: &CopyRequest, kind: FailureKind) -> String {
     refused(&Workload::Copy(copy.clone()), kind)
 }
 
-/// What a pair of method and sink must answer, or why this machine cannot tell.
+/// Checks the answer to a pair of method and sink, or skips what this machine
+/// cannot run.
 fn check_pair(copy: &CopyRequest) {
     let what = format!("{copy:?}");
     let outcome = ask_copy(copy);
@@ -81,7 +82,7 @@ fn check_pair(copy: &CopyRequest) {
     assert!(scratch_files(&copy.directory).is_empty(), "{what}");
 }
 
-/// Methods with all sinks, one source and some buffers.
+/// Checks methods with all sinks, one source and some buffers.
 fn check_all(
     length: usize,
     buffers: &[Option<u64>],
@@ -127,7 +128,7 @@ fn only_the_asked_part_of_a_longer_file_is_copied() {
     for method in methods() {
         copy.method = method;
         match method {
-            // It copies all.
+            // It copies the whole file.
             CopyMethod::SystemCat => drop(refused_copy(&copy, FailureKind::Unsupported)),
             _ => check_pair(&copy),
         }
@@ -191,8 +192,8 @@ fn a_cold_copy_reads_from_storage_and_a_warm_one_does_not() {
     assert_eq!(*metrics.get("block_input_bytes").unwrap_or(&0.0), 0.0);
 }
 
-/// Bytes read from storage in a copy; `None`, with the reason told, where nobody
-/// can tell.
+/// Returns the bytes read from storage in a copy. Prints the reason and returns
+/// `None` where that is not known.
 fn input_bytes(copy: &CopyRequest, what: &str) -> Option<f64> {
     let data = completed_or_skip(ask_copy(copy), what)?;
     let bytes = data.samples[0].metrics.get("block_input_bytes").copied();
@@ -253,7 +254,7 @@ fn half_a_block_of_a_cold_file_is_read_before_it_is_overwritten_and_a_whole_one_
         let Some(bytes) = input_bytes(&copy, "over a cold file") else {
             return;
         };
-        // The place of a block may be read, too.
+        // The location of a block may be read, too.
         let reach = expected..=expected + 65_536.0;
         assert!(reach.contains(&bytes), "{buffer_bytes}: {bytes}");
     }
@@ -280,7 +281,7 @@ fn a_file_that_went_into_a_socket_can_be_made_cold_again() {
 #[test]
 fn a_source_in_memory_cannot_be_cold() {
     let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
-        return skip("/dev/shm takes no files");
+        return skip("/dev/shm does not accept files");
     };
     let mut copy = copy_of(directory.path(), 10_000);
     copy.cache = CacheState::Cold;
@@ -290,7 +291,7 @@ fn a_source_in_memory_cannot_be_cold() {
             let why = "lives in the page cache";
             assert!(failure.message.contains(why), "{failure:?}");
         }
-        Outcome::Completed(_) => skip("/dev/shm is no tmpfs"),
+        Outcome::Completed(_) => skip("/dev/shm is not a tmpfs"),
     }
 }
 
@@ -354,12 +355,12 @@ fn a_full_file_system_fails_the_copy_and_leaves_no_file() {
             return;
         };
         if method == CopyMethod::CopyFileRange {
-            // It does not reach from one file system to another of its kind.
+            // It does not copy to another file system, not even of its own kind.
             failed(outcome, FailureKind::Unsupported, &what);
             continue;
         }
         let message = failed(outcome, FailureKind::Failed, &what);
-        // The system's own cat tells its reason on standard error.
+        // The system's own cat prints its reason on standard error.
         let is_named = message.contains("no space left on device");
         let is_told = is_named || method == CopyMethod::SystemCat;
         assert!(is_told, "{what}: {message}");

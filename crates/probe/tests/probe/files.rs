@@ -37,8 +37,8 @@ fn files(directory: &Path, operation: FilesOperation) -> FilesRequest {
     }
 }
 
-/// Two iterations after a warm-up; `None` where this machine cannot make files
-/// cold.
+/// Runs two iterations after a warm-up; `None` where this machine cannot make
+/// files cold.
 fn data(request: &FilesRequest) -> Option<TrialData> {
     let what = format!("{request:?}");
     let request = Request {
@@ -70,7 +70,8 @@ fn operations_on_one_file_move_what_they_were_given() {
                 let Some(data) = data(&request) else {
                     continue;
                 };
-                // Whole buffers at random places, the rest too in a row.
+                // Random operations move whole buffers, sequential ones also
+                // the rest.
                 let (bytes, calls) = match operation.is_random() {
                     true => (24.0 * 4096.0, 24.0),
                     false => (100_000.0, 25.0),
@@ -95,7 +96,7 @@ fn operations_on_trees_come_to_every_file() {
     for operation in OF_TREES {
         for cache in STATES {
             if cache == CacheState::Cold && !geteuid().is_root() {
-                skip("names leave memory for root only");
+                skip("only root can drop names from memory");
                 continue;
             }
             let request = FilesRequest {
@@ -128,7 +129,7 @@ fn files_without_bytes_and_trees_of_one_file_are_files_too() {
             durability: Durability::Fsync,
             ..files(directory.path(), operation)
         };
-        let data = data(&request).expect("warm files are anywhere");
+        let data = data(&request).expect("every file system can have warm files");
         assert_eq!(metric(&data, "operations"), Some(1.0), "{request:?}");
         assert_eq!(metric(&data, "bytes_written"), None, "{request:?}");
     }
@@ -146,7 +147,7 @@ fn a_part_of_a_file_is_read_and_overwritten_at_random_places() {
             calls: Some(calls),
             ..files(directory.path(), operation)
         };
-        let data = data(&request).expect("warm files are anywhere");
+        let data = data(&request).expect("every file system can have warm files");
         assert_eq!(metric(&data, "operations"), Some(calls as f64));
     }
 }

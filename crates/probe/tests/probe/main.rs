@@ -1,4 +1,4 @@
-//! Trials from request to response, by the built program.
+//! Runs trials from request to response, by the built program.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start the program that they test"

@@ -11,7 +11,8 @@ use toll_wire::{
 };
 
 const BUFFER_BYTES: u64 = 64 << 20;
-/// What may be in memory beside the 64th: a working set, and pages at its ends.
+/// What may be in memory besides the 64th: a working set, and pages at its
+/// ends.
 const SLACK_BYTES: f64 = 64.0 * 1024.0;
 
 pub fn memory() -> MemoryRequest {
@@ -34,7 +35,7 @@ fn sample(request: MemoryRequest) -> Sample {
     common::sample(&Workload::Memory(request))
 }
 
-/// Whether what is written there goes to a device, as on tmpfs it does not.
+/// Whether data written there goes to a device, which it does not on tmpfs.
 fn is_on_a_device(directory: &Path) -> bool {
     const TMPFS_MAGIC: i64 = 0x0102_1994;
     let status = rustix::fs::statfs(directory).expect("the directory is there");
@@ -101,7 +102,7 @@ fn advice_can_populate_too() {
         let workload = Workload::Memory(MemoryRequest { advice, ..memory() });
         if let Some(sample) = sample_or_skip(&workload) {
             let before = sample.metrics["init_resident_bytes"];
-            // Reading maps the page of zeros, which is no one's.
+            // Reading maps the page of zeros, which belongs to no process.
             let is_resident = before == BUFFER_BYTES as f64;
             let writes = advice == MemoryAdvice::PopulateWrite;
             assert_eq!(is_resident, writes, "{before}");
@@ -127,7 +128,7 @@ fn only_a_shared_mapping_writes_to_storage() {
     for order in [AccessOrder::Sequential, AccessOrder::Random] {
         assert_eq!(output(Mapping::Anonymous, order), 0.0);
         assert_eq!(output(Mapping::FilePrivate(file.clone()), order), 0.0);
-        // Again and again, since what a trial made dirty is clean after it.
+        // Repeated, because what a trial made dirty is clean after it.
         for _ in 0..2 {
             let bytes = output(Mapping::FileShared(file.clone()), order);
             assert!(bytes >= BUFFER_BYTES as f64 / 64.0, "{bytes}");
@@ -213,9 +214,9 @@ fn the_largest_resident_set_is_that_of_each_part() {
         sample.metrics.get("init_max_rss_bytes"),
         sample.metrics.get("max_rss_bytes"),
     ) else {
-        return skip("this kernel cannot set the largest resident set back");
+        return skip("this kernel cannot reset the peak resident set");
     };
-    // The 16 MiB that flush the cache lie between the two.
+    // The 16 MiB that flush the cache are used between the two parts.
     let least = BUFFER_BYTES as f64 / 64.0;
     assert!(*init < least + 8e6 && *access >= least, "{init} {access}");
     assert!(*access < least + 8e6, "{access}");

@@ -1,4 +1,4 @@
-//! Counters beside those of `perf stat` for the same work on memory.
+//! Compares counters with those of `perf stat` for the same work on memory.
 
 use std::process::{Command, Stdio};
 
@@ -7,15 +7,15 @@ use toll_wire::{AccessOrder, Addressing, MemoryRequest, Request, Workload, encod
 use crate::common::{PROBE, answer_request, by_shell, completed, directory, skip};
 use crate::memory::memory;
 
-/// The probe's name of a counter, and perf's: those that repeat from run to run,
-/// as cycles and misses do not.
+/// The probe's and perf's names of counters that repeat from run to run, unlike
+/// cycles and misses.
 const COUNTERS: &[(&str, &str)] = &[
     ("page-faults", "page-faults"),
     ("instructions", "instructions"),
     ("l1d-read-accesses", "L1-dcache-loads"),
 ];
 
-/// As far as two runs of a program may differ.
+/// The largest relative difference between two runs of a program.
 const DIFFERENCE_MAX: f64 = 0.02;
 
 fn trial(request: &str) -> String {
@@ -32,7 +32,8 @@ fn counted(command: &str, counter: &str) -> Result<f64, String> {
     }
 }
 
-/// What `perf stat` counts of a command, if it can count that.
+/// Returns what `perf stat` counts of a command; `None` if it cannot count the
+/// event.
 fn counted_by_perf(command: &str, event: &str) -> Option<f64> {
     let output = Command::new("perf")
         .args(["stat", "-x;", "-e", event, "/bin/sh", "-c", command])

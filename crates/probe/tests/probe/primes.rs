@@ -1,5 +1,5 @@
-//! The primes workload, from request to response. What needs the guest's kernel
-//! or module is tested in guests.
+//! The primes workload, from request to response. Placements that need the
+//! guest's kernel or module are tested in guests.
 
 use std::process::Command;
 
@@ -22,8 +22,8 @@ fn primes(placement: PrimesPlacement) -> PrimesRequest {
     }
 }
 
-/// The only sample of one iteration; `None` where this kernel has no such
-/// place.
+/// Returns the only sample of one iteration; `None` where this kernel does not
+/// have the place.
 fn sample(request: PrimesRequest) -> Option<Sample> {
     sample_or_skip(&Workload::Primes(request))
 }
@@ -67,7 +67,7 @@ fn every_source_of_numbers_and_clock_serves_user_space() {
                     printing: Printing::Inside,
                     ..primes(placement)
                 })
-                .expect("user space has all");
+                .expect("user space supports all of them");
                 let metric = |name: &str| sample.metrics.get(name).copied();
                 let parts = ["allocate", "draw", "count"]
                     .map(|part| metric(&format!("{part}_duration_ns")));
@@ -81,7 +81,7 @@ fn every_source_of_numbers_and_clock_serves_user_space() {
                     ([Some(allocate), Some(draw), Some(count)], PrimesClock::Inside) => {
                         assert_eq!(duration, allocate + draw + count);
                     }
-                    // A process tells the whole, by the published clock.
+                    // A process reports only the whole, by the published clock.
                     (_, PrimesClock::Monotonic) => assert!(way < duration),
                     (_, PrimesClock::Inside) => assert_eq!(duration % 1000.0, 0.0),
                 }

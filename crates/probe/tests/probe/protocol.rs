@@ -101,7 +101,7 @@ fn an_answer_that_nobody_takes_is_an_error() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
-/// A byte copy that takes long enough to be killed in the middle.
+/// Makes a byte copy that takes long enough to be killed in the middle.
 fn long_copy(directory: &Path) -> Workload {
     Workload::Copy(CopyRequest {
         method: CopyMethod::Byte,
@@ -113,7 +113,7 @@ fn long_copy(directory: &Path) -> Workload {
     })
 }
 
-/// Whether a process runs; one that nobody has waited for does not.
+/// Whether a process runs. A zombie does not.
 fn is_running(process: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| {
         !stat
@@ -158,7 +158,7 @@ fn the_file_of_a_killed_probe_is_removed_by_the_next() {
 #[test]
 fn a_probe_ends_with_its_parent() {
     let directory = directory();
-    // The shell is the parent; it says who its child is and waits.
+    // The shell is the parent; it prints its child's PID and waits.
     let script = "exec 3<&0; \"$1\" <&3 >/dev/null & echo $!; wait";
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", PROBE]);

@@ -14,10 +14,10 @@ use crate::common::{
 const HOT_BYTES: u64 = 1 << 20;
 const STREAM_BYTES: u64 = 3 << 20;
 const PROCESSES: u32 = 3;
-/// Uses of each hot page in a pass.
+/// Uses of each hot page per pass.
 const ROUNDS: u64 = 16;
 
-/// Sets that can be, with what may back their hot pages.
+/// Possible sets, with the mappings that their hot pages can have.
 const SETS: [(WorkingSet, HotMapping); 9] = [
     (WorkingSet::PrivateHot, HotMapping::Anonymous),
     (WorkingSet::PrivateHot, HotMapping::FilePrivate),
@@ -38,7 +38,7 @@ fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// A request over files in a directory, which gets a stream of zeros.
+/// Makes a request that uses files in a directory, and a stream of zeros there.
 fn reclaim(directory: &Path, (set, mapping): (WorkingSet, HotMapping)) -> ReclaimRequest {
     let stream = directory.join("zeros");
     std::fs::write(&stream, vec![0; STREAM_BYTES as usize]).expect("the directory takes files");
@@ -55,7 +55,8 @@ fn reclaim(directory: &Path, (set, mapping): (WorkingSet, HotMapping)) -> Reclai
     }
 }
 
-/// What the directory's file system cannot do, where it cannot.
+/// Returns the sample, or skips what the directory's file system does not
+/// support.
 fn sample_or_skip(request: &ReclaimRequest) -> Option<Sample> {
     common::sample_or_skip(&Workload::Reclaim(request.clone()))
 }
@@ -73,7 +74,8 @@ fn every_set_is_worked_on_by_all_its_processes() {
             WorkingSet::PrivateHot => 1,
             _ => u64::from(PROCESSES),
         };
-        // What processes do not share is cut into equal parts of whole pages.
+        // Pages that processes do not share are cut into equal parts of whole
+        // pages.
         let hot = match set {
             WorkingSet::PrivateHot => HOT_BYTES / page_bytes() / 3 * 3,
             _ => HOT_BYTES / page_bytes(),
@@ -106,8 +108,8 @@ fn faults_are_those_of_the_processes_and_not_of_their_preparation() {
     let metrics = common::sample(&Workload::Reclaim(request)).metrics;
     let stream = (STREAM_BYTES / page_bytes()) as f64;
     let minor = metrics["minor_faults"];
-    // One for each page of the streams; the hot ones are there before, and
-    // what a process writes to for the first time after it was forked is
+    // One fault for each page of the streams. The hot pages are already mapped,
+    // and pages that a process writes to for the first time after the fork are
     // copied.
     assert!(
         (stream..stream + 200.0).contains(&minor),
@@ -152,7 +154,8 @@ fn a_stream_that_holds_something_else_or_is_not_there_fails_the_trial() {
     }
 }
 
-/// A probe whose processes work for a long time, and these.
+/// Starts a probe whose processes work for a long time; returns it and these
+/// processes.
 fn start_long() -> (Child, Vec<u32>) {
     let directory = directory();
     let mut request = reclaim(directory.path(), SHARED);
@@ -173,14 +176,14 @@ fn a_process_that_is_killed_half_way_fails_the_trial_and_ends_the_others() {
     let (probe, members) = start_long();
     let victim = Pid::from_raw(members[1].cast_signed()).unwrap();
     kill_process(victim, Signal::KILL).unwrap();
-    // Those before it in line are waited for first.
+    // The processes before it are waited for first.
     let first = Pid::from_raw(members[0].cast_signed()).unwrap();
     kill_process(first, Signal::KILL).unwrap();
     let message = failed(answer(probe), FailureKind::Failed, "a killed process");
     let expected = "cannot finish the working set";
     assert!(message.starts_with(expected), "{message}");
     for pid in members {
-        assert_eq!(resident_bytes(pid), None, "{pid} lives on");
+        assert_eq!(resident_bytes(pid), None, "{pid} is still alive");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is counted of a timed region, and nothing else.
+//! Checks that counts cover the timed region and nothing else.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,10 +10,10 @@ use toll_wire::{
 
 use crate::common::{self, PROBE, answer_of, answer_request, completed, directory, skip};
 
-/// Events that the kernel counts without a counting unit.
+/// Events that the kernel counts without a performance monitoring unit.
 const SOFTWARE: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"];
 
-/// A region that holds the call of an empty function.
+/// Makes a request whose region holds only the call of an empty function.
 fn empty_region() -> Request {
     let mut request = Request::new(Workload::Crossing(CrossingRequest {
         operation: CrossingOperation::UserCall,
@@ -34,7 +34,7 @@ fn command(line: &str) -> Request {
     request
 }
 
-/// The data of a request whose counters could all be opened.
+/// Returns the data of a request, or skips it if a counter cannot be opened.
 fn counted(request: &Request) -> Option<TrialData> {
     let data = completed(answer_request(request), "counted");
     match data.counters_missing.values().next() {
@@ -46,7 +46,8 @@ fn counted(request: &Request) -> Option<TrialData> {
     }
 }
 
-/// The least count among the samples: what no disturbance has added to.
+/// Returns the least count among the samples, to which no disturbance has
+/// added.
 fn least(data: &TrialData, name: &str) -> u64 {
     let counts = data
         .samples
@@ -72,8 +73,8 @@ fn counters_of_a_group_are_on_over_the_same_time() {
     }
 }
 
-/// System calls of a probe, in order, without those that read the clock where
-/// that is one.
+/// Returns the system calls of a probe, in order, without those that read the
+/// clock (where that takes a system call).
 fn system_calls(request: &Request, directory: &Path) -> Option<Vec<String>> {
     if Command::new("strace").arg("-V").output().is_err() {
         skip("strace is missing; install the package strace");
@@ -116,17 +117,17 @@ fn usage_is_read_next_to_the_work_and_counters_are_switched_by_one_call() {
     let starts: Vec<usize> = starts.collect();
     for start in &starts {
         for (call, expected) in calls[*start..].iter().zip(expected) {
-            assert!(call.contains(expected), "{expected} and not {call}");
+            assert!(call.contains(expected), "{call} instead of {expected}");
         }
     }
-    // One of them is to bring the readings' code in.
+    // The additional one brings the readings' code into the caches.
     assert_eq!(starts.len(), 1 + request.iterations as usize);
 }
 
 #[test]
 fn counters_of_a_command_are_those_of_the_command_alone() {
-    // The probe waits for it, which is a context switch, and the command for
-    // nothing.
+    // The probe waits for the command, which is a context switch. The command
+    // waits for nothing.
     if let Some(data) = counted(&command("true")) {
         assert_eq!(least(&data, "context-switches"), 0);
         assert!(least(&data, "page-faults") > 10);
@@ -148,7 +149,7 @@ fn what_a_command_starts_is_counted_and_what_prepares_it_is_not() {
     let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     let times = [
         data("true", None),
-        // It goes on while the command runs.
+        // The preparation goes on while the command runs.
         data(
             "sleep 0.05",
             Some(&format!("while true; do {busy}; done &")),

@@ -18,7 +18,7 @@ use crate::common::{
 };
 
 const CHANNELS: [Channel; 3] = [Channel::Tcp, Channel::Unix, Channel::Pipe];
-/// Those that send the right bytes whatever the buffer.
+/// Methods that send the right bytes with any buffer.
 const SENDERS: [SendMethod; 7] = [
     SendMethod::ReadWrite,
     SendMethod::Mmap,
@@ -35,7 +35,7 @@ const RECEIVERS: [ReceiveMethod; 4] = [
     ReceiveMethod::Splice,
 ];
 
-/// A transfer of a new file of `length` bytes within `directory`.
+/// Makes a request to transfer a new file of `length` bytes within `directory`.
 fn transfer_of(directory: &Path, length: usize) -> TransferRequest {
     let source = directory.join(format!("source-{length}"));
     let bytes = content(length);
@@ -50,7 +50,7 @@ fn transfer_of(directory: &Path, length: usize) -> TransferRequest {
     }
 }
 
-/// Whether this machine cannot do what others can, which is told.
+/// Whether this machine does not support the transfer; prints the reason.
 fn is_excused(transfer: &TransferRequest, outcome: &Outcome) -> bool {
     let Outcome::Failed(failure) = outcome else {
         return false;
@@ -63,7 +63,7 @@ fn is_excused(transfer: &TransferRequest, outcome: &Outcome) -> bool {
     is_excused
 }
 
-/// Checks one transfer, content included, of two iterations.
+/// Checks one transfer of two iterations, including its content.
 fn check(transfer: &TransferRequest) {
     let what = format!("{transfer:?}");
     let mut request = Request::new(Workload::Transfer(transfer.clone()));
@@ -102,7 +102,7 @@ fn check(transfer: &TransferRequest) {
     assert!(scratch_files(&transfer.directory).is_empty(), "{what}");
 }
 
-/// Every channel, sender and receiver with one file and buffer.
+/// Checks every channel, sender and receiver with one file and buffer.
 fn check_all(length: usize, buffer_bytes: u64) {
     let directory = directory();
     let transfer = transfer_of(directory.path(), length);
@@ -174,7 +174,8 @@ fn the_published_sender_sends_right_bytes_only_if_a_buffer_is_a_page() {
             false => {
                 let workload = Workload::Transfer(transfer);
                 let message = refused(&workload, FailureKind::Unsupported);
-                let words = "another content arrived, since it copies from the page's beginning";
+                let words =
+                    "different content arrived, because it copies from the page's beginning";
                 assert!(message.contains(words), "{message}");
             }
         }
@@ -297,9 +298,9 @@ fn a_full_file_system_is_the_receivers_failure_and_leaves_no_file() {
             let what = format!("{channel:?} {receiver:?}");
             let message = failed(outcome, FailureKind::Failed, &what);
             let is_named = match receiver {
-                // It copies into its file, so a page that is missing ends it (SIGBUS).
+                // It copies into its mapped file, so a missing page ends it (SIGBUS).
                 ReceiveMethod::PublishedMmap => {
-                    message.contains("the receiver's process was ended")
+                    message.contains("the receiver's process has ended")
                 }
                 _ => {
                     message.starts_with("cannot receive by ")
@@ -316,7 +317,8 @@ fn start_probe(transfer: TransferRequest) -> Child {
     start(&mut Command::new(PROBE), &request)
 }
 
-/// A transfer that takes a while: many small calls over a file with holes.
+/// Makes a transfer that takes a while: many small calls over a file with
+/// holes.
 fn long_transfer(directory: &Path, channel: Channel) -> TransferRequest {
     const SIZE_BYTES: u64 = 256 << 20;
     let mut transfer = transfer_of(directory, 0);
@@ -355,7 +357,7 @@ fn kill_receiver(channel: Channel, sender: SendMethod) {
         ..long_transfer(directory.path(), channel)
     };
     let mut probe = start_probe(transfer);
-    wait_until("the receiver has bytes or cannot be", || {
+    wait_until("the receiver has bytes or the probe has ended", || {
         has_bytes(directory.path()) || probe.try_wait().unwrap().is_some()
     });
     for receiver in children(probe.id()) {
@@ -367,7 +369,7 @@ fn kill_receiver(channel: Channel, sender: SendMethod) {
         return;
     };
     assert_eq!(
-        message, "cannot receive: the receiver's process was ended; see its host's kernel log",
+        message, "cannot receive: the receiver's process has ended; see its host's kernel log",
         "{what}"
     );
     assert!(scratch_files(directory.path()).is_empty(), "{what}");
@@ -396,26 +398,27 @@ fn a_receiver_does_not_outlive_a_sender_that_is_killed() {
         probe.wait().unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{receiver}/stat"));
         wait_until("the receiver is gone", || {
-            // Who inherits it may be slow to wait for it.
+            // The process that inherits it may be slow to reap it.
             state().map_or(true, |state| state.contains(") Z "))
         });
         if state().is_ok() {
-            skip("nobody waits for processes without a parent here");
+            skip("nothing reaps orphaned processes here");
             continue;
         }
-        // The next probe puts back what is left.
+        // The next probe removes what is left.
         check(&transfer_of(directory.path(), 1));
     }
 }
 
-/// An address of this machine that no other test has, nor another run of them.
+/// Returns an address of this machine that neither another test nor another run
+/// of the tests uses.
 fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [_, _, high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, high, low, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The two ends as two probes.
+/// Starts the two ends as two probes.
 fn parts(transfer: &TransferRequest, iterations: u32) -> (Child, Child) {
     let address = IpAddr::from(own_address());
     let ask = |part| {
@@ -427,7 +430,7 @@ fn parts(transfer: &TransferRequest, iterations: u32) -> (Child, Child) {
         request.iterations = iterations;
         start(&mut Command::new(PROBE), &request)
     };
-    // The receiver comes first, and tries until there is a sender.
+    // The receiver is started first, and retries until there is a sender.
     let receiver = ask(TransferPart::Receiver { connect: address });
     let sender = ask(TransferPart::Sender { listen: address });
     (sender, receiver)
@@ -454,7 +457,7 @@ fn two_probes_can_be_the_two_ends() {
             for sample in &data.samples {
                 let metrics = &sample.metrics;
                 assert_eq!(metrics["bytes_transferred"], 300_001.0);
-                // The receiver may have all before the sender's last call returns.
+                // The receiver may have all bytes before the sender's last call returns.
                 assert!(metrics["duration_ns"] > 0.0 && metrics["sender_duration_ns"] > 0.0);
             }
             let data = completed(answer(receiving), "the receiver");
@@ -481,7 +484,10 @@ fn ends_that_were_asked_for_different_things_find_out() {
     let sender = ask(TransferPart::Sender { listen: address }, 1_000);
     for end in [sender, receiver] {
         let message = failed(answer(end), FailureKind::Instrument, "different sizes");
-        assert!(message.contains("ask both ends for the same"), "{message}");
+        assert!(
+            message.contains("give both ends the same request"),
+            "{message}"
+        );
     }
 }
 
@@ -496,12 +502,12 @@ fn an_end_on_another_host_that_is_killed_is_a_failure_of_the_other() {
             true => (
                 sender,
                 receiver,
-                "cannot send: the sender's process was ended",
+                "cannot send: the sender's process has ended",
             ),
             false => (
                 receiver,
                 sender,
-                "cannot receive: the receiver's process was ended",
+                "cannot receive: the receiver's process has ended",
             ),
         };
         kill(killed.id());

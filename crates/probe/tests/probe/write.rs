@@ -26,7 +26,8 @@ fn write_in(directory: &Path) -> WriteRequest {
     }
 }
 
-/// Three iterations of a write that must work, unless direct writes do not.
+/// Checks three iterations of a write that must work, unless direct writes are
+/// unsupported.
 fn check(write: &WriteRequest) {
     let what = format!("{write:?}");
     let mut request = Request::new(Workload::Write(write.clone()));
@@ -118,7 +119,8 @@ fn rising_passes_end_with_the_buffer_that_is_timed() {
     }
 }
 
-/// The `write` calls of a trial of one iteration, by bytes and descriptor.
+/// Returns the `write` calls of a trial of one iteration, by bytes and
+/// descriptor.
 fn traced_writes(write: &WriteRequest) -> Vec<(String, String)> {
     let mut strace = Command::new("strace");
     strace.args(["-qq", "-f", "-e", "trace=write", PROBE]);
@@ -207,7 +209,7 @@ fn a_misaligned_direct_write_is_unsupported() {
             ..write_in(directory.path())
         };
         match ask(&Workload::Write(write)) {
-            Outcome::Completed(_) => skip("this file system takes any direct write"),
+            Outcome::Completed(_) => skip("this file system accepts any direct write"),
             outcome => {
                 let message = failed(outcome, FailureKind::Unsupported, "misaligned");
                 assert!(message.contains("O_DIRECT"), "{message}");

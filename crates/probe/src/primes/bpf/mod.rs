@@ -1,9 +1,9 @@
-//! Counting in a BPF program (bpf(2)).
+//! Counts in a BPF program (bpf(2)).
 //!
-//! The numbers lie in an array map that is mapped into the probe, which draws
+//! The numbers are in an array map that is mapped into the probe, which draws
 //! them. The program is of the type that runs on demand
-//! (`BPF_PROG_TYPE_SYSCALL`, Linux 5.14), so that one system call is the whole
-//! way there and back.
+//! (`BPF_PROG_TYPE_SYSCALL`, Linux 5.14), so that one system call enters and
+//! returns.
 
 mod program;
 
@@ -25,7 +25,7 @@ const PROG_RUN: libc::c_long = 10;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_MMAPABLE: u32 = 1 << 10;
 const PROG_TYPE_SYSCALL: u32 = 31;
-/// The only way in which the kernel takes a program of that type.
+/// The kernel accepts a program of that type only as a sleepable one.
 const PROG_SLEEPABLE: u32 = 1 << 4;
 
 #[repr(C)]
@@ -96,6 +96,7 @@ impl BpfCounter {
         self.memory.numbers_mut(NUMBERS_OFFSET, self.n as usize)
     }
 
+    /// Runs the program and returns its count. Fails if the kernel cut a loop short.
     pub fn run(&self) -> Result<u64, Failure> {
         let mut attributes = ProgRun {
             prog_fd: self.program.as_raw_fd().cast_unsigned(),
@@ -104,14 +105,15 @@ impl BpfCounter {
         bpf(PROG_RUN, &mut attributes).failed_by("run the BPF program", "see the kernel log")?;
         match attributes.retval {
             CUT_SHORT => Err(failure::instrument(
-                "cannot trust the BPF program: the kernel ended a loop before its time; keep other \
+                "cannot trust the BPF program: the kernel cut a loop short; keep other \
                  work away from the machine",
             )),
             primes => Ok(u64::from(primes)),
         }
     }
 
-    /// Nanoseconds that the last run took by the program's own clock.
+    /// Returns the nanoseconds that the last run took by the program's own
+    /// clock.
     pub fn count_ns(&self) -> u64 {
         self.memory.read_word(COUNT_NS_OFFSET)
     }
@@ -134,8 +136,8 @@ fn create_map(length: usize) -> io::Result<OwnedFd> {
     descriptor(bpf(MAP_CREATE, &mut attributes)?)
 }
 
-/// Loads a program. Only if it is refused the verifier is asked to tell why:
-/// what it says of one that it takes may be too long.
+/// Loads a program. The verifier is asked for its log only if it refuses the
+/// program: the log of an accepted one may be too long.
 fn load(instructions: &[Instruction]) -> Result<OwnedFd, Failure> {
     let mut attributes = ProgLoad {
         prog_type: PROG_TYPE_SYSCALL,
@@ -160,8 +162,8 @@ fn load(instructions: &[Instruction]) -> Result<OwnedFd, Failure> {
     Err(unsupported("load the program", &refusal(&error, &log)))
 }
 
-/// Why a program was refused: the last thing that the verifier said, or else
-/// the error.
+/// Returns why a program was refused: the verifier's last message, or else the
+/// error.
 fn refusal(error: &io::Error, log: &[u8]) -> String {
     let text = String::from_utf8_lossy(log);
     let said = text
@@ -174,10 +176,10 @@ fn refusal(error: &io::Error, log: &[u8]) -> String {
     }
 }
 
-/// One bpf(2); the attributes are of the command's kind.
+/// Makes one bpf(2) call; `attributes` must be of the command's kind.
 fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: the kernel reads and writes at most `size_of::<T>()` bytes of
-    // `attributes`, and what these point to is alive and of the length given.
+    // `attributes`, and what they point to is alive and of the length given.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *attributes, size_of::<T>()) };
     match result {
@@ -188,7 +190,8 @@ fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::c_long>
 
 fn descriptor(number: libc::c_long) -> io::Result<OwnedFd> {
     let number = i32::try_from(number).map_err(io::Error::other)?;
-    // SAFETY: the kernel has just made this descriptor for us alone.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns
+    // it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

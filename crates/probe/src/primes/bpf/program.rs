@@ -1,26 +1,26 @@
-//! The counting as BPF instructions (Documentation/bpf/standardization/
-//! instruction-set.rst).
+//! The counting in BPF instructions
+//! (Documentation/bpf/standardization/instruction-set.rst).
 //!
-//! The verifier lets no loop pass whose end it cannot see, unless a `may_goto`
-//! in it can end it (Linux 6.9): such a loop gets a budget of 8,388,608 turns a
-//! call, on newer kernels of 250 ms, and leaves when that is used up. Counting
+//! The verifier rejects a loop whose end it cannot see, unless a `may_goto` in
+//! it can end it (Linux 6.9). Such a loop gets a budget of 8,388,608 turns per
+//! call, on newer kernels of 250 ms, and exits when that is used up. Counting
 //! is therefore done in calls of [`CHUNK`] numbers, each far below the budget,
 //! and a loop that was cut short makes the result [`CUT_SHORT`].
 
-/// Numbers that one call of the inner function counts: even with the largest
-/// primes, 2047 divisions each, it takes half of the budget.
+/// Numbers that one call of the inner function counts. Even with the largest
+/// primes, 2047 divisions each, it uses half of the budget.
 const CHUNK: i32 = 2048;
 
-/// Result of a program of which a loop was ended before its time.
+/// Result of a program in which a loop was cut short.
 pub const CUT_SHORT: u32 = u32::MAX;
 
-/// Where in the map the numbers begin, in bytes.
+/// Offset of the numbers in the map, in bytes.
 pub const NUMBERS_OFFSET: usize = 64;
-/// Where a zero and a three lie, whose values the verifier must not know: it
-/// would go through loops that begin with a known number turn by turn.
+/// Offsets of a zero and a three, whose values the verifier must not know: it
+/// would simulate loops that begin with a known number turn by turn.
 pub const ZERO_OFFSET: usize = 0;
 pub const THREE_OFFSET: usize = 8;
-/// Where the program leaves the nanoseconds that it took.
+/// Offset at which the program stores the nanoseconds that it took.
 pub const COUNT_NS_OFFSET: usize = 16;
 
 /// `bpf_ktime_get_ns`.
@@ -130,7 +130,7 @@ impl Assembly {
         self.push(opcode, destination, source, 0, immediate);
     }
 
-    /// Fills in where jumps and calls go.
+    /// Fills in the targets of jumps and calls.
     fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {
             let found = self.labels.iter().find(|(known, _)| *known == label);
@@ -147,8 +147,8 @@ impl Assembly {
     }
 }
 
-/// The program that counts the primes among the `n` numbers of a map, by the
-/// divisions of `kernel/common/count_primes_core.c`.
+/// Assembles the program that counts the primes among the `n` numbers of a map,
+/// by the divisions of `kernel/common/count_primes_core.c`.
 pub fn assemble(map: i32, n: u32) -> Vec<Instruction> {
     let n = i32::try_from(n).expect("n is limited");
     let mut code = Assembly::default();
@@ -157,7 +157,7 @@ pub fn assemble(map: i32, n: u32) -> Vec<Instruction> {
     code.finish()
 }
 
-/// r6: numbers counted; r7: primes among them; r8: when it began.
+/// r6: numbers counted; r7: primes among them; r8: start time.
 fn count_all(code: &mut Assembly, map: i32, n: i32) {
     code.k(CALL, 0, KTIME_GET_NS);
     code.x(MOV_X, R8, R0);
@@ -185,7 +185,8 @@ fn count_all(code: &mut Assembly, map: i32, n: i32) {
     code.k(EXIT, 0, 0);
 }
 
-/// r1: the first number's index. r6: index; r7: its end; r8: primes; r9: three.
+/// r1: index of the first number. r6: index; r7: end index; r8: primes; r9:
+/// three.
 fn count_chunk(code: &mut Assembly, map: i32, n: i32) {
     code.label(Label::Chunk);
     code.x(MOV_X, R6, R1);

@@ -1,4 +1,4 @@
-//! Made-up recordings whose every microsecond is known.
+//! Synthetic recordings in which every microsecond is known.
 
 use super::*;
 use crate::profile::record::Mapping;
@@ -7,8 +7,9 @@ const MAIN: u32 = 10;
 const STARTER: u32 = 1;
 const USER: u64 = 0_u64.wrapping_sub(512);
 
-/// A recording of events at microseconds, each of a process and a thread of it. A
-/// stack is an address in the one file that the main process has mapped.
+/// Makes a recording of events, given as microsecond, process, thread and
+/// event. A stack is an address in the one file that the main process has
+/// mapped.
 fn recording(events: &[(u64, u32, u32, What)]) -> Recording {
     let mapping = Mapping {
         start: 0,
@@ -37,7 +38,7 @@ fn recording(events: &[(u64, u32, u32, What)]) -> Recording {
     recording
 }
 
-/// Microseconds by activity and address.
+/// Returns microseconds by activity and address.
 fn split(events: &[(u64, u32, u32, What)], end_us: u64, timed: Timed) -> Vec<(Activity, u64, f64)> {
     let region = Region {
         start_ns: 0,

@@ -416,7 +416,7 @@ fn the_published_loops_send_files_through_the_device_and_show_their_defects() {
         let skipped = text(&treatment["skipped"]);
         let expected = match (level("mappings"), level("buffer")) {
             ("300", _) => "it never unmaps the device, and the mappings of 367 pages",
-            (_, "512") if is_printed && size > 512 => "another content arrived",
+            (_, "512") if is_printed && size > 512 => "different content arrived",
             _ => "",
         };
         let is_as_expected = match expected {
