@@ -1,8 +1,8 @@
-//! What is told of a file, in plain data.
+//! File attributes as plain data.
 
 pub use rustix::time::Timespec;
 
-/// What kind of file a path leads to, by its bits of a mode (`S_IFMT`).
+/// File type; the discriminants are the `S_IFMT` bits of a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum Kind {
@@ -31,13 +31,13 @@ impl Kind {
     }
 }
 
-/// What tells one file of a source from all others, whatever its names.
+/// Identifies a file of a source independently of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub device: u64,
     pub inode: u64,
-    /// When it was made, in seconds and nanoseconds: a file system gives the
-    /// inode number of a file that is gone to the next. 0 where that is unknown.
+    /// Creation time in seconds and nanoseconds, 0 if unknown. It is part of the
+    /// identity because file systems reuse the inode numbers of deleted files.
     pub birth: (i64, u32),
 }
 
@@ -49,19 +49,18 @@ pub struct Attributes {
     pub uid: u32,
     pub gid: u32,
     pub size_bytes: u64,
-    /// Storage that it takes, in units of 512 bytes.
+    /// Allocated storage, in units of 512 bytes.
     pub blocks: u64,
-    /// Number of names (hard links), 1 if the source does not know.
+    /// Number of names (hard links); 1 if the source does not know.
     pub links: u32,
-    /// Number of the device that a device file stands for, as `makedev` packs
-    /// it; else 0.
+    /// Device number of a device file, packed as by `makedev`; 0 for other files.
     pub device_number: u64,
     pub atime: Timespec,
     pub mtime: Timespec,
-    /// Time of the last change of anything; `mtime` if the source does not
-    /// know.
+    /// Time of the last change of content or attributes; `mtime` if the source does
+    /// not know.
     pub ctime: Timespec,
-    /// What tells it from all other files, if the source can; names with one
-    /// identity are hard links to one file.
+    /// Identity of the file, if the source has one. Names with the same identity
+    /// are hard links to one file.
     pub identity: Option<Identity>,
 }

@@ -1,14 +1,14 @@
-//! Work on a thread of its own.
+//! Work on new threads.
 
 use std::sync::Arc;
 use std::thread::Builder;
 
 use parking_lot::Mutex;
 
-/// Does something on a new thread, or here if the system has none to give
-/// (`EAGAIN`): a request is answered late then, and not never.
+/// Runs `work` on a new thread, or on the calling thread if the system cannot start
+/// one (`EAGAIN`): a late reply is better than none.
 pub(crate) fn run(work: impl FnOnce() + Send + 'static) {
-    // A thread that cannot be started drops what it was to do.
+    // A spawn that fails drops its closure, so both sides share the work.
     let here = Arc::new(Mutex::new(Some(work)));
     let there = Arc::clone(&here);
     if Builder::new().spawn(move || run_once(&there)).is_err() {

@@ -1,4 +1,4 @@
-//! Content on its way to a source.
+//! Content to be written to a source.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     Bytes(&'a [u8]),
-    /// So many bytes of a local file from an offset on, zeros behind its end.
+    /// A local file, an offset and a length in bytes. Past the end of the file it
+    /// is zeros.
     File(&'a File, u64, usize),
 }
 
@@ -29,7 +30,8 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Hands all of it over in pieces, each with where it is to be written.
+    /// Passes all of the content to `take` in pieces, each with the offset to write
+    /// it at.
     pub fn copy(self, at: u64, take: &mut dyn FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let (file, offset, bytes) = match self {
             Self::Bytes(bytes) => return take(bytes, at),
@@ -46,15 +48,15 @@ impl<'a> Content<'a> {
     }
 }
 
-/// A large buffer; `ENOMEM` if there is no memory for it, where a `vec!` would end
-/// the program.
+/// Allocates a large zeroed buffer. Returns `ENOMEM` if there is no memory for it,
+/// where `vec!` would abort the program.
 pub(crate) fn zeroed(bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = Vec::new();
     grow(&mut buffer, bytes)?;
     Ok(buffer)
 }
 
-/// Makes a buffer at least as long, likewise.
+/// Grows a buffer to at least `bytes`, with the same error.
 pub(crate) fn grow(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
     let more = bytes.saturating_sub(buffer.len());
     let reserved = buffer.try_reserve_exact(more);

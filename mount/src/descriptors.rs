@@ -1,9 +1,9 @@
-//! How many descriptors this process may have open.
+//! Limits on the file descriptors of this process.
 //!
-//! Each open file takes one or two of them as long as programs have it open.
-//! When they run out, everything fails: listing, reading, writing back. So the
-//! soft limit, which is for programs that use `select(2)`, is raised to the hard
-//! one, and a part of them is left to calls, which give theirs back.
+//! Each file that programs have open holds one or two descriptors. When they run
+//! out, everything fails: listing, reading, writing back. So the soft limit, which
+//! exists for programs that use `select(2)`, is raised to the hard limit. Part of
+//! it is reserved for calls, which release their descriptors when they end.
 
 use std::process::Child;
 use std::sync::OnceLock;
@@ -13,39 +13,39 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::error::{Error, Result};
 
-/// What is left to calls, to connections and to the kernel's device: half of a
-/// low limit, and no more than this.
+/// Descriptors reserved for calls, for connections and for the FUSE device. Of a
+/// low limit, half is reserved instead.
 const RESERVE_MAX: u64 = 256;
 
-/// What the limit was before it was raised.
+/// The limit before it was raised.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
-/// The descriptors of open files.
+/// Number of descriptors held by open files.
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
-/// Raises the soft limit to the hard one.
+/// Raises the soft limit to the hard limit.
 pub(crate) fn raise_limit() {
     let before = *BEFORE.get_or_init(|| getrlimit(Resource::Nofile));
     let raised = Rlimit {
         current: before.maximum,
         ..before
     };
-    // With less, fewer files can be open.
+    // If this fails, only fewer files can be open.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-/// Gives a new process the limit that this one was started with.
+/// Gives a child process the limit that this process was started with.
 pub(crate) fn restore_limit(child: &Child) {
     if let Some(before) = BEFORE.get() {
-        // It may have ended already.
+        // The child process may have ended already.
         let _ = prlimit(Some(Pid::from_child(child)), Resource::Nofile, *before);
     }
 }
 
-/// Some descriptors that stay open until this is dropped.
+/// Accounts for descriptors that stay open until this is dropped.
 pub(crate) struct Kept(u64);
 
 impl Kept {
-    /// `ENFILE` where that would take what calls need.
+    /// Reserves `count` descriptors; `ENFILE` if too few would be left for calls.
     pub fn new(count: u64) -> Result<Self> {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let most = limit - RESERVE_MAX.min(limit / 2);

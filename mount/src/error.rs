@@ -1,16 +1,17 @@
-//! Why a source did not do what it was asked for.
+//! Errors of a source.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
-    /// An error number of Linux, such as `libc::ENOENT`.
+    /// A Linux error number, such as `libc::ENOENT`.
     Errno(i32),
-    /// The connection to the source is lost. Whether the call had an effect
-    /// is not known. The source connects again at the next call.
+    /// The connection to the source is lost. It is unknown whether the call had an
+    /// effect. The source reconnects at the next call.
     Lost,
 }
 
 impl Error {
-    /// The error number that the caller of the file system sees.
+    /// Returns the error number for the caller of the file system: `EIO` for a lost
+    /// connection.
     pub fn errno(self) -> i32 {
         match self {
             Self::Errno(number) => number,

@@ -1,5 +1,5 @@
-//! A file system in user space whose files lie in a [`source::Source`]: a
-//! local directory, or one of another host.
+//! A user-space file system whose files come from a [`source::Source`]: a local
+//! directory, or a directory on another host.
 
 mod attributes;
 mod background;

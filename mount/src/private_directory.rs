@@ -1,5 +1,5 @@
-//! A directory that nobody else can enter: copies are of files that others may
-//! not read, and a journal says what is removed.
+//! A directory that no other user can enter. Copies may be of files that others
+//! must not read, and a journal decides what is removed.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -9,8 +9,8 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// Makes a directory, and those above that are missing, or uses one that is
-/// there if it is this user's and private.
+/// Creates a directory and its missing parents. An existing directory is accepted
+/// only if it belongs to this user and is private.
 pub(crate) fn make(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);

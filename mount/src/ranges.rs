@@ -1,4 +1,4 @@
-//! A set of bytes of a file, as ranges that neither touch nor overlap.
+//! A set of byte ranges of a file. The ranges neither touch nor overlap.
 
 use std::ops::Range;
 
@@ -44,12 +44,12 @@ impl Ranges {
         }
     }
 
-    /// Takes out everything at and after an offset.
+    /// Removes everything at and after an offset.
     pub fn cut(&mut self, at: u64) {
         self.remove(at..u64::MAX);
     }
 
-    /// The parts at and after an offset, then those before.
+    /// Returns the ranges at and after an offset, then those before it.
     pub fn tail_first(&self, at: u64) -> Vec<Range<u64>> {
         let (mut tail, mut rest) = (self.clone(), self.clone());
         tail.remove(0..at);

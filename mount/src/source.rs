@@ -1,11 +1,10 @@
-//! Where the files of a mount come from: what a [`Source`] can be asked, in
-//! plain data.
+//! The interface to a source of files, in plain data: see [`Source`].
 //!
-//! A path is bytes relative to the source's root: `""` is the root itself; no
-//! path begins with `/`, ends with `/`, or has a component `.` or `..`. No
-//! method follows a symbolic link in the last component; what a link in the
-//! middle of a path leads to is the source's own affair, as the kernel asks
-//! for one component at a time and a mount's paths have none there.
+//! A path is a byte string relative to the source's root: `""` is the root itself.
+//! No path begins with `/`, ends with `/`, or has a component `.` or `..`. No
+//! method follows a symbolic link in the last component. How a source treats links
+//! in the middle of a path does not matter: the kernel looks up one component at a
+//! time, so the paths of a mount have none there.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -20,45 +19,44 @@ pub use rustix::fs::{RenameFlags, SeekFrom, StatVfs, XattrFlags};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub name: OsString,
-    /// The kind of file, where it came with the name.
+    /// The file type, if it came with the name.
     pub kind: Option<Kind>,
-    /// What `lstat` would tell, where it came with the name.
+    /// The attributes that `lstat` would return, if they came with the name.
     pub attributes: Option<Attributes>,
 }
 
-/// Tells of a name in an open directory what `lstat` tells, without the way to
-/// it, which costs more than the name where both are at hand.
+/// Returns the `lstat` attributes of a name in an open directory. Resolving the
+/// path of the directory again would cost more than looking up the name.
 pub type LookUp = Box<dyn Fn(&OsStr) -> Result<Attributes> + Send + Sync>;
 
 #[derive(Default)]
 pub struct Listing {
     pub entries: Vec<Entry>,
-    /// The directory, which stays open for whoever will ask for attributes.
+    /// Looks up names in the directory, which stays open for this.
     pub directory: Option<LookUp>,
-    /// What the directories have that are likely to be listed next, as far as
-    /// that took no further round trip.
+    /// Entries of the directories that are likely to be listed next, in the order
+    /// of the call; `None` where they would have taken another round trip.
     pub ahead: Vec<Option<Vec<Entry>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub uid: u32,
-    /// Group; in a directory with set-group-id the directory's group goes
-    /// before it.
+    /// Group; the group of a directory with set-group-id takes precedence.
     pub gid: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Creation {
-    /// Permissions; the umask has been applied already and the source's is
-    /// not applied.
+    /// Permissions. The umask has been applied already, and the source does not
+    /// apply its own.
     pub mode: u32,
-    /// Who is to own it. `None`, or a source that gives no files away: whoever
-    /// the source works as.
+    /// Owner of the new file. If it is `None`, or if the source cannot give files
+    /// away, the owner is the user that the source runs as.
     pub owner: Option<Owner>,
 }
 
-/// What is made at a name, if it is not a file that is opened.
+/// What to create at a name, other than a regular file that is opened as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum New<'a> {
     Directory,
@@ -74,14 +72,13 @@ pub struct OpenFlags {
     /// `write_at`, `truncate` or `allocate` will be called.
     pub write: bool,
     pub create: Option<Creation>,
-    /// With `create`: fail with `EEXIST` if there is one.
+    /// With `create`: fail with `EEXIST` if the file exists.
     pub exclusive: bool,
     pub truncate: bool,
-    /// Bring the beginning of what is there, if that takes no further round
-    /// trip.
+    /// Also read the beginning of the file, if that takes no further round trip.
     pub begin: bool,
-    /// Fail with `ESTALE`, and change nothing, if an existing file at the path is
-    /// another one. Only sources with identities can tell.
+    /// Fail with `ESTALE`, and change nothing, if an existing file at the path has
+    /// another identity. Sources without identities cannot check this.
     pub expected: Option<Identity>,
 }
 
@@ -104,15 +101,15 @@ impl OpenFlags {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetTime {
-    /// The source's present (`UTIME_NOW`).
+    /// The source's current time (`UTIME_NOW`).
     Now,
     At(Timespec),
 }
 
-/// What to change of a file's attributes; `None` leaves one as it is.
+/// Attributes to change; `None` leaves an attribute unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetAttributes {
-    /// Permissions, `07777` at most. Applied after the owner, as a change of
+    /// Permissions, `07777` at most. Applied after the owner, because a change of
     /// owner clears set-user-id.
     pub mode: Option<u32>,
     pub uid: Option<u32>,
@@ -137,8 +134,8 @@ impl SetAttributes {
     }
 }
 
-/// Sets attributes, and times only if they may be set: that is for the owner, and
-/// writing for others, too.
+/// Sets attributes, but leaves out the times if the source refuses them: only the
+/// owner may set times, while others may write.
 pub(crate) fn set_but_times<H: Handle + ?Sized>(handle: &H, changes: &SetAttributes) -> Result<()> {
     match handle.set_attributes(changes) {
         Err(Error::Errno(libc::EPERM | libc::EACCES)) if changes.has_times() => {
@@ -152,7 +149,8 @@ pub(crate) fn set_but_times<H: Handle + ?Sized>(handle: &H, changes: &SetAttribu
     }
 }
 
-/// What `lseek(2)` allows where holes cannot be told: all is data.
+/// Implements `lseek(2)` for files whose holes are unknown: all is data, and
+/// `ENXIO` is returned past the end.
 pub(crate) fn seek_in_data(from: SeekFrom, size_bytes: u64) -> Result<u64> {
     match from {
         SeekFrom::Data(offset) if offset < size_bytes => Ok(offset),
@@ -164,17 +162,19 @@ pub(crate) fn seek_in_data(from: SeekFrom, size_bytes: u64) -> Result<u64> {
 pub struct OpenReply {
     pub handle: Box<dyn Handle>,
     pub attributes: Attributes,
-    /// What its directory is, if the file was made and that came with it.
+    /// Attributes of the parent directory, if the file was created and they came
+    /// with the reply.
     pub directory: Option<Attributes>,
     pub begin: Vec<u8>,
 }
 
-/// A file may be made and removed by others between two attempts; not for ever.
+/// Bounds the loop in [`make_or_open`]: others may create and remove the file
+/// between two attempts.
 const ATTEMPTS_MAX: usize = 4;
 
-/// Makes a file, or opens the one that is there, in two calls: only a new one
-/// gets permissions and an owner. Making it goes first, as the kernel asks for
-/// that where it has just found no file.
+/// Creates a file or opens the existing one. These are two calls, because only a
+/// new file gets permissions and an owner. Creating comes first: the kernel asks
+/// for this after a lookup has found no file.
 pub(crate) fn make_or_open<T>(
     flags: OpenFlags,
     make: impl Fn(&Creation) -> Result<T>,
@@ -196,56 +196,57 @@ pub(crate) fn make_or_open<T>(
     make(creation)
 }
 
-/// A directory tree that files come from. Calls may come from many threads
-/// at once; a slow one must not keep others waiting.
+/// A directory tree that files come from. Many threads may call it at once; a slow
+/// call must not delay the others.
 pub trait Source: Send + Sync {
-    /// How people write it, such as `/srv/data` or `ann@host:dir`. One name
-    /// always means one source.
+    /// Returns the name that users write, such as `/srv/data` or `ann@host:dir`.
+    /// The same name always means the same source.
     fn name(&self) -> String;
 
-    /// Whether each call waits for another host, which keeps times in whole
-    /// seconds.
+    /// Returns whether each call waits for another host. Such a host keeps times in
+    /// whole seconds.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// The user that it works as, by the source's numbers; none if those are this
-    /// machine's, or it is unknown.
+    /// Returns the user and group that the source runs as, in the source's numbers;
+    /// `None` if these are this machine's numbers or unknown.
     fn user(&self) -> Option<Owner> {
         None
     }
 
-    /// Whether a file that is changed from now on gets a later time than one that was
-    /// changed last at this time (`ctime`), by the clock that the source's times are
-    /// from. Where that is unknown, it is not so.
+    /// Returns whether a file that is changed from now on gets a later `ctime` than
+    /// `changed`, by the clock that stamps the source's files. False if that is
+    /// unknown.
     fn is_settled(&self, changed: Timespec) -> bool;
 
-    /// What `lstat` tells. A source may say `ENOENT` of what lies below a file:
-    /// nobody asks who has not been told of a directory there.
+    /// Returns the attributes that `lstat` returns. For a path below a file, a
+    /// source may return `ENOENT`: callers only ask below names that they know as
+    /// directories.
     fn attributes(&self, path: &Path) -> Result<Attributes>;
 
-    /// All names in a directory, and those in the directories `next`, which are
-    /// likely to be listed soon. `EFBIG` if there are many more than `names_max`
-    /// and each takes its part of a round trip.
+    /// Lists a directory, and also the directories `next`, which are likely to be
+    /// listed soon. Returns `EFBIG` if there are many more names than `names_max`
+    /// and each costs its part of a round trip.
     fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing>;
 
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
-    /// Opens a regular file, and tells what it is then.
+    /// Opens a regular file and returns its attributes.
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply>;
 
-    /// Makes something new; `EPERM` if the source cannot. The mode of a symbolic
-    /// link is not used.
+    /// Creates a directory, symbolic link or other node; `EPERM` if the source
+    /// cannot. The mode of a symbolic link is not used.
     fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()>;
 
-    /// Removes an empty directory, or else a name of a file that is none. Tells
-    /// what the directory above is then, if that takes no further round trip.
+    /// Removes an empty directory, or else a name of a file that is not a
+    /// directory. Returns the attributes of the parent directory, if that takes no
+    /// further round trip.
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>>;
 
-    /// Keeps the content of a file of which a name is about to be removed,
-    /// until what is returned is dropped: where the call that removes the last
-    /// name frees the storage, too, that takes most of its time. None where
-    /// there is nothing to gain.
+    /// Keeps the content of a file until the returned descriptor is dropped. It is
+    /// called before a name is removed: a call that removes the last name may also
+    /// free the storage, which takes most of its time. `None` if nothing is gained.
     fn keep_content(&self, _path: &Path) -> Option<OwnedFd> {
         None
     }
@@ -253,12 +254,11 @@ pub trait Source: Send + Sync {
     /// Gives a file another name; `EPERM` if the source cannot.
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()>;
 
-    /// Changes a name, atomically; `EINVAL` if the source cannot do it so with
-    /// these flags.
+    /// Renames atomically; `EINVAL` if the source cannot do that with these flags.
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()>;
 
-    /// Changes attributes. Those of a symbolic link are its own. `ESTALE` if the
-    /// file at the path is another than expected, as far as the source can tell.
+    /// Changes attributes, without following a symbolic link. Returns `ESTALE` if
+    /// the file at the path is not the expected one, as far as the source can tell.
     fn set_attributes(
         &self,
         path: &Path,
@@ -266,28 +266,28 @@ pub trait Source: Send + Sync {
         changes: &SetAttributes,
     ) -> Result<()>;
 
-    /// What `statvfs` tells of the root's file system.
+    /// Returns `statvfs` of the file system that holds the root.
     fn space(&self) -> Result<StatVfs>;
 
     /// Makes the names in a directory durable, as far as the source can.
     fn sync_directory(&self, path: &Path) -> Result<()>;
 
-    /// Whether its files can have extended attributes. Without, the kernel does
+    /// Returns whether files can have extended attributes. If not, the kernel does
     /// not ask for any.
     fn has_extended(&self) -> bool {
         false
     }
 
-    /// The extended attributes of a file. `ESTALE` if it is another than
-    /// expected.
+    /// Returns the extended attributes of a file; `ESTALE` if it is not the
+    /// expected one.
     fn extended(&self, _path: &Path, _expected: Option<Identity>) -> Result<Box<dyn Extended>> {
         Err(Error::Errno(libc::ENOTSUP))
     }
 }
 
-/// The extended attributes of one file, whatever has its name by now.
+/// Extended attributes of one file, even if another file has taken its name since.
 pub trait Extended {
-    /// A value; `ENODATA` if it is not there.
+    /// Returns a value; `ENODATA` if the attribute does not exist.
     fn value(&self, name: &OsStr) -> Result<Vec<u8>>;
 
     fn set(&self, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()>;
@@ -298,42 +298,41 @@ pub trait Extended {
 }
 
 pub struct Finish<'a> {
-    /// The last bytes, which may be none, and where they go.
+    /// The last bytes to write, at `offset`; may be empty.
     pub bytes: &'a [u8],
     pub offset: u64,
     pub changes: &'a SetAttributes,
     pub is_sync: bool,
-    /// Whether to look if the file has its name before and afterwards.
+    /// Whether to check before and after the write that the file has its name.
     pub looks_at_name: bool,
 }
 
-/// An open regular file. It stays what it is when its name is changed or
-/// removed. Dropping it closes it. Calls may come from many threads at once.
+/// An open regular file. It stays the same file when its name is changed or
+/// removed. Dropping it closes it. Many threads may call it at once.
 pub trait Handle: Send + Sync {
-    /// Reads as much as `buffer` holds, in as many requests as it takes, many
-    /// of them in flight at once; what is less than the buffer ends at the
-    /// end of the file.
+    /// Fills `buffer`, in as many requests as it takes, many of them in flight at
+    /// once. Returns less than the length of `buffer` only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
 
-    /// Writes all of `bytes`, likewise. Bytes are with the source when it
-    /// returns, not necessarily on its device.
+    /// Writes all of `bytes`, also with many requests in flight. On return the
+    /// source has the bytes, though not necessarily on its device.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
 
-    /// Writes like [`write_at`](Self::write_at), and may return as soon as all is
-    /// on its way, in order with what is asked of the file from then on. An
-    /// error that is known only later is told by the next call of this or of
+    /// Writes like [`write_at`](Self::write_at), but may return as soon as
+    /// everything is sent, in order with later requests for the file. An error that
+    /// arrives later is returned by the next call of this or of
     /// [`sync`](Self::sync), and by each [`flush`](Self::flush) before that.
     fn write_later(&self, content: Content<'_>, offset: u64) -> Result<()> {
         content.copy(offset, &mut |bytes, at| self.write_at(bytes, at))
     }
 
-    /// Lets the source begin to bring what was written to its device.
+    /// Makes the source start to bring written content to its device.
     fn sync_later(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Waits until the source has what [`write_later`](Self::write_later) has
-    /// sent.
+    /// Waits until the source has everything that
+    /// [`write_later`](Self::write_later) sent.
     fn flush(&self) -> Result<()> {
         Ok(())
     }
@@ -345,18 +344,18 @@ pub trait Handle: Send + Sync {
         })
     }
 
-    /// Brings content and attributes to the source's device (`fsync`). A
-    /// source that cannot answers `Ok`.
+    /// Brings content and attributes to the source's device (`fsync`). Returns `Ok`
+    /// if the source cannot do that.
     fn sync(&self) -> Result<()>;
 
     fn attributes(&self) -> Result<Attributes>;
 
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()>;
 
-    /// Does all of it in as few round trips as the source can, and tells what
-    /// the file is then, and whether it is certain that it has its name. Times that
-    /// the source does not let this mount set stay what they are. After an error any
-    /// of it may have been done.
+    /// Does everything in `end` in as few round trips as the source can. Returns
+    /// the resulting attributes, and whether the file certainly has its name. Times
+    /// that the source does not let this mount set stay unchanged. After an error,
+    /// any part may have been done.
     fn finish(&self, end: &Finish<'_>) -> Result<(Attributes, bool)> {
         if !end.bytes.is_empty() {
             self.write_at(end.bytes, end.offset)?;
@@ -375,8 +374,8 @@ pub trait Handle: Send + Sync {
         Err(Error::Errno(libc::EOPNOTSUPP))
     }
 
-    /// Where data or a hole begins at or after an offset; `ENXIO` past the
-    /// last, `EOPNOTSUPP` if the source cannot tell.
+    /// Returns where data or a hole begins at or after an offset; `ENXIO` past the
+    /// last, `EOPNOTSUPP` if the source does not know.
     fn seek(&self, _from: SeekFrom) -> Result<u64> {
         Err(Error::Errno(libc::EOPNOTSUPP))
     }

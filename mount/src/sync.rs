@@ -1,5 +1,5 @@
 //! Locks and threads, in one place so that the model checker of
-//! `crates/checks/tests/interleavings` can put its own in their stead.
+//! `crates/checks/tests/interleavings` can replace them.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread::{ThreadId, current as current_thread};

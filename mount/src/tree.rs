@@ -1,8 +1,7 @@
-//! What the kernel's inode numbers stand for: names in directories, and the
-//! paths that follow from them.
+//! Maps the kernel's inode numbers to names in directories, and so to paths.
 //!
-//! Nothing here waits for a source. A node lives as long as the kernel knows
-//! its number, or something pins it; a number is never used twice.
+//! Nothing here waits for a source. A node lives as long as the kernel knows its
+//! number or something pins it. Numbers are never reused.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -12,12 +11,11 @@ use parking_lot::Mutex;
 
 use crate::source::{Attributes, Error, Identity, Kind, Result, Timespec};
 
-/// The number of the root, which FUSE lays down.
+/// Inode number of the root, fixed by FUSE.
 pub const ROOT: u64 = 1;
 
-/// What tells one content of a file from the one before. The time of the last change
-/// of anything is part of it, as programs such as `cp -p` give a new content the old
-/// time of change.
+/// Distinguishes one content of a file from another. It includes `ctime`, because
+/// programs such as `cp -p` give new content the old `mtime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
     pub(crate) identity: Option<Identity>,
@@ -36,7 +34,8 @@ impl Version {
         }
     }
 
-    /// Whether it differs by more than owner, permissions or names.
+    /// Returns whether more than owner, permissions or names differ, that is, more
+    /// than `ctime`.
     pub fn has_other_content(&self, other: &Self) -> bool {
         let ctime = other.ctime;
         Self { ctime, ..*self } != *other
@@ -46,32 +45,32 @@ impl Version {
 #[derive(Debug, Default)]
 struct Node {
     kind: Kind,
-    /// Names, each the directory's number and the name in it, of which the first
+    /// Names, as pairs of the directory's number and the name in it. The first one
     /// makes the path. The root has none.
     links: Vec<(u64, OsString)>,
     children: HashMap<OsString, u64>,
-    /// How often the kernel was told the number and has not forgotten it.
+    /// Lookups of this number that the kernel has not forgotten yet.
     lookups: u64,
-    /// How many uses inside this program keep the node.
+    /// Number of uses inside this program that keep the node.
     pins: u64,
     identity: Option<Identity>,
-    /// What the kernel's pages were read from or written back as.
+    /// Version of the content that the kernel's pages were read from or written
+    /// back as.
     seen: Option<Version>,
-    /// The attributes that the kernel was given last, which are those of the copy
-    /// while the file is open.
+    /// Version of the attributes that the kernel was last given. While the file is
+    /// open, these are the attributes of the copy.
     given: Option<Version>,
-    /// How long the kernel takes the file to be: the length in its last attributes,
-    /// or the end of what it has written since.
+    /// Length of the file as the kernel knows it: from its last attributes, or the
+    /// end of what it has written since.
     length_bytes: Option<u64>,
-    /// Threads whose open was answered with `ESTALE`, and which will open it
-    /// again.
+    /// Threads whose open failed with `ESTALE` and which will open the file again.
     reopening: HashSet<u32>,
 }
 
 #[derive(Debug)]
 struct State {
     nodes: HashMap<u64, Node>,
-    /// Nodes whose source tells files apart by more than their names.
+    /// Nodes by identity, if their source has identities.
     identities: HashMap<Identity, u64>,
     next: u64,
 }
@@ -99,20 +98,21 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// Nothing is called for a node that is gone.
+    /// Calls `call` with a node; returns the default if the node is gone.
     fn with<T: Default>(&self, ino: u64, call: impl FnOnce(&mut Node) -> T) -> T {
         let mut state = self.state.lock();
         state.nodes.get_mut(&ino).map(call).unwrap_or_default()
     }
 
-    /// The same; the node may go then.
+    /// Does the same, and drops the node if nothing needs it any more.
     fn release(&self, ino: u64, call: impl FnOnce(&mut Node)) {
         let mut state = self.state.lock();
         state.nodes.get_mut(&ino).map(call);
         state.collect(ino);
     }
 
-    /// The path of a node by its first name; `ENOENT` if it has none left.
+    /// Returns the path of a node by its first name; `ENOENT` if it has no name
+    /// left, `ESTALE` if the node is gone.
     pub fn path(&self, ino: u64) -> Result<PathBuf> {
         self.state.lock().path(ino)
     }
@@ -121,7 +121,8 @@ impl Tree {
         Ok(self.path(parent)?.join(name))
     }
 
-    /// The names of a node: the directory's number and the name in it.
+    /// Returns the names of a node, as pairs of the directory's number and the name
+    /// in it.
     pub fn names(&self, ino: u64) -> Vec<(u64, OsString)> {
         self.with(ino, |node| node.links.clone())
     }
@@ -135,9 +136,8 @@ impl Tree {
         parent.unwrap_or(ROOT)
     }
 
-    /// The node that a name leads to, according to what the source told about
-    /// it, made if there is none. The kernel is told the number: it counts as
-    /// one lookup.
+    /// Returns the node that a name leads to according to `found`, and creates it
+    /// if needed. Counts one lookup, because the kernel gets the number.
     pub fn looked_up(&self, parent: u64, name: &OsStr, found: &Attributes) -> u64 {
         let mut state = self.state.lock();
         let ino = state.node_for(parent, name, found);
@@ -159,17 +159,17 @@ impl Tree {
         self.release(ino, |node| node.pins -= 1);
     }
 
-    /// A name is gone, or leads to nothing that is known.
+    /// Records that a name is gone, or leads to an unknown file.
     pub fn unlinked(&self, parent: u64, name: &OsStr) {
         self.state.lock().unlink(parent, name);
     }
 
-    /// A name has become another, and whatever had that is gone.
+    /// Records a rename. A file that had the new name loses it.
     pub fn renamed(&self, from: (u64, &OsStr), to: (u64, &OsStr)) {
         let mut state = self.state.lock();
         let moved = state.child(from.0, from.1);
         if moved.is_some() && moved == state.child(to.0, to.1) {
-            // Two names of one file: rename(2) leaves both.
+            // For two names of one file, rename(2) does nothing.
             return;
         }
         state.unlink(to.0, to.1);
@@ -185,7 +185,7 @@ impl Tree {
         state.attach(second, one.0, one.1);
     }
 
-    /// A file's content has been replaced by a file of another identity.
+    /// Records that a file was replaced by one with another identity.
     pub fn set_identity(&self, ino: u64, identity: Option<Identity>) {
         let mut state = self.state.lock();
         if state.nodes.contains_key(&ino) {
@@ -197,8 +197,8 @@ impl Tree {
         self.with(ino, |node| node.identity)
     }
 
-    /// Whether a node is what attributes at its path say: another file may
-    /// have taken the name at the source.
+    /// Returns whether attributes found at the path of a node are those of the
+    /// node: another file may have taken the name at the source.
     pub fn is(&self, ino: u64, found: &Attributes) -> bool {
         self.with(ino, |node| {
             node.kind == found.kind && (ino == ROOT || node.identity == found.identity)
@@ -213,16 +213,16 @@ impl Tree {
         });
     }
 
-    /// Records that the kernel has written up to an offset, or made room up to it.
+    /// Records that the kernel has written or allocated up to an offset.
     pub fn written(&self, ino: u64, end: u64) {
         self.with(ino, |node| {
             node.length_bytes = node.length_bytes.map(|length| length.max(end));
         });
     }
 
-    /// Records what a file is opened as: the version that the kernel's pages have
-    /// from now on. Returns whether they had it before, and whether the kernel was
-    /// last given other attributes than `shown`.
+    /// Records the version that a file is opened with, which the kernel's pages
+    /// have from now on. Returns whether they had it before, and whether the kernel
+    /// was last given attributes other than `shown`.
     pub fn opened(&self, ino: u64, version: Option<Version>, shown: &Attributes) -> (bool, bool) {
         self.with(ino, |node| {
             let before = std::mem::replace(&mut node.seen, version);
@@ -232,8 +232,9 @@ impl Tree {
     }
 
     /// Returns whether the kernel has to look a file up again before a thread opens
-    /// it to append: it appends where it takes the end to be. Never twice in a row
-    /// for one thread, as the kernel repeats an open once.
+    /// it for appending, because the kernel appends at the length that it knows.
+    /// Never true twice in a row for one thread, because the kernel retries an open
+    /// only once.
     pub fn must_be_looked_up(&self, ino: u64, thread: u32, size_bytes: u64) -> bool {
         self.with(ino, |node| {
             let is_second = node.reopening.remove(&thread);
@@ -274,22 +275,22 @@ impl State {
             if node.kind == found.kind && node.identity == found.identity {
                 return known;
             }
-            // Somebody else has put another file there.
+            // Another file has taken the name at the source.
             self.unlink(parent, name);
         }
         if let Some(identity) = found.identity
             && let Some(&same) = self.identities.get(&identity)
         {
             let node = &self.nodes[&same];
-            // While a file without a known name is open, the source cannot
-            // give its identity to another.
+            // The source cannot reuse the identity of an open file, even if none of
+            // its names is known.
             let is_one = found.links > 1 || (node.links.is_empty() && node.pins > 0);
             if is_one && node.kind == found.kind && found.kind != Kind::Directory {
                 self.attach(Some(same), parent, name);
                 return same;
             }
-            // The source has given the identity of a file that is gone, or has
-            // moved, to this one.
+            // The node's file is gone or has moved, and the source has given its
+            // identity to this file.
             self.set_identity(same, None);
         }
         let ino = self.next;
@@ -338,15 +339,15 @@ impl State {
         };
         let node = self.node_mut(ino);
         if node.links.is_empty() && node.pins == 0 {
-            // The source may use the identity for another file from now on.
+            // The source may reuse the identity for another file from now on.
             self.set_identity(ino, None);
         }
         self.collect(ino);
         self.collect(parent);
     }
 
-    /// Lets go of a node that nobody needs, and of the directories above that
-    /// only it kept.
+    /// Drops a node that nothing needs any more, and parent directories that only
+    /// it kept.
     fn collect(&mut self, ino: u64) {
         let mut candidates = vec![ino];
         while let Some(ino) = candidates.pop() {

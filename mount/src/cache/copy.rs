@@ -1,6 +1,6 @@
-//! The local copy of a file's content: in memory while there is room, then in a
-//! file without a name, so that nothing of it is left whatever ends the
-//! program. Only a copy that could not be written back gets a name.
+//! The local copy of a file's content. It is in memory while there is room, then in
+//! an unnamed file, so that nothing is left behind however the program ends. Only a
+//! copy that could not be written back gets a name.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -15,27 +15,27 @@ use rustix::fs::{AtFlags, CWD, MemfdFlags, SeekFrom};
 
 use crate::source::{Content, Error, Result};
 
-/// Copies stay in memory while all of them together are no longer than this:
-/// making a file on disk takes many times as long as the copying of a small file.
+/// Limit on the total length of copies in memory. Creating a file on disk takes
+/// many times as long as copying a small file.
 const IN_MEMORY_BYTES_MAX: u64 = 64 << 20;
-/// What copies leave free of their file system: a twentieth, and no more than
-/// this.
+/// Copies leave a twentieth of their file system free, but at most this much.
 const FREE_BYTES_MAX: u64 = 1 << 30;
 
-/// How long the copies in memory are, of all mounts of this process.
+/// Total length of the copies in memory, for all mounts of this process.
 static IN_MEMORY_BYTES: AtomicU64 = AtomicU64::new(0);
 
 pub(super) struct Copy {
     file: Arc<File>,
     directory: PathBuf,
     pub is_on_disk: bool,
-    /// What of [`IN_MEMORY_BYTES`] is this copy's.
+    /// This copy's share of [`IN_MEMORY_BYTES`].
     in_memory_bytes: u64,
     name: Option<PathBuf>,
 }
 
 impl Copy {
-    /// An empty copy; `directory` is where it goes when it grows.
+    /// Creates an empty copy, which moves to a file in `directory` when it outgrows
+    /// memory.
     pub fn new(directory: &Path) -> io::Result<Self> {
         let file = rustix::fs::memfd_create("toll-mount", MemfdFlags::CLOEXEC)?;
         Ok(Self {
@@ -47,7 +47,7 @@ impl Copy {
         })
     }
 
-    /// A content that has a name already.
+    /// Wraps content that already has a name.
     pub fn named(directory: &Path, file: File, name: PathBuf) -> Self {
         Self {
             file: Arc::new(file),
@@ -72,7 +72,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Whether it may have this length in memory.
+    /// Reserves memory for this length; returns whether there was room.
     fn take_memory(&mut self, size_bytes: u64) -> bool {
         let more = size_bytes.saturating_sub(self.in_memory_bytes);
         let taken = IN_MEMORY_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
@@ -108,9 +108,9 @@ impl Copy {
         self.in_memory_bytes -= less;
     }
 
-    /// Refuses more content of the source than the file system of the copies has
-    /// room for (`ENOSPC`). What a source says of a length may be wrong, or more
-    /// than everybody else there can do without.
+    /// Returns `ENOSPC` if the file system of the copies has no room for this much
+    /// more content. The length that a source reports may be wrong, or may need
+    /// space that other users of that file system cannot spare.
     pub fn check_space(&self, more_bytes: u64) -> Result<()> {
         let in_memory = !self.is_on_disk && more_bytes <= IN_MEMORY_BYTES_MAX;
         if in_memory {
@@ -129,8 +129,8 @@ impl Copy {
         self.name.is_some()
     }
 
-    /// Gives it a name, so that it outlives the program, unless it has one.
-    /// Returns its name.
+    /// Gives the copy a name, so that it outlives the program, unless it has one.
+    /// Returns the name.
     pub fn keep(&mut self, name: &Path) -> Result<PathBuf> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
@@ -138,7 +138,8 @@ impl Copy {
         if !self.is_on_disk {
             self.move_to_disk()?;
         }
-        // Before others can find it. Whoever else locks it meanwhile only looks.
+        // Locked before others can find it. Anyone else who locks it meanwhile only
+        // checks it.
         let _ = self.file.try_lock();
         let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match rustix::fs::linkat(CWD, by_descriptor, CWD, name, AtFlags::SYMLINK_FOLLOW) {
@@ -150,7 +151,8 @@ impl Copy {
         Ok(self.name.insert(name.to_path_buf()).clone())
     }
 
-    /// A file whose name was removed cannot get one again.
+    /// Copies the content to a new named file, because a file whose name was
+    /// removed cannot be linked again.
     fn move_to_name(&mut self, name: &Path) -> Result<()> {
         let mut options = File::options();
         options.read(true).write(true).create_new(true).mode(0o600);
@@ -161,8 +163,8 @@ impl Copy {
         Ok(())
     }
 
-    /// Gives up the name, if it has one, which is returned: nobody needs the content
-    /// any more.
+    /// Takes the name away, if there is one, and returns it: nobody needs the
+    /// content any more.
     pub fn take_name(&mut self) -> Option<PathBuf> {
         self.name.take()
     }
@@ -187,8 +189,8 @@ fn copy_data(from: &File, to: &File) -> Result<()> {
     Ok(())
 }
 
-/// What of a range of a file is not a hole; all of it where the file system
-/// cannot tell.
+/// Returns the parts of a range that are not holes, or the whole range if the file
+/// system does not know.
 pub(super) fn data_ranges(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     let mut at = range.start;

@@ -1,4 +1,4 @@
-//! From the source into the copy: what is read now, and what will be.
+//! Fetches content from the source into the copy: what is read now, and read-ahead.
 
 use std::ops::Range;
 
@@ -9,25 +9,24 @@ use super::file::{CachedFile, State};
 use crate::content::zeroed;
 use crate::source::{Error, Handle, Result};
 
-/// Unit of what is fetched for a sequential reader.
+/// Fetch unit for a sequential reader.
 const BLOCK_BYTES: u64 = 128 << 10;
-/// Unit of what is fetched for a read somewhere else, a page: the kernel asks for
-/// what it wants beside it.
+/// Fetch unit for any other read: one page. The kernel itself asks for the pages
+/// around it that it wants.
 const PART_BYTES: u64 = 4 << 10;
-/// One read of the source when much is fetched; a source keeps many requests
-/// in flight within one.
+/// Longest single read of the source; a source keeps many requests in flight within
+/// one read.
 const PIECE_BYTES: u64 = 8 << 20;
-/// How far ahead of a sequential reader is fetched, at first and at most.
+/// Read-ahead distance for a sequential reader, at first and at most.
 const AHEAD_BYTES_MIN: u64 = 512 << 10;
 const AHEAD_BYTES_MAX: u64 = 8 << 20;
 
 impl CachedFile {
-    /// All of what `wanted` touches, and what a sequential reader would want
-    /// next, in the background.
+    /// Fetches everything that `wanted` touches, rounded out to the fetch unit.
     pub(super) fn make_present(&self, wanted: &Range<u64>) -> Result<()> {
         if self.mode == Mode::Whole {
-            // All was fetched at open; what is not there is of a file whose
-            // first fetch failed, and is tried again.
+            // Everything was fetched at open. What is missing belongs to a file
+            // whose first fetch failed, so it is fetched again.
             return self.fetch(wanted.clone());
         }
         let unit = match self.state.lock().is_next(wanted.start) {
@@ -39,8 +38,7 @@ impl CachedFile {
         self.fetch(start..end)
     }
 
-    /// Whether a read that ends at `end` belongs to a sequence, and what to
-    /// fetch ahead of it then.
+    /// Returns what to fetch ahead of a read, if the read belongs to a sequence.
     pub fn ahead(&self, wanted: &Range<u64>) -> Option<Range<u64>> {
         if self.mode != Mode::Blocks {
             return None;
@@ -56,7 +54,7 @@ impl CachedFile {
         let missing = state.missing(start..start + distance).into_iter();
         let mut free = missing.filter(|range| !state.in_flight.overlaps(range));
         let first = free.next()?;
-        // New pieces are begun when half of what is ahead has been used, so
+        // The next piece is fetched when half of the distance has been used, so
         // that requests stay large.
         if first.start > start + distance / 2 {
             return None;
@@ -65,7 +63,7 @@ impl CachedFile {
         Some(first)
     }
 
-    /// Brings a range into the copy, as far as the source has it.
+    /// Fetches a range into the copy, as far as the source has it.
     pub fn fetch(&self, range: Range<u64>) -> Result<()> {
         let mut state = self.state.lock();
         loop {
@@ -78,12 +76,12 @@ impl CachedFile {
                 .flat_map(|range| state.in_flight.missing(range))
                 .next();
             let Some(free) = free else {
-                // Somebody else is fetching some of it.
+                // Another thread is fetching part of it.
                 self.fetched.wait(&mut state);
                 continue;
             };
             let piece = free.start..free.end.min(free.start + PIECE_BYTES);
-            // Only a file that is complete, or whose copy failed, has no handle.
+            // Only a complete file, or one whose copy failed, has no handle.
             let handle = state.handle.clone().ok_or(Error::Errno(libc::EIO))?;
             let epoch = state.epoch;
             state.in_flight.insert(piece.clone());
@@ -111,9 +109,9 @@ impl CachedFile {
 }
 
 impl State {
-    /// Whether a read from an offset on belongs to a sequence.
+    /// Returns whether a read at this offset belongs to a sequence.
     fn is_next(&self, start: u64) -> bool {
-        // The kernel reads ahead with several requests, which may come in any
+        // The kernel reads ahead with several requests, which may arrive in any
         // order within its window.
         let slack = BLOCK_BYTES;
         start <= self.next_read + slack && start + slack >= self.next_read
@@ -124,10 +122,10 @@ impl State {
             .missing(range.start..range.end.min(self.valid_bytes))
     }
 
-    /// Puts what was fetched into the copy, except where somebody has written
-    /// meanwhile. The source's file may have become shorter: a copy without
-    /// changes of its own becomes shorter with it; in another, what is lacking
-    /// is zero.
+    /// Stores fetched bytes in the copy, except where the file was written
+    /// meanwhile. The source's file may have become shorter. A copy without changes
+    /// of its own is then truncated too; in a changed copy, the missing bytes are
+    /// zero.
     pub(super) fn take(&mut self, piece: &Range<u64>, bytes: &[u8], count: usize) -> Result<()> {
         let end = piece.start + count as u64;
         self.copy.check_space(count as u64)?;

@@ -1,8 +1,9 @@
-//! An open file with a local copy, shared by all who have it open.
+//! An open file with a local copy, shared by everything that has it open.
 //!
-//! Of each byte below the file's length one thing holds: it is *present* in
-//! the copy; or it is not and lies below `valid_bytes`, and the source has it
-//! at the same offset; or it lies above, and is zero, as the copy is there.
+//! Each byte below the file's length is in one of three states. It is *present* in
+//! the copy. Or it is not present and below `valid_bytes`: the source has it at the
+//! same offset. Or it is not present and at or above `valid_bytes`: it is zero, as
+//! in the copy.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,8 +24,8 @@ use crate::source::{
 };
 use crate::tree::Version;
 
-/// For how long a file that an open has found empty counts as new: nobody else writes
-/// to it, and asking for that would take a round trip for each new file.
+/// How long a file that an open has found empty counts as new. Nobody else writes
+/// to a new file, and asking about that would take a round trip for each.
 const NEW_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct CachedFile {
@@ -34,52 +35,53 @@ pub(crate) struct CachedFile {
     pub(super) state: Mutex<State>,
     /// Notified when a fetch or a staged upload has ended.
     pub(super) fetched: Condvar,
-    /// Held during a write-back and a change of length, so that a write-back
-    /// sees one length from its begin to its end. Locked before any path.
+    /// Held during a write-back and a change of length, so that a write-back sees
+    /// the same length from start to end. Locked before any path.
     pub(super) write_back_lock: Mutex<()>,
-    /// The copy, and the file at the source.
+    /// Descriptors of the copy and of the file at the source.
     _kept: Kept,
 }
 
 pub(super) struct State {
     pub copy: Copy,
     pub present: Ranges,
-    /// How far changes have come on their way to the source.
+    /// How far changes have been written back.
     pub progress: WriteBackState,
     pub in_flight: Ranges,
     pub source_bytes: u64,
-    /// Below, the source has what is not present.
+    /// Below this offset, the source has what is not present.
     pub valid_bytes: u64,
-    /// A write-back in place has failed: the source's file has a part of it.
+    /// A write-back in place has failed, so the source's file may have part of the
+    /// new content.
     pub is_torn: bool,
-    /// The changes are what an earlier mount has kept.
+    /// The changes are from a copy that an earlier mount kept.
     pub is_of_earlier_mount: bool,
-    /// Changed when the copy begins anew, so that what is fetched for the one
-    /// before is not taken.
+    /// Changed when the copy starts over, so that content fetched for the previous
+    /// one is dropped.
     pub epoch: u64,
-    /// Open at the source, for fetching.
+    /// Handle at the source, for fetching.
     pub handle: Option<Arc<dyn Handle>>,
-    /// Open at the source for writing in place; it may be of another file than
-    /// `handle` where somebody has replaced the file at the source.
+    /// Handle at the source for writing in place. It may be of another file than
+    /// `handle` if somebody has replaced the file at the source.
     pub writer: Option<Arc<dyn Handle>>,
-    /// What the copy was made from, or was written back as.
+    /// Version that the copy was fetched from or written back as.
     pub version: Option<Version>,
     /// When the version was last compared with the source's.
     pub compared: Instant,
-    /// When the source's file was last accessed, as far as told.
+    /// Access time of the source's file, as last reported.
     pub source_atime: Option<Timespec>,
-    /// Where a sequential reader would go on, and how far ahead is fetched.
+    /// Where a sequential reader would continue, and how far ahead of it to fetch.
     pub next_read: u64,
     pub ahead_bytes: u64,
-    /// What is sent before the file is written back.
+    /// Content that is sent ahead of the write-back.
     pub upload: StagedUpload,
-    /// The directory that has a temporary file of this one.
+    /// The directory that holds a temporary file for this one.
     pub temporary_in: Option<u64>,
 }
 
 impl State {
     pub(super) fn begin(&mut self, attributes: &Attributes) -> Result<()> {
-        // A file of this length may not fit; until it does there is no copy.
+        // A file of this length may not fit. Until it does, there is no copy.
         self.handle = None;
         (self.valid_bytes, self.version) = (0, None);
         self.copy.set_len(0)?;
@@ -93,14 +95,14 @@ impl State {
         self.version = Some(Version::of(attributes));
         self.source_atime = Some(attributes.atime);
         if attributes.identity.is_none() {
-            // It may be open as a file that had the name before.
+            // The writer may be of a file that had the name earlier.
             self.writer = None;
         }
         Ok(())
     }
 
-    /// Refuses to change a copy that could not begin: written back, it would replace
-    /// all that it lacks.
+    /// Returns `EIO` for a copy that could not start: written back, it would
+    /// replace all the content that it lacks.
     fn check_begun(&self) -> Result<()> {
         match &self.handle {
             Some(_) => Ok(()),
@@ -155,10 +157,10 @@ impl CachedFile {
         })
     }
 
-    /// Opens it at the source, as `open` does: a copy without changes of its
-    /// own begins anew if the source has another version by now. `check` may refuse
-    /// what the mount shows of the file then. Returns the version that the copy has,
-    /// and what the mount shows.
+    /// Opens the file at the source by `open`. A copy without changes of its own
+    /// starts over if the source has another version by now. `check` may refuse the
+    /// attributes that the mount shows then. Returns the version of the copy, and
+    /// the attributes that the mount shows.
     pub fn open(
         &self,
         is_writable: bool,
@@ -166,8 +168,8 @@ impl CachedFile {
         open: impl FnOnce() -> Result<OpenReply>,
         check: impl FnOnce(&Attributes) -> Result<()>,
     ) -> Result<(Option<Version>, Attributes)> {
-        // What the source says must not be older than what a write-back has
-        // brought there meanwhile.
+        // The source's reply must not be older than the result of a write-back that
+        // ends meanwhile.
         let writing_back = self.write_back_lock.lock();
         let found = open()?;
         let (mut attributes, begin) = (found.attributes, found.begin);
@@ -180,7 +182,7 @@ impl CachedFile {
             state.handle = Some(Arc::clone(&handle));
             state.take(&(0..begin.len() as u64), &begin, begin.len())?;
         }
-        // The copy has begun anew by now: a lookup shows the length that it has.
+        // The copy has started over by now, so a lookup shows its length.
         let mut shown = attributes;
         state.overlay(&mut shown);
         check(&shown)?;
@@ -194,7 +196,7 @@ impl CachedFile {
         if self.mode == Mode::Whole {
             let missing = state.present.missing(0..state.valid_bytes);
             let missing_bytes = missing.iter().map(|range| range.end - range.start).sum();
-            // A local source tells holes apart.
+            // A local source does not count holes.
             let stored_bytes = attributes.blocks.saturating_mul(512);
             state.copy.check_space(stored_bytes.min(missing_bytes))?;
         }
@@ -209,15 +211,17 @@ impl CachedFile {
         Ok((version, attributes))
     }
 
-    /// Lets a copy without changes of its own begin anew if the source has another
-    /// version by now, as for an open, before it is changed: what others have written
-    /// is not replaced then. Returns whether it has. What cannot be found out, as
-    /// without a connection, is no news.
+    /// Starts the copy over if it has no changes of its own and the source has
+    /// another version by now, as an open does. This happens before the copy is
+    /// changed, so that content written by others is not replaced. Returns whether
+    /// the copy started over. If the version cannot be found out, for example
+    /// without a connection, the copy stays.
     pub fn follow(&self, turn: &mut PathTurn, is_append: bool) -> Result<bool> {
         {
             let state = self.state.lock();
             let is_new = state.source_bytes == 0 && state.compared.elapsed() < NEW_MAX;
-            // A write-back under way may take long, and is of changes.
+            // If a write-back is under way, there are changes, and waiting for it
+            // may take long.
             if (is_new && !is_append) || state.progress.is_changed() {
                 return Ok(false);
             }
@@ -249,23 +253,24 @@ impl CachedFile {
         self.shared.open(guard.path(), flags, true).map(Some)
     }
 
-    /// The source's attributes as the mount shows them: with what the source
-    /// does not know yet.
+    /// Turns the source's attributes into those that the mount shows, by adding
+    /// what the source does not know yet.
     pub fn overlay(&self, attributes: &mut Attributes) {
         self.state.lock().overlay(attributes);
     }
 
-    /// Open at the source, for attributes of a file without a name.
+    /// Returns the handle at the source, for attributes of a file without a name.
     pub fn handle(&self) -> Option<Arc<dyn Handle>> {
         self.state.lock().handle.clone()
     }
 
-    /// Whether somebody has it open for writing here.
+    /// Returns whether the file is open for writing on this mount.
     pub fn has_writer(&self) -> bool {
         self.state.lock().writer.is_some()
     }
 
-    /// Reads; less than the buffer at the end of the file only.
+    /// Reads into `buffer`. Returns less than its length only at the end of the
+    /// file.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let wanted = offset..offset.saturating_add(buffer.len() as u64);
         self.make_present(&wanted)?;
@@ -274,7 +279,7 @@ impl CachedFile {
             (state.copy.file(), state.progress.size_bytes())
         };
         let length = size_bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        // The copy is as long as the file, unless somebody cuts it just now.
+        // The copy is as long as the file, unless another thread is truncating it.
         Ok(read_full(&file, &mut buffer[..length], offset)?)
     }
 
@@ -282,7 +287,7 @@ impl CachedFile {
         self.write(&mut self.state.lock(), bytes, offset)
     }
 
-    /// Writes at the end. Returns where that was.
+    /// Writes at the end of the file. Returns the offset of the write.
     pub fn append(&self, bytes: &[u8]) -> Result<u64> {
         let mut state = self.state.lock();
         let end = state.progress.size_bytes();
@@ -312,7 +317,7 @@ impl CachedFile {
     fn resize(&self, state: &mut State, size_bytes: u64) -> Result<()> {
         state.check_begun()?;
         if size_bytes == 0 {
-            // Not even the blocks of what is fetched meanwhile are wanted.
+            // Fetches under way are for content that is not wanted any more.
             state.epoch += 1;
         }
         state.copy.set_len(size_bytes)?;
@@ -327,7 +332,8 @@ impl CachedFile {
         self.state.lock().progress.set_times(atime, mtime);
     }
 
-    /// `fallocate` on the copy: room at the end, zeros, or holes.
+    /// Does `fallocate` on the copy: extends the file, or makes zeros or holes.
+    /// `EOPNOTSUPP` for other modes.
     pub fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
         let end = offset.saturating_add(length);
         let keeps_size = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
@@ -353,23 +359,25 @@ impl CachedFile {
         Ok(())
     }
 
-    /// `lseek` for data and holes, told exactly only of what is present.
+    /// Does `lseek` for data and holes. The result is exact only if all content is
+    /// present.
     pub fn seek(&self, from: SeekFrom) -> Result<u64> {
         let state = self.state.lock();
         match state.present.missing(0..state.valid_bytes).is_empty() {
             true => state.copy.file().seek(from),
-            // What is not here yet counts as data, which is always right.
+            // Content that is not here yet counts as data, which is always allowed.
             false => seek_in_data(from, state.progress.size_bytes()),
         }
     }
 
-    /// This mount has set the source's times: what the source has now is no change by
-    /// somebody else.
+    /// Called after this mount has set the source's times, so that the new version
+    /// is not taken for a change by somebody else.
     pub fn forget_version(&self) {
         self.state.lock().version = None;
     }
 
-    /// No name is left at the source: nothing has to go there any more.
+    /// Records that no name is left at the source, so nothing has to be written
+    /// back any more.
     pub fn removed(&self) {
         self.state.lock().progress.removed();
     }
@@ -378,10 +386,10 @@ impl CachedFile {
         self.state.lock().progress.is_changed()
     }
 
-    /// Whether closing a descriptor should leave the source alone: a shell
-    /// opens what a command's output replaces, and closes that descriptor,
-    /// before the command writes. The source keeps the old content until there
-    /// is a new one, or nobody has the file open.
+    /// Returns whether closing a descriptor should leave the source alone. A shell
+    /// truncates the file that a command's output replaces, and closes that
+    /// descriptor, before the command writes. The source keeps the old content
+    /// until there is new content or nobody has the file open.
     pub fn awaits_content(&self) -> bool {
         self.state.lock().progress.is_emptied()
     }

@@ -1,9 +1,9 @@
-//! What a killed mount would leave at its source: the temporary files of
-//! write-backs under way.
+//! The journal of what a killed mount would leave at its source: the temporary
+//! files of write-backs under way.
 //!
-//! A mount notes each in a file of its own before it makes it. The file is
-//! locked while the mount lives; the next mount of the same source removes
-//! what the files say that nobody holds, and then the files.
+//! Each mount has a journal file and records a temporary file in it before creating
+//! it. The journal file is locked while the mount lives. The next mount of the same
+//! source removes everything that unlocked journals list, and then these journals.
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
@@ -17,12 +17,12 @@ use parking_lot::Mutex;
 
 use crate::source::Source;
 
-/// How the names of temporary files begin, before the mount's token.
+/// Prefix of the names of temporary files; the mount's token follows.
 const PREFIX: &str = ".toll-";
 
 pub(crate) struct Journal {
     path: PathBuf,
-    /// What distinguishes this mount's files from all others'.
+    /// Distinguishes this mount's temporary files from all others.
     token: u64,
     next: AtomicU64,
     state: Mutex<State>,
@@ -33,15 +33,15 @@ struct State {
     under_way: usize,
 }
 
-/// A number for a name, the same in every process (FNV-1a, 64 bits).
+/// Hashes a name, with the same result in every process (FNV-1a, 64 bits).
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Removes at the source what the journals of dead mounts name. Returns how
-/// many files were removed.
+/// Removes the files at the source that the journals of dead mounts list. Returns
+/// how many files were removed.
 fn clear(directory: &Path, source: &dyn Source, id: u64) -> io::Result<usize> {
     let mut removed = 0;
     for entry in std::fs::read_dir(directory)? {
@@ -72,8 +72,8 @@ fn clear(directory: &Path, source: &dyn Source, id: u64) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// Whether a path could be a temporary file: a journal that somebody has
-/// damaged must not remove anything else.
+/// Returns whether a path could be that of a temporary file: a damaged journal must
+/// not remove anything else.
 fn is_temporary(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let is_inside =
@@ -82,8 +82,8 @@ fn is_temporary(path: &[u8]) -> bool {
 }
 
 impl Journal {
-    /// Clears what dead mounts of the source left and begins a journal in
-    /// `directory`. Also tells how many files were cleared.
+    /// Removes what dead mounts of the source left there, and starts a journal in
+    /// `directory`. Also returns how many files were removed.
     pub fn begin(directory: &Path, source: &dyn Source) -> io::Result<(Self, usize)> {
         let id = hash(source.name().as_bytes());
         let removed = clear(directory, source, id)?;
@@ -94,12 +94,12 @@ impl Journal {
             let (file, path) = named.tempfile_in(directory)?.keep()?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Another mount that begins took it for a dead one's.
+                // Another starting mount took it for a dead mount's journal.
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Error(error)) => return Err(error),
             }
             let journal = Self {
-                // Other hosts have mounts of the source, too.
+                // Random, because other hosts may have mounts of the source too.
                 token: RandomState::new().hash_one(&path),
                 path,
                 next: AtomicU64::new(0),
@@ -109,13 +109,13 @@ impl Journal {
         }
     }
 
-    /// What distinguishes this mount from all others.
+    /// Returns the number that distinguishes this mount from all others.
     pub fn token(&self) -> u64 {
         self.token
     }
 
-    /// A path for a new temporary file beside another, noted before the
-    /// caller makes the file.
+    /// Returns a path for a new temporary file in the directory of `path`, recorded
+    /// before the caller creates the file.
     pub fn temporary_beside(&self, path: &Path) -> io::Result<PathBuf> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{:016x}-{number}", self.token);
@@ -128,27 +128,27 @@ impl Journal {
         Ok(temporary)
     }
 
-    /// A temporary file is gone, or has its proper name.
+    /// Records that a temporary file is gone or has its final name.
     pub fn done(&self) {
         let mut state = self.state.lock();
         state.under_way -= 1;
         if state.under_way == 0 {
-            // A journal that says too much does no harm.
+            // A journal that lists too much does no harm.
             let _ = state.file.set_len(0);
             let _ = state.file.rewind();
         }
     }
 
-    /// The mount writes nothing any more: the journal goes, unless it names
-    /// what is still to be removed.
+    /// Removes the journal at the end of the mount, unless it lists something that
+    /// is still to be removed.
     pub fn end(&self) {
         if self.state.lock().under_way == 0 {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 
-    /// Whether a name is one of this mount's temporary files, which a listing
-    /// leaves out.
+    /// Returns whether a name is that of one of this mount's temporary files, which
+    /// listings leave out.
     pub fn is_own(&self, name: &OsStr) -> bool {
         let rest = name.as_bytes().strip_prefix(PREFIX.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(format!("{:016x}", self.token).as_bytes()))

@@ -1,6 +1,6 @@
-//! Kept copies on disk: content that could not be written back, beside a record of
-//! what it is. They outlive the mount, and the next mount of the same source sends
-//! them. A copy whose content somebody has removed is given up.
+//! Kept copies on disk: content that could not be written back, each with a record
+//! that describes it. They outlive the mount, and the next mount of the same source
+//! sends them. A copy is given up when its content file is removed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,16 +15,18 @@ use serde::{Deserialize, Serialize};
 use crate::source::{Attributes, Timespec};
 use crate::tree::Version;
 
-/// The directory of kept copies, in that of all copies.
+/// Directory of kept copies, inside the directory of all copies.
 const DIRECTORY: &str = "kept";
-/// How the name of a record ends, after that of its content; and while it is written.
+/// Suffix of a record's name, which begins with the name of its content; and the
+/// suffix while it is being written.
 const RECORD: &str = ".json";
 const NEW_RECORD: &str = ".new";
-/// Records have a line for each changed range. Longer ones are not this program's.
+/// Records grow with the number of changed ranges. Longer ones are not from this
+/// program.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
-/// What a file at the source was when its copy was kept. Without the device, whose
-/// number may be another after a restart.
+/// Version of the source's file at the time when its copy was kept. The device is
+/// left out, because its number may change at a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Base {
     inode: Option<u64>,
@@ -56,18 +58,19 @@ pub(super) struct Record {
     pub size_bytes: u64,
     pub kept_at_s: u64,
     pub why: String,
-    /// None if it is not known what the source had.
+    /// `None` if it is unknown which version the source had.
     pub base: Option<Base>,
-    /// Ranges that the source lacks, and those that the content has.
+    /// Ranges that the source lacks (`dirty`) and ranges that the content has
+    /// (`present`).
     pub dirty: Vec<Range<u64>>,
     pub present: Vec<Range<u64>>,
-    /// Below, the source has what is not present.
+    /// Below this offset, the source has what is not present.
     pub valid_bytes: u64,
     pub mtime: Option<(i64, i64)>,
     pub atime: Option<(i64, i64)>,
 }
 
-/// A kept copy, for people.
+/// A kept copy, as described to users.
 #[derive(Debug, Clone)]
 pub struct KeptCopy {
     /// The source's name and the file's path in it.
@@ -77,9 +80,9 @@ pub struct KeptCopy {
     pub kept_at: SystemTime,
     /// Why it could not be written back.
     pub why: String,
-    /// Where the content is.
+    /// Path of the content.
     pub place: PathBuf,
-    /// A running mount has it, and tries again.
+    /// A running mount holds it and retries.
     pub is_served: bool,
 }
 
@@ -110,8 +113,9 @@ impl Record {
         since.map_or(0, |since| since.as_secs())
     }
 
-    /// Writes it beside a content, in the place of an earlier one. Who is killed meanwhile
-    /// leaves a file that goes with the content, since its name is always the same.
+    /// Writes the record beside its content and replaces an earlier one. A process
+    /// killed meanwhile leaves a file whose name is always the same, so it is
+    /// removed with the content.
     pub fn write(&self, place: &Path) -> io::Result<()> {
         let path = beside(place, NEW_RECORD);
         match std::fs::remove_file(&path) {
@@ -133,16 +137,17 @@ impl Record {
     }
 }
 
-/// Removes a content and its record.
+/// Removes content and its record.
 pub(super) fn remove(place: &Path) {
     let new = beside(place, NEW_RECORD);
     for path in [place.to_path_buf(), new, record_of(place)] {
-        // Whoever removed it before has done what is wanted.
+        // If somebody else has removed it already, that is fine.
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// Opens a file of this user's own, and follows no link.
+/// Opens a regular file that belongs to this user, without following a symbolic
+/// link.
 fn open_own(path: &Path, writes: bool) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(writes);
@@ -165,8 +170,8 @@ fn read_record(path: &Path) -> io::Result<Record> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// All records with the places of their contents, the oldest first. Forgets a record
-/// whose content is gone.
+/// Returns all records with the paths of their contents, oldest first. Removes a
+/// record whose content is gone.
 fn records(copies: &Path) -> io::Result<Vec<(Record, PathBuf)>> {
     let names = match std::fs::read_dir(directory(copies)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -178,7 +183,7 @@ fn records(copies: &Path) -> io::Result<Vec<(Record, PathBuf)>> {
         if path.extension() != Some("json".as_ref()) {
             continue;
         }
-        // What is damaged, or somebody else's, is left as it is.
+        // Damaged records and those of other users are left alone.
         let Ok(record) = read_record(&path) else {
             continue;
         };
@@ -192,7 +197,7 @@ fn records(copies: &Path) -> io::Result<Vec<(Record, PathBuf)>> {
     Ok(found)
 }
 
-/// The kept copies of all sources, the oldest first.
+/// Returns the kept copies of all sources, oldest first.
 pub fn kept(copies: &Path) -> io::Result<Vec<KeptCopy>> {
     let described = |(record, place): (Record, PathBuf)| {
         let content = open_own(&place, true).ok()?;
@@ -211,8 +216,8 @@ pub fn kept(copies: &Path) -> io::Result<Vec<KeptCopy>> {
     Ok(records(copies)?.into_iter().filter_map(described).collect())
 }
 
-/// Takes the kept copies of a source that no running mount has, one after another:
-/// there may be more of them than descriptors.
+/// Claims the kept copies of a source that no running mount holds. They are opened
+/// one after another, because there may be more of them than descriptors.
 pub(super) fn claim(copies: &Path, source: &str) -> io::Result<impl Iterator<Item = Claimed>> {
     let mut found = records(copies)?;
     found.retain(|(record, _)| record.source == source);
@@ -223,7 +228,7 @@ pub(super) fn claim(copies: &Path, source: &str) -> io::Result<impl Iterator<Ite
 fn claim_one(place: PathBuf) -> Option<Claimed> {
     let content = open_own(&place, true).ok()?;
     content.try_lock().ok()?;
-    // A mount that had it before may have sent it and removed both.
+    // A mount that held it earlier may have sent it and removed both files.
     let record = read_record(&record_of(&place)).ok()?;
     Some(Claimed {
         record,

@@ -1,6 +1,6 @@
-//! What lies between the kernel and the source: nothing, or a local copy of
-//! each open file that is fetched whole or by block and written back when it
-//! is closed or synchronised.
+//! Local copies of open files, between the kernel and the source. A copy is fetched
+//! whole or by block, and written back when the file is closed or synchronised. A
+//! mount may also do without copies.
 
 mod copy;
 mod fetch;
@@ -19,15 +19,14 @@ pub use kept::{KeptCopy, kept};
 pub(crate) use resend::take_kept;
 pub(crate) use retry_queue::RetryQueue;
 
-/// What is kept here of files, in the words of the command line.
+/// What a mount keeps of files, in the words of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// A file is fetched whole when it is opened and written back when it is
-    /// closed
+    /// Fetch a file whole when it is opened, and write it back when it is closed
     Whole,
-    /// Blocks are fetched as they are read, and ahead of sequential reads;
-    /// changes are written back when a file is closed or synchronised
+    /// Fetch blocks as they are read, and ahead of sequential reads; write changes
+    /// back when a file is closed or synchronised
     Blocks,
-    /// Every call goes to the source
+    /// Send every call to the source
     None,
 }

@@ -1,5 +1,5 @@
-//! Writing a file back as a whole: a temporary file beside it, synchronised,
-//! that takes its name.
+//! Writes a file back as a whole: a temporary file beside it is filled,
+//! synchronised, and renamed to its name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,9 +16,10 @@ use crate::source::{
 };
 
 impl CachedFile {
-    /// `found` is what has the name now; `temporary` has what was sent before.
-    /// Reaches the device, but for the name at a remote source, whose protocol
-    /// cannot synchronise a directory.
+    /// Replaces the file at the source. `found` is the file that has the name now;
+    /// `temporary` has the content that was sent ahead. Everything reaches the
+    /// device, except for the name at a remote source, whose protocol cannot
+    /// synchronise a directory.
     pub(super) fn replace(
         &self,
         turn: &mut PathTurn,
@@ -45,7 +46,8 @@ impl CachedFile {
         })
     }
 
-    /// Makes a temporary file in all but its name what the target is to be.
+    /// Gives a temporary file everything that the target is to have, except for its
+    /// name.
     fn fill(
         &self,
         turn: &mut PathTurn,
@@ -64,7 +66,7 @@ impl CachedFile {
         let reaches_end = left
             .last()
             .is_some_and(|last| last.end == changes.size_bytes);
-        // More is sent without being copied.
+        // Longer content is sent without a copy.
         let bytes_max = if reaches_end { ONE_REQUEST_BYTES } else { 0 };
         let (ranges, last) = split_last(&left, bytes_max);
         for range in ranges {
@@ -100,14 +102,14 @@ impl CachedFile {
     ) -> Result<PathGuard<'a>> {
         let tree = &self.shared.tree;
         let find = || {
-            // Wherever the directory of each is by now.
+            // The directories of both may have been renamed.
             let temporary = tree.path_below(temporary.directory, &temporary.name)?;
             Ok(vec![tree.path(self.ino)?, temporary])
         };
         self.shared.locks.lock(turn, is_exclusive, find)
     }
 
-    /// Lets the temporary file take the name, wherever that is by now.
+    /// Renames the temporary file to the target's name, wherever that is by now.
     fn take_name(
         &self,
         turn: &mut PathTurn,
@@ -116,8 +118,8 @@ impl CachedFile {
         changes: &Changes,
     ) -> Result<()> {
         let source = &*self.shared.source;
-        // Whoever opens the name meanwhile must find the tree knowing the new
-        // file.
+        // Exclusive, because an open of the name must find the new file in the
+        // tree.
         let guard = self.lock_both(turn, temporary, true)?;
         let (path, temporary_path) = (&*guard.paths[0], &*guard.paths[1]);
         let handle = &temporary.handle;
@@ -146,8 +148,8 @@ impl CachedFile {
     }
 }
 
-/// What a new file needs to have permissions and owner of the one that it
-/// replaces, and these times.
+/// Returns the changes that give a new file the permissions and owner of the file
+/// that it replaces, and these times.
 fn as_before(before: &Attributes, new: &Attributes, times: SetAttributes) -> SetAttributes {
     SetAttributes {
         mode: (before.mode != new.mode).then_some(before.mode),

@@ -1,5 +1,5 @@
-//! Kept copies of earlier mounts: each goes to the retry queue of the next mount of
-//! its source, if the file there is still what it was.
+//! Kept copies of earlier mounts. Each goes to the retry queue of the next mount of
+//! its source, if the file there has not changed since.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl From<Error> for Left {
     }
 }
 
-/// Takes the kept copies of a source into the queue. What cannot be sent stays, and
-/// a message says so.
+/// Moves the kept copies of a source to the retry queue. A copy that cannot be sent
+/// stays, and a message says so.
 pub(crate) fn take_kept(shared: &Arc<Shared>, queue: &Arc<RetryQueue>, mode: Mode) {
     let name = shared.source.name();
     let claimed = match kept::claim(&shared.directory, &name) {
@@ -39,10 +39,10 @@ pub(crate) fn take_kept(shared: &Arc<Shared>, queue: &Arc<RetryQueue>, mode: Mod
         let shown = format!("{}/{}", name.trim_end_matches('/'), path.display());
         let place = copy.place.display().to_string();
         match take(shared, queue, mode, copy) {
-            Ok(()) => shared.note(&format!("sends the kept content of {shown} again")),
+            Ok(()) => shared.note(&format!("sending the kept content of {shown} again")),
             Err(Left::Conflict) => shared.note(&format!(
-                "does not send the kept content of {shown}: that file has changed since; take the \
-                 content from {place}, or give it up with `rm {place}`"
+                "cannot send the kept content of {shown}: that file has changed since; copy the \
+                 content from {place}, or discard it with `rm {place}`"
             )),
             Err(Left::Failed(error)) => shared.note(&format!(
                 "cannot send the kept content of {shown}: {error}; it stays in {place} for the \
@@ -68,8 +68,8 @@ fn take(
     file.map(drop)
 }
 
-/// The number of a path, which counts as one lookup. The kernel asks for one name at a
-/// time, too: no link and no `..` leads elsewhere.
+/// Returns the inode number of a path, and counts one lookup. It looks up one name
+/// at a time, as the kernel does, so no link and no `..` leads elsewhere.
 fn find(shared: &Shared, path: &Path) -> Result<u64, Left> {
     let mut way = vec![ROOT];
     let found = path
@@ -79,7 +79,7 @@ fn find(shared: &Shared, path: &Path) -> Result<u64, Left> {
         Ok(()) if way.len() > 1 => way.pop(),
         _ => None,
     };
-    // The file keeps the directories above it.
+    // The node of the file keeps its parent directories.
     let passed = way.iter().skip(1);
     passed.for_each(|directory| shared.tree.forget(*directory, 1));
     found?;

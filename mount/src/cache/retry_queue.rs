@@ -1,5 +1,5 @@
-//! Files whose write-back failed: each is kept under a name, and tried again as
-//! long as the mount lives.
+//! Files whose write-back failed. Each is kept under a name and retried as long as
+//! the mount lives.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::private_directory;
 use crate::ranges::Ranges;
 use crate::source::{Error, OpenReply, Result, Timespec};
 
-/// How long to wait between two attempts, at first and at most.
+/// Delay between two attempts, at first and at most.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
@@ -38,12 +38,12 @@ struct State {
 }
 
 impl RetryQueue {
-    /// Keeps a file whose write-back failed, and begins to try again.
+    /// Keeps a file whose write-back failed, and starts retrying.
     pub fn keep(self: &Arc<Self>, file: &Arc<CachedFile>, error: Error) {
         let shared = &file.shared;
         let mut state = self.state.lock();
-        // With the queue locked, a retry that succeeds cannot remove the file
-        // between the two.
+        // The queue stays locked, so that a successful retry cannot remove the file
+        // between these two steps.
         if !file.mark_kept() {
             return;
         }
@@ -57,19 +57,20 @@ impl RetryQueue {
         };
         let place = match kept {
             Ok(name) => format!("in {}", name.display()),
-            Err(error) => format!("in memory, as {error},"),
+            Err(error) => format!("in memory (a file cannot hold it: {error})"),
         };
         let shown = file.shared.full_name(file.ino);
         let state = match file.state.lock().is_torn {
-            true => "; until then its file at the source may have a part of it",
+            true => "; until then the file at the source may have part of it",
             false => "",
         };
         shared.note(&format!(
-            "cannot write back {shown}: {error}; its content is kept {place} and tried again{state}"
+            "cannot write back {shown}: {error}; its content is kept {place} and will be sent \
+             again{state}"
         ));
     }
 
-    /// Takes a file that an earlier mount has kept.
+    /// Queues a file that an earlier mount kept.
     pub fn take(self: &Arc<Self>, file: &Arc<CachedFile>) {
         let mut state = self.state.lock();
         if state.waiting.insert(file.ino, Arc::clone(file)).is_none() {
@@ -81,7 +82,8 @@ impl RetryQueue {
     fn run(self: &Arc<Self>, state: &mut State) {
         if !state.is_running && !state.is_over {
             let queue = Arc::clone(self);
-            // Without a thread, the next failure and the end of the mount try again.
+            // If no thread can be started, the next failure and the end of the
+            // mount retry.
             let retrying = std::thread::Builder::new().spawn(move || queue.retry());
             state.is_running = retrying.is_ok();
         }
@@ -95,8 +97,8 @@ impl RetryQueue {
         self.state.lock().waiting.values().cloned().collect()
     }
 
-    /// Tries all that waits once more, for the last time if `is_last`.
-    /// Returns how many still wait.
+    /// Retries all waiting files, for the last time if `is_last`. Returns how many
+    /// still wait.
     pub fn try_all(&self, is_last: bool) -> usize {
         for file in self.all() {
             let shown = file.shared.full_name(file.ino);
@@ -117,7 +119,7 @@ impl RetryQueue {
         state.waiting.len()
     }
 
-    /// Takes a file out of the queue, unless it was kept again meanwhile.
+    /// Removes a file from the queue, unless it was kept again meanwhile.
     fn release(&self, file: &CachedFile) -> bool {
         let mut state = self.state.lock();
         let is_kept = file.state.lock().progress.is_kept();
@@ -153,20 +155,20 @@ impl CachedFile {
         state.progress.is_kept()
     }
 
-    /// After one more attempt that failed. What had no name, as there was no room for it,
-    /// may get one by now, and outlives the mount then.
+    /// Keeps a file after another failed attempt. A copy that had no room on disk
+    /// before may get a name now, and then outlives the mount.
     fn keep_again(&self, error: Error) {
         let is_unnamed = self.mark_kept() && !self.state.lock().copy.is_named();
         if is_unnamed && let Some(Ok(place)) = self.name_copy(error) {
             let shown = self.shared.full_name(self.ino);
             let place = place.display();
             self.shared
-                .note(&format!("the content of {shown} is kept in {place} now"));
+                .note(&format!("the content of {shown} is now kept in {place}"));
         }
     }
 
-    /// Gives the copy a name in the directory of copies that says which file
-    /// it is of. None if another write-back has brought all changes meanwhile.
+    /// Gives the copy a name in the directory of kept copies that shows which file
+    /// it belongs to. `None` if another write-back has sent all changes meanwhile.
     fn name_copy(&self, error: Error) -> Option<Result<PathBuf>> {
         let path = self.shared.tree.path(self.ino).unwrap_or_default();
         let mut state = self.state.lock();
@@ -175,7 +177,7 @@ impl CachedFile {
         }
         let source = hash(self.shared.source.name().as_bytes());
         let base = path.file_name().unwrap_or_default().to_string_lossy();
-        // What people can type, and is no command.
+        // Only characters that are easy to type and have no meaning in a shell.
         let plain = |letter: char| match letter {
             '.' | '-' | '_' => letter,
             _ if letter.is_alphanumeric() => letter,
@@ -185,15 +187,15 @@ impl CachedFile {
         let (mount, ino) = (self.shared.journal.token(), self.ino);
         let name = format!("{source:016x}-{mount:016x}-{ino}-{base}");
         let directory = kept::directory(&self.shared.directory);
-        // What of a file by block was never fetched is not in the copy: it is
-        // at the source, where it is not touched.
+        // Blocks that were never fetched are not in the copy: they are at the
+        // source, where they are not changed.
         let made = private_directory::make(&directory).map_err(Error::from);
         Some(made.and_then(|()| {
             let is_new = !state.copy.is_named();
             let place = state.copy.keep(&directory.join(name))?;
             let recorded = self.record(&state, path, error).write(&place);
             if recorded.is_err() && is_new {
-                // Nobody would find a content without a record.
+                // Nobody would find content without a record.
                 self.release_kept(&mut state);
             }
             recorded?;
@@ -211,7 +213,7 @@ impl CachedFile {
             kept_at_s: Record::now_s(),
             why: error.to_string(),
             base: state.version.as_ref().map(Base::of),
-            // The retry queue's thread may be sending just now, and may be killed.
+            // The retry thread may be sending right now, and may be killed.
             dirty: state.progress.unsent().iter().collect(),
             present: state.present.iter().collect(),
             valid_bytes: state.valid_bytes,
@@ -220,8 +222,8 @@ impl CachedFile {
         }
     }
 
-    /// Lets the copy be one that an earlier mount has kept, of a file that is opened
-    /// as what it was then.
+    /// Adopts a copy that an earlier mount kept. `opened` is the source's file,
+    /// which has not changed since.
     pub(super) fn adopt(&self, kept: Claimed, opened: OpenReply) -> Result<()> {
         let Claimed {
             record,
@@ -233,7 +235,7 @@ impl CachedFile {
         content.set_len(record.size_bytes)?;
         state.is_of_earlier_mount = true;
         state.copy = Copy::named(&self.shared.directory, content, place);
-        // A record may be damaged, and nothing beyond the end can be sent.
+        // A record may be damaged, and nothing past the end can be sent.
         let within = |ranges: Vec<Range<u64>>| {
             let mut ranges: Ranges = ranges.into_iter().collect();
             ranges.cut(record.size_bytes);
@@ -251,7 +253,7 @@ impl CachedFile {
         Ok(())
     }
 
-    /// Removes what is kept of it.
+    /// Removes the kept copy and its record.
     pub(super) fn release_kept(&self, state: &mut super::file::State) {
         if let Some(name) = state.copy.take_name() {
             kept::remove(&name);

@@ -1,8 +1,8 @@
-//! A file at the source that is going to take another's name, and sending a
-//! new content to it while that is still being written.
+//! Sends new content to the source while it is still being written: to a temporary
+//! file, which takes the name of the target in the end.
 //!
-//! Only what follows what was sent before is sent ahead: what is written again
-//! is sent once more at the end, with what is left.
+//! Content is sent ahead in one pass from start to end. Ranges that are written
+//! again later are sent once more at the end, with the rest.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -14,36 +14,36 @@ use crate::mount::PathTurn;
 use crate::ranges::Ranges;
 use crate::source::{Attributes, Creation, Handle, OpenFlags, Result};
 
-/// Permissions of a file that has vanished from the source, and of one that
-/// has not got its own yet.
+/// Permissions of a file that has vanished from the source, and of a temporary file
+/// that does not have its final ones yet.
 const MODE_OF_A_NEW_FILE: u32 = 0o600;
-/// What is sent ahead at a time: nothing of small files, and at most as much as
-/// is in flight at once.
+/// Bytes that are sent ahead at a time. Nothing of small files is sent ahead, and
+/// at most as much as is in flight at once.
 const SEND_BYTES_MIN: u64 = 512 << 10;
 const SEND_BYTES_MAX: u64 = 2 << 20;
-/// What is sent before it is brought to the source's device: the rest of it
-/// takes the longer when the file is closed.
+/// Bytes that are sent before the source is asked to bring them to its device. The
+/// more remains for later, the longer the close takes.
 const SYNC_BYTES: u64 = 4 << 20;
 
 pub(super) struct TemporaryFile {
     pub directory: u64,
     pub name: OsString,
     pub handle: Arc<dyn Handle>,
-    /// What it was when it was made.
+    /// Its attributes when it was created.
     pub new: Attributes,
-    /// What of the copy it has.
+    /// Ranges of the copy that it has.
     pub sent: Ranges,
 }
 
 #[derive(Default)]
 pub(super) struct StagedUpload {
     temporary: Option<TemporaryFile>,
-    /// What of the copy the temporary file has or is going to have.
+    /// Ranges of the copy that the temporary file has or is about to get.
     sent: Ranges,
     end: u64,
     is_busy: bool,
     is_over: bool,
-    /// The temporary file has something that the copy has not.
+    /// The temporary file has content that the copy does not have.
     is_spoiled: bool,
 }
 
@@ -52,7 +52,7 @@ impl StagedUpload {
         self.sent.remove(range);
     }
 
-    /// The copy loses content from an offset on.
+    /// Records that the copy loses its content from an offset on.
     pub fn cut(&mut self, at: u64) {
         if at < self.end {
             self.is_spoiled = true;
@@ -60,7 +60,7 @@ impl StagedUpload {
         }
     }
 
-    /// The next content can be sent ahead again.
+    /// Allows the next content to be sent ahead again.
     pub fn begin(&mut self) {
         if self.temporary.is_none() && !self.is_busy {
             *self = Self::default();
@@ -69,7 +69,7 @@ impl StagedUpload {
 }
 
 impl State {
-    /// What can be sent ahead: of a content that replaces all of another.
+    /// Returns what can be sent ahead, if the new content replaces all of the old.
     fn next_range(&self) -> Option<Range<u64>> {
         let start = self.upload.end;
         if self.upload.is_over || self.valid_bytes > 0 || self.progress.is_removed() {
@@ -84,8 +84,8 @@ impl State {
 }
 
 impl CachedFile {
-    /// Whether there is something to send ahead; then the caller is who sends
-    /// it, by [`CachedFile::send_ahead`].
+    /// Returns whether there is something to send ahead. If so, the caller must
+    /// send it by [`CachedFile::send_ahead`].
     pub fn begin_sending(&self) -> bool {
         if !self.shared.source.is_remote() {
             return false;
@@ -96,8 +96,8 @@ impl CachedFile {
         begins
     }
 
-    /// Sends what there is. What fails here is tried again, and told, when the
-    /// file is written back.
+    /// Sends what is available. If that fails, the write-back sends it again and
+    /// reports errors.
     pub fn send_ahead(&self, turn: &mut PathTurn) {
         let outcome = self.send_pieces(turn);
         let spoiled = {
@@ -122,7 +122,7 @@ impl CachedFile {
                 let Some(range) = state.next_range() else {
                     return Ok(());
                 };
-                // What is written from here on is sent again.
+                // Ranges that are written from here on are sent again.
                 state.upload.sent.insert(range.clone());
                 state.upload.end = range.end;
                 let temporary = state.upload.temporary.as_ref();
@@ -180,11 +180,11 @@ impl CachedFile {
         }
     }
 
-    /// Removes a file that may have been made though the source refused, or
-    /// did not answer.
+    /// Removes a temporary file. It may exist even if the source refused to create
+    /// it or did not reply.
     fn unlink_temporary(&self, path: &Path) {
         match self.shared.source.remove(path, false) {
-            // Else the journal still says that it is there.
+            // Otherwise the journal keeps listing it.
             Err(error) if !error.is(libc::ENOENT) => {}
             _ => self.shared.journal.done(),
         }
@@ -200,8 +200,8 @@ impl CachedFile {
         self.shared.metadata.touch(&[(directory, name)], true);
     }
 
-    /// Ends sending and takes what there is of it, if that can still become
-    /// the file.
+    /// Ends sending ahead and takes the temporary file, if that can still become
+    /// the target.
     pub(super) fn take_temporary(&self, turn: &mut PathTurn) -> Option<TemporaryFile> {
         let mut state = self.state.lock();
         state.upload.is_over = true;
@@ -224,12 +224,12 @@ impl CachedFile {
         }
     }
 
-    /// Takes the temporary file out of a directory that is to be removed.
-    /// Returns whether there was any.
+    /// Removes the temporary file from a directory that is about to be removed.
+    /// Returns whether there was one.
     pub fn leave(&self, turn: &mut PathTurn, directory: u64) -> bool {
         let is_there = self.state.lock().temporary_in == Some(directory);
         if is_there {
-            // A write-back under way gives the file its name.
+            // A write-back under way gives the temporary file its final name.
             let _writing_back = self.write_back_lock.lock();
             self.stop_sending(turn);
         }

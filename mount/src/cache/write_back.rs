@@ -1,19 +1,19 @@
-//! From the copy to the source: which way, and the way in place.
+//! Writes the copy back to the source: chooses the way, and implements the way in
+//! place.
 //!
-//! A file is replaced as a whole, by a temporary file beside it that takes
-//! its name, wherever that loses nothing: then a connection that is cut or a
-//! disk that is full in between leaves the old content as it was. It is
-//! written in place
+//! A file is replaced as a whole, by a temporary file beside it that takes its
+//! name, wherever that loses nothing. A lost connection or a full disk then leaves
+//! the old content intact. It is written in place
 //!
-//! - if it has further hard links, or an owner that a new file cannot be
-//!   given, or lies in a directory where no file can be made;
-//! - if it is empty at the source and the new content goes in one request;
+//! - if it has further hard links, or an owner that a new file cannot be given, or
+//!   is in a directory where no file can be created;
+//! - if it is empty at the source and the new content fits in one request;
 //! - in `blocks`, if only parts of a larger file have changed.
 //!
-//! In place, what makes the file longer is written first: that is what a full
-//! disk refuses, and nothing has been overwritten then. The file is cut when all
-//! of the new content is there. Whoever may write may not always set times, which
-//! only the owner may: then the source's own stay.
+//! In place, the part that makes the file longer is written first: a full disk
+//! refuses that part, and then nothing has been overwritten yet. The file is
+//! truncated when all of the new content has arrived. Only the owner may set times.
+//! A user who may only write the file leaves the source's own times.
 
 use std::iter::once;
 use std::ops::Range;
@@ -31,38 +31,42 @@ use crate::source::{
 };
 use crate::tree::Version;
 
-/// Content of this length goes in one request over SFTP, so nobody can see
-/// a part of it.
+/// Content up to this length fits in one request over SFTP, so nobody can see part
+/// of it.
 pub(super) const ONE_REQUEST_BYTES: u64 = 32 << 10;
-/// Up to this length a file read by block is replaced whatever has changed.
+/// Up to this length, a file read by block is replaced, no matter which part has
+/// changed.
 const SMALL_BYTES: u64 = 1 << 20;
-/// The last range is written with the end of a write-back if it is no longer.
+/// The last range is sent with the end of a write-back if it is no longer than
+/// this.
 const LAST_BYTES_MAX: u64 = 8 << 20;
-/// Errors that can come from a name that changed meanwhile.
+/// Errors that a change of name can cause.
 const NAME_ERRORS: [i32; 3] = [libc::ENOENT, libc::ESTALE, libc::ENOTDIR];
-/// Errors of a source that does not let a file be replaced, which may let it be
-/// written.
+/// Errors of a source that does not allow a file to be replaced, but may allow it
+/// to be written.
 const REFUSALS: [i32; 5] = [
     libc::EACCES,
     libc::EPERM,
     libc::ENOTSUP,
     libc::ENAMETOOLONG,
-    // A file that something is mounted on.
+    // A file that is a mount point.
     libc::EBUSY,
 ];
-/// How often a write-back begins again because a name changed under it.
+/// How often a write-back is attempted, because a name may change during it.
 const ATTEMPTS_MAX: usize = 8;
 
 enum Way {
-    /// By a temporary file that takes the name; of the file there, if any.
+    /// By a temporary file that takes the name; with the attributes of the file
+    /// there, if any.
     Replace(Option<Attributes>),
-    /// Through an open file; with its length if somebody else has changed it.
+    /// Through an open file; with the length of the file if somebody else has
+    /// changed it.
     InPlace(Arc<dyn Handle>, Option<u64>),
     /// No name and no open file leads to it any more.
     Gone,
 }
 
-/// One write-back of a file, by a thread with a turn to lock paths.
+/// One write-back of a file, by a thread that has a turn to lock paths.
 struct Attempt<'a> {
     file: &'a CachedFile,
     turn: &'a mut PathTurn,
@@ -88,7 +92,8 @@ impl WriteBack for Attempt<'_> {
         let shared = &self.file.shared;
         match shared.path(self.turn, self.file.ino) {
             Ok(guard) => shared.source.sync_directory(parent(guard.path())),
-            // Nobody can find it after a crash, whatever its directory says.
+            // A file without a name cannot be found after a crash, whatever its
+            // directory says.
             Err(_) => Ok(()),
         }
     }
@@ -99,8 +104,8 @@ pub(super) fn parent(path: &Path) -> &Path {
 }
 
 impl CachedFile {
-    /// Brings all changes to the source, and with `is_sync` the file and its
-    /// name to the device. After an error all are still here.
+    /// Sends all changes to the source, and with `is_sync` brings the file and its
+    /// name to the device. After an error, all changes are still here.
     pub fn write_back(&self, turn: &mut PathTurn, is_sync: bool) -> Result<Outcome> {
         let _writing_back = self.write_back_lock.lock();
         let outcome = write_back(&mut Attempt { file: self, turn }, is_sync);
@@ -110,8 +115,8 @@ impl CachedFile {
                 self.release_kept(&mut self.state.lock());
             }
             Ok(Outcome::Done) => {
-                // Still under the lock: who opens the file next must not take
-                // this version for somebody else's.
+                // Still under the lock, because the next open must not take this
+                // version for somebody else's.
                 let mut state = self.state.lock();
                 let version = state.version.filter(|_| !state.progress.is_changed());
                 self.shared.tree.set_seen(self.ino, version);
@@ -129,8 +134,8 @@ impl CachedFile {
         let mut further_attempts = 1..ATTEMPTS_MAX;
         let outcome = loop {
             match self.send_once(turn, changes, is_sync) {
-                // A name changed between two steps: the next attempt sees the
-                // new one, or that there is none.
+                // A name changed between two steps. The next attempt sees the new
+                // name, or that none is left.
                 Err(error)
                     if NAME_ERRORS.contains(&error.errno())
                         && further_attempts.next().is_some() => {}
@@ -175,19 +180,19 @@ impl CachedFile {
         }
     }
 
-    /// A handle of a file that was empty when it was opened. A short content goes
-    /// there in one round trip, whether or not the file still has its name: what
-    /// arrived is in a file that had no content before.
+    /// Returns a handle of a remote file that was empty when it was opened. Short
+    /// content goes there in one round trip, whether or not the file still has its
+    /// name: the file had no content to lose.
     fn writer_of_new(&self) -> Option<Arc<dyn Handle>> {
         let state = self.state.lock();
         let is_new = state.source_bytes == 0 && self.shared.source.is_remote();
         state.writer.clone().filter(|_| is_new)
     }
 
-    /// How to send changes, by what is at the name now.
+    /// Chooses how to send changes, by the file that has the name now.
     fn way(&self, turn: &mut PathTurn, changes: &Changes, may_replace: bool) -> Result<Way> {
         let Ok(guard) = self.shared.path(turn, self.ino) else {
-            // A source that does not count links may have further names of it.
+            // If the source does not count links, the file may have further names.
             let writer = self.state.lock().writer.clone();
             return Ok(writer.map_or(Way::Gone, |writer| Way::InPlace(writer, None)));
         };
@@ -208,8 +213,8 @@ impl CachedFile {
         }
     }
 
-    /// `ECANCELED` for what an earlier mount has kept, once the source's file is
-    /// another than then: nobody has seen both.
+    /// Returns `ECANCELED` for changes that an earlier mount kept, if the source's
+    /// file has changed since: nobody has seen both versions.
     fn refuse_conflict(&self, found: Option<&Attributes>) -> Result<()> {
         let known = {
             let mut state = self.state.lock();
@@ -222,22 +227,22 @@ impl CachedFile {
         if known.is_some() {
             let name = self.shared.full_name(self.ino);
             self.shared.note(&format!(
-                "does not send the kept content of {name}: that file has changed since; see \
+                "cannot send the kept content of {name}: that file has changed since; see \
                  `toll mount --kept`"
             ));
         }
         Err(Error::Errno(libc::ECANCELED))
     }
 
-    /// Returns whether somebody else has changed what is at the name, and says so: the
-    /// last close wins, but not silently.
+    /// Returns whether somebody else has changed the file at the name, and prints a
+    /// message in that case: the last close wins, but not silently.
     fn note_news(&self, found: &Attributes) -> bool {
         let is_news = |known: &mut Version| known.has_other_content(&Version::of(found));
         let known = self.state.lock().version.take_if(is_news);
         if known.is_some() {
             let name = self.shared.full_name(self.ino);
             self.shared.note(&format!(
-                "{name} was changed at its source while it was open here; what was written here \
+                "{name} was changed at the source while it was open here; the content written here \
                  replaces that change"
             ));
         }
@@ -252,8 +257,7 @@ impl CachedFile {
     }
 
     fn wants_replacement(&self, found: Option<&Attributes>, changes: &Changes) -> bool {
-        // Somebody removed the name at the source; only a new file can have it
-        // again.
+        // Somebody removed the name at the source; only a new file can take it.
         let Some(found) = found else {
             return true;
         };
@@ -270,9 +274,9 @@ impl CachedFile {
         }
     }
 
-    /// A handle to write to what is at a locked path. The last to close wins, so
-    /// a file that has taken the name meanwhile is written, and not the one that
-    /// was opened.
+    /// Returns a handle for writing to the file at a locked path. The last close
+    /// wins, so a file that has taken the name meanwhile is written, and not the
+    /// one that was opened.
     fn writer_of(&self, path: &Path, found: Option<Attributes>) -> Result<Arc<dyn Handle>> {
         let (writer, version) = {
             let state = self.state.lock();
@@ -281,8 +285,8 @@ impl CachedFile {
         if let (Some(writer), Some(found)) = (writer, found) {
             let is_there = match found.identity {
                 Some(_) => writer.attributes()?.identity == found.identity,
-                // A source without identities: another file has another length or
-                // time, unless both are of the same moment.
+                // Without identities, another file is recognised by its length or
+                // time, unless both files have the same.
                 None => {
                     let is_settled = self.shared.source.is_settled(found.ctime);
                     version == Some(Version::of(&found)) && is_settled
@@ -301,8 +305,8 @@ impl CachedFile {
         Ok(opened)
     }
 
-    /// Writes to an open file. With `looks_at_name` it may have lost its name, and
-    /// the answer is whether it certainly has it.
+    /// Writes to an open file. With `looks_at_name`, the file may have lost its
+    /// name, and the result is whether it certainly has it.
     fn write_through(
         &self,
         handle: &dyn Handle,
@@ -320,7 +324,7 @@ impl CachedFile {
         }
         let source_bytes = self.state.lock().source_bytes;
         let ranges = match looks_at_name {
-            // With the end of the write-back, where the name is looked at.
+            // Sent with the end of the write-back, which also checks the name.
             true => once(0..changes.size_bytes).collect(),
             false => self.differing(changes, is_all).tail_first(source_bytes),
         };
@@ -332,16 +336,16 @@ impl CachedFile {
         let mut state = self.state.lock();
         match is_named || !looks_at_name {
             true => state.settle(changes.size_bytes, &now),
-            // What is at the name lacks all of it.
+            // The file that has the name lacks all of the changes.
             false => state.source_bytes = source_bytes,
         }
         Ok(is_named)
     }
 
-    /// What the source's file has otherwise, or will have once it is longer. Its old
-    /// content beyond `valid_bytes` is overwritten by the copy's, and not cut off
-    /// first: until all of the new content is there, nothing else is lost. `is_all`
-    /// if somebody else may have changed any of it.
+    /// Returns the ranges in which the source's file differs or will differ once it
+    /// is longer. Its old content past `valid_bytes` is overwritten and not
+    /// truncated first, so that nothing else is lost until all new content has
+    /// arrived. With `is_all`, somebody else may have changed any of it.
     fn differing(&self, changes: &Changes, is_all: bool) -> Ranges {
         let state = self.state.lock();
         let mut ranges = changes.dirty.clone();
@@ -353,7 +357,7 @@ impl CachedFile {
         ranges
     }
 
-    /// Writes ranges in their order, and sets the length once all have arrived.
+    /// Writes ranges in this order, and sets the length once all have arrived.
     fn send_in_place(
         &self,
         handle: &dyn Handle,
@@ -366,12 +370,12 @@ impl CachedFile {
         let source_bytes = self.state.lock().source_bytes;
         let is_shorter = changes.size_bytes < source_bytes;
         if is_shorter {
-            // A server may let a file be written, and not be cut.
+            // A server may allow a file to be written but not truncated.
             handle.truncate(source_bytes)?;
         }
         let (mut rest, mut last) = split_last(ranges, LAST_BYTES_MAX);
         if is_shorter {
-            // Nothing is cut off before all that was written has arrived.
+            // Nothing is truncated before everything written has arrived.
             (rest, last) = (ranges, 0..0);
         }
         let file = self.state.lock().copy.file();
@@ -382,8 +386,8 @@ impl CachedFile {
         }
         let bytes = self.read_copy(&last)?;
         self.state.lock().begin_range(&last, source_bytes);
-        // The length also where it should be right: somebody else may have
-        // written more to the same file, which stays if only times are set.
+        // The length is set even where it should be right: somebody else may have
+        // written more to the same file. If only times are set, that content stays.
         let settings = SetAttributes {
             size_bytes: has_content.then_some(changes.size_bytes),
             ..self.times(changes)
@@ -397,13 +401,13 @@ impl CachedFile {
         })
     }
 
-    /// Takes back what has made a file longer than it was, which may be what has
-    /// filled the disk. What was overwritten stays so.
+    /// Undoes what made the file longer, because that may be what filled the disk.
+    /// Overwritten content stays overwritten.
     fn failed_in_place(&self, handle: &dyn Handle, source_bytes: u64, error: Error) {
         let is_longer = self.state.lock().source_bytes > source_bytes;
         let is_shrunk = is_longer && handle.truncate(source_bytes).is_ok();
-        // Without a connection, the version before is what tells whether anything
-        // has arrived.
+        // Without a connection, the previous version will show whether anything has
+        // arrived.
         let now = match error {
             Error::Lost => None,
             Error::Errno(_) => handle.attributes().ok(),
@@ -414,13 +418,13 @@ impl CachedFile {
             false => state.is_torn |= is_longer,
         }
         if let Some(now) = now {
-            // This mount has made it so.
+            // This mount made the change.
             state.version = Some(Version::of(&now));
         }
     }
 
-    /// The times of changes. SFTP sets both or none: with the time of change
-    /// alone it would take another round trip to ask for the other.
+    /// Returns the times to set for `changes`. SFTP sets both times or none: with
+    /// `mtime` alone, it would take another round trip to ask for `atime`.
     pub(super) fn times(&self, changes: &Changes) -> SetAttributes {
         let is_remote = self.shared.source.is_remote();
         let told = self.state.lock().source_atime;
@@ -436,14 +440,14 @@ impl CachedFile {
         let mut bytes = zeroed((range.end - range.start) as usize)?;
         if !bytes.is_empty() {
             let file = self.state.lock().copy.file();
-            // What the copy lacks at its end is a hole.
+            // The copy may end earlier; the rest is a hole.
             read_full(&file, &mut bytes, range.start)?;
         }
         Ok(bytes)
     }
 
-    /// Brings a range of the copy to a file of the source; it may still be on its
-    /// way.
+    /// Sends a range of the copy to a file at the source. It may still be in flight
+    /// on return.
     pub(super) fn send_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
         let file = self.state.lock().copy.file();
         let content = Content::File(&file, range.start, (range.end - range.start) as usize);
@@ -452,7 +456,7 @@ impl CachedFile {
 }
 
 impl super::file::State {
-    /// The source has everything up to a length.
+    /// Records that the source has everything up to a length.
     pub(super) fn settle(&mut self, size_bytes: u64, now: &Attributes) {
         self.source_bytes = size_bytes;
         self.upload.begin();
@@ -463,16 +467,17 @@ impl super::file::State {
         self.is_of_earlier_mount = false;
     }
 
-    /// A range is about to be written to the source's file, which had a length
-    /// before. What of it arrives is not valid until all has.
+    /// Records that a range is about to be written to the source's file, whose
+    /// length was `source_bytes`. What arrives of it is not valid until all has
+    /// arrived.
     fn begin_range(&mut self, range: &Range<u64>, source_bytes: u64) {
         self.source_bytes = self.source_bytes.max(range.end);
         self.is_torn |= !range.is_empty() && range.start < source_bytes;
     }
 }
 
-/// Ranges but for the last, and that, if it can be written with the end of a
-/// write-back, as it is when it is no longer than `bytes_max`; else an empty one.
+/// Splits off the last range, if it is no longer than `bytes_max` and can so be
+/// sent with the end of a write-back. Otherwise the second part is empty.
 pub(super) fn split_last(ranges: &[Range<u64>], bytes_max: u64) -> (&[Range<u64>], Range<u64>) {
     match ranges.split_last() {
         Some((last, rest)) if last.end - last.start <= bytes_max => (rest, last.clone()),

@@ -1,5 +1,4 @@
-//! How far the changes of a file have come: one state per file, and all of its
-//! transitions.
+//! State of a file's changes: one per file, with all of its transitions.
 //!
 //! ```text
 //! Clean ──────▶ Dirty ──────▶ Sending ──────▶ Sent ──────▶ Durable
@@ -10,14 +9,14 @@
 //!   └─ (begin_anew)             Dirty again if the sync failed or the file changed
 //! ```
 //!
-//! `Emptied` is `Dirty` of a file that was opened with `O_TRUNC` and not written
-//! since. `Kept` is `Dirty` of a file that waits in the retry queue. `Removed`
-//! is the end: no name is left at the source.
+//! `Emptied` is `Dirty` for a file that was opened with `O_TRUNC` and not written
+//! since. `Kept` is `Dirty` for a file that waits in the retry queue. `Removed` is
+//! final: no name is left at the source.
 //!
 //! A kernel that fails to write a page to its device reports that once and then
-//! takes the page for clean. So a second `fsync` of the source proves nothing
-//! after a first that failed: what was sent since the last successful `fsync`
-//! is kept in `unsynced`, and is dirty again after a failure.
+//! treats the page as clean. So after a failed `fsync` of the source, a second one
+//! proves nothing: ranges sent since the last successful `fsync` are kept in
+//! `unsynced`, and are dirty again after a failure.
 
 use std::ops::Range;
 
@@ -30,13 +29,13 @@ enum Stage {
     /// has it, is unknown.
     #[default]
     Clean,
-    /// Opened to be overwritten, and nothing was written yet.
+    /// Opened to be overwritten, and nothing has been written yet.
     Emptied,
     /// The source lacks changes.
     Dirty,
     /// A write-back is sending the changes.
     Sending,
-    /// The same of a file that has changed again meanwhile.
+    /// A write-back is sending changes, and the file has changed again meanwhile.
     SendingOld,
     /// The source has all changes; its device may lack some.
     Sent,
@@ -48,10 +47,10 @@ enum Stage {
     Removed,
 }
 
-/// How far a write-back has brought changes.
+/// How far a write-back has brought the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// A later `fsync` brings them to the device.
+    /// A later `fsync` brings the changes to the device.
     Source,
     Device,
 }
@@ -73,16 +72,16 @@ pub(crate) struct Changes {
     pub atime: Option<Timespec>,
 }
 
-/// State of one file, under the lock of its owner.
+/// State of one file, protected by its owner's lock.
 #[derive(Debug, Default)]
 pub(crate) struct WriteBackState {
     stage: Stage,
     size_bytes: u64,
-    /// What no write-back has taken yet.
+    /// Ranges that no write-back has taken yet.
     dirty: Ranges,
-    /// What a write-back is sending.
+    /// Ranges that a write-back is sending.
     in_transit: Ranges,
-    /// What was sent since the last successful `fsync`.
+    /// Ranges that were sent since the last successful `fsync`.
     unsynced: Ranges,
     /// Times that the source does not know yet.
     mtime: Option<Timespec>,
@@ -117,19 +116,20 @@ impl WriteBackState {
         &self.dirty
     }
 
-    /// What the source may lack, also while a write-back is sending it.
+    /// Returns the ranges that the source may lack, including those that a
+    /// write-back is sending.
     pub fn unsent(&self) -> Ranges {
         let mut unsent = self.dirty.clone();
         unsent.extend(&self.in_transit);
         unsent
     }
 
-    /// Times of the last access and change that the source does not know yet.
+    /// Returns the access and modification times that the source does not know yet.
     pub fn times(&self) -> (Option<Timespec>, Option<Timespec>) {
         (self.atime, self.mtime)
     }
 
-    /// The copy begins anew with the source's content.
+    /// Starts over with the source's content.
     pub fn begin_anew(&mut self, size_bytes: u64) {
         *self = Self {
             size_bytes,
@@ -137,7 +137,7 @@ impl WriteBackState {
         };
     }
 
-    /// The copy is one that an earlier mount could not write back.
+    /// Adopts the changes of a copy that an earlier mount could not write back.
     pub fn adopt(&mut self, changes: Changes) {
         *self = Self {
             stage: Stage::Kept,
@@ -190,7 +190,8 @@ impl WriteBackState {
         self.mtime = mtime.or(self.mtime);
     }
 
-    /// The last name is gone: nothing has to go to the source any more.
+    /// Records that the last name is gone, so nothing has to be written back any
+    /// more.
     pub fn removed(&mut self) {
         *self = Self {
             stage: Stage::Removed,
@@ -241,12 +242,13 @@ impl WriteBackState {
         };
     }
 
-    /// The source may have any part of the changes.
+    /// Records a failed write-back. The source may have any part of the changes.
     fn failed(&mut self, changes: &Changes) {
         self.in_transit = Ranges::default();
         self.stage = match self.stage {
             Stage::Sending | Stage::SendingOld => Stage::Dirty,
-            // Another thread, whose write-back failed before, has kept it meanwhile.
+            // Another thread, whose write-back failed earlier, has put the file
+            // into the retry queue.
             Stage::Kept => Stage::Kept,
             _ => return,
         };
@@ -263,7 +265,8 @@ impl WriteBackState {
     fn sync_failed(&mut self) {
         let unsynced = std::mem::take(&mut self.unsynced);
         self.dirty.extend(&unsynced);
-        // A length or times alone have no range, and have to be sent again, too.
+        // A change of length or times alone has no range, but has to be sent again
+        // too.
         if self.stage == Stage::Sent {
             self.stage = Stage::Dirty;
         }
@@ -279,16 +282,16 @@ pub(crate) trait WriteBack {
     /// further round trip.
     fn send(&mut self, changes: &Changes, is_sync: bool) -> Result<Reached, Self::Error>;
 
-    /// Brings everything that the source has of the file to its device,
-    /// whoever wrote it.
+    /// Brings everything that the source has of the file to its device, no matter
+    /// who wrote it.
     fn sync(&mut self) -> Result<(), Self::Error>;
 }
 
 /// Sends all changes of a file, and with `is_sync` brings everything that the
 /// source has of it to the device. A file in the retry queue is always
-/// synchronised, as its kept copy goes afterwards. One write-back of a file
-/// runs at a time. After an error all changes that may not have arrived are dirty
-/// again.
+/// synchronised, because its kept copy is removed afterwards. Only one write-back
+/// of a file runs at a time. After an error, all changes that may not have arrived
+/// are dirty again.
 pub(crate) fn write_back<F: WriteBack>(file: &mut F, is_sync: bool) -> Result<Outcome, F::Error> {
     let begun = file.with(|state| {
         let is_sync = is_sync || state.is_kept();

@@ -1,10 +1,10 @@
-//! A FUSE file system in the tree of directories: mount(2) for root, the
-//! setuid program fusermount3 for others (mount.fuse3(8), fusermount3(1)).
+//! Mounts and unmounts FUSE file systems: with mount(2) as root, otherwise with the
+//! setuid program fusermount3 (mount.fuse3(8), fusermount3(1)).
 //!
-//! `fuser` can mount, too. It unmounts by path once more when a mount has ended,
-//! as it takes the poll(2) event of a closed connection (`fuse_dev_poll` in
-//! fs/fuse/dev.c) for a mount that is still there. So it would remove what
-//! somebody had mounted there since.
+//! `fuser` can mount too, but it unmounts by path once more when a mount has ended:
+//! it takes the poll(2) event of a closed connection (`fuse_dev_poll` in
+//! fs/fuse/dev.c) for a live mount. That would remove whatever somebody has mounted
+//! there since.
 #![expect(clippy::disallowed_methods, reason = "it starts fusermount3")]
 
 use std::ffi::CString;
@@ -27,16 +27,17 @@ const HELPER: &str = "fusermount3";
 const SUBTYPE: &str = "toll";
 
 pub(super) struct Attachment<'a> {
-    /// What the list of mounts names as the source.
+    /// Source name that the list of mounts shows.
     pub name: &'a str,
     pub is_read_only: bool,
     pub allows_others: bool,
-    /// The kernel checks permissions, by mode, owner and group as they are shown.
+    /// The kernel checks permissions by mode, owner and group, as the mount shows
+    /// them.
     pub checks_permissions: bool,
 }
 
 impl Attachment<'_> {
-    /// Mounts on a directory; gives the connection that serves it.
+    /// Mounts on a directory and returns the connection that serves it.
     pub fn mount(&self, mountpoint: &Path) -> io::Result<OwnedFd> {
         match self.mount_as_root(mountpoint) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
@@ -65,7 +66,8 @@ impl Attachment<'_> {
         Ok(device)
     }
 
-    /// Options that the kernel and the helper call the same.
+    /// Returns the options that have the same names for the kernel and for the
+    /// helper.
     fn options(&self) -> String {
         let mut options = String::new();
         for (is_set, option) in [
@@ -77,10 +79,10 @@ impl Attachment<'_> {
         options
     }
 
-    /// The helper mounts with its rights of root, and sends the connection through
-    /// a socket (`send_fd` in libfuse's util/fusermount.c).
+    /// Mounts with the setuid helper, which sends the connection through a socket
+    /// (`send_fd` in libfuse's util/fusermount.c).
     fn mount_by_helper(&self, mountpoint: &Path) -> io::Result<OwnedFd> {
-        // A comma would end the option, a backslash begins what is escaped.
+        // A comma would end the option, and a backslash begins an escape.
         let name = self.name.replace('\\', r"\\").replace(',', r"\,");
         let mut options = format!("fsname={name},subtype={SUBTYPE}{}", self.options());
         if self.is_read_only {
@@ -101,7 +103,8 @@ impl Attachment<'_> {
     }
 }
 
-/// The descriptor that the other end sends, or none if it closes before that.
+/// Returns the file descriptor that the peer sends; `None` if it closes the socket
+/// first.
 fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -132,14 +135,15 @@ pub(super) fn unmount(mountpoint: &Path) -> io::Result<()> {
                 false => Err(io::Error::other(said.trim().to_owned())),
             }
         }
-        // Somebody else was faster.
+        // Somebody else has unmounted it first.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Unmounts what is mounted there if nobody serves it any more, as after an abort
-/// of its connection. What somebody has mounted there since is served.
+/// Unmounts a mount point that is no longer served, for example because its
+/// connection was aborted. If somebody has mounted something there since, that is
+/// served and stays.
 pub(super) fn unmount_if_dead(mountpoint: &Path) -> io::Result<()> {
     match rustix::fs::stat(mountpoint) {
         Err(Errno::NOTCONN) => unmount(mountpoint),

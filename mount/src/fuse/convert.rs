@@ -1,4 +1,4 @@
-//! Between `fuser`'s types and the source's plain data.
+//! Conversions between `fuser`'s types and the source's plain data.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,9 +27,9 @@ pub(super) fn system_time(time: Timespec) -> SystemTime {
     whole + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
-/// Of a time before 1970, which the kernel counts in whole seconds before and
-/// nanoseconds after these, `fuser` makes a moment with the nanoseconds before
-/// these, too. This takes it back.
+/// Undoes a conversion of `fuser`. The kernel counts times before 1970 in negative
+/// whole seconds plus positive nanoseconds, but `fuser` subtracts the nanoseconds
+/// as well.
 pub(super) fn time(moment: SystemTime) -> Timespec {
     let (distance, is_before) = match moment.duration_since(UNIX_EPOCH) {
         Ok(after) => (after, false),

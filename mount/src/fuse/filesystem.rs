@@ -1,4 +1,4 @@
-//! The kernel's requests, each a few lines that turn it into a call of the
+//! Handlers of the kernel's requests. Each one turns a request into a call of the
 //! volume.
 
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ use crate::source::{
 pub(super) struct Fuse(pub Arc<Server>);
 
 impl Fuse {
-    /// Calls here, or in a thread of its own, and replies with the outcome.
+    /// Runs `call` on this thread or on a new one, and replies with its result.
     fn answer<R: Reply>(
         &self,
         reply: R,
@@ -38,7 +38,7 @@ impl Fuse {
         self.0.run(move |server| reply.send(server, call(server)));
     }
 
-    /// The same of a call that needs nothing but the volume.
+    /// Does the same for a call that needs only the volume.
     fn call<R: Reply>(
         &self,
         reply: R,
@@ -62,8 +62,8 @@ impl Fuse {
         }
     }
 
-    /// The same of a call for a file's extended attributes, if there are any to
-    /// be seen.
+    /// Does the same for a call about extended attributes. Replies `ENOSYS` if the
+    /// mount shows none.
     fn extended<R: Reply>(
         &self,
         reply: R,
@@ -124,9 +124,9 @@ impl Filesystem for Fuse {
             atime: atime.map(set_time),
             mtime: mtime.map(set_time),
         };
-        // The kernel leaves it to the file system to take set-user-id away
-        // from what somebody else than root cuts, and asks for that alone by
-        // a request without any change.
+        // The kernel leaves it to the file system to clear set-user-id when a user
+        // other than root truncates a file. It asks for that alone by a request
+        // without any change.
         let drops_privileges =
             (size.is_some() && request.uid() != 0) || changes == SetAttributes::default();
         self.call(reply, move |volume| {
@@ -160,7 +160,7 @@ impl Filesystem for Fuse {
         device_number: u32,
         reply: ReplyEntry,
     ) {
-        // The kernel sends no other kinds, and none for a regular file as well.
+        // The kernel sends no other types; it may send none for a regular file.
         let kind = Kind::of_mode(mode).unwrap_or(Kind::File);
         let new = New::Node(kind, u64::from(device_number));
         let (name, creation) = (name.to_owned(), self.creation(request, mode));
@@ -192,7 +192,7 @@ impl Filesystem for Fuse {
                 server,
                 unlinked.as_ref().map(|_| ()).map_err(|error| *error),
             );
-            // Its content takes long to drop, and nobody waits for that any more.
+            // Dropping the content takes long, and nobody waits for that any more.
             drop(unlinked);
         });
     }
@@ -303,7 +303,7 @@ impl Filesystem for Fuse {
         let write = move |server: &Server, data: &[u8]| {
             server.write(file, offset, data, flags, open_flags.0)
         };
-        // Only a thread of its own needs the data for longer than this call.
+        // Only a new thread needs the data for longer than this call.
         let busy = self.0.claim_thread();
         let copied = busy.is_none().then(|| zeroed(data.len()));
         match copied {

@@ -1,17 +1,17 @@
-//! Users and groups of a server by the numbers of this machine, and back.
+//! Maps users and groups of a server to the numbers of this machine and back.
 //!
-//! One person has other numbers on other machines. A mount shows the user that it
-//! works as at the server, and that user's group, as the one who mounted it and the
-//! group of that one. All other numbers stay as they are.
+//! A person has different numbers on different machines. A mount shows the user
+//! that it runs as at the server, and that user's group, as the user who mounted it
+//! and the group of that user. All other numbers stay unchanged.
 
 use crate::source::{Owner, Source};
 
-/// Whoever has there the number of the one who mounted it here is somebody else, and
-/// is shown by a number that no user has, as NFS does: -2. That of `nobody` would give
-/// that user rights with `--allow-other`.
+/// Shown for a server user whose number is the mounting user's number here, since
+/// that is somebody else. It is -2, a number that no user has, as in NFS. The
+/// number of `nobody` would give that user rights with `--allow-other`.
 const NOBODY: u32 = u32::MAX - 1;
 
-/// How one kind of number is mapped.
+/// Mapping of one kind of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pair {
     here: u32,
@@ -35,7 +35,7 @@ impl Pair {
     }
 }
 
-/// What is shown of owners, and sent to the source.
+/// Mapping of the owners that are shown, and of those that are sent to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IdMap {
     uid: Pair,
@@ -43,8 +43,8 @@ pub(super) struct IdMap {
 }
 
 impl IdMap {
-    /// Maps the user of a source to the user of this process; none where the source
-    /// has this machine's numbers, or its user is unknown.
+    /// Maps the user of a source to the user of this process. `None` if the source
+    /// has this machine's numbers, or if its user is unknown.
     pub fn of(source: &dyn Source) -> Option<Self> {
         let there = source.user()?;
         let here = Owner {
@@ -62,7 +62,7 @@ impl IdMap {
         }
     }
 
-    /// An owner as the mount shows it.
+    /// Returns an owner as the mount shows it.
     pub fn shown(self, owner: Owner) -> Owner {
         Owner {
             uid: self.uid.shown(owner.uid),

@@ -27,15 +27,14 @@ use filesystem::Fuse;
 use serve::Server;
 use splice::Device;
 
-/// Threads that wait for requests. When all but one are busy with a slow
-/// source, a request gets a thread of its own.
+/// Threads that wait for requests. When all but one are busy with a slow source, a
+/// request gets a new thread.
 const THREADS: usize = 8;
 
-/// Requests that the kernel may have under way in the background, such as
-/// read-ahead.
+/// Limit on the kernel's background requests in flight, such as read-ahead.
 const BACKGROUND_MAX: u16 = 64;
-/// Largest write: what the kernel sends at most unless its limit of pages is
-/// raised.
+/// Largest write request. The kernel sends no larger one unless its limit of pages
+/// is raised.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 
 pub struct Mount {
@@ -51,9 +50,9 @@ pub struct Stopper {
 }
 
 impl Mount {
-    /// Mounts a source on a directory and begins to serve it. From here on
-    /// the process must live, and may have as many descriptors as its hard
-    /// limit allows.
+    /// Mounts a source on a directory and starts to serve it. From here on the
+    /// process must live. Its soft limit of file descriptors is raised to the hard
+    /// limit.
     pub fn begin(
         source: Arc<dyn Source>,
         mountpoint: &Path,
@@ -61,24 +60,27 @@ impl Mount {
         note: Note,
     ) -> io::Result<(Self, Stopper)> {
         let caches_once = matches!(options.kernel, KernelCache::Pages | KernelCache::Direct);
-        assert!(options.mode == Mode::None || caches_once, "two write-backs");
+        assert!(
+            options.mode == Mode::None || caches_once,
+            "with copies, the kernel may at most cache pages for reading"
+        );
         check_privileges(options)?;
         descriptors::raise_limit();
         share_heap();
-        // Absolute, as the process may leave its directory before it ends.
+        // Absolute, because the process may change its directory before it ends.
         let mountpoint = mountpoint.canonicalize()?;
         let name = source.name();
         let volume = Arc::new(Volume::new(source, options, note)?);
         let server = Arc::new(Server::new(Arc::clone(&volume)));
-        // Only files of this machine have descriptors here.
+        // Only files of this machine have file descriptors here.
         let is_local = options.mode == Mode::None && !volume.shared.source.is_remote();
         let splices = is_local && options.kernel != KernelCache::PassThrough;
         let attachment = Attachment {
             name: &name,
             is_read_only: options.is_read_only,
             allows_others: options.allows_others,
-            // Who alone uses another host gets what is allowed there, whatever the
-            // numbers and groups here.
+            // A single user of another host may do what that host allows, whatever
+            // the numbers and groups are here.
             checks_permissions: options.allows_others || !volume.shared.source.is_remote(),
         };
         let device = attachment.mount(&mountpoint)?;
@@ -109,15 +111,16 @@ impl Mount {
         Ok((mount, stopper))
     }
 
-    /// Waits until it is unmounted, by whomever, and brings what is left to
-    /// the source. Returns how many files could not be written back and are kept.
+    /// Waits until the file system is unmounted, by anyone, and writes the
+    /// remaining changes back. Returns how many files could not be written back and
+    /// are kept.
     pub fn wait(self) -> io::Result<usize> {
         let served = self.session.join();
         let files_kept = self.volume.close();
         match served {
             Ok(Ok(())) => attach::unmount_if_dead(&self.mountpoint)?,
             failed => {
-                // Nobody else knows that it is no longer served.
+                // Nobody else knows that the mount is no longer served.
                 let _ = attach::unmount(&self.mountpoint);
                 failed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             }
@@ -127,16 +130,16 @@ impl Mount {
 }
 
 impl Stopper {
-    /// Unmounts even if files are open: lets the kernel write its pages, lets
-    /// nobody in any more, and brings all changes to the source. What is
-    /// still open then can be read until the process ends, and not written.
-    /// Returns how many files could not be written back and are kept. If it cannot
-    /// be unmounted, all changes are at the source, too.
+    /// Unmounts even if files are open: makes the kernel write its pages, detaches
+    /// the mount, and writes all changes back. Files that are still open can then
+    /// be read until the process ends, but not written. Returns how many files
+    /// could not be written back and are kept. If unmounting fails, all changes are
+    /// written back as well.
     pub fn stop(self) -> io::Result<usize> {
         for name in self.volume.open_names() {
-            // The kernel's pages of it come here before the call returns;
-            // `syncfs` does not wait for those of a FUSE file system. What
-            // cannot be brought to the source is kept and told later.
+            // The kernel sends its pages of the file here before the call returns;
+            // `syncfs` does not wait for those of a FUSE file system. Content that
+            // cannot be written back is kept and reported later.
             let file = std::fs::File::open(self.mountpoint.join(name));
             let _ = file.and_then(|file| file.sync_all());
         }
@@ -146,9 +149,10 @@ impl Stopper {
     }
 }
 
-/// Lets all threads share one heap. Each would reserve 64 MiB of address space for
-/// its own (`HEAP_MAX_SIZE` in glibc's arena.c), which a limit of that counts; so
-/// many allocate little at a time, and large buffers once.
+/// Makes all threads share one heap. Otherwise each thread would reserve 64 MiB of
+/// address space for its own heap (`HEAP_MAX_SIZE` in glibc's arena.c), which
+/// counts against a limit on address space. The many threads allocate little at a
+/// time, and large buffers only once.
 fn share_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it changes a setting of the allocator, which has locks of its own.
@@ -157,14 +161,14 @@ fn share_heap() {
     }
 }
 
-/// The kernel would refuse each single file later, of which it could only be told
-/// by how slow it is.
+/// Refuses pass-through without the right to it. Otherwise the kernel would refuse
+/// it for each file later, and only the slowness would show that.
 fn check_privileges(options: &Options) -> io::Result<()> {
     let can = rustix::thread::capabilities(None)?.effective;
     match options.kernel {
         KernelCache::PassThrough if !can.contains(CapabilitySet::SYS_ADMIN) => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "only root can let reads and writes pass through; choose another cache of the kernel's",
+            "only root can let reads and writes pass through; choose another --kernel-cache",
         )),
         _ => Ok(()),
     }
@@ -183,14 +187,14 @@ fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
         | InitFlags::FUSE_READDIRPLUS_AUTO
         | InitFlags::FUSE_ASYNC_DIO
         | InitFlags::FUSE_PARALLEL_DIROPS
-        // Else the kernel asks for an extended attribute before each write.
+        // Otherwise the kernel asks for an extended attribute before each write.
         | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
     let pages = match (kernel, mode) {
         (KernelCache::WriteBack, _) => InitFlags::FUSE_WRITEBACK_CACHE,
         (KernelCache::Direct, _) => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
         (KernelCache::PassThrough, _) => InitFlags::FUSE_PASSTHROUGH,
-        // An open file's copy changes by this mount alone; without one, pages
-        // go when somebody else has changed the source's file.
+        // Only this mount changes the copy of an open file. Without a copy, pages
+        // are dropped when somebody else has changed the source's file.
         (KernelCache::Pages, Mode::None) => InitFlags::FUSE_AUTO_INVAL_DATA,
         (KernelCache::Pages, _) => InitFlags::FUSE_EXPLICIT_INVAL_DATA,
     };
@@ -205,7 +209,7 @@ fn choose_abilities(mode: Mode, kernel: KernelCache, config: &mut KernelConfig) 
         if !can.contains(InitFlags::FUSE_PASSTHROUGH) {
             return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
         }
-        // Or less, if the kernel has other limits.
+        // The kernel may have a lower limit.
         let _ = config.set_max_stack_depth(1);
     }
     let _ = config.add_capabilities(wanted_flags(mode, kernel) & can);

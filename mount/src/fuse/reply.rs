@@ -1,4 +1,4 @@
-//! What each kind of reply tells.
+//! Encodes the value of each kind of reply.
 
 use std::time::UNIX_EPOCH;
 
@@ -13,12 +13,12 @@ use super::serve::Server;
 use crate::mount::{NodeAttributes, Opened};
 use crate::source::{Result, StatVfs};
 
-/// What `stat` tells as the best size of a transfer: one request's.
+/// Best transfer size that `stat` reports: the size of one request.
 const BLOCK_BYTES: u32 = 128 << 10;
-/// Inode numbers are never used twice.
+/// Generation of every inode number, since these are never reused.
 pub(super) const NEVER_REUSED: Generation = Generation(0);
 
-/// The kernel takes no other flags for files that pass through.
+/// The only flags that the kernel accepts for pass-through files.
 const PASSES: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
 
 pub(super) trait Reply: Send + Sized + 'static {
@@ -36,7 +36,7 @@ pub(super) trait Reply: Send + Sized + 'static {
     }
 }
 
-/// `reply: value, how the reply tells the value;` for each kind.
+/// `reply: value, function that sends the value;` for each kind.
 macro_rules! replies {
     ($($reply:ty: $value:ty, $tell:expr;)*) => {$(
         impl Reply for $reply {
@@ -73,18 +73,20 @@ fn tell_entry(reply: ReplyEntry, server: &Server, found: NodeAttributes) {
     reply.entry(&server.rest(&found), &server.give(&found), NEVER_REUSED);
 }
 
-/// A write of a file.
+/// A completed write.
 pub(super) struct Written {
     pub ino: u64,
     pub bytes: u32,
-    /// The content is elsewhere than the kernel takes it to be.
+    /// The content or its offset is not what the kernel assumes, so its pages are
+    /// wrong.
     pub is_moved: bool,
 }
 
 fn tell_written(reply: ReplyWrite, server: &Server, written: Written) {
     reply.written(written.bytes);
     if written.is_moved {
-        // Only now: the kernel holds the locks of these pages until the reply.
+        // Only after the reply, because the kernel holds the locks of these pages
+        // until then.
         server.invalidate_content(written.ino);
     }
 }
@@ -150,7 +152,7 @@ pub(super) fn attributes(found: &NodeAttributes) -> FileAttr {
         nlink: attributes.links,
         uid: attributes.uid,
         gid: attributes.gid,
-        // FUSE has 32 bits for it, as the kernel has.
+        // FUSE has 32 bits for it, and so does the kernel.
         rdev: attributes.device_number as u32,
         blksize: BLOCK_BYTES,
         flags: 0,

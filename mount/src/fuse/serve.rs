@@ -1,5 +1,5 @@
-//! What serving a request needs beside the volume: threads for slow sources,
-//! invalidation, backing files, buffers.
+//! Serves requests by the volume, and provides threads for slow sources,
+//! invalidation, backing files and buffers.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -26,8 +26,8 @@ use crate::content::grow;
 use crate::mount::{NodeAttributes, Opened, Volume, WriteHow, is_dots};
 use crate::source::{Attributes, Error, Kind, Owner, Result, SeekFrom};
 
-/// What a listing says of a number that is not known yet: programs that need
-/// it ask.
+/// Inode number in a listing for a file whose number is not known yet. Programs
+/// that need the number ask for it.
 const INO_UNKNOWN: u64 = 0xffff_ffff;
 
 pub(super) struct Server {
@@ -36,17 +36,17 @@ pub(super) struct Server {
     pub device: OnceLock<Device>,
     pub ids: Option<IdMap>,
     busy: AtomicUsize,
-    /// Files whose reads and writes do not come here, and how often they are
-    /// open: all opens of a file must name the same backing file.
+    /// Files whose reads and writes do not come here, with the number of their
+    /// opens. All opens of a file must name the same backing file.
     backings: Mutex<HashMap<u64, (Arc<BackingId>, usize)>>,
 }
 
 thread_local! {
-    /// What is read goes through here; a fresh buffer would be cleared first.
+    /// Read buffer, reused because a new one would have to be zeroed first.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A waiting thread at work, until it is dropped.
+/// Marks one of the waiting threads as busy until it is dropped.
 pub(super) struct BusyThread<'a>(&'a Server);
 
 impl Drop for BusyThread<'_> {
@@ -69,21 +69,21 @@ impl Server {
         }
     }
 
-    /// For how long the kernel may believe what is found.
+    /// Returns how long the kernel may use these attributes without asking again.
     pub fn rest(&self, found: &NodeAttributes) -> Duration {
         let lifetime = self.volume.options.attribute_lifetime;
         lifetime.saturating_sub(found.age)
     }
 
-    /// A turn on this thread, if another thread is left to wait for requests.
+    /// Marks this thread as busy, if another thread is left to wait for requests.
     pub fn claim_thread(&self) -> Option<BusyThread<'_>> {
         let before = self.busy.fetch_add(1, Ordering::AcqRel);
         let busy = BusyThread(self);
         (before + 1 < THREADS).then_some(busy)
     }
 
-    /// Does something here, or in a thread of its own if all others are busy,
-    /// so that a slow source never keeps requests that need none of it.
+    /// Runs `work` on this thread, or on a new one if all others are busy. A slow
+    /// source therefore never delays requests that do not need it.
     pub fn run(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
         match self.claim_thread() {
             Some(_busy) => work(self),
@@ -101,8 +101,8 @@ impl Server {
             self.volume.with_descriptor(handle, answer)
         });
         if spliced == Some(true) {
-            // `fuser` must answer, too: the kernel finds no such request any
-            // more, and its numbers are never used again.
+            // `fuser` must reply as well. The kernel does not know such a request
+            // any more, and request numbers are never reused.
             return reply.error(Errno::EIO);
         }
         BUFFER.with_borrow_mut(|buffer| {
@@ -116,7 +116,7 @@ impl Server {
         });
     }
 
-    /// `open_flags` are those of the file's `open(2)`.
+    /// Writes to an open file. `open_flags` are those of its `open(2)`.
     pub fn write(
         &self,
         (ino, handle): (u64, u64),
@@ -129,22 +129,22 @@ impl Server {
         if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
             volume.drop_privileges(ino)?;
         }
-        // Half of O_SYNC's bits.
+        // One of the two bits of `O_SYNC`.
         let is_durable = open_flags & libc::O_DSYNC != 0;
-        // The kernel writes pages that somebody changed in memory.
+        // The kernel writes back pages that were changed in memory.
         let is_of_pages = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let how = WriteHow {
             may_end_later: self.writes_later() && !is_of_pages && !is_durable,
             is_append: open_flags & libc::O_APPEND != 0 && !is_of_pages,
         };
         let is_moved = volume.write(handle, data, offset, how)?;
-        // The kernel sees to it itself where it keeps pages.
+        // If it keeps pages, the kernel takes care of that itself.
         if is_durable && volume.options.kernel == KernelCache::Direct {
             volume.sync(handle)?;
         }
         Ok(Written {
             ino,
-            // One request is at most some MiB.
+            // A request has at most a few MiB.
             bytes: data.len() as u32,
             is_moved,
         })
@@ -160,7 +160,7 @@ impl Server {
         }
         let is_awaited = opened.is_writable && self.writes_later();
         if self.is_direct() && !self.volume.is_kernel_writing_back() && !is_awaited {
-            // Closing such a file brings nothing to the source.
+            // Closing such a file sends nothing to the source.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
         flags
@@ -170,9 +170,9 @@ impl Server {
         self.volume.options.mode == Mode::None
     }
 
-    /// Whether a write may be answered before the source has answered it: the
-    /// kernel keeps nothing that would be wrong if it fails, and a round trip for
-    /// each takes long.
+    /// Returns whether a write may be acknowledged before the source has replied.
+    /// The kernel keeps nothing that would be wrong after a failure, and a round
+    /// trip for each write takes long.
     fn writes_later(&self) -> bool {
         let is_uncached = self.volume.options.kernel == KernelCache::Direct;
         self.is_direct() && is_uncached && self.volume.shared.source.is_remote()
@@ -180,9 +180,9 @@ impl Server {
 
     pub fn flush(&self, handle: u64) -> Result<()> {
         if self.is_direct() && !self.writes_later() {
-            // What was written is with the source already. The kernel still
-            // writes its own pages before a close returns, and sends no such
-            // request again after this answer (`fuse_flush`).
+            // The source has everything that was written. After this reply the
+            // kernel sends no further flush requests (`fuse_flush`), but it still
+            // writes its own pages before a close returns.
             return Err(Error::Errno(libc::ENOSYS));
         }
         self.volume.flush(handle)
@@ -190,8 +190,8 @@ impl Server {
 
     pub fn seek(&self, handle: u64, offset: i64, whence: i32) -> Result<u64> {
         if self.volume.is_kernel_writing_back() {
-            // The kernel has pages that the source has not; it then takes all
-            // for data, up to the length that it knows.
+            // The kernel has pages that the source lacks. After this reply it
+            // treats everything up to the length that it knows as data.
             return Err(Error::Errno(libc::ENOSYS));
         }
         let offset = u64::try_from(offset).map_err(|_| Error::Errno(libc::ENXIO))?;
@@ -203,24 +203,24 @@ impl Server {
         self.volume.seek(handle, from)
     }
 
-    /// Tells the kernel to ask for attributes again, as they are not what
-    /// they were when it asked last.
+    /// Makes the kernel ask for attributes again, because they have changed since
+    /// it last asked.
     pub fn invalidate_attributes(&self, ino: u64) {
         if let Some(notifier) = self.notifier.get() {
-            // A negative offset leaves pages alone. That the kernel does not
-            // know the number any more is as good.
+            // A negative offset leaves pages alone. An error means that the kernel
+            // no longer knows the number, which is just as good.
             let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
         }
     }
 
-    /// Lets the kernel drop all it has of a file.
+    /// Makes the kernel drop everything that it caches of a file.
     pub fn invalidate_content(&self, ino: u64) {
         if let Some(notifier) = self.notifier.get() {
             let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
         }
     }
 
-    /// Attributes for a reply, recorded as what the kernel was given.
+    /// Returns attributes for a reply, and records that the kernel was given them.
     pub fn give(&self, found: &NodeAttributes) -> FileAttr {
         self.volume.shared.tree.give(found.ino, &found.attributes);
         let mut found = *found;
@@ -232,14 +232,14 @@ impl Server {
         attributes(&found)
     }
 
-    /// Answers `access(2)` where the kernel leaves that to this program. Which groups
-    /// the user has at the source is unknown, so what a group may do is allowed, and
-    /// the call itself shows whether it is.
+    /// Answers `access(2)` where the kernel leaves that to this program. The groups
+    /// of the user at the source are unknown, so everything that a group may do is
+    /// allowed. The call itself then shows whether it is.
     pub fn access(&self, ino: u64, wanted: u32) -> Result<()> {
         let found = self.volume.attributes(ino)?.attributes;
         let any = found.mode >> 6 | found.mode >> 3 | found.mode;
         let allowed = match self.volume.shared.source.user() {
-            // Root may do all but execute a file that nobody may.
+            // Root may do everything except execute a file that nobody may execute.
             Some(user) if user.uid == 0 && found.kind == Kind::Directory => 0o7,
             Some(user) if user.uid == 0 => any | 0o6,
             Some(user) if user.uid == found.uid => found.mode >> 6,
@@ -252,8 +252,8 @@ impl Server {
         }
     }
 
-    /// The backing file of a file that passes through, made by `make` for the
-    /// first who opens it. None where nothing passes through.
+    /// Returns the backing file of a pass-through file; `make` creates it at the
+    /// first open. `None` if nothing passes through.
     pub fn backing(
         &self,
         ino: u64,
@@ -312,7 +312,7 @@ impl Server {
             let (ttl, attr) = (self.rest(&found), self.give(&found));
             if reply.add(ino, next, name, &ttl, &attr, NEVER_REUSED) {
                 if !is_dots(name) {
-                    // It was looked up, and is not told.
+                    // It was looked up, but does not fit into the reply.
                     self.volume.shared.tree.forget(found.ino, 1);
                 }
                 break;

@@ -1,10 +1,10 @@
-//! Answers whose bytes go from the page cache of the source's file to the
-//! kernel's pages of the mount without a copy in this program.
+//! Replies whose bytes go from the page cache of the source's file to the kernel's
+//! pages of the mount without a copy in this program.
 //!
-//! `fuser` answers from memory only. What is spliced is an answer as
-//! `fuse_dev_splice_write` (fs/fuse/dev.c) takes it: header and bytes in one
-//! pipe, moved to the session's device in one call. It is refused as a whole if
-//! its length is not what the header says.
+//! `fuser` replies from memory only. A spliced reply must have the form that
+//! `fuse_dev_splice_write` (fs/fuse/dev.c) accepts: header and bytes in one pipe,
+//! moved to the session's device in one call. The kernel refuses the whole reply if
+//! its length differs from the header.
 
 use std::cell::RefCell;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -13,25 +13,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
-/// Shorter answers are copied: that is less than the further calls take.
+/// Shorter replies are copied, because that costs less than the additional calls.
 pub(super) const BYTES_MIN: usize = 32 << 10;
-/// What a pipe is asked to hold: what anybody may have
+/// Requested capacity of a pipe: what any user may have
 /// (`/proc/sys/fs/pipe-max-size`), and the largest read.
 pub(super) const PIPE_BYTES: usize = 1 << 20;
-/// Pages of a pipe that the bytes cannot have: the header's, and one more if
-/// they do not begin with a page.
+/// Pages of a pipe that the bytes cannot use: one for the header, and one more if
+/// the bytes do not begin at a page boundary.
 const PAGES_BESIDE: usize = 2;
 const PAGE_BYTES: usize = 4096;
 
-/// `struct fuse_out_header`: length with header, error, number of the request.
+/// `struct fuse_out_header`: length including the header, error, request number.
 pub(super) const HEADER_BYTES: usize = 16;
 
-/// The session's device, for answers that `fuser` cannot give. All requests
-/// must be read from it, and not from clones: an answer is only taken where
-/// its request was read.
+/// The session's device, for replies that `fuser` cannot send. All requests must be
+/// read from it and not from clones: the kernel only accepts a reply where the
+/// request was read.
 pub(super) struct Device {
     device: OwnedFd,
-    /// The source's files can be spliced, as far as known.
+    /// Whether the source's files can be spliced, as far as known.
     pub can_splice: AtomicBool,
 }
 
@@ -42,14 +42,14 @@ pub(super) struct Pipe {
 }
 
 thread_local! {
-    /// Empty between answers.
+    /// One pipe per thread, empty between replies.
     static PIPE: RefCell<Option<Pipe>> = const { RefCell::new(None) };
 }
 
 impl Pipe {
     pub fn new() -> rustix::io::Result<Self> {
         let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        // Or as much as there is.
+        // The pipe may also get less.
         let _ = rustix::pipe::fcntl_setpipe_size(&to, PIPE_BYTES);
         let bytes = rustix::pipe::fcntl_getpipe_size(&to)?;
         Ok(Self {
@@ -59,8 +59,8 @@ impl Pipe {
         })
     }
 
-    /// Fills the pipe with a header and `length` bytes of a file. Whether there
-    /// were as many.
+    /// Fills the pipe with a header and `length` bytes of a file. Returns whether
+    /// the file had that many.
     pub fn fill(
         &self,
         header: &[u8; HEADER_BYTES],
@@ -74,8 +74,8 @@ impl Pipe {
         let (mut at, end) = (offset, offset + length as u64);
         while at < end {
             let rest = (end - at) as usize;
-            // Waits for the file, and never for room: there is nobody else to
-            // make it.
+            // Waits for the file, but never for room in the pipe, because nobody
+            // else would make any.
             let flags = SpliceFlags::NONBLOCK;
             match rustix::pipe::splice(file, Some(&mut at), &self.to, None, rest, flags) {
                 Ok(0) => return Ok(false),
@@ -103,13 +103,13 @@ impl Device {
         }
     }
 
-    /// Answers a read of a file with what it holds at an offset. False if the
-    /// request is not answered.
+    /// Replies to a read with the file's bytes at an offset. Returns false if it
+    /// sent no reply.
     pub fn answer(&self, request: u64, file: BorrowedFd<'_>, offset: u64, size: usize) -> bool {
         if size < BYTES_MIN || !self.can_splice.load(Ordering::Relaxed) {
             return false;
         }
-        // The header, which says the length, goes first.
+        // The header with the length goes first.
         let Ok(found) = rustix::fs::fstat(file) else {
             return false;
         };
@@ -141,7 +141,7 @@ impl Device {
                 all,
                 SpliceFlags::empty(),
             )?;
-            // A pipe with something left in it is not used again.
+            // A pipe that still holds something is not used again.
             *kept = (sent == all).then_some(pipe);
             Ok(sent == all)
         });

@@ -1,4 +1,4 @@
-//! Between what the system calls tell and the source's plain data.
+//! Conversions between the results of system calls and the source's plain data.
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
@@ -11,8 +11,8 @@ use rustix::fs::{
 use super::by_descriptor;
 use crate::source::{Attributes, Identity, Kind, SetAttributes, SetTime};
 
-/// Looks at a name in a directory, or with an empty name at what a descriptor is
-/// open on. Follows no link at the end.
+/// Returns the attributes of a name in a directory, or with an empty name those of
+/// the descriptor's file. Does not follow a symbolic link in the last component.
 pub(super) fn look(at: impl AsFd, name: &OsStr) -> rustix::io::Result<Attributes> {
     let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
@@ -44,7 +44,7 @@ fn attributes_of(stat: &Statx) -> Attributes {
         identity: Some(Identity {
             device: makedev(stat.stx_dev_major, stat.stx_dev_minor),
             inode: stat.stx_ino,
-            // The kernel leaves it 0 where the file system has none.
+            // The kernel leaves it 0 if the file system has no creation times.
             birth: (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
         }),
     }
@@ -59,8 +59,8 @@ fn timespec(change: Option<SetTime>) -> Timespec {
     }
 }
 
-/// Changes all of an open file but its length. The descriptor may be of the
-/// kind `O_PATH`.
+/// Changes all attributes of an open file except its length. The descriptor may
+/// have been opened with `O_PATH`.
 pub(super) fn change(file: impl AsFd, changes: &SetAttributes) -> rustix::io::Result<()> {
     let file = file.as_fd();
     if changes.uid.is_some() || changes.gid.is_some() {

@@ -1,10 +1,11 @@
-//! Who owns what this process makes, and with which permissions.
+//! Owner and permissions of the files that this process creates.
 //!
-//! Root could make a node and give it away afterwards. But whoever may write to
-//! the directory can put another file at the name in between, and would get
-//! that. So the thread makes the node as its owner: Linux keeps the user and
-//! group for file systems (`setfsuid(2)`) and, after `unshare(CLONE_FS)`, the
-//! umask for each thread. Programs that this process starts keep its umask.
+//! Root could create a node and change its owner afterwards. But a user who may
+//! write to the directory could put another file at the name in between, and would
+//! get that file. So the thread creates the node as its owner: Linux keeps the user
+//! and group for file systems (`setfsuid(2)`) per thread and, after
+//! `unshare(CLONE_FS)`, the umask as well. Programs that this process starts keep
+//! its umask.
 
 use std::cell::Cell;
 
@@ -16,9 +17,9 @@ use crate::source::{Creation, Error, Owner, Result};
 
 pub(super) struct Creator {
     own: Owner,
-    /// Those of root, who makes files for others. The kernel has checked the
-    /// caller's permissions on the mount; the groups of the caller, which count
-    /// there, are unknown here.
+    /// Capabilities of root, which creates files for other users. The kernel has
+    /// checked the caller's permissions on the mount. Those depend on the caller's
+    /// groups, which are unknown here.
     capabilities: Option<CapabilitySets>,
 }
 
@@ -34,9 +35,9 @@ impl Creator {
         })
     }
 
-    /// Calls `make` so that what it makes has the owner and exactly the
-    /// permissions that it asks for. A directory with set-group-id or a default
-    /// ACL goes before these.
+    /// Calls `make` so that what it creates has the requested owner and exactly the
+    /// requested permissions. A directory with set-group-id or a default ACL takes
+    /// precedence.
     pub fn make<T>(&self, creation: &Creation, make: impl FnOnce() -> Result<T>) -> Result<T> {
         let _umask = ThreadUmask::clear()?;
         let other = creation.owner.filter(|owner| *owner != self.own);
@@ -54,14 +55,14 @@ thread_local! {
     static HAS_OWN_UMASK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread without a umask, until this is dropped.
+/// A thread without a umask until this is dropped.
 struct ThreadUmask(Mode);
 
 impl ThreadUmask {
     fn clear() -> Result<Self> {
         if !HAS_OWN_UMASK.get() {
             unshare_umask()?;
-            // It also has a current directory of its own now, which it would
+            // The thread now also has its own current directory, which it would
             // keep busy.
             chdir("/")?;
             HAS_OWN_UMASK.set(true);
@@ -81,7 +82,7 @@ fn unshare_umask() -> rustix::io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }
 }
 
-/// A thread whose new files are another's, until this is dropped.
+/// A thread whose new files belong to another user until this is dropped.
 struct ThreadOwner {
     own: Owner,
 }
@@ -91,12 +92,13 @@ impl ThreadOwner {
         let begun = Self { own };
         set_group(owner.gid);
         set_user(owner.uid);
-        // Both answer what was set before, also when they are refused, as of a
-        // number that the user namespace lacks. -1 is refused always.
+        // Both calls return the previous value, even if they are refused, for
+        // example for a number that the user namespace lacks. -1 is always refused.
         if set_user(u32::MAX) != owner.uid || set_group(u32::MAX) != owner.gid {
             return Err(Error::Errno(libc::EPERM));
         }
-        // The kernel has taken those away that root needs for files of others.
+        // The kernel has removed the capabilities that root needs for files of
+        // other users.
         set_capabilities(None, capabilities)?;
         Ok(begun)
     }

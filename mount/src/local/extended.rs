@@ -1,4 +1,4 @@
-//! Extended attributes of a file that is known by a descriptor.
+//! Extended attributes of a file, by a file descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::by_descriptor;
 use crate::source::{Extended, Result, XattrFlags};
 
-/// The descriptor is of the kind `O_PATH`, also of a symbolic link. The path to
-/// what it is open on ends there, whatever that is.
+/// A descriptor opened with `O_PATH`, possibly of a symbolic link. The path by
+/// descriptor ends at its file, even if that is a link.
 pub(super) struct ExtendedAttributes(pub OwnedFd);
 
 impl Extended for ExtendedAttributes {
@@ -39,7 +39,7 @@ impl Extended for ExtendedAttributes {
     }
 }
 
-/// What a call fills a buffer with, which grows until it is large enough.
+/// Returns what `fill` writes to a buffer, which grows until it is large enough.
 fn grown(mut fill: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>) -> Result<Vec<u8>> {
     let mut buffer = vec![0; 256];
     loop {

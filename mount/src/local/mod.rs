@@ -1,10 +1,9 @@
 //! A local directory as a source.
 //!
-//! Every path is resolved below an open descriptor of the root with
-//! `openat2(2)` and `RESOLVE_NO_SYMLINKS`: whatever happens to the directory
-//! meanwhile, no call leaves it. What is changed of a file goes by a descriptor,
-//! after a look at whether it is the file that is meant: root serves users who
-//! may rename files in the source.
+//! Every path is resolved below an open descriptor of the root with `openat2(2)`
+//! and `RESOLVE_NO_SYMLINKS`: whatever happens to the directory meanwhile, no call
+//! leaves it. A file is changed through a descriptor, after a check that it is the
+//! expected file: root serves users who may rename files in the source.
 
 mod attributes;
 mod creator;
@@ -44,22 +43,23 @@ pub struct Local {
 
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-/// Longer than the kernel's clock for times of files stands still: a tick, which is
-/// 10 ms at most. Since Linux 6.13 some file systems have finer times.
+/// Longer than one step of the kernel's clock for file times: a tick, which is 10
+/// ms at most. Since Linux 6.13 some file systems have finer times.
 const TICK_NS: i128 = 20_000_000;
 
-/// File systems whose `unlink` frees the file's blocks, if nobody holds it:
-/// `EXT4_SUPER_MAGIC`, `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `TMPFS_MAGIC`.
-/// A network file system may keep what is held under another name in the same
-/// directory, which then is not empty.
+/// File systems whose `unlink` frees the file's blocks unless the file is held
+/// open: `EXT4_SUPER_MAGIC`, `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `TMPFS_MAGIC`.
+/// A network file system may keep an open file under another name in the same
+/// directory, which is then not empty.
 const FREES_IN_UNLINK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
-/// The content of a larger file goes before its unlink is answered: whoever makes
-/// room on a full disk wants it then, and what is kept here is freed only after.
+/// The content of a larger file is freed before its unlink returns: a user who
+/// makes room on a full disk needs it by then, and kept content is freed only
+/// later.
 const KEPT_BYTES_MAX: i64 = 1 << 20;
 
-/// A path to what a descriptor is open on, for calls that take no descriptor
-/// of the kind `O_PATH`.
+/// Returns a path to a descriptor's file, for calls that do not accept a descriptor
+/// opened with `O_PATH`.
 fn by_descriptor(descriptor: impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd()).into()
 }
@@ -92,7 +92,7 @@ impl Local {
         self.resolve(path, OFlags::PATH, Mode::empty())
     }
 
-    /// Lets `work` do something to a name in the directory that it lies in.
+    /// Calls `work` with the directory that a path is in, and the name there.
     fn at<T, E: Into<Error>>(
         &self,
         path: &Path,
@@ -108,7 +108,8 @@ impl Local {
         work(directory.as_fd(), name).map_err(E::into)
     }
 
-    /// A file, with its attributes; `ESTALE` if it is another than expected.
+    /// Opens a file with `O_PATH` and returns its attributes; `ESTALE` if it is not
+    /// the expected one.
     fn expected(&self, path: &Path, expected: Option<Identity>) -> Result<(OwnedFd, Attributes)> {
         let file = self.by_path(path)?;
         let found = look_at(&file)?;
@@ -118,7 +119,7 @@ impl Local {
         }
     }
 
-    /// Opens a regular file that is there.
+    /// Opens an existing regular file.
     fn open_existing(&self, path: &Path, flags: OpenFlags) -> Result<(OwnedFd, Attributes)> {
         let (file, found) = self.expected(path, flags.expected)?;
         let opened = open_again(&file, found.kind, system_flags(flags))?;
@@ -129,7 +130,7 @@ impl Local {
         Ok((opened, found))
     }
 
-    /// Makes a file where there is none, opens it and tells what it is.
+    /// Creates and opens a file where none exists, and returns its attributes.
     fn open_new(
         &self,
         path: &Path,
@@ -146,9 +147,9 @@ impl Local {
     }
 }
 
-/// Opens the regular file that a descriptor of the kind `O_PATH` leads to.
-/// Opening anything else could wait for ever, as for a named pipe's other end, or
-/// do something to a device.
+/// Opens the regular file of a descriptor that was opened with `O_PATH`. Opening
+/// anything else could block forever, for example on the other end of a named pipe,
+/// or have an effect on a device.
 fn open_again(file: &OwnedFd, kind: Kind, flags: OFlags) -> Result<OwnedFd> {
     match kind {
         Kind::File => {}
@@ -181,7 +182,8 @@ impl Source for Local {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         let nanoseconds =
             |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
-        // A time that is not now is of another clock, or was one before a change.
+        // A time in the future is from another clock, or from this one before it
+        // was set back.
         (nanoseconds(now) - nanoseconds(changed)).abs() > TICK_NS
     }
 
@@ -208,7 +210,7 @@ impl Source for Local {
                 });
             }
         }
-        // One component: no link in the way can lead out of the root.
+        // A single component, so no link on the way can lead out of the root.
         let look_up = move |name: &OsStr| Ok(look(&directory, name)?);
         Ok(Listing {
             entries,
@@ -271,7 +273,7 @@ impl Source for Local {
             return None;
         }
         let kind = rustix::fs::fstatfs(&file).ok()?.f_type;
-        // The fields' types differ between architectures.
+        // The types of the fields differ between architectures.
         FREES_IN_UNLINK.contains(&(kind as u64)).then_some(file)
     }
 

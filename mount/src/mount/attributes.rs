@@ -8,7 +8,7 @@ use crate::source::{Attributes, Error, Extended, Result, SetAttributes, SetTime}
 use crate::tree::Version;
 
 impl Volume {
-    /// What is found, with what the source does not know yet.
+    /// Adds what the source does not know yet to the attributes found there.
     pub(super) fn with_copy(&self, mut found: NodeAttributes) -> NodeAttributes {
         if let Some(cached) = self.cached(found.ino) {
             cached.overlay(&mut found.attributes);
@@ -16,7 +16,7 @@ impl Volume {
         found
     }
 
-    /// Attributes of a file, also of one without a name.
+    /// Returns the attributes of a file, even of one without a name.
     pub fn attributes(&self, ino: u64) -> Result<NodeAttributes> {
         if let Some((attributes, age)) = self.shared.metadata.directory(ino) {
             return Ok(NodeAttributes {
@@ -28,7 +28,7 @@ impl Volume {
         self.attributes_now(&mut PathTurn::begin(), ino)
     }
 
-    /// The same as the source has them now.
+    /// Does the same with the attributes that the source has now.
     pub(super) fn attributes_now(&self, turn: &mut PathTurn, ino: u64) -> Result<NodeAttributes> {
         let read = || {
             let attributes = self.attributes_at_source(turn, ino)?;
@@ -44,13 +44,13 @@ impl Volume {
             Err(error) => {
                 let mut found = by_handle().map_err(|_| error)?;
                 if found.identity.is_none() {
-                    // The source counts no links, but there is none here.
+                    // The source does not count links, but there are none here.
                     found.links = 0;
                 }
                 return Ok(found);
             }
         };
-        // Another file has the name, or none: this one may still be open.
+        // Another file has the name, or no file does. This one may still be open.
         let error = match self.shared.source.attributes(guard.path()) {
             Ok(found) if self.shared.tree.is(ino, &found) => return Ok(found),
             Ok(_) => Error::Errno(libc::ESTALE),
@@ -60,8 +60,8 @@ impl Volume {
         by_handle().map_err(|_| error)
     }
 
-    /// Changes attributes and tells what they are then. `is_open` says that
-    /// the length is changed by a handle and not by a name.
+    /// Changes attributes and returns the new ones. `is_open` says that the length
+    /// is changed through a handle and not by name.
     pub fn set_attributes(
         &self,
         ino: u64,
@@ -72,7 +72,7 @@ impl Volume {
         let cached = self.cached(ino);
         let is_by_name = changes.size_bytes.is_some() && !is_open;
         let opened = match &cached {
-            // Who may not write at the source must not change the copy.
+            // A user who may not write at the source must not change the copy.
             Some(cached) if is_by_name && !cached.has_writer() => {
                 Some(self.open(ino, Access::WRITE)?)
             }
@@ -117,11 +117,12 @@ impl Volume {
         }
         let found = self.attributes_now(turn, ino)?;
         if changes.mtime.is_some() && self.is_kernel_writing_back() {
-            // The kernel tells when it has written, and has pages of that version.
+            // The kernel sets the time of its last write, and has the pages of that
+            // version.
             let version = Some(Version::of(&found.attributes));
             self.shared.tree.set_seen(ino, version);
         } else if changes.mtime.is_some() && cached.is_none() {
-            // The content is what it was.
+            // The content has not changed, but its version has.
             self.shared.tree.set_seen(ino, None);
         }
         Ok(found)
@@ -148,13 +149,14 @@ impl Volume {
         done
     }
 
-    /// The extended attributes of a file.
+    /// Returns the extended attributes of a file.
     pub fn extended(&self, ino: u64) -> Result<Box<dyn Extended>> {
         let expected = self.shared.tree.identity(ino);
         self.by_path(ino, |source, path| source.extended(path, expected))
     }
 
-    /// What is known of a file or directory changes or has changed.
+    /// Invalidates the cached metadata of a file or directory, before and after a
+    /// change.
     fn touch_all(&self, ino: u64) {
         self.shared.touch(ino, false);
         self.shared.metadata.touch_directory(ino);

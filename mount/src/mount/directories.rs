@@ -13,29 +13,29 @@ use super::{NodeAttributes, PathTurn, Volume};
 use crate::descriptors::Kept;
 use crate::source::{Attributes, Entry, Kind, Listing, Result};
 
-/// An open directory: one listing, made when reading begins, so that offsets
-/// mean the same name until it begins anew.
+/// An open directory: one listing, made when reading begins, so that offsets mean
+/// the same names until reading begins again.
 pub(super) type Directory = Mutex<Arc<Listed>>;
 
-/// What a directory was found to have, `.` and `..` first.
+/// The entries that a directory was found to have, `.` and `..` first.
 #[derive(Default)]
 pub(crate) struct Listed {
     ino: u64,
     listing: Listing,
-    /// When that was asked for, if that was before it was wanted.
+    /// When the entries were requested, if they are from an earlier reply.
     asked: Option<Instant>,
     _kept: Option<Kept>,
 }
 
 impl Listed {
-    /// The entries from an offset on, each with the offset of the next.
+    /// Returns the entries from an offset on, each with the offset of the next.
     pub fn entries(&self, offset: u64) -> impl Iterator<Item = (u64, &Entry)> {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         (1..).zip(&self.listing.entries).skip(offset)
     }
 }
 
-/// Whether a name is `.` or `..`, which the kernel counts no lookup of.
+/// Returns whether a name is `.` or `..`, for which the kernel counts no lookups.
 pub(crate) fn is_dots(name: &OsStr) -> bool {
     name == "." || name == ".."
 }
@@ -50,7 +50,7 @@ impl Volume {
         self.directories.add(Mutex::new(Arc::new(nothing)))
     }
 
-    /// Nobody uses the handle any more.
+    /// Closes a handle that nobody uses any more.
     pub fn close_directory(&self, handle: u64) {
         if let Some(removed) = self.directories.remove(handle) {
             self.shared.tree.unpin(removed.lock().ino);
@@ -79,7 +79,7 @@ impl Volume {
         let dots = [".", ".."].map(|name| Entry {
             name: name.into(),
             kind: Some(Kind::Directory),
-            // More than the kind the kernel does not look at.
+            // The kernel looks only at the file type.
             attributes: Some(Attributes {
                 kind: Kind::Directory,
                 links: 1,
@@ -87,7 +87,7 @@ impl Volume {
             }),
         });
         listing.entries.splice(0..0, dots);
-        // Open directories must not use up the descriptors, either.
+        // Open directories must not use up the file descriptors either.
         let kept = Kept::new(self.shared.descriptors()).ok();
         listing.directory.take_if(|_| kept.is_none());
         let listed = Arc::new(Listed {
@@ -100,8 +100,8 @@ impl Volume {
         Ok(listed)
     }
 
-    /// What a directory has now. Who goes through a tree gets the directories
-    /// beside it in the same round trips.
+    /// Lists a directory at the source. A program that walks a tree gets the
+    /// neighbouring directories in the same round trips.
     fn list_now(&self, ino: u64) -> Result<Listing> {
         let (tree, metadata) = (&self.shared.tree, &self.shared.metadata);
         let next = self.next_directories(ino);
@@ -109,7 +109,7 @@ impl Volume {
         let find = || {
             let this = tree.path(ino)?;
             let next: Result<Vec<PathBuf>> = next.iter().map(path).collect();
-            // One of them may have gone.
+            // One of them may be gone.
             Ok(std::iter::once(this)
                 .chain(next.unwrap_or_default())
                 .collect())
@@ -135,8 +135,8 @@ impl Volume {
         Ok(listing)
     }
 
-    /// What is going to be listed after a directory, as far as the kernel knows
-    /// it, each as it is before it is asked for.
+    /// Returns the directories that are likely to be listed after a directory, if
+    /// the kernel knows them, each with its version before the request.
     fn next_directories(&self, ino: u64) -> Vec<(u64, DirectoryVersion)> {
         let (tree, metadata) = (&self.shared.tree, &self.shared.metadata);
         let names = tree.names(ino);
@@ -149,7 +149,7 @@ impl Volume {
         next.filter_map(before).take(count).collect()
     }
 
-    /// The number of an entry as far as known.
+    /// Returns the inode number of an entry, if known.
     pub fn number(&self, listed: &Listed, entry: &Entry) -> Option<u64> {
         let tree = &self.shared.tree;
         match entry.name.as_bytes() {
@@ -159,7 +159,7 @@ impl Volume {
         }
     }
 
-    /// The entry's file, as a lookup would tell it. None if it has gone since
+    /// Returns the file of an entry, as from a lookup. `None` if it is gone since
     /// it was listed.
     pub fn look_up_listed(&self, listed: &Listed, entry: &Entry) -> Option<NodeAttributes> {
         let Entry { name, .. } = entry;
@@ -177,7 +177,7 @@ impl Volume {
     pub fn sync_directory(&self, handle: u64) -> Result<()> {
         let ino = self.directories.get(handle)?.lock().ino;
         let synced = self.by_path(ino, |source, path| Ok(source.sync_directory(path)));
-        // Nobody can find a removed one after a crash.
+        // A removed directory cannot be found after a crash.
         synced.unwrap_or(Ok(()))
     }
 }

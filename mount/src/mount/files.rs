@@ -15,7 +15,7 @@ use crate::tree::Version;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(super) flags: OpenFlags,
-    /// The thread, if it opens to append.
+    /// The opening thread, if it opens the file for appending.
     pub(super) appender: Option<u32>,
 }
 
@@ -50,7 +50,8 @@ impl Access {
 }
 
 impl Volume {
-    /// What one more open file takes; `ENFILE` if there are too few.
+    /// Reserves the file descriptors of one more open file; `ENFILE` if too few are
+    /// left.
     fn keep_descriptors(&self) -> Result<Kept> {
         let copies = u64::from(self.options.mode != Mode::None);
         Kept::new(copies + self.shared.descriptors())
@@ -60,8 +61,9 @@ impl Volume {
         let is_cached = self.options.mode != Mode::None;
         OpenFlags {
             read: wanted.read || is_cached || self.is_kernel_writing_back(),
-            // A copy is cut here, and the source's file when it is written back:
-            // else a connection that is lost in between would leave it empty.
+            // With a copy, the copy is truncated now and the source's file when it
+            // is written back. Otherwise a connection that is lost in between would
+            // leave that file empty.
             truncate: wanted.truncate && !is_cached,
             // Close-to-open consistency lets a copy keep what this open has read.
             begin: is_cached && !wanted.truncate,
@@ -112,7 +114,7 @@ impl Volume {
     ) -> Result<(NodeAttributes, Opened)> {
         self.refuse_while_closing()?;
         let wanted = access.flags;
-        // Before there is a file that could not be opened.
+        // Reserved before there is a file that could not be opened.
         let kept = self.keep_descriptors()?;
         let (made, ino) = {
             let mut turn = PathTurn::begin();
@@ -132,8 +134,8 @@ impl Volume {
         let opened = if self.options.mode == Mode::None {
             Ok(self.add_direct(ino, (made, kept), wanted.write))
         } else if self.cached(ino).is_some() {
-            // Somebody has the file open by another name, and may be writing
-            // it back just now.
+            // The file is open under another name, and may be in the middle of a
+            // write-back.
             drop(made);
             let appender = None;
             self.open(ino, Access { appender, ..access })
@@ -155,7 +157,8 @@ impl Volume {
         }
     }
 
-    /// Reads; less than the buffer at the end only.
+    /// Reads into `buffer`. Returns less than its length only at the end of the
+    /// file.
     pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let file = self.files.get(handle)?;
         match &file.content {
@@ -165,7 +168,7 @@ impl Volume {
                 let wanted = offset..offset + count as u64;
                 if let Some(ahead) = cached.ahead(&wanted) {
                     let cached = Arc::clone(cached);
-                    // What fails here is tried again by whoever needs it.
+                    // If this fails, the read that needs the content tries again.
                     background::run(move || _ = cached.fetch(ahead));
                 }
                 Ok(count)
@@ -174,8 +177,8 @@ impl Volume {
     }
 
     /// Writes all of `bytes`. Returns whether the kernel's pages of the file are
-    /// wrong now: what is appended goes to the end, wherever the kernel takes that
-    /// to be.
+    /// wrong now: appended content goes to the end of the file, wherever the kernel
+    /// assumes that to be.
     pub fn write(&self, handle: u64, bytes: &[u8], offset: u64, how: WriteHow) -> Result<bool> {
         self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
@@ -206,7 +209,7 @@ impl Volume {
         Ok(has_news || at != offset)
     }
 
-    /// Returns where it has written.
+    /// Writes to a file without a copy. Returns the offset of the write.
     fn write_direct(
         &self,
         handle: &dyn Handle,
@@ -214,7 +217,7 @@ impl Volume {
         offset: u64,
         how: WriteHow,
     ) -> Result<u64> {
-        // Over SFTP it would take a round trip for each write.
+        // Over SFTP, asking for the end would take a round trip for each write.
         let is_end_asked = how.is_append && !self.shared.source.is_remote();
         let at = match is_end_asked && !self.is_kernel_writing_back() {
             true => handle.attributes()?.size_bytes,
@@ -227,8 +230,8 @@ impl Volume {
         Ok(at)
     }
 
-    /// Somebody without the right to keep them has written: takes
-    /// set-user-id away, and set-group-id from programs.
+    /// Clears set-user-id, and set-group-id of programs, after a write by a user
+    /// without the right to keep them.
     pub fn drop_privileges(&self, ino: u64) -> Result<()> {
         let turn = &mut PathTurn::begin();
         let mode = self.attributes_now(turn, ino)?.attributes.mode;
@@ -242,14 +245,14 @@ impl Volume {
             ..SetAttributes::default()
         };
         match self.change(turn, ino, &changes) {
-            // Only the owner may. The source's own kernel takes them away when
-            // somebody else writes there.
+            // Only the owner may change the mode. The source's own kernel clears
+            // these bits when somebody else writes there.
             Err(error) if error.is(libc::EPERM) => Ok(()),
             done => done,
         }
     }
 
-    /// A descriptor of the file is closed: its changes go to the source.
+    /// Sends the changes to the source when a file descriptor is closed.
     pub fn flush(&self, handle: u64) -> Result<()> {
         let file = self.files.get(handle)?;
         match &file.content {
@@ -267,7 +270,7 @@ impl Volume {
         }
     }
 
-    /// Nobody uses the handle any more.
+    /// Closes a handle that nobody uses any more.
     pub fn release(&self, handle: u64) {
         let Some(file) = self.files.remove(handle) else {
             return;
@@ -275,8 +278,8 @@ impl Volume {
         if let Backend::Cached(cached) = &file.content
             && cached.is_changed()
         {
-            // A mapping has written after the last close: there is nobody left
-            // to tell an error, but the copy is kept.
+            // A mapping was written to after the last close. Nobody is left to get
+            // an error, but the copy is kept.
             let _ = self.write_back(&mut PathTurn::begin(), cached, false);
         }
         self.await_sent(&file);
@@ -285,9 +288,9 @@ impl Volume {
             && file.is_writable
             && let Ok(found) = handle.attributes()
         {
-            // Nobody else changes the file: what it is after the kernel's writes,
-            // which are all here now, is what the kernel has in its pages. What is
-            // not known is read again.
+            // Nobody else changes the file, and all writes of the kernel have
+            // arrived. So its version now is that of the kernel's pages. If that is
+            // unknown, they are read again.
             let version = Some(Version::of(&found));
             self.shared.tree.set_seen(file.ino, version);
             self.shared.tree.give(file.ino, &found);
@@ -326,7 +329,8 @@ impl Volume {
         }
     }
 
-    /// Calls with the descriptor of a file that is open in this process.
+    /// Calls `call` with the file descriptor of a file that is open in this
+    /// process; `None` if there is none.
     pub fn with_descriptor<T>(
         &self,
         handle: u64,

@@ -1,6 +1,6 @@
-//! Symbolic links. The kernel follows them where the mount is: what a server
-//! writes into one leads to files of this machine, to be read and written by
-//! whoever follows it.
+//! Symbolic links. The kernel follows them on the machine of the mount. So a link
+//! of a server can lead to files of this machine, which a program that follows it
+//! then reads or writes.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path};
@@ -10,7 +10,8 @@ use super::Volume;
 use crate::source::{Error, Result};
 
 impl Volume {
-    /// How many directories a file is in, by the shortest of its names.
+    /// Returns the depth of the directory that a file is in, the smallest if it has
+    /// several names.
     fn depth(&self, ino: u64) -> usize {
         let tree = &self.shared.tree;
         let depth = |(directory, _)| Some(tree.path(directory).ok()?.components().count());
@@ -21,8 +22,8 @@ impl Volume {
             .unwrap_or(0)
     }
 
-    /// The target of a link; `EACCES` if it leads out of the mount and links are
-    /// contained.
+    /// Returns the target of a link; `EACCES` if it leads out of the mount and
+    /// links are contained.
     pub fn read_link(&self, ino: u64) -> Result<OsString> {
         self.by_path(ino, |source, path| {
             let target = source.read_link(path)?;
@@ -32,8 +33,8 @@ impl Volume {
             // One message is enough: a server may have any number of links.
             if !self.has_refused_link.swap(true, Ordering::Relaxed) {
                 self.shared.note(&format!(
-                    "cannot follow {}: the link leads out of the mount; --symlinks raw shows such \
-                     links",
+                    "cannot follow {}: the link leads out of the mount; use --symlinks raw to show \
+                     such links",
                     self.shared.full_name(ino)
                 ));
             }
@@ -42,9 +43,9 @@ impl Volume {
     }
 }
 
-/// Whether a link in a directory of this depth leads to something below the root,
-/// whatever else is there. After a name, `..` may lead anywhere: the name may be
-/// a link.
+/// Returns whether a link in a directory of this depth leads to something below the
+/// root, whatever else is there. A `..` after a name may lead anywhere, because the
+/// name may be that of a link.
 fn is_contained(depth: usize, target: &OsStr) -> bool {
     let mut ups = 0;
     let mut has_names = false;

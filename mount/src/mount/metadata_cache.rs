@@ -23,16 +23,17 @@ pub(super) const NAMES_MAX: usize = 1000;
 /// number doubles each time.
 pub(super) const AHEAD_MIN: usize = 4;
 const AHEAD_MAX: usize = 16;
-/// How long a directory that could not be read for a lookup is not read for one
-/// again.
+/// How long a directory is not read for a lookup after it could not be read for
+/// one.
 const PAUSE: Duration = Duration::from_secs(30);
-/// With more directories, or more names in all of them, the cache begins anew.
+/// Limits on the number of directories and of all their names. Beyond these, the
+/// cache starts over.
 const DIRECTORIES_MAX: usize = 1024;
 const NAMES_ALL_MAX: usize = 128 << 10;
 
 #[derive(Debug, Default)]
 struct Directory {
-    /// Changes at the begin and at the end of each change by this mount.
+    /// Changes at the start and at the end of each change by this mount.
     version: u64,
     own: Option<(Instant, Attributes)>,
     /// Successful lookups since `asked_from`.
@@ -40,7 +41,7 @@ struct Directory {
     asked_from: Option<Instant>,
     listing: Option<CachedListing>,
     paused: Option<Instant>,
-    /// How many of its directories were prefetched last.
+    /// Number of its directories that were prefetched last.
     ahead: usize,
 }
 
@@ -50,7 +51,7 @@ struct State {
     next: u64,
 }
 
-/// The cache, by inode number of the directory; none without a lifetime.
+/// The cache, by inode number of the directory. A lifetime of zero disables it.
 #[derive(Debug)]
 pub(crate) struct MetadataCache {
     lifetime: Duration,
@@ -80,7 +81,7 @@ impl Directory {
         (!is_listed).then(|| self.version())
     }
 
-    /// Whether the lookups that are counted are of this lifetime.
+    /// Returns whether the counted lookups are within the lifetime.
     fn counts(&self, lifetime: Duration) -> bool {
         self.asked_from
             .is_some_and(|from| from.elapsed() < lifetime)
@@ -108,7 +109,7 @@ impl State {
         })
     }
 
-    /// Drops all listings if there would be too many names with some more.
+    /// Drops all listings if `more` names would be too many.
     fn make_room(&mut self, more: usize) {
         let names = |directory: &Directory| Some(directory.listing.as_ref()?.entries.len());
         let kept: usize = self.directories.values().filter_map(names).sum();
@@ -119,7 +120,7 @@ impl State {
         }
     }
 
-    /// A change in a directory begins or ends.
+    /// Records the start or the end of a change in a directory.
     fn change(&mut self, ino: u64, name: Option<&OsStr>, is_own: bool) -> &mut Directory {
         self.next += 1;
         let version = self.next;
@@ -150,7 +151,7 @@ impl MetadataCache {
         !self.lifetime.is_zero()
     }
 
-    /// Without a lifetime, nothing is called, and nothing is known.
+    /// Calls `call` with the state; returns the default if the cache is disabled.
     fn with<T: Default>(&self, call: impl FnOnce(&mut State) -> T) -> T {
         match self.is_used() {
             true => call(&mut self.state.lock()),
@@ -162,8 +163,9 @@ impl MetadataCache {
         self.with(|state| call(state.directory(ino)))
     }
 
-    /// Cached attributes of a name, and their age. A name that the listing lacks
-    /// is looked up at the source: another client may have created the file since.
+    /// Returns the cached attributes of a name, and their age. A name that the
+    /// listing lacks is looked up at the source: another client may have created
+    /// the file since.
     pub(super) fn child(&self, parent: u64, name: &OsStr) -> Option<(Attributes, Duration)> {
         self.with_directory(parent, |directory| {
             let listing = directory.fresh(self.lifetime)?;
@@ -172,8 +174,8 @@ impl MetadataCache {
         })
     }
 
-    /// The version of a directory that is read as a whole instead of being asked
-    /// for one name.
+    /// Returns the version of a directory that is to be read as a whole instead of
+    /// being asked for one name.
     pub(super) fn walked_version(&self, ino: u64) -> Option<DirectoryVersion> {
         self.with_directory(ino, |directory| {
             let is_walk = directory.asked >= ASKED_MAX && directory.counts(self.lifetime);
@@ -183,8 +185,8 @@ impl MetadataCache {
         })
     }
 
-    /// Counts a lookup that found its name. Missing names do not count: they are
-    /// asked for in any case.
+    /// Counts a lookup that found its name. Missing names do not count, because
+    /// they are looked up in any case.
     pub(super) fn found(&self, parent: u64) {
         self.with_directory(parent, |directory| {
             if !directory.counts(self.lifetime) {
@@ -195,19 +197,19 @@ impl MetadataCache {
         });
     }
 
-    /// The version of a directory that is about to be read.
+    /// Returns the version of a directory that is about to be read.
     pub(super) fn version(&self, ino: u64) -> Option<DirectoryVersion> {
         self.with_directory(ino, |directory| Some(directory.version()))
     }
 
-    /// None if a listing is cached.
+    /// Does the same; `None` if a listing is cached.
     pub(super) fn unlisted_version(&self, ino: u64) -> Option<DirectoryVersion> {
         self.with_directory(ino, |directory| directory.unlisted_version(self.lifetime))
     }
 
-    /// Keeps the entries of a directory, unless this mount has changed something
-    /// in it meanwhile. Without entries, or with too many, notes that it cannot be
-    /// read for a lookup.
+    /// Caches the entries of a directory, unless this mount has changed something
+    /// in it meanwhile. Without entries, or with too many, records that it cannot
+    /// be read for a lookup.
     pub(super) fn take(&self, ino: u64, before: DirectoryVersion, entries: Option<&[Entry]>) {
         let entries = entries.filter(|entries| entries.len() <= NAMES_MAX);
         self.with(|state| {
@@ -228,8 +230,8 @@ impl MetadataCache {
         });
     }
 
-    /// All entries of a directory that nothing has changed since it was read,
-    /// and when that was.
+    /// Returns all entries of a directory that has not changed since it was read,
+    /// and the time when it was read.
     pub(super) fn entries(&self, ino: u64) -> Option<(Vec<Entry>, Instant)> {
         self.with_directory(ino, |directory| {
             let listing = directory.fresh(self.lifetime)?;
@@ -237,8 +239,9 @@ impl MetadataCache {
         })
     }
 
-    /// The directories to prefetch when one of a directory that was just read
-    /// is read: those behind it, then those before it. And how many of them.
+    /// Returns the directories to prefetch with a directory whose parent was just
+    /// read: those after it in the listing, then those before it. Also returns how
+    /// many of them to prefetch.
     pub(super) fn next_directories(&self, parent: u64, name: &OsStr) -> (Vec<OsString>, usize) {
         let next = self.with_directory(parent, |directory| {
             let next = directory.fresh(self.lifetime)?.directories_from(name)?;
@@ -303,21 +306,22 @@ impl Drop for Change<'_> {
 
 #[derive(Debug)]
 struct CachedListing {
-    /// When it was asked for.
+    /// When it was requested.
     begun: Instant,
-    /// In the order of the reply. An entry loses its attributes when something
-    /// begins to change them.
+    /// In the order of the reply. An entry loses its attributes when a change of
+    /// them begins.
     entries: Vec<Entry>,
     version: u64,
 }
 
 impl CachedListing {
-    /// Where a name is among so few that a search costs less than a request.
+    /// Returns the position of a name. There are so few names that a search costs
+    /// less than a request.
     fn position(&self, name: &OsStr) -> Option<usize> {
         self.entries.iter().position(|entry| entry.name == name)
     }
 
-    /// The directories behind a name, then those before it.
+    /// Returns the directories after a name, then those before it.
     fn directories_from(&self, name: &OsStr) -> Option<Vec<OsString>> {
         let at = self.position(name)?;
         let others = self.entries.iter().cycle().skip(at + 1);

@@ -1,5 +1,5 @@
-//! The file system itself, in terms of inode numbers and plain data: what
-//! each operation of the kernel means for names, copies and the source.
+//! The file system in terms of inode numbers and plain data: what each operation of
+//! the kernel does to names, copies and the source.
 
 mod attributes;
 mod directories;
@@ -32,7 +32,7 @@ pub(crate) use open::Opened;
 use path_locks::PathLocks;
 pub(crate) use path_locks::{PathGuard, PathTurn};
 
-/// Where a mount tells people what happened: one sentence at a time.
+/// Receives messages for the user, one sentence at a time.
 pub type Note = Box<dyn Fn(&str) + Send + Sync>;
 
 pub(crate) struct Shared {
@@ -42,17 +42,17 @@ pub(crate) struct Shared {
     pub directory: PathBuf,
     pub locks: PathLocks,
     pub metadata: MetadataCache,
-    /// How often a copy and its source have come to agree.
+    /// Counts how often a copy and its source came to agree.
     settled: AtomicU64,
     note: Note,
 }
 
-/// How often attributes are read again because a file was written back while
-/// they were read.
+/// Maximum number of times that attributes are read, because a file may be written
+/// back meanwhile.
 const READS_MAX: usize = 4;
 
 impl Shared {
-    /// Locks the path of a file, which names that file while the guard lives.
+    /// Locks the path of a file. It names that file while the guard lives.
     pub fn path<'a>(&'a self, turn: &'a mut PathTurn, ino: u64) -> Result<PathGuard<'a>> {
         let find = || Ok(vec![self.tree.path(ino)?]);
         self.locks.lock(turn, false, find)
@@ -68,8 +68,8 @@ impl Shared {
         self.locks.lock(turn, false, find)
     }
 
-    /// Opens a file at the source; for writing alone where reading is not allowed
-    /// and need not be.
+    /// Opens a file at the source. If reading is neither allowed nor required,
+    /// opens it only for writing.
     pub fn open(
         &self,
         path: &Path,
@@ -85,12 +85,13 @@ impl Shared {
         }
     }
 
-    /// How many descriptors of this process a file of the source takes.
+    /// Returns how many file descriptors of this process an open file of the source
+    /// takes.
     pub fn descriptors(&self) -> u64 {
         u64::from(!self.source.is_remote())
     }
 
-    /// The present, as exactly as the source can tell it.
+    /// Returns the current time in the resolution of the source.
     pub fn now(&self) -> Timespec {
         let mut now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         if self.source.is_remote() {
@@ -99,22 +100,22 @@ impl Shared {
         now
     }
 
-    /// A file's content or attributes change or have changed, and with
-    /// `is_directory` the times of the directories that it is in.
+    /// Invalidates the cached attributes of a file before or after a change, and
+    /// with `is_directory` those of the directories that it is in.
     pub fn touch(&self, ino: u64, is_directory: bool) {
         if self.metadata.is_used() {
             self.metadata.touch(&self.tree.names(ino), is_directory);
         }
     }
 
-    /// A copy and its source agree, or the copy is gone.
+    /// Records that a copy and its source agree, or that the copy is gone.
     pub fn settle(&self) {
         self.settled.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// What `read` finds at the source and in a copy. The source may be read
-    /// before a write-back and the copy after it, so that neither tells of the
-    /// change; then both are read again, after `drop` of what was read.
+    /// Returns what `read` finds at the source and in a copy. If the source is read
+    /// before a write-back and the copy after it, neither shows the change. Then
+    /// the result goes to `drop`, and both are read again.
     pub fn consistent<T>(&self, mut read: impl FnMut() -> T, drop: impl Fn(T)) -> T {
         for _ in 1..READS_MAX {
             let before = self.settled.load(Ordering::Acquire);
@@ -131,7 +132,7 @@ impl Shared {
         (self.note)(text);
     }
 
-    /// How people write where a file is.
+    /// Returns the path of a file with the name of its source, as users write it.
     pub fn full_name(&self, ino: u64) -> String {
         let (name, path) = (self.source.name(), self.tree.path(ino).unwrap_or_default());
         match path.as_os_str().is_empty() {
@@ -141,19 +142,19 @@ impl Shared {
     }
 }
 
-/// What the kernel keeps of files, in the words of the command line.
+/// What the kernel caches of files, in the words of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum KernelCache {
-    /// Pages for reading; writes come here at once
+    /// Cache pages for reading; pass writes to the mount at once
     Pages,
-    /// Pages for reading and writing; with --cache none, only where nobody
-    /// else changes the source
+    /// Cache pages for reading and writing; only with --cache none, and only if
+    /// nobody else changes the source
     #[value(name = "writeback")]
     WriteBack,
-    /// Nothing: each read and write comes here as the program made it
+    /// Cache nothing: pass each read and write to the mount as the program made it
     Direct,
-    /// Reads and writes go to the source's files by the kernel alone; with
-    /// --cache none, a local source, as root
+    /// Let the kernel read and write the source's files by itself; only with
+    /// --cache none, a local source, and as root
     #[value(name = "passthrough")]
     PassThrough,
 }
@@ -163,19 +164,21 @@ pub struct Options {
     pub mode: Mode,
     pub kernel: KernelCache,
     pub is_read_only: bool,
-    /// Other users than the mounting one may use it, as permissions allow.
+    /// Let users other than the mounting one use the mount, as permissions allow.
     pub allows_others: bool,
-    /// Show the user of a source on another host as the one who mounts it.
+    /// Show the user that the mount works as at another host as the user who
+    /// mounts.
     pub maps_user: bool,
     /// Refuse to read symbolic links that lead out of the mount.
     pub contains_links: bool,
-    /// Show extended attributes, where the source has them. Without, the kernel
-    /// does not ask for `security.capability` before it first writes to a file.
+    /// Show extended attributes, if the source has them. If they are hidden, the
+    /// kernel does not ask for `security.capability` before it first writes to a
+    /// file.
     pub shows_extended: bool,
     /// How long the kernel may use names and attributes without asking again.
     pub attribute_lifetime: Duration,
-    /// A directory for local copies, which may become as large as the files
-    /// that are open, and for journals.
+    /// Directory for journals and for local copies. The copies may become as large
+    /// as the open files.
     pub directory: PathBuf,
 }
 
@@ -190,7 +193,7 @@ pub(crate) struct Volume {
     has_refused_link: AtomicBool,
 }
 
-/// A file as the kernel gets to know it.
+/// A file as the kernel gets to see it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeAttributes {
     pub ino: u64,
@@ -199,7 +202,7 @@ pub(crate) struct NodeAttributes {
 }
 
 impl NodeAttributes {
-    /// What the source has just told.
+    /// Wraps attributes that the source has just returned.
     fn now(ino: u64, attributes: Attributes) -> Self {
         Self {
             ino,
@@ -210,18 +213,19 @@ impl NodeAttributes {
 }
 
 impl Volume {
-    /// Begins to serve a source. Clears what killed mounts of it left there.
+    /// Starts to serve a source. Removes temporary files that killed mounts left
+    /// there.
     pub fn new(source: Arc<dyn Source>, options: &Options, note: Note) -> std::io::Result<Self> {
         private_directory::make(&options.directory)?;
         let (journal, removed) = Journal::begin(&options.directory, &*source)?;
         if removed > 0 {
             note(&format!(
-                "removed {removed} temporary files that a killed mount had left in {}",
+                "removed temporary files that a killed mount had left in {}: {removed}",
                 source.name()
             ));
         }
         let directory = options.directory.clone();
-        // A local source is asked as fast as what is known is found.
+        // A local source replies as fast as the cache.
         let lifetime = match source.is_remote() {
             true => options.attribute_lifetime,
             false => Duration::ZERO,
@@ -252,8 +256,8 @@ impl Volume {
         })
     }
 
-    /// Accepts no change any more and brings all there are to the source.
-    /// Returns how many files could not be written back.
+    /// Stops accepting changes and sends all existing ones to the source. Returns
+    /// how many files could not be written back.
     pub fn close(&self) -> usize {
         self.is_closing.store(true, Ordering::SeqCst);
         self.write_back_open();
@@ -273,7 +277,8 @@ impl Volume {
         }
     }
 
-    /// Calls the source with the path of a file, which names that file meanwhile.
+    /// Calls the source with the path of a file. The path names that file during
+    /// the call.
     pub fn by_path<T>(
         &self,
         ino: u64,

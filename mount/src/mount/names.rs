@@ -23,7 +23,7 @@ impl Volume {
         Ok(found)
     }
 
-    /// What a name leads to according to what the source told some time ago.
+    /// Looks a name up by attributes that the source returned some time ago.
     pub(super) fn look_up_as(
         &self,
         parent: u64,
@@ -39,14 +39,15 @@ impl Volume {
         })
     }
 
-    /// Asks for all names of a directory; without an answer, each is asked for.
+    /// Reads all names of a directory. If that fails, they are looked up one by
+    /// one.
     fn peek(&self, ino: u64, before: DirectoryVersion) {
         let listed = self.by_path(ino, |source, path| source.list(path, &[], NAMES_MAX));
         let entries = listed.as_ref().ok().map(|listing| &*listing.entries);
         self.shared.metadata.take(ino, before, entries);
     }
 
-    /// What a name leads to now, for whoever may have the directory open.
+    /// Looks a name up at the source, through the open directory if there is one.
     pub(super) fn look_up_in(
         &self,
         parent: u64,
@@ -70,8 +71,8 @@ impl Volume {
         self.shared.consistent(read, forget)
     }
 
-    /// What a name leads to according to the source; whoever asked it holds the
-    /// path.
+    /// Looks a name up by the source's reply. The caller holds the path since it
+    /// asked.
     fn looked_up(
         &self,
         parent: u64,
@@ -117,7 +118,7 @@ impl Volume {
         self.shared.touch(ino, false);
         source.hard_link(existing, new)?;
         self.shared.touch(ino, false);
-        // A source may tell files apart only from their second name on.
+        // A source may give a file an identity only when it gets its second name.
         let now = source.attributes(existing)?;
         tree.set_identity(ino, now.identity);
         let found = self.looked_up(parent, name, source.attributes(new))?;
@@ -135,14 +136,15 @@ impl Volume {
             Ok(())
         };
         match remove(turn) {
-            // A file that was moved out of it may still be sent to there.
+            // A file that was moved out of it may still have a temporary file
+            // there.
             Err(Error::Errno(libc::ENOTEMPTY)) if self.leave(turn, parent, name) => remove(turn),
             removed => removed,
         }
     }
 
-    /// `unlink`. A file that is open stays readable. What is returned may take
-    /// long to drop, which need not be waited for.
+    /// Implements `unlink`. An open file stays readable. Dropping the returned
+    /// value may take long, and nobody needs to wait for that.
     pub fn unlink(&self, parent: u64, name: &OsStr) -> Result<Option<OwnedFd>> {
         self.refuse_while_closing()?;
         let turn = &mut PathTurn::begin();
@@ -170,8 +172,8 @@ impl Volume {
         names
     }
 
-    /// Brings the changes of an open file to the source before a name of it
-    /// goes, if the file may have other names: this mount may not know them.
+    /// Writes an open file back before one of its names is removed, if it may have
+    /// other names. This mount may not know those.
     fn before_removal(&self, turn: &mut PathTurn, parent: u64, name: &OsStr) -> Result<()> {
         let ino = self.shared.tree.child(parent, name);
         let cached = ino.and_then(|ino| self.cached(ino));
@@ -188,8 +190,8 @@ impl Volume {
         self.write_back(turn, &cached, false)
     }
 
-    /// A name of a file has gone. If it was the last, nothing has to go to the
-    /// source any more; a source without identities does not tell.
+    /// Handles the removal of a name. If it was the last one, nothing has to be
+    /// written back any more. A source without identities does not show that.
     fn after_removal(&self, ino: Option<u64>) {
         let nameless = ino.filter(|ino| self.shared.tree.path(*ino).is_err());
         let Some(cached) = nameless.and_then(|ino| self.cached(ino)) else {
@@ -209,7 +211,7 @@ impl Volume {
         let is_same = self.shared.tree.child(from.0, from.1) == self.shared.tree.child(to.0, to.1);
         let turn = &mut PathTurn::begin();
         if flags.is_empty() && !is_same {
-            // The rename tells what is wrong with the name.
+            // If the name has a problem, the rename reports it.
             let _ = self.before_removal(turn, to.0, to.1);
         }
         let tree = &self.shared.tree;

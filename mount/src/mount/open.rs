@@ -1,4 +1,4 @@
-//! Which files are open: by the kernel's handle, and the copies by inode number.
+//! Open files by the kernel's handles, and copies by inode number.
 
 use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
@@ -19,12 +19,12 @@ pub(super) struct Copied {
     users: usize,
 }
 
-/// What a handle of the kernel's stands for.
+/// An open file, which a handle of the kernel stands for.
 pub(super) struct OpenFile {
     pub ino: u64,
     pub content: Backend,
     pub is_writable: bool,
-    /// Without a copy, which counts its own.
+    /// Only for a file without a copy; a copy reserves its own.
     _kept: Option<Kept>,
 }
 
@@ -46,17 +46,17 @@ impl OpenFile {
 pub(crate) struct Opened {
     pub handle: u64,
     pub is_writable: bool,
-    /// The kernel's pages are still right.
+    /// The kernel's pages are still valid.
     pub keeps_pages: bool,
-    /// The kernel was last told something else of the file's length and time.
+    /// The kernel was last given another length or time of the file.
     pub is_news: bool,
 }
 
 impl Volume {
-    /// The copy of a file that is open, or that waits to be written back.
+    /// Returns the copy of a file that is open or waits to be written back.
     pub(super) fn cached(&self, ino: u64) -> Option<Arc<CachedFile>> {
         if self.options.mode == Mode::None {
-            // Only what an earlier mount has kept waits there.
+            // Only copies that an earlier mount kept are in the retry queue.
             return None;
         }
         let file = |copied: &Copied| Arc::clone(&copied.file);
@@ -69,8 +69,8 @@ impl Volume {
         copies.values().map(|copied| copied.file.clone()).collect()
     }
 
-    /// What a file, which may have no name any more, is open as; rather for
-    /// writing.
+    /// Returns a handle of an open file, which may have no name any more;
+    /// preferably a handle for writing.
     pub(super) fn any_handle(&self, ino: u64) -> Result<Arc<dyn Handle>> {
         if let Some(handle) = self.cached(ino).and_then(|cached| cached.handle()) {
             return Ok(handle);
@@ -81,7 +81,7 @@ impl Volume {
         handle.ok_or(Error::Errno(libc::ENOENT))
     }
 
-    /// Opens a file with a copy, by what `open` opens at the source.
+    /// Opens a file with a copy; `open` opens it at the source.
     pub(super) fn add_cached(
         &self,
         ino: u64,
@@ -120,8 +120,8 @@ impl Volume {
         )
     }
 
-    /// `ESTALE` if the kernel would append elsewhere than at the end. After that it
-    /// looks the name up again and opens once more.
+    /// Returns `ESTALE` if the kernel would not append at the end of the file. The
+    /// kernel then looks the name up again and retries the open.
     pub(super) fn check_length(&self, ino: u64, access: Access, size_bytes: u64) -> Result<()> {
         let is_news = |thread| {
             let tree = &self.shared.tree;
@@ -130,12 +130,13 @@ impl Volume {
         if !access.appender.is_some_and(is_news) {
             return Ok(());
         }
-        // The lookup must not find what came with an earlier listing.
+        // The lookup must not use attributes from an earlier listing.
         self.shared.touch(ino, false);
         Err(Error::Errno(libc::ESTALE))
     }
 
-    /// `version` is that of the content, `shown` what the mount shows of the file.
+    /// Adds an open file. `version` is that of the content, `shown` are the
+    /// attributes that the mount shows.
     fn add(
         &self,
         ino: u64,
@@ -144,7 +145,7 @@ impl Volume {
         (version, shown): (Option<Version>, &Attributes),
     ) -> Opened {
         let (is_seen, is_news) = self.shared.tree.opened(ino, version, shown);
-        // What only the kernel writes cannot have changed otherwise.
+        // A file that only the kernel writes cannot have changed otherwise.
         let is_settled =
             self.is_kernel_writing_back() || self.shared.source.is_settled(shown.ctime);
         Opened {
@@ -186,7 +187,7 @@ impl Volume {
             });
             is_unused.then(|| copies.remove(&ino))
         };
-        // A file that waits for its source stays there.
+        // A file in the retry queue keeps its temporary file.
         if let Some(Some(unused)) = unused
             && self.retries.get(ino).is_none()
         {
@@ -196,8 +197,8 @@ impl Volume {
         self.shared.tree.unpin(ino);
     }
 
-    /// Takes what was sent ahead of files out of a directory. Whether there was
-    /// anything.
+    /// Removes temporary files that were sent ahead from a directory. Returns
+    /// whether there were any.
     pub(super) fn leave(&self, turn: &mut PathTurn, parent: u64, name: &OsStr) -> bool {
         let Some(directory) = self.shared.tree.child(parent, name) else {
             return false;
@@ -228,8 +229,8 @@ impl Volume {
         outcome.map(|_| ())
     }
 
-    /// Waits for all writes that were answered when they were sent. Nobody is left
-    /// to be told of an error.
+    /// Waits for all writes that were acknowledged when they were sent. Nobody is
+    /// left to get an error, so it becomes a message.
     pub(super) fn await_sent(&self, file: &OpenFile) {
         let Some(handle) = file.direct().filter(|_| file.is_writable) else {
             return;
@@ -238,7 +239,7 @@ impl Volume {
             let name = self.shared.full_name(file.ino);
             let why = std::io::Error::from_raw_os_error(error.errno());
             self.shared.note(&format!(
-                "cannot write {name}: {why}; some of what was written there last is lost"
+                "cannot write {name}: {why}; some of the last writes to it are lost"
             ));
         }
     }
@@ -248,7 +249,7 @@ impl Volume {
             self.await_sent(&file);
         }
         for file in self.all_cached() {
-            // An error keeps the copy, which says enough.
+            // After an error the copy is kept, and a message says so.
             let _ = self.write_back(&mut PathTurn::begin(), &file, true);
         }
     }

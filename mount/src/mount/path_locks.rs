@@ -1,13 +1,13 @@
-//! Locks on paths of the source. A path names one file while a guard of it
-//! lives: whoever changes what it names waits for the guards before it, and
-//! later guards wait for the change.
+//! Locks on paths of the source. A path names one file while a guard of it lives. A
+//! thread that changes what it names waits for earlier guards, and later guards
+//! wait for the change.
 //!
 //! Only guards of related paths wait for each other. A call that hangs below
 //! one directory blocks no change elsewhere.
 //!
-//! A thread that waited for a second guard while it held a first could wait for
-//! a change that waits for the first. So a guard borrows the thread's
-//! [`PathTurn`], and the borrow checker allows one guard at a time.
+//! A thread that waited for a second guard while holding a first could wait for a
+//! change that waits for the first. So a guard borrows the thread's [`PathTurn`],
+//! and the borrow checker allows one guard at a time.
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use crate::source::Result;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, current_thread};
 
-/// The right of one thread to lock paths, one guard at a time. It is made
-/// where a request or a background thread begins, and handed on by `&mut`.
+/// The right of one thread to lock paths, one guard at a time. It is created where
+/// a request or a background thread begins, and passed on by `&mut`.
 #[derive(Debug)]
 pub(crate) struct PathTurn {
-    /// It stays on its thread.
+    /// Keeps it on its thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -43,7 +43,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// Whether the later of two has to wait for the earlier.
+    /// Returns whether the later of two locks has to wait for the earlier.
     fn conflicts(&self, other: &Self) -> bool {
         let changes = |changer: &Self, user: &Self| {
             changer.is_exclusive
@@ -60,7 +60,7 @@ impl Lock {
 struct State {
     locks: Vec<Lock>,
     next: u64,
-    /// How many wait: waking nobody costs a system call, too.
+    /// Number of waiting threads. Waking costs a system call even if nobody waits.
     waiting: usize,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct PathGuard<'a> {
 }
 
 impl PathGuard<'_> {
-    /// The first path, which often is the only one.
+    /// Returns the first path, which is often the only one.
     pub fn path(&self) -> &Path {
         &self.paths[0]
     }
@@ -90,10 +90,10 @@ impl PathLocks {
         self.state.lock().expect("no holder of the lock panics")
     }
 
-    /// Locks the paths that `find` returns as one; `find` runs again after a wait,
-    /// as a change may have renamed them, and must not wait itself. With
-    /// `is_exclusive` nobody else has a guard of them or of what lies below, as the
-    /// holder changes what they name.
+    /// Locks the paths that `find` returns, all at once. `find` runs again after a
+    /// wait, because a change may have renamed them, and must not wait itself. With
+    /// `is_exclusive`, nobody else has a guard of these paths or of anything below
+    /// them, so the holder may change what they name.
     pub fn lock<'a>(
         &'a self,
         turn: &'a mut PathTurn,
@@ -114,7 +114,7 @@ impl PathLocks {
             paths: Vec::new(),
             is_exclusive,
         });
-        // Dropping it removes the lock, also on an error.
+        // Dropping it removes the lock, even after an error.
         let mut guard = PathGuard {
             locks: self,
             _turn: turn,

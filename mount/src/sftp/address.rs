@@ -1,22 +1,22 @@
-//! `[user@]host:dir`, as `scp` and `sshfs` take it.
+//! Parses `[user@]host:dir`, as `scp` and `sshfs` accept it.
 
 use std::fmt;
 
-/// A directory of another host. What does not begin with `/` is relative to
+/// A directory on another host. A path that does not begin with `/` is relative to
 /// the user's home directory there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// The user there, if it is not the one that ssh's configuration names.
+    /// The user there; `None` for the user that ssh's configuration names.
     pub user: Option<String>,
-    /// The host's name or address, as ssh takes it.
+    /// The host's name or address, as ssh accepts it.
     pub host: String,
     /// The directory; empty is the home directory.
     pub directory: String,
 }
 
 impl Address {
-    /// Whether a source is of another host: it has a colon before any slash.
-    /// A local directory with such a name is written `./a:b`.
+    /// Returns whether a source is on another host: it has a colon before any
+    /// slash. A local directory with such a name is written `./a:b`.
     pub fn is_remote(source: &str) -> bool {
         let (_, host) = split_user(source);
         host.starts_with('[')
@@ -25,8 +25,8 @@ impl Address {
                 .is_some_and(|colon| !source[..colon].contains('/'))
     }
 
-    /// Reads `[user@]host:dir`, where a host with colons in it stands in
-    /// brackets: `[::1]:dir`.
+    /// Parses `[user@]host:dir`. A host with colons in it is written in brackets:
+    /// `[::1]:dir`. The error says what is wrong and what to write.
     pub fn parse(source: &str) -> Result<Self, &'static str> {
         let (user, rest) = split_user(source);
         let split = match rest.strip_prefix('[') {
@@ -40,17 +40,17 @@ impl Address {
             return Err("the host or the user is missing; write [user@]host:directory");
         }
         if host.starts_with('-') || user.is_some_and(|user| user.starts_with('-')) {
-            return Err("no host and no user begins with a dash");
+            return Err("a host or user cannot begin with a dash");
         }
         if source.contains(|c: char| c.is_control()) {
-            return Err("there is a control character in it");
+            return Err("it contains a control character");
         }
-        // A tilde is for shells, and there is none on the way.
+        // Shells expand a tilde, but no shell is involved here.
         let directory = match directory.strip_prefix("~/") {
             Some(below) => below,
             None if directory == "~" => "",
             None if directory.starts_with('~') => {
-                return Err("another user's home directory cannot be named by ~; write its path");
+                return Err("~ cannot name another user's home directory; write its path");
             }
             None => directory,
         };
@@ -62,7 +62,7 @@ impl Address {
     }
 }
 
-/// A user, and what follows the `@`.
+/// Splits off the user. Returns it and what follows the `@`.
 fn split_user(source: &str) -> (Option<&str>, &str) {
     let host_end = source.find([':', '[', '/']).unwrap_or(source.len());
     match source[..host_end].rsplit_once('@') {

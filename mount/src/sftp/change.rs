@@ -1,10 +1,9 @@
-//! Changes of attributes, in the steps in which a server does them rightly.
+//! Changes attributes, in steps that a server carries out correctly.
 //!
-//! OpenSSH's server does what one request asks for in the order length,
-//! permissions, times, owner, and goes on after an error. A change of owner
-//! clears set-user-id, so it is a request of its own and goes first, and what
-//! follows waits for it: a file that could not be given away must not become
-//! set-user-id.
+//! OpenSSH's server applies one request in the order length, permissions, times,
+//! owner, and continues after an error. A change of owner clears set-user-id, so it
+//! is a separate request that goes first. The rest waits for its reply: a file that
+//! could not be given away must not become set-user-id.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,14 +13,15 @@ use super::requests::{Failure, Reply, RequestBatch, Requested};
 use super::stat::{Stat, seconds};
 use crate::source::{Kind, SetAttributes, SetTime};
 
-/// What is changed: a path, not following a symbolic link, or an open file.
+/// The file to change: a path, whose symbolic link is not followed, or an open
+/// file.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
     Path(&'a [u8]),
     Handle(&'a [u8]),
 }
 
-/// What a refusal is to be looked into as.
+/// Returns the operation as which a refusal is diagnosed.
 pub(super) fn operation(changes: &SetAttributes) -> Operation {
     Operation::SetAttributes {
         resizes: changes.size_bytes.is_some(),
@@ -43,15 +43,15 @@ pub(super) fn make(
         _ => Stat::default(),
     };
     if may_follow && now.kind() == Some(Kind::Symlink) {
-        // Of the request that there is, the server would follow the link.
+        // The server would follow the link: it has no other request for this.
         return Err(Failure::Refused(status::OP_UNSUPPORTED));
     }
     let sent = send(batch, target, changes, &now)?;
     sent.map_or(Ok(()), |reply| batch.status(reply))
 }
 
-/// Sends the requests that make the changes to what `now` is. The last of them
-/// may have no answer yet.
+/// Sends the requests that change a file which has the attributes `now`. The last
+/// reply may be pending on return.
 pub(super) fn send(
     batch: &mut RequestBatch,
     target: Target<'_>,
@@ -66,7 +66,7 @@ pub(super) fn send(
         let knows_links = batch.session.has(extension::LSETSTAT);
         last = Some(match target {
             Target::Handle(handle) => step.request(batch, kind::FSETSTAT, &[handle]),
-            // A length is refused by lsetstat.
+            // lsetstat refuses a length.
             Target::Path(path) if knows_links && step.size_bytes.is_none() => {
                 step.request(batch, kind::EXTENDED, &[extension::LSETSTAT, path])
             }
@@ -76,8 +76,8 @@ pub(super) fn send(
     Ok(last)
 }
 
-/// Whether what a file is now must be known: the protocol sets both times or
-/// none.
+/// Returns whether the current attributes must be known: the protocol sets both
+/// times or none.
 pub(super) fn needs_present(changes: &SetAttributes) -> bool {
     changes.atime.is_some() != changes.mtime.is_some()
 }
@@ -101,8 +101,8 @@ fn steps(changes: &SetAttributes, now: &Stat) -> Vec<Stat> {
     let time = |set: Option<SetTime>, now: u32| match set {
         None => now,
         Some(SetTime::At(time)) => seconds(time),
-        // The protocol has no word for the server's present; this host's is
-        // the nearest that there is.
+        // The protocol cannot set the server's current time; this host's is the
+        // closest value available.
         Some(SetTime::Now) => present,
     };
     let has_times = changes.atime.is_some() || changes.mtime.is_some();

@@ -1,13 +1,12 @@
-//! Which error number a refusal stands for, where the protocol's code does
-//! not tell: the files are looked at once more, all of them in one round
-//! trip.
+//! Finds the error number of a refusal where the protocol's code does not show it:
+//! looks at the files again, all of them in one round trip.
 //!
-//! OpenSSH's server says FAILURE for `EEXIST`, `ENOTEMPTY`, `EISDIR`,
-//! `EXDEV`, `EROFS`, `ENOSPC` and all that it has no code for,
-//! `NO_SUCH_FILE` for `ENOTDIR` and `ELOOP`, too, and `PERMISSION_DENIED`
-//! for `EPERM` (`errno_to_portable` in `sftp-server.c`). What cannot be told
-//! apart this way is `EIO`: a quota, too many links, a program that is
-//! running.
+//! OpenSSH's server returns FAILURE for `EEXIST`, `ENOTEMPTY`, `EISDIR`, `EXDEV`,
+//! `EROFS`, `ENOSPC` and everything else that has no code. It returns
+//! `NO_SUCH_FILE` also for `ENOTDIR` and `ELOOP`, and `PERMISSION_DENIED` also for
+//! `EPERM` (`errno_to_portable` in `sftp-server.c`). Errors that cannot be
+//! distinguished in this way become `EIO`: a quota, too many links, a running
+//! program.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use super::session::Session;
 use super::stat::Stat;
 use crate::source::{Error, Kind, StatVfs};
 
-/// What the server refused to do. Of two paths the new one decides.
+/// What the server refused to do. If it has two paths, the new one decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Open { writes: bool, exclusive: bool },
@@ -35,7 +34,7 @@ pub(super) enum Operation {
     Other,
 }
 
-/// Reads what STATVFS tells (OpenSSH's PROTOCOL, section 3.4).
+/// Decodes the reply to STATVFS (OpenSSH's PROTOCOL, section 3.4).
 pub(super) fn decode_space(packet: &mut Decoder<'_>) -> Result<StatVfs, Malformed> {
     let (block, fragment) = (packet.u64()?.max(1), packet.u64()?);
     Ok(StatVfs {
@@ -73,7 +72,8 @@ fn is_other_than_directory(stat: Option<Stat>) -> bool {
 }
 
 impl Facts {
-    /// Of the path that decides, and of the other one if there are two.
+    /// Gathers facts about the path that decides, and about the other one if there
+    /// are two.
     fn gather(session: &Arc<Session>, paths: &[&[u8]]) -> [Self; 2] {
         let mut batch = session.batch();
         let has_statvfs = session.has(extension::STATVFS);
@@ -122,8 +122,8 @@ impl Facts {
     }
 }
 
-/// The error that a refusal stands for. Paths are the server's: that of the
-/// operation, or the new one and the old one.
+/// Returns the error that a refusal stands for. The paths are the server's: the
+/// path of the operation, or the new path and the old one.
 pub(super) fn diagnose(
     session: &Arc<Session>,
     operation: Operation,
@@ -169,9 +169,8 @@ fn of_permission_denied(operation: Operation, facts: impl Fn() -> [Facts; 2]) ->
     }
 }
 
-/// In the order in which Linux checks: a name that is there before a file
-/// system that is read-only (`filename_create` in `fs/namei.c`), which goes
-/// before all else.
+/// Checks in the same order as Linux: for an existing name (`filename_create` in
+/// `fs/namei.c`), then for a read-only file system, then for everything else.
 fn of_failure(operation: Operation, [found, other]: [Facts; 2]) -> i32 {
     use Operation::{
         Link, List, Make, Open, Other, ReadLink, RemoveDirectory, Rename, SetAttributes,
@@ -191,7 +190,7 @@ fn of_failure(operation: Operation, [found, other]: [Facts; 2]) -> i32 {
         Open { writes: true, .. } if is_directory_there => libc::EISDIR,
         _ if changes && found.is_read_only() => libc::EROFS,
         Link | Rename if file_systems.is_some_and(|(a, b)| a.f_fsid != b.f_fsid) => libc::EXDEV,
-        // What is mounted on is refused likewise, which is rare.
+        // A mount point is refused in the same way, but that is rare.
         RemoveDirectory => libc::ENOTEMPTY,
         Rename if is_directory_there && !is_directory(other.target) => libc::EISDIR,
         Rename if is_directory_there => libc::ENOTEMPTY,

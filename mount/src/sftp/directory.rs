@@ -1,4 +1,4 @@
-//! The names in directories, and changes of them.
+//! Lists directories and renames files.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,20 +12,21 @@ use super::requests::{Failure, Name, OpenHandle, Reply, RequestBatch, Requested}
 use super::source::Shared;
 use crate::source::{Entry, Listing, RenameFlags, Result};
 
-/// READDIRs in flight at first, and from the second on that brings names twice
-/// as many with each: OpenSSH's server tells at most 100 names in one.
+/// READDIRs in flight, at first and at most. From the second reply on, the number
+/// doubles with each reply that has names: OpenSSH's server sends at most 100 names
+/// in one.
 const READS_FIRST: usize = 2;
 const READS_MAX: usize = 32;
 
-/// A listing with more names than this is refused: its end may never come. That
-/// many take some 200 MB here.
+/// A listing with more names than this is refused, because it may never end. This
+/// many names take about 200 MB here.
 const LISTING_NAMES_MAX: usize = 1_000_000;
 
-/// A directory that is open, and the READDIRs in flight for it.
+/// An open directory with its READDIRs in flight.
 type Begun = (OpenHandle, VecDeque<Reply>);
 
-/// All names in a directory with their attributes, and those of the
-/// directories in `next` as far as they come in the same two round trips.
+/// Lists a directory with attributes, and also the directories in `next`, as far as
+/// their replies fit the same two round trips.
 pub(super) fn list(
     shared: &Shared,
     path: &Path,
@@ -42,12 +43,13 @@ pub(super) fn list(
             .collect();
         let begin = |handle: Requested<OpenHandle>| begin(batch, handle?);
         let begun: Vec<_> = handles.into_iter().map(begin).collect();
-        // Of the directories ahead only what was asked for now is waited for.
+        // For the other directories, only the replies to these requests are
+        // awaited.
         let limits = once(names_max).chain(repeat(0));
         let begun = begun.into_iter().zip(limits).zip(&paths);
         let mut listed = begun
             .map(|((begun, names_max), path)| read_entries(shared, path, batch, begun?, names_max));
-        let first = listed.next().expect("there is one directory at least");
+        let first = listed.next().expect("there is at least one directory");
         let ahead = listed.map(Requested::ok).collect();
         Ok(Listing {
             entries: first?,
@@ -63,8 +65,8 @@ fn begin(batch: &mut RequestBatch, handle: OpenHandle) -> Requested<Begun> {
     Ok((handle, in_flight))
 }
 
-/// Reads entries from the first READDIRs on, and asks for more as long as there
-/// are no more than `names_max` names. `EFBIG` if these are not all, `EOVERFLOW`
+/// Reads entries from the first READDIRs on, and asks for more while there are no
+/// more than `names_max` names. Returns `EFBIG` if these are not all, `EOVERFLOW`
 /// if there are more than any listing may have.
 fn read_entries(
     shared: &Shared,
@@ -74,12 +76,13 @@ fn read_entries(
     names_max: usize,
 ) -> Requested<Vec<Entry>> {
     let (mut entries, mut left_out) = (Vec::new(), 0);
-    // All that a server sends counts, also what is not shown.
+    // All names that a server sends count, even those that are not shown.
     let (mut names, mut reads, mut is_over) = (0, READS_FIRST, false);
     while let Some(reply) = in_flight.pop_front() {
         let more = batch.names(reply)?;
         is_over |= more.is_empty();
-        // Of most directories the first brings all, and the second the end.
+        // For most directories, the first reply has all names and the second the
+        // end.
         let is_first = names == 0;
         names += more.len();
         if names > LISTING_NAMES_MAX {
@@ -99,8 +102,8 @@ fn read_entries(
     if left_out > 0 {
         let directory = escaped(&shared.remote(path));
         shared.link.tell(&format!(
-            "{directory} is shown without {left_out} names of more than 255 bytes, which Linux \
-             does not take"
+            "{directory} is shown without names of more than 255 bytes, which Linux does not \
+             accept: {left_out} left out"
         ));
     }
     match is_over {
@@ -109,8 +112,8 @@ fn read_entries(
     }
 }
 
-/// Adds what can be shown of names that a server sent. Returns how many are too
-/// long.
+/// Adds those names from the server that can be shown. Returns how many are too
+/// long; `EIO` if one is invalid.
 fn add_entries(
     shared: &Shared,
     path: &Path,
@@ -125,7 +128,7 @@ fn add_entries(
             tell(
                 shared,
                 path,
-                &format!("the server names a file \"{name}\", which cannot be"),
+                &format!("the server sent \"{name}\", which cannot be a file name"),
             );
             return Err(Failure::Errno(libc::EIO));
         }
@@ -149,9 +152,9 @@ fn tell(shared: &Shared, path: &Path, why: &str) {
     shared.link.tell(&format!("cannot list {directory}: {why}"));
 }
 
-/// Changes a name. A server without `posix-rename@openssh.com` replaces
-/// nothing: its RENAME would need the old name to be removed first, and what
-/// stops between leaves none.
+/// Renames a file. Without `posix-rename@openssh.com` it replaces nothing: RENAME
+/// would require that the new name be removed first, and a failure in between would
+/// leave no file there.
 pub(super) fn rename(
     batch: &mut RequestBatch,
     from: &[u8],
@@ -166,15 +169,16 @@ pub(super) fn rename(
         RenameFlags::NOREPLACE => Failure::Errno(libc::EEXIST),
         _ => return Err(Failure::Errno(libc::EINVAL)),
     };
-    // OpenSSH's RENAME keeps a regular file that is there by a hard link; for
-    // others it looks first, and through links, so the name is looked for here.
+    // OpenSSH's RENAME protects an existing regular file by making a hard link. For
+    // other files it checks the name first, but follows links. So the name is
+    // checked here.
     let done = match batch.look_up(kind::LSTAT, to) {
         Ok(_) => return Err(exists),
         Err(Failure::Refused(status::NO_SUCH_FILE)) => batch.run(kind::RENAME, &[from, to]),
         Err(failure) => Err(failure),
     };
     done.map_err(|failure| {
-        // Somebody else may have made it meanwhile.
+        // Somebody else may have created it meanwhile.
         let is_vague = failure == Failure::Refused(status::FAILURE);
         match is_vague && batch.look_up(kind::LSTAT, to).is_ok() {
             true => exists,

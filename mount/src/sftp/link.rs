@@ -1,5 +1,4 @@
-//! The connection that a source has at the moment, and the next one after it
-//! is lost.
+//! The current connection of a source, and the next one after that is lost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,16 +9,16 @@ use super::options::Options;
 use super::session::{Session, Transport};
 use crate::source::{Error, Result};
 
-/// The first pause after an attempt that failed; each further one is twice as
-/// long, up to the last.
+/// Pause after the first failed attempt. Each further pause is twice as long, up to
+/// the maximum.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LAST: Duration = Duration::from_secs(30);
 
-/// How long people may take to find a password.
+/// How long a user may take to find a password.
 const PASSWORD_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Begins a connection, which may ask for a password if it is told so. An error
-/// is in words.
+/// Starts a connection. It may ask for a password if its argument is true. The
+/// error is text for the user.
 pub type Connect = Box<dyn Fn(bool) -> Result<Transport, String> + Send + Sync>;
 
 pub(super) struct Link {
@@ -30,7 +29,7 @@ pub(super) struct Link {
 }
 
 struct State {
-    /// None after an attempt that failed.
+    /// `None` after a failed attempt.
     session: Option<Arc<Session>>,
     attempts_failed: u32,
     next_attempt: Instant,
@@ -68,15 +67,15 @@ impl Link {
         (self.options.notice)(message);
     }
 
-    /// A session whose end is not known, made anew if the one before has
-    /// ended. Who comes while somebody else connects waits for that attempt. `Lost`
-    /// if there is none within the time that a call may wait.
+    /// Returns a session that has not ended as far as known, and reconnects if the
+    /// last one has. Callers that arrive during an attempt wait for that one.
+    /// `Lost` if there is no connection within the time that a call may wait.
     pub fn session(&self) -> Result<Arc<Session>> {
         let deadline = Instant::now() + self.options.reconnect_timeout;
         let mut state = self.state.lock();
         if let Some(ended) = state.session.take_if(|session| !session.is_alive()) {
             let why = ended.why_it_ended();
-            self.tell(&format!("connection lost: {why}; connecting again"));
+            self.tell(&format!("connection lost: {why}; reconnecting"));
             state.attempts_failed = 0;
         }
         loop {
@@ -97,12 +96,12 @@ impl Link {
     fn connect_again(&self, state: &mut State) {
         match self.establish(false) {
             Ok(session) => {
-                self.tell("connected again");
+                self.tell("reconnected");
                 state.session = Some(session);
             }
             Err(why) => {
                 if state.attempts_failed == 0 {
-                    self.tell(&format!("{why}; trying again at the next call"));
+                    self.tell(&format!("{why}; the next call will try again"));
                 }
                 let pause = PAUSE_FIRST * (1 << state.attempts_failed.min(16));
                 state.attempts_failed += 1;

@@ -1,11 +1,11 @@
-//! What is known of names at the server beside what it tells: which files are
-//! open under them, and which are hard links to one file.
+//! Facts about names that the server does not report: which files are open under
+//! them, and which names are hard links to one file.
 //!
-//! An open file that is opened again after a lost connection has to be the one
-//! that was meant. The protocol tells neither how many names a file has nor
-//! which names are of one file; without the hard links made through this
-//! source, a mount would have two files where there is one, and a file that is
-//! replaced would lose its other names. Links that others made stay unknown.
+//! A file that is reopened after a lost connection must be the same file. The
+//! protocol reports neither how many names a file has nor which names belong to one
+//! file. Without a record of the hard links made through this source, a mount would
+//! have two files where there is one, and a file that is replaced would lose its
+//! other names. Links made by others stay unknown.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,16 @@ pub(super) struct Names {
 
 #[derive(Default)]
 struct State {
-    /// Where open files are, by their numbers. None has lost its name.
+    /// Paths of open files, by their numbers; `None` if a file has lost its name.
     open: Slab<Option<PathBuf>>,
-    /// The numbers of files with hard links, by name. Each name counts as one.
+    /// Numbers of files with hard links, by name. Each name holds one reference to
+    /// its number.
     links: BTreeMap<PathBuf, Arc<u64>>,
     number: u64,
 }
 
 impl State {
-    /// The name leads to nothing that is known any more.
+    /// Records that a name no longer leads to a known file.
     fn remove(&mut self, path: &Path) {
         self.links.remove(path);
         for (_, open) in &mut self.open {
@@ -64,7 +65,7 @@ impl Names {
         state.links.insert(new.to_owned(), file);
     }
 
-    /// A name was removed, or given to another file.
+    /// Records that a name was removed or given to another file.
     pub fn unlinked(&self, path: &Path) {
         self.state.lock().remove(path);
     }
@@ -73,7 +74,7 @@ impl Names {
         let mut state = self.state.lock();
         let file = state.links.get(from);
         if from == to || (file.is_some() && file == state.links.get(to)) {
-            // Two names of one file: rename(2) leaves both.
+            // For two names of one file, rename(2) does nothing.
             return;
         }
         state.remove(to);
@@ -93,7 +94,8 @@ impl Names {
         }
     }
 
-    /// What the server tells of a path, with what is known of it here.
+    /// Converts the server's attributes of a path and adds what is known here.
+    /// `EIO` if they cannot be those of a file.
     pub fn complete(&self, path: Option<&Path>, stat: &Stat) -> Result<Attributes> {
         let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
         let state = self.state.lock();

@@ -1,4 +1,4 @@
-//! An open file of the server.
+//! An open file on the server.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use super::source::Shared;
 use super::stat::Stat;
 use crate::source::{Attributes, Content, Error, Finish, Handle, Kind, Result, SetAttributes};
 
-/// An open file, opened again by its path after a connection was lost, if it
-/// is certain enough that this leads to the same file: it has not been
-/// removed, replaced or renamed through this source under another name than
-/// is known, it is a regular file, and if nothing was written through this
-/// handle, then length and time are those of the first opening.
+/// An open file. After a lost connection it is reopened by its path, if that
+/// certainly leads to the same file. For this, it must not have been removed or
+/// replaced through this source, its current name must be known, and it must be a
+/// regular file. If nothing was written through this handle, its length and time
+/// must also be those of the first open.
 pub(super) struct SftpFile {
     shared: Arc<Shared>,
     /// Its number among the open files of `names`.
     number: usize,
-    /// READ and WRITE alone: a file is neither made nor emptied again.
+    /// Only READ and WRITE: a reopened file is neither created nor truncated.
     flags: u32,
     opened: Mutex<Arc<OpenHandle>>,
     first: Stat,
@@ -35,23 +35,23 @@ pub(super) struct SftpFile {
 #[derive(Default)]
 struct Durability {
     changes: u64,
-    /// The first session that took content since the last synchronisation. Once
-    /// it has ended, the server may have started again, and then has lost what
-    /// was not on its device.
+    /// The first session that received content since the last synchronisation. Once
+    /// it has ended, the server may have restarted and lost what was not on its
+    /// device.
     unsynced: Option<Arc<Session>>,
 }
 
 impl Durability {
-    /// What was written before so many changes is on the server's device. What
-    /// others have written meanwhile may have come after it.
+    /// Records that the content of the first `changes` changes is on the server's
+    /// device. Content that was written meanwhile may have come too late.
     fn synced(&mut self, changes: u64) {
         if self.changes == changes {
             self.unsynced = None;
         }
     }
 
-    /// Whether there is content of another session than this one, which is
-    /// reported once.
+    /// Returns whether there is unsynchronised content from another session than
+    /// this one. Each case is reported once.
     fn take_doubt(&mut self, session: &Arc<Session>) -> bool {
         let first = self.unsynced.as_mut();
         let lost = first.filter(|first| !Arc::ptr_eq(first, session));
@@ -84,9 +84,9 @@ impl SftpFile {
         }
     }
 
-    /// The file in a session that is alive.
+    /// Returns the file in a live session.
     fn opened(&self) -> Result<Arc<OpenHandle>> {
-        // Others wait for the same file, and for no other.
+        // Only callers of the same file wait for this lock.
         let mut opened = self.opened.lock();
         if !opened.session.is_alive() {
             *opened = self.open_again()?;
@@ -124,12 +124,12 @@ impl SftpFile {
         self.shared.names.complete(self.path().as_deref(), stat)
     }
 
-    /// The server's path, for asking why something was refused.
+    /// Returns the server's path, for a diagnosis.
     fn remote(&self) -> Vec<u8> {
         self.shared.remote(&self.path().unwrap_or_default())
     }
 
-    /// The writes of the file, in a session that is alive.
+    /// Returns the writes of the file, in a live session.
     fn writes(&self) -> Result<MutexGuard<'_, PipelinedWrites>> {
         let opened = self.opened()?;
         let mut writes = self.writes.lock();
@@ -137,7 +137,7 @@ impl SftpFile {
         Ok(writes)
     }
 
-    /// The same, if none is known to have failed.
+    /// Does the same, and returns the error if one of them is known to have failed.
     fn sound_writes(&self) -> Result<MutexGuard<'_, PipelinedWrites>> {
         let mut writes = self.writes()?;
         writes.poll();
@@ -149,8 +149,7 @@ impl SftpFile {
         diagnose(&opened.session, operation, &[&self.remote()], failure)
     }
 
-    /// The error that the first refused write stands for, of which nobody has
-    /// been told.
+    /// Returns the error of the first refused write that was not reported yet.
     fn error(&self, writes: &PipelinedWrites) -> Result<()> {
         let error =
             |(failure, bytes)| self.why(&writes.opened, Operation::Write { bytes }, failure);
@@ -163,8 +162,8 @@ impl SftpFile {
         told
     }
 
-    /// The requests of [`Handle::finish`], in this order, of which only the
-    /// last answer is waited for where that is possible.
+    /// Sends the requests of [`Handle::finish`] in this order. Where possible, only
+    /// the last reply is awaited.
     fn send_finish(
         &self,
         writes: &mut PipelinedWrites,
@@ -185,8 +184,8 @@ impl SftpFile {
         Ok((changed, stat))
     }
 
-    /// Takes the answers to them: what the file is now, or why its attributes were
-    /// refused. An error of its content goes first.
+    /// Takes their replies: the file's new attributes, or why a change of them was
+    /// refused. An error of the content takes precedence.
     fn finished(
         &self,
         writes: &mut PipelinedWrites,
@@ -202,8 +201,9 @@ impl SftpFile {
     }
 }
 
-/// What of refused changes is needed all the same: no times, which may be for the
-/// owner alone, and then no length, which may be right.
+/// Returns the part of refused changes that is needed all the same: first without
+/// times, which only the owner may set, then without the length, which may be right
+/// already.
 fn needed_of(changes: &SetAttributes) -> Option<SetAttributes> {
     let length_alone = SetAttributes {
         size_bytes: changes.size_bytes,
@@ -216,7 +216,7 @@ fn needed_of(changes: &SetAttributes) -> Option<SetAttributes> {
     is_length.then(SetAttributes::default)
 }
 
-/// What no file can hold.
+/// Returns `EFBIG` for an end that no file can have.
 fn refuse_too_far(bytes: usize, offset: u64) -> Result<()> {
     let end = offset.checked_add(bytes as u64);
     match end.is_some_and(|end| i64::try_from(end).is_ok()) {
@@ -242,11 +242,11 @@ impl Handle for SftpFile {
         refuse_too_far(bytes.len(), offset)?;
         let opened = self.opened()?;
         self.durability.lock().written(&opened.session);
-        // Writes of its own: other callers do not wait for these.
+        // A separate pipeline, so that other callers do not wait for these writes.
         let mut writes = PipelinedWrites::new(Arc::clone(&opened));
         writes.write(offset, Content::Bytes(bytes));
         writes.wait();
-        // A synchronisation meanwhile may have come before it.
+        // A synchronisation meanwhile may have come before this write.
         self.durability.lock().written(&opened.session);
         self.take_error(&mut writes)
     }
@@ -338,8 +338,8 @@ impl Handle for SftpFile {
         if end.is_sync && opened.session.has(extension::FSYNC) {
             self.durability.lock().synced(changes);
         }
-        // The protocol has no inode numbers. A file that took the name earlier
-        // is not empty before, or has not this content's length afterwards.
+        // The protocol has no inode numbers. Another file that took the name was
+        // not empty before, or does not have this content's length afterwards.
         let was_empty = before.is_some_and(|before| before.size_bytes == Some(0));
         let is_named = was_empty && after.is_some_and(|after| after.is_as(&now));
         Ok((self.completed(&now)?, is_named))

@@ -1,4 +1,4 @@
-//! Opening files, old and new, and making what is made otherwise.
+//! Opens existing files, and creates files and directories.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::source::{
     Creation, Error, Kind, OpenFlags, OpenReply, Result, SetAttributes, make_or_open,
 };
 
-/// What is brought of a file while it is opened: all of a small one.
+/// Bytes that are read while a file is opened: all of a small one.
 const BEGIN_BYTES: usize = 32 << 10;
 
 struct OpenedFile {
@@ -41,9 +41,10 @@ fn access(flags: OpenFlags) -> u32 {
     bit(flags.read, open::READ) | bit(flags.write, open::WRITE)
 }
 
-/// Opens a path and looks at it in the same round trip, and at its directory
-/// if the path is to be made. With `reads` also reads its beginning, from the
-/// handle that it probably gets: what comes by another is of another file.
+/// Opens a path and looks at it in the same round trip, and at its directory if the
+/// path is to be created. With `reads`, also reads its beginning through the handle
+/// that the server will probably assign. If the handle is another one, those bytes
+/// are from another file.
 fn open_and_look(
     shared: &Shared,
     path: &Path,
@@ -65,7 +66,7 @@ fn open_and_look(
         let ask_begin = |next: &Vec<u8>| batch.ask_data(next, 0, &(0..BEGIN_BYTES));
         let asked = next.as_ref().map(ask_begin).transpose()?;
         let opened = batch.handle(opened)?;
-        // Without attributes it was removed or renamed since.
+        // Without attributes, the file has been removed or renamed since.
         let stat = batch.stat(seen)?;
         let mut begin = Vec::new();
         if let Some(reply) = asked.filter(|_| next.as_ref() == Some(&opened.id)) {
@@ -96,7 +97,7 @@ fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<Opene
 }
 
 fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> Result<OpenedFile> {
-    // A server opens a new file for something, even if nothing is meant.
+    // OPEN needs an access mode, even if none is wanted.
     let access = match access(flags) {
         0 => open::WRITE,
         access => access,
@@ -117,8 +118,7 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> 
     Ok(made)
 }
 
-/// Makes a directory with just these permissions, whatever the server's
-/// umask.
+/// Creates a directory with exactly these permissions, whatever the server's umask.
 pub(super) fn make_directory(
     batch: &mut RequestBatch,
     remote: &[u8],
@@ -132,9 +132,9 @@ pub(super) fn make_directory(
     adjusted.map(drop).map_err(|failure| failure.plain().into())
 }
 
-/// Gives what was just made its permissions, which the server's umask may have
-/// cut, and its owner. A directory keeps the set-group-id that it inherited.
-/// Returns whether there was anything to do.
+/// Sets the permissions of something just created, which the server's umask may
+/// have reduced, and its owner. A directory keeps the set-group-id that it
+/// inherited. Returns whether anything had to be changed.
 fn adjust(
     batch: &mut RequestBatch,
     remote: &[u8],
@@ -146,8 +146,8 @@ fn adjust(
         _ => 0,
     };
     let mode = creation.mode & 0o7777 | inherited;
-    // Only root gives files away: what it makes is its own, but for the group of
-    // a directory with set-group-id.
+    // Only root gives files away. What root creates belongs to root, except for the
+    // group in a directory with set-group-id.
     let (uid, gid) = seen.owner.unwrap_or((u32::MAX, u32::MAX));
     let owner = creation.owner.filter(|owner| uid == 0 && owner.uid != 0);
     let is_other = seen.mode() != Some(mode) || (owner.is_some() && mode & 0o6000 != 0);

@@ -1,11 +1,11 @@
-//! How ssh is started and how long is waited for it.
+//! How ssh is started, and timeouts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Gets one line for the user: what ssh says, a connection lost or made
-/// again. Nothing in it commands a terminal.
+/// Receives one line for the user: a message of ssh, a lost connection or a new
+/// one. The line contains no control characters.
 pub type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Clone)]
@@ -17,16 +17,16 @@ pub struct Options {
     pub identity: Option<PathBuf>,
     /// `ssh -F`.
     pub config: Option<PathBuf>,
-    /// `ssh -o`, each `NAME=VALUE`; they go before what is set here.
+    /// `ssh -o`, each `NAME=VALUE`; these take precedence over what is set here.
     pub settings: Vec<String>,
     /// Whether ssh may ask for passwords and about unknown hosts at the
     /// terminal, for the first connection. Later ones never ask.
     pub is_interactive: bool,
     pub connect_timeout: Duration,
-    /// How long the server may send nothing at all while it is asked for
-    /// something; after that the connection counts as lost.
+    /// How long the server may send nothing at all while a request is pending.
+    /// After that the connection counts as lost.
     pub answer_timeout: Duration,
-    /// How long a call waits for a connection in place of a lost one.
+    /// How long a call waits for a new connection after one was lost.
     pub reconnect_timeout: Duration,
     pub notice: Notice,
 }

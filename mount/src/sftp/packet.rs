@@ -1,16 +1,17 @@
-//! The bytes of SFTP version 3 (draft-ietf-secsh-filexfer-02), written and read,
-//! and names and paths of the server. Nothing that is read is trusted: every
-//! length is checked against what is there.
+//! Encodes and decodes SFTP version 3 (draft-ietf-secsh-filexfer-02), and checks
+//! names and paths of the server. No input is trusted: every length is checked
+//! against the bytes that are there.
 
-/// The protocol version that is spoken; OpenSSH has no other.
+/// The supported protocol version; OpenSSH has no other.
 pub(super) const VERSION: u32 = 3;
 
-/// The longest packet that is accepted: OpenSSH sends 256 KiB at most, and
-/// others have a listing in one packet.
+/// Longest packet that is accepted. OpenSSH sends at most 256 KiB, and other
+/// servers send a listing in one packet.
 pub(super) const PACKET_BYTES_MAX: usize = 1 << 20;
 
-/// The same of a kind. What answers one of many requests in flight must be
-/// short: a server may answer each with the longest.
+/// Returns the longest packet of a type that is accepted. Replies to requests of
+/// which many are in flight must be short, because a server may give each the
+/// greatest length.
 pub(super) fn packet_bytes_max(kind: u8) -> usize {
     match kind {
         kind::NAME => PACKET_BYTES_MAX,
@@ -19,7 +20,7 @@ pub(super) fn packet_bytes_max(kind: u8) -> usize {
     }
 }
 
-/// The longest handle of a file (the draft, section 6.2).
+/// Longest handle of a file (the draft, section 6.2).
 pub(super) const HANDLE_BYTES_MAX: usize = 256;
 
 /// Packet types (the draft, section 3).
@@ -116,8 +117,7 @@ impl<'a> Encoder<'a> {
         self
     }
 
-    /// Ends the packet, of which `following` more bytes are sent from
-    /// elsewhere.
+    /// Ends the packet. Its last `following` bytes are sent from elsewhere.
     pub fn finish(self, following: usize) {
         let bytes = length(self.buffer.len() - self.start - 4 + following);
         self.buffer[self.start..self.start + 4].copy_from_slice(&bytes.to_be_bytes());
@@ -175,8 +175,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Reads a greeting from its version on: the names of the extensions, in the
-/// versions that are used here.
+/// Decodes a greeting, starting at its version. Returns the names of the extensions
+/// whose version is supported here.
 pub(super) fn read_greeting(packet: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>, String> {
     let malformed = |what: Malformed| format!("the server sent {what}");
     let version = packet.u32().map_err(malformed)?;
@@ -200,24 +200,24 @@ pub(super) fn read_greeting(packet: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>, St
     Ok(extensions)
 }
 
-/// What one READ asks for and one WRITE carries of every server (the draft,
+/// Bytes that one READ requests and one WRITE carries with every server (the draft,
 /// section 3: packets of 34,000 bytes).
 pub(super) const PIECE_BYTES_MIN: usize = 32 << 10;
 
-/// More does not make a transfer faster: the cost of a request is spread over
-/// enough bytes, and some of them should be in flight.
+/// Larger pieces do not make a transfer faster: the cost of a request is spread
+/// over enough bytes, and several requests should be in flight.
 const PIECE_BYTES_MAX: usize = 128 << 10;
 
-/// Reads the reply to `limits@openssh.com`: the piece of a file that fits the
-/// limits of READ and WRITE. What a server says there only ever chooses among
-/// sizes that are sound.
+/// Decodes the reply to `limits@openssh.com`. Returns the length in bytes of a
+/// piece of a file that fits the limits of READ and WRITE. Whatever a server sends,
+/// the result is a sensible length.
 pub(super) fn read_limits(packet: &mut Decoder<'_>) -> Result<usize, Malformed> {
     let _packet_bytes = packet.u64()?;
     Ok(piece_bytes(packet.u64()?).min(piece_bytes(packet.u64()?)))
 }
 
-/// The piece that fits a limit, of which 0 means that there is none: a power of
-/// two, so that pieces are whole pages.
+/// Returns the largest power of two within `limit` (0: unlimited) and the bounds
+/// above, so that pieces are whole pages.
 fn piece_bytes(limit: u64) -> usize {
     let within = match limit {
         0 => PIECE_BYTES_MAX,
@@ -226,8 +226,8 @@ fn piece_bytes(limit: u64) -> usize {
     1 << within.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX).ilog2()
 }
 
-/// Text of the server, made fit for a message: at most 200 characters, and
-/// nothing in it that a terminal would obey.
+/// Escapes a text of the server for a message: at most 200 characters, without
+/// control characters that a terminal would obey.
 pub(super) fn escaped(text: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 200;
     let text = String::from_utf8_lossy(text);
@@ -252,13 +252,13 @@ pub(super) fn parent(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether something can be a name in a directory, if it is not too long. What
-/// cannot would lead elsewhere, or hide what follows it.
+/// Returns whether this can be a name in a directory, apart from its length.
+/// Anything else would lead elsewhere, or hide what follows it.
 pub(super) fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/') && !name.contains(&0)
 }
 
-/// Whether a path is longer than Linux takes, in all or in one name.
+/// Returns whether a path, or a name in it, is longer than Linux accepts.
 pub(super) fn is_too_long(path: &[u8]) -> bool {
     path.len() > PATH_BYTES_MAX
         || path

@@ -1,6 +1,6 @@
-//! The pipe to ssh, on which a write that makes no progress at all ends
-//! after a time: a server that has stopped reading fills every buffer on the
-//! way, and the writer would wait for ever.
+//! The pipe to ssh. A write that makes no progress at all times out: if the server
+//! has stopped reading, every buffer on the way is full, and the writer would wait
+//! forever.
 
 use std::fs::File;
 use std::io::{IoSlice, Result};
@@ -54,15 +54,16 @@ impl TimeoutPipe {
         Ok(())
     }
 
-    /// Writes a part of a file, and zeros where that ends before: lets the pipe
-    /// have the file's pages, without a copy.
+    /// Writes a part of a file, and zeros past its end. Moves the file's pages into
+    /// the pipe without a copy.
     pub fn write_file(&self, file: &File, offset: u64, bytes: usize) -> Result<()> {
         let (mut at, end) = (offset, offset + bytes as u64);
         while at < end {
-            let left = usize::try_from(end - at).expect("it is no more than all");
+            let left = usize::try_from(end - at).expect("it is at most `bytes`");
             let flags = SpliceFlags::NONBLOCK;
             match splice(file, Some(&mut at), &self.pipe, None, left, flags) {
-                // Behind the end are zeros; or the file's file system has no such way.
+                // The rest is past the end, or the file system does not support
+                // splice.
                 Ok(0) | Err(Errno::INVAL) => {
                     let mut rest = vec![0; left];
                     read_full(file, &mut rest, at)?;

@@ -1,7 +1,7 @@
-//! Writes that are sent before earlier ones were answered.
+//! Writes that are sent before earlier ones are answered.
 //!
-//! A server does what a connection asks for in order, so whatever is asked
-//! after such a write finds it done. Only a refusal has to be reported later.
+//! A server carries out the requests of a connection in order, so every later
+//! request finds the write done. Only a refusal has to be reported later.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use super::packet::{extension, kind};
 use super::requests::{Failure, OpenHandle, Reply, RequestBatch, Requested, WINDOW_BYTES};
 use crate::source::Content;
 
-/// Writes and synchronisations in flight, in the order in which they were
-/// sent, which is that of the answers.
+/// Writes and synchronisations in flight, in the order in which they were sent and
+/// in which their replies are taken.
 pub(super) struct PipelinedWrites {
     pub opened: Arc<OpenHandle>,
     pub batch: RequestBatch,
     in_flight: VecDeque<(Reply, usize)>,
     in_flight_bytes: usize,
-    /// The first request that was not done of which no caller has been told, and
-    /// the bytes that it would have written.
+    /// The first failed request that no caller got as an error yet, and the bytes
+    /// that it would have written.
     pub failed: Option<(Failure, usize)>,
 }
 
@@ -33,8 +33,8 @@ impl PipelinedWrites {
         }
     }
 
-    /// From here on the file as it is open now is written. Before another session
-    /// is used, everything that was sent to the last one is answered or lost.
+    /// Uses this handle from here on. Before another session is used, everything
+    /// that was sent in the last one is answered or lost.
     pub fn use_handle(&mut self, opened: Arc<OpenHandle>) {
         if !Arc::ptr_eq(&self.opened, &opened) {
             self.wait();
@@ -78,13 +78,13 @@ impl PipelinedWrites {
         }
     }
 
-    /// Sends what is gathered; nobody waits for its answer now.
+    /// Sends the gathered requests without waiting for their replies.
     pub fn send(&mut self) {
         let sent = self.batch.send();
         self.answered(sent, 0);
     }
 
-    /// Takes the answers that are here already.
+    /// Takes the replies that have arrived.
     pub fn poll(&mut self) {
         while let Some((reply, bytes)) = self.in_flight.front()
             && let Some(done) = self.batch.poll(reply)

@@ -1,8 +1,8 @@
 //! Requests that share a round trip.
 //!
-//! A server answers in any order, but does what a connection asks for in the
-//! order in which it was asked (OpenSSH's does one after the other). So what
-//! need not wait for an answer is sent together with what comes before it.
+//! A server replies in any order, but carries out the requests of a connection in
+//! the order in which they were sent (OpenSSH's does one after the other). So a
+//! request that need not wait for a reply is sent together with the one before it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,13 +16,13 @@ use super::session::{Packet, Session};
 use super::stat::Stat;
 use crate::source::{Content, Error};
 
-/// Content up to this length is copied to go with what is asked next: what is
-/// sent by itself is also encrypted, passed on and answered by itself.
+/// Content up to this length is copied so that it goes with the next request.
+/// Content that is sent alone is also encrypted, forwarded and answered alone.
 const GATHERED_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes that one caller asks for or sends before it waits for answers: what
-/// OpenSSH lets a channel have under way (`CHAN_SES_WINDOW_DEFAULT`). More
-/// would only wait in a pipe.
+/// Bytes that one caller requests or sends before it waits for replies: the window
+/// of a channel in OpenSSH (`CHAN_SES_WINDOW_DEFAULT`). More would only wait in a
+/// pipe.
 pub(super) const WINDOW_BYTES: usize = 2 << 20;
 
 /// A handle of an open file or directory. Dropping it closes it.
@@ -37,15 +37,15 @@ impl Drop for OpenHandle {
     }
 }
 
-/// A name with attributes, as READDIR, READLINK and REALPATH answer. The
-/// `longname`, which is for people to read, is skipped.
+/// A name with attributes, as in replies to READDIR, READLINK and REALPATH. The
+/// `longname`, which is for users to read, is skipped.
 pub(super) type Name = (Vec<u8>, Stat);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     Lost,
     Refused(u32),
-    /// This error, which the server need not be asked about.
+    /// This error, which needs no further requests.
     Errno(i32),
 }
 
@@ -61,10 +61,10 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// The error that a code most often stands for. The protocol has eight
-    /// codes, and OpenSSH's server puts all error numbers into them
-    /// (`errno_to_portable` in `sftp-server.c`); where the code is not enough,
-    /// [`super::diagnosis`] asks further.
+    /// Returns the error that a code most often stands for. The protocol has eight
+    /// codes, and OpenSSH's server maps all error numbers to them
+    /// (`errno_to_portable` in `sftp-server.c`). Where the code is not enough,
+    /// [`super::diagnosis`] sends further requests.
     pub fn plain(self) -> Error {
         let code = match self {
             Self::Refused(code) => code,
@@ -76,15 +76,14 @@ impl Failure {
             status::PERMISSION_DENIED => libc::EACCES,
             status::BAD_MESSAGE => libc::EINVAL,
             status::OP_UNSUPPORTED => libc::EOPNOTSUPP,
-            // The server says this of connections of its own.
+            // The server returns this for connections of its own.
             status::NO_CONNECTION | status::CONNECTION_LOST => return Error::Lost,
             _ => libc::EIO,
         })
     }
 }
 
-/// Requests of one caller and their answers. Requests are gathered until an
-/// answer is waited for.
+/// Requests of one caller. They are gathered until the caller waits for a reply.
 pub(super) struct RequestBatch {
     pub session: Arc<Session>,
     unsent: Vec<u8>,
@@ -114,7 +113,7 @@ impl RequestBatch {
         Ok(reply)
     }
 
-    /// A request whose fields are all strings: paths, handles, the name of an
+    /// Adds a request whose fields are all strings: paths, handles, the name of an
     /// extension.
     pub fn ask(&mut self, kind: u8, strings: &[&[u8]]) -> Requested<Reply> {
         self.request(kind, |packet| {
@@ -141,8 +140,8 @@ impl RequestBatch {
         self.stat(reply)
     }
 
-    /// A WRITE. A long one is sent at once with all that is gathered, so that
-    /// its content need not be copied.
+    /// Adds a WRITE. A long one is sent at once together with everything gathered,
+    /// so that its content need not be copied.
     pub fn write(&mut self, handle: &[u8], offset: u64, content: Content<'_>) -> Requested<Reply> {
         let (mut packet, reply) = self.begin(kind::WRITE)?;
         let length = u32::try_from(content.bytes()).expect("a piece is far below 4 GiB");
@@ -170,7 +169,7 @@ impl RequestBatch {
         Ok(())
     }
 
-    /// Whether a request was done, if its answer is here already.
+    /// Returns the status of a request, if its reply has arrived.
     pub fn poll(&self, reply: &Reply) -> Option<Requested<()>> {
         match reply.try_recv() {
             Ok(packet) => Some(self.read_status(&packet)),
@@ -186,7 +185,7 @@ impl RequestBatch {
         Failure::Lost
     }
 
-    /// Waits for an answer that should be of one kind and may be a refusal.
+    /// Waits for a reply, which should be of type `wanted` and may be a refusal.
     pub fn read_answer<T>(
         &mut self,
         reply: Reply,
@@ -210,17 +209,17 @@ impl RequestBatch {
                 return fields(&mut decoder).map_err(|why| self.distrust(why));
             }
             kind::STATUS => decoder.u32(),
-            _ => Err("an answer of the wrong kind"),
+            _ => Err("a reply of the wrong type"),
         };
         match read {
-            Ok(status::OK) => Err(self.distrust("a success without its result")),
+            Ok(status::OK) => Err(self.distrust("a success without a result")),
             Ok(code) => Err(Failure::Refused(code)),
             Err(why) => Err(self.distrust(why)),
         }
     }
 
-    /// Whether a request was done. The text that comes with a status is for
-    /// people, in the server's words, and is not read.
+    /// Waits for the status of a request. The text that comes with it is in the
+    /// server's words for users, and is not read.
     pub fn status(&mut self, reply: Reply) -> Requested<()> {
         self.send()?;
         self.read_status(&self.session.answer(&reply)?)
@@ -249,7 +248,7 @@ impl RequestBatch {
         self.read_answer(reply, kind::ATTRS, Stat::decode)
     }
 
-    /// The names of a listing; none at its end.
+    /// Waits for the names of a listing; none at its end.
     pub fn names(&mut self, reply: Reply) -> Requested<Vec<Name>> {
         match self.read_answer(reply, kind::NAME, read_names) {
             Err(Failure::Refused(status::EOF)) => Ok(Vec::new()),
@@ -257,25 +256,25 @@ impl RequestBatch {
         }
     }
 
-    /// The one name that READLINK and REALPATH answer.
+    /// Waits for the one name in the reply to READLINK or REALPATH.
     pub fn name(&mut self, reply: Reply) -> Requested<Vec<u8>> {
         let mut names = self.read_answer(reply, kind::NAME, read_names)?;
         match (names.pop(), names.is_empty()) {
             (Some((name, _)), true) => Ok(name),
-            _ => Err(self.distrust("several names for one")),
+            _ => Err(self.distrust("several names where one was requested")),
         }
     }
 
-    /// What a READ brought, copied into a buffer of the length that was asked
-    /// for. Answers how much it was; 0 is the end of the file.
+    /// Waits for the bytes of a READ and copies them into `buffer`, which has the
+    /// requested length. Returns how many bytes arrived; 0 is the end of the file.
     pub fn data(&mut self, reply: Reply, buffer: &mut [u8]) -> Requested<usize> {
         let read = self.read_answer(reply, kind::DATA, |fields| {
             let bytes = fields.string()?;
             match bytes.len() {
-                // The end of a file is a status of its own; no progress at all
-                // would be asked for again for ever.
-                0 => Err("nothing where bytes were asked for"),
-                length if length > buffer.len() => Err("more bytes than were asked for"),
+                // The end of a file has its own status. Without progress, the same
+                // bytes would be requested forever.
+                0 => Err("no bytes in reply to a read"),
+                length if length > buffer.len() => Err("more bytes than were requested"),
                 length => {
                     buffer[..length].copy_from_slice(bytes);
                     Ok(length)
@@ -288,8 +287,8 @@ impl RequestBatch {
         }
     }
 
-    /// Reads a part of a file in pieces, many of them in flight. Answers how
-    /// many bytes there are until the end of the buffer or of the file.
+    /// Reads a part of a file in pieces, many of them in flight. Returns how many
+    /// bytes there are up to the end of the buffer or of the file.
     pub fn read(&mut self, handle: &[u8], buffer: &mut [u8], offset: u64) -> Requested<usize> {
         let piece_bytes = self.session.piece_bytes;
         let mut in_flight = VecDeque::new();
@@ -308,8 +307,8 @@ impl RequestBatch {
             match self.data(reply, &mut buffer[piece.clone()])? {
                 0 => end = end.min(piece.start),
                 length if length < piece.len() => {
-                    // A server may answer with less than was asked for; only it
-                    // knows whether the file ends there.
+                    // A server may send less than was requested; only it knows
+                    // whether the file ends there.
                     piece.start += length;
                     in_flight_bytes += piece.len();
                     in_flight.push_back((self.ask_data(handle, offset, &piece)?, piece));
@@ -338,7 +337,7 @@ fn read_names(fields: &mut Decoder<'_>) -> Result<Vec<Name>, Malformed> {
     const NAME_BYTES_MIN: usize = 12;
     let count = fields.u32()? as usize;
     if count > fields.remaining() / NAME_BYTES_MIN {
-        return Err("a listing of more names than it holds");
+        return Err("a listing with fewer names than it announces");
     }
     let mut names = Vec::with_capacity(count);
     for _ in 0..count {

@@ -1,5 +1,5 @@
-//! The server's clock, as far as known: times of files are compared with that and
-//! never with this host's, which may be hours apart.
+//! The server's clock, as far as known. Times of files are compared with it and
+//! never with this host's clock, which may differ by hours.
 
 use std::time::Instant;
 
@@ -7,24 +7,25 @@ use parking_lot::Mutex;
 
 use crate::source::Timespec;
 
-/// A file that the server's kernel makes at each look-up: its time is the server's
-/// present, or earlier. Only Linux has it, and not in every chroot.
+/// A file that the server's kernel creates at each lookup. Its time is the server's
+/// current time, or earlier. Only Linux has it, and not in every chroot.
 pub(super) const NEW_FILE: &[u8] = b"/proc/self/stat";
 
 #[derive(Default)]
 pub(super) struct ServerClock {
-    /// A moment of the server's clock, and one of this host's that was not earlier.
+    /// A time of the server's clock, and a time of this host's clock that was not
+    /// earlier.
     latest: Mutex<Option<(i64, Instant)>>,
 }
 
 impl ServerClock {
-    /// Records the time of a file that the server has just made.
+    /// Records the time of a file that the server has just created.
     pub fn observe(&self, made_s: u32) {
         *self.latest.lock() = Some((i64::from(made_s), Instant::now()));
     }
 
-    /// Whether a file that is changed from now on gets a later time of change than
-    /// this one. Unknown is no.
+    /// Returns whether a file that is changed from now on gets a later time than
+    /// `changed`. False if unknown.
     pub fn is_past(&self, changed: Timespec) -> bool {
         self.latest.lock().is_some_and(|(made_s, at)| {
             let elapsed_s = i64::try_from(at.elapsed().as_secs()).unwrap_or(i64::MAX);

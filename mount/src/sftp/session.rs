@@ -1,5 +1,5 @@
-//! One connection to a server: what is sent, the thread that reads what
-//! comes and hands it to those who asked, and the end of both.
+//! One connection to a server: sending, the thread that reads replies and hands
+//! them to the callers, and the end of both.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -19,25 +19,27 @@ use super::pipe::TimeoutPipe;
 use super::requests::{Failure, Requested};
 use crate::source::Content;
 
-/// How long a packet waits for others to go with: a file is closed a moment
-/// after its last use, and what is asked next mostly comes sooner.
+/// How long a packet waits to be sent with others. A file is closed a moment after
+/// its last use, and the next request mostly comes sooner.
 const LATER: Duration = Duration::from_millis(20);
 
-/// An answer of the server, without its length and id.
+/// A reply of the server, without its length and id.
 pub(super) struct Packet {
     pub kind: u8,
     pub body: Vec<u8>,
 }
 
-/// Where the answer to a request comes, unless the session ends before.
+/// Receives the reply to a request, unless the session ends first.
 pub(super) type Reply = Receiver<Packet>;
 
-/// What holds the other end of a connection, such as the program `ssh`.
+/// The process or thread at the other end of a connection, such as the program
+/// `ssh`.
 pub trait Peer: Send + Sync {
     fn greeted(&self);
-    /// Ends it now, and returns when it has ended; called more than once.
+    /// Ends the peer now, and returns when it has ended. May be called more than
+    /// once.
     fn hang_up(&self);
-    /// What it said of itself beside the protocol, fit for a message.
+    /// Returns the peer's messages outside the protocol, escaped for the user.
     fn last_messages(&self) -> Option<String>;
 }
 
@@ -48,14 +50,14 @@ pub struct Transport {
     pub peer: Box<dyn Peer>,
 }
 
-/// What callers and the session's threads share.
+/// State shared by callers and the session's threads.
 pub(super) struct Connection {
     peer: Box<dyn Peer>,
     waiting: Mutex<Waiting>,
     writer: Mutex<Writer>,
 }
 
-/// The requests that have no answer yet, by their ids.
+/// Pending requests, by their ids.
 struct Waiting {
     requests: HashMap<u32, Sender<Packet>>,
     id_next: u32,
@@ -64,15 +66,16 @@ struct Waiting {
 }
 
 struct Writer {
-    /// Gone when the session is being ended.
+    /// `None` when the session is being ended.
     output: Option<TimeoutPipe>,
-    /// Goes with whatever is sent next.
+    /// Packets that go with the next ones sent.
     later: Vec<u8>,
 }
 
 impl Connection {
-    /// A fresh id for a request, and where its answer comes. Ids come round after
-    /// 4 billion requests; one that has waited for so long is lost.
+    /// Returns a new id for a request, and the receiver of its reply. Ids wrap
+    /// around after 4 billion requests; a request that is still pending then is
+    /// lost.
     pub fn register(&self) -> Requested<(u32, Reply)> {
         let mut waiting = self.waiting.lock();
         if waiting.reason.is_some() {
@@ -90,14 +93,14 @@ impl Connection {
         waiting.heard = Instant::now();
         let asked = waiting.requests.remove(&id);
         drop(waiting);
-        let asked = asked.ok_or("the server answered what was not asked")?;
-        // Nobody waits for the answer to a CLOSE.
+        let asked = asked.ok_or("the server replied to a request that is not pending")?;
+        // Nobody waits for the reply to a CLOSE.
         let _ = asked.send(packet);
         Ok(())
     }
 
-    /// Ends the session, for the first reason that is given: everything in flight
-    /// is lost.
+    /// Ends the session: everything in flight is lost. The first reason given
+    /// counts.
     pub fn end(&self, reason: &str) {
         let mut waiting = self.waiting.lock();
         waiting.reason.get_or_insert_with(|| reason.to_owned());
@@ -106,7 +109,7 @@ impl Connection {
         self.peer.hang_up();
     }
 
-    /// Sends packets, of which the last one ends with `content`.
+    /// Sends packets. `content` is the end of the last one.
     pub fn send(&self, packets: &[u8], content: Content<'_>) -> Requested<()> {
         let mut writer = self.writer.lock();
         let Writer { output, later } = &mut *writer;
@@ -121,12 +124,12 @@ impl Connection {
         later.clear();
         drop(writer);
         sent.map_err(|error| {
-            self.end(&format!("nothing more can be sent: {error}"));
+            self.end(&format!("cannot send to the server: {error}"));
             Failure::Lost
         })
     }
 
-    /// The reader thread: hands every answer over until there are no more.
+    /// Runs the reader thread: delivers every reply until there are no more.
     fn read_until_the_end(&self, reader: Box<dyn Read + Send>, greeting: u32) {
         let mut reader = BufReader::with_capacity(256 << 10, reader);
         let mut received = self.receive(&mut reader, Some(greeting));
@@ -136,8 +139,8 @@ impl Connection {
         self.end(&received.unwrap_err());
     }
 
-    /// Receives an answer, or the greeting, which has no id and is the answer
-    /// to one that nothing else has.
+    /// Receives a reply, or the greeting. The greeting has no id and is delivered
+    /// under the id `greeting`, which no other request has.
     fn receive(
         &self,
         reader: &mut BufReader<impl Read>,
@@ -146,7 +149,7 @@ impl Connection {
         let length = read(reader)?;
         self.waiting.lock().heard = Instant::now();
         let bytes = u32::from_be_bytes(length) as usize;
-        // Without a length there may be no more to wait for.
+        // Without a valid length, nothing more may arrive.
         let mut is_length = (5..=PACKET_BYTES_MAX).contains(&bytes);
         let next = match is_length {
             true => reader.fill_buf().map_err(ending)?.first().copied(),
@@ -156,12 +159,14 @@ impl Connection {
         if greeting.is_some() && !(is_length && next == Some(kind::VERSION)) {
             let text = escaped(&[&length, reader.buffer()].concat());
             return Err(format!(
-                "the server sent text before SFTP began (\"{text}\"); make the start-up files \
-                 of the shell there print nothing when it is not interactive"
+                "the server sent text before SFTP began (\"{text}\"); make the shell's \
+                 start-up files there print nothing in a shell that is not interactive"
             ));
         }
         if !is_length {
-            return Err(format!("the server sent a packet of {bytes} bytes"));
+            return Err(format!(
+                "the server sent a packet of an invalid length ({bytes} bytes)"
+            ));
         }
         let [kind] = read(reader)?;
         let (id, bytes) = match greeting {
@@ -190,7 +195,7 @@ fn ending(error: std::io::Error) -> String {
 /// An established connection. Dropping it ends it.
 pub(super) struct Session {
     pub connection: Arc<Connection>,
-    /// Wakes the thread that sends what nothing else has taken along.
+    /// Wakes the thread that sends packets which have not gone with others.
     late: SyncSender<()>,
     /// Longest silence of the server while a request waits for its reply.
     timeout: Duration,
@@ -200,8 +205,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Greets the server, which has `timeout.0` for its first word and
-    /// `timeout.1` for any further one, and asks for its limits.
+    /// Greets the server and asks for its limits. The server has `timeout.0` for
+    /// its greeting and `timeout.1` for any further reply.
     pub fn establish(
         transport: Transport,
         timeout: (Duration, Duration),
@@ -276,9 +281,9 @@ impl Session {
         self.extensions.iter().any(|name| name == extension)
     }
 
-    /// Why there are no further answers, with what the other end said.
+    /// Returns why there are no further replies, with the peer's last messages.
     pub fn why_it_ended(&self) -> String {
-        // What ended the connection is told after its end.
+        // The peer may give the cause only when it has ended.
         self.connection.peer.hang_up();
         let reason = self.connection.waiting.lock().reason.clone();
         let reason = reason.unwrap_or_default();
@@ -293,14 +298,16 @@ impl Session {
     }
 
     fn fail_after(&self, timeout: Duration) {
-        self.connection
-            .end(&format!("it did not answer for {} s", timeout.as_secs()));
+        self.connection.end(&format!(
+            "the server did not answer for {} s",
+            timeout.as_secs()
+        ));
     }
 
-    /// Closes a handle with whatever is sent next, or after a little while.
-    /// Nobody waits for the answer: nothing can be done about a failure after
-    /// everything written was answered for, and a session that ends closes all
-    /// its handles.
+    /// Closes a handle, together with the next request or after a short delay.
+    /// Nobody waits for the reply: everything written has been acknowledged
+    /// already, so nothing can be done about a failure. A session that ends closes
+    /// all its handles.
     pub fn close(&self, handle: &[u8]) {
         let Ok((id, _)) = self.connection.register() else {
             return;
@@ -311,19 +318,20 @@ impl Session {
         packet.finish(0);
         *self.closed_last.lock() = Some(handle.to_vec());
         drop(writer);
-        // If it has not taken the last wake yet, it sends this, too.
+        // If the thread has not taken the last wake-up yet, it sends this packet
+        // too.
         let _ = self.late.try_send(());
     }
 
-    /// The handle that the next file to be opened probably gets: OpenSSH's server
-    /// gives the one away first that was closed last (`handle_unused` in
+    /// Returns the handle that the next opened file will probably get. OpenSSH's
+    /// server first assigns the one that was closed last (`handle_unused` in
     /// `sftp-server.c`).
     pub fn take_next_handle(&self) -> Option<Vec<u8>> {
         self.closed_last.lock().take()
     }
 
-    /// Waits for an answer. A server that has sent nothing at all for too long
-    /// ends the session.
+    /// Waits for a reply. Ends the session if the server has sent nothing at all
+    /// for too long.
     pub fn answer(&self, reply: &Reply) -> Requested<Packet> {
         let asked = Instant::now();
         loop {
@@ -341,11 +349,11 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The server ends when its input does, and has then done all that it
-        // was asked for.
+        // The server ends when its input does, and by then has carried out all
+        // requests.
         self.connection.writer.lock().output = None;
         wait_until(Duration::from_secs(2), || !self.is_alive());
-        self.connection.end("it was closed");
+        self.connection.end("the session was closed");
     }
 }
 
@@ -363,7 +371,7 @@ fn begin(
     spawn("sftp late", move || {
         while wakes.recv().is_ok() {
             std::thread::sleep(LATER);
-            // What cannot be sent any more is noticed by the reader.
+            // The reader notices if nothing can be sent any more.
             let _ = waking.send(&[], Content::Bytes(&[]));
         }
     })

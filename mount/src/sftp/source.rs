@@ -1,4 +1,4 @@
-//! What a [`Source`] is asked, in the protocol's requests.
+//! Implements [`Source`] by the protocol's requests.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -29,11 +29,11 @@ pub struct Sftp {
     user: Option<Owner>,
 }
 
-/// The directory of the server's own process, whose owner is always the user and
-/// group that it works as (`task_dump_owner` in fs/proc/base.c).
+/// Directory of the server's own process. Its owner is always the user and group
+/// that the server runs as (`task_dump_owner` in fs/proc/base.c).
 const OWN_PROCESS: &[u8] = b"/proc/self";
 
-/// What is found out when a source begins.
+/// Facts that are found out when a source connects.
 struct Found {
     root: PathBuf,
     user: Option<Owner>,
@@ -50,13 +50,12 @@ pub(super) struct Shared {
 
 impl Shared {
     pub fn remote(&self, path: &Path) -> Vec<u8> {
-        // Without a slash at the end, if the path is empty.
+        // An empty path must not add a slash at the end.
         let remote: PathBuf = self.root.components().chain(path.components()).collect();
         remote.into_os_string().into_vec()
     }
 
-    /// Lets `work` ask for something about paths, of which it gets the
-    /// server's, and finds out what a refusal means.
+    /// Calls `work` with the server's paths, and finds out what a refusal means.
     pub fn ask<T, const N: usize>(
         &self,
         operation: Operation,
@@ -72,20 +71,21 @@ impl Shared {
 }
 
 impl Sftp {
-    /// Connects to a host and looks for the directory there.
+    /// Connects to a host and finds the directory there. The error is text for the
+    /// user.
     pub fn connect(address: &Address, options: &Options) -> Result<Self, String> {
         let again = (address.clone(), options.clone());
         let connect = move |is_interactive| ssh::start(&again.0, &again.1, is_interactive);
         Self::over(Box::new(connect), address, options)
     }
 
-    /// The same by another way to the server than `ssh`.
+    /// Does the same by another connection than `ssh`.
     pub fn over(connect: Connect, address: &Address, options: &Options) -> Result<Self, String> {
         let link = Link::new(connect, &address.host, options)?;
         let name = address.to_string();
         let clock = ServerClock::default();
         let found = find_root(&link, &clock, &address.directory)
-            .map_err(|why| format!("cannot use {name}: {why}; name a directory"))?;
+            .map_err(|why| format!("cannot use {name}: {why}; give an existing directory"))?;
         let shared = Shared {
             link,
             root: found.root,
@@ -113,7 +113,7 @@ fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<Found,
         let new = batch.ask(kind::LSTAT, &[NEW_FILE])?;
         let process = batch.ask(kind::STAT, &[OWN_PROCESS])?;
         let home = batch.ask(kind::STAT, &[b"."])?;
-        // A server may name a path that is not there.
+        // A server may return a path that does not exist.
         let stat = batch.stat(stat)?;
         let path = batch.name(path)?;
         if let Some(made_s) = batch.stat(new).ok().and_then(|new| new.modified()) {
@@ -128,20 +128,21 @@ fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<Found,
         refused => refused.plain().to_string(),
     })?;
     if stat.kind() != Some(Kind::Directory) {
-        return Err("it is no directory".to_owned());
+        return Err("it is not a directory".to_owned());
     }
     match path.starts_with(b"/") && !path.contains(&0) && !is_too_long(&path) {
         true => Ok(Found {
             root: OsString::from_vec(path).into(),
             user,
         }),
-        false => Err("the server does not tell where it lies".to_owned()),
+        false => Err("the server does not return a valid absolute path".to_owned()),
     }
 }
 
-/// The user that a server works as, by the owners of its process and of the directory
-/// in which it begins. Without the first, it most likely begins in the user's home
-/// directory; root's may be any other, as in a chroot.
+/// Returns the user that a server runs as, by the owner of its process. Without
+/// that, by the owner of the directory in which it begins, which is most likely the
+/// user's home directory. If root owns that, it may be any other directory, as in a
+/// chroot.
 fn user(process: Option<(u32, u32)>, home: Option<(u32, u32)>) -> Option<Owner> {
     let (uid, gid) = process.or(home.filter(|(uid, _)| *uid != 0))?;
     Some(Owner { uid, gid })
@@ -156,8 +157,8 @@ impl Source for Sftp {
         let look = |batch: &mut RequestBatch, [remote]: [&[u8]; 1]| {
             let found = batch.look_up(kind::LSTAT, remote);
             found.map_err(|failure| match failure {
-                // What lies below a file is as missing as anything; which of the
-                // two it is would take another round trip for each new name.
+                // Anything below a file is missing as well. Finding out which case
+                // it is would take another round trip for each new name.
                 Failure::Refused(status::NO_SUCH_FILE) => Failure::Errno(libc::ENOENT),
                 failure => failure,
             })
@@ -188,8 +189,8 @@ impl Source for Sftp {
             batch.name(asked)
         };
         let target = self.shared.ask(Operation::ReadLink, [path], read)?;
-        // A target with a zero byte, or none at all, can be on no disk, and the
-        // kernel takes no longer one than a path.
+        // No disk holds a target that is empty or has a zero byte, and the kernel
+        // accepts none that is longer than a path.
         match target.is_empty() || target.contains(&0) || target.len() > PATH_BYTES_MAX {
             true => Err(Error::Errno(libc::EIO)),
             false => Ok(OsString::from_vec(target)),
@@ -203,8 +204,8 @@ impl Source for Sftp {
     fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()> {
         let make = |batch: &mut RequestBatch, [remote]: [&[u8]; 1]| match new {
             New::Directory => opening::make_directory(batch, remote, creation),
-            // OpenSSH has the two the other way round than the draft (PROTOCOL,
-            // section 3.1), and other servers follow it.
+            // OpenSSH swaps the two compared to the draft (PROTOCOL, section 3.1),
+            // and other servers follow it.
             New::Symlink(target) => batch.run(kind::SYMLINK, &[target.as_bytes(), remote]),
             New::Node(..) => Err(Failure::Errno(libc::EPERM)),
         };
@@ -222,7 +223,7 @@ impl Source for Sftp {
             batch.status(removed)?;
             Ok(batch.stat(seen).ok())
         });
-        // Without an answer the name may be gone.
+        // Without a reply, the name may be gone.
         if matches!(done, Ok(_) | Err(Error::Lost)) {
             self.shared.names.unlinked(path);
         }
@@ -292,7 +293,8 @@ impl Source for Sftp {
                     return Ok(());
                 }
                 // OpenSSH's server opens a directory like a file for reading, and
-                // fsync takes handles of files only. Others refuse: they cannot.
+                // fsync accepts only handles of files. Other servers refuse,
+                // because they cannot do this.
                 let opened = batch.open(remote, open::READ, &Stat::default())?;
                 let handle = match batch.handle(opened) {
                     Err(Failure::Refused(_)) => return Ok(()),

@@ -1,10 +1,10 @@
-//! The program `ssh`, which connects, proves who both are, encrypts, and
+//! The program `ssh`, which connects, authenticates both sides, encrypts, and
 //! carries the bytes of SFTP between two pipes.
 //!
-//! It has a process group of its own, so that Ctrl-C at the terminal reaches
-//! the mount alone, which can then write back what it holds. A background
-//! group may not read from the terminal, so while ssh may ask for a password
-//! its group is the terminal's foreground one.
+//! It has its own process group, so that Ctrl-C at the terminal reaches only the
+//! mount, which can then write back its changes. A background group may not read
+//! from the terminal, so ssh's group is in the foreground while ssh may ask for a
+//! password.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -25,7 +25,8 @@ use super::packet::escaped;
 use super::session::{Peer, Transport, spawn, wait_until};
 use crate::descriptors::restore_limit;
 
-/// A pipe that holds the window of a transfer, if the kernel allows it.
+/// Requested capacity of a pipe, for the window of a transfer; the kernel may allow
+/// less.
 const PIPE_BYTES: usize = 1 << 20;
 
 pub(super) fn start(
@@ -75,7 +76,7 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    // No X11, no agent: a server gets nothing but SFTP.
+    // No X11 and no agent: a server gets only SFTP.
     command.args(["-x", "-a"]);
     if let Some(config) = &options.config {
         command.arg("-F").arg(config);
@@ -86,7 +87,7 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
     if let Some(identity) = &options.identity {
         command.arg("-i").arg(identity);
     }
-    // What sftp(1) sets itself, and what finds a peer that is gone.
+    // The settings of sftp(1), and settings that detect a dead peer.
     let timeout_s = options.connect_timeout.as_secs().max(1);
     let timeout = format!("ConnectTimeout={timeout_s}");
     let mut fixed = vec![
@@ -111,12 +112,11 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
     command
 }
 
-/// What ssh says on its standard error: its own messages, and those of the
-/// server.
+/// The standard error of ssh: its own messages and those of the server.
 struct Messages {
     lines: Mutex<VecDeque<String>>,
     notice: Notice,
-    /// Whether each line is handed on as it comes.
+    /// Whether each line is passed to the user as it arrives.
     is_told: bool,
 }
 
@@ -171,8 +171,8 @@ impl Peer for Ssh {
     }
 
     fn last_messages(&self) -> Option<String> {
-        // The thread that listens has the other. A process that ssh left running
-        // may hold its standard error.
+        // The listening thread has the other reference. A process that ssh left
+        // running may hold its standard error open.
         let has_ended = || Arc::strong_count(&self.messages) == 1;
         wait_until(Duration::from_millis(500), has_ended);
         let lines = self.messages.lines.lock();
@@ -181,18 +181,18 @@ impl Peer for Ssh {
     }
 }
 
-/// Ends ssh's process group: at once if it has ended already, as it should
+/// Ends ssh's process group. Returns at once if ssh has ended already, as it should
 /// after the end of its input.
 fn end(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // It has a moment to say why it ends.
+    // ssh gets a moment to say why it ends.
     for (signal, timeout_ms) in [
         (None, 100),
         (Some(Signal::TERM), 1000),
         (Some(Signal::KILL), 0),
     ] {
         if let (Some(group), Some(signal)) = (group, signal) {
-            // It can only have ended meanwhile.
+            // An error only means that it has ended meanwhile.
             let _ = kill_process_group(group, signal);
         }
         let has_ended = || matches!(child.try_wait(), Ok(Some(_)) | Err(_));
@@ -203,8 +203,8 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// A terminal whose foreground process group is another's. Dropping it takes
-/// the terminal back.
+/// A terminal whose foreground process group is another one. Dropping it takes the
+/// terminal back.
 struct Foreground {
     terminal: File,
     own: Pid,
@@ -224,7 +224,7 @@ impl Foreground {
         }
         let group = Pid::from_raw(i32::try_from(group).ok()?)?;
         tcsetpgrp(&terminal, group).ok()?;
-        // It may have asked already, and been stopped for it.
+        // It may have read from the terminal already, and been stopped for that.
         let _ = kill_process_group(group, Signal::CONT);
         Some(Self { terminal, own })
     }
@@ -235,14 +235,14 @@ impl Drop for Foreground {
         // Only the foreground group may give the terminal away; any other is
         // stopped by SIGTTOU unless it ignores that (tcsetpgrp(3)).
         let before = set_sigttou(libc::SIG_IGN);
-        // A terminal that has gone needs no foreground.
+        // A terminal that is gone needs no foreground group.
         let _ = tcsetpgrp(&self.terminal, self.own);
         set_sigttou(before);
     }
 }
 
-/// Says what SIGTTOU does; answers what it did.
+/// Sets the action of SIGTTOU. Returns the previous one.
 fn set_sigttou(action: libc::sighandler_t) -> libc::sighandler_t {
-    // SAFETY: `action` is `SIG_IGN`, or what this call answered before.
+    // SAFETY: `action` is `SIG_IGN`, or what this call returned before.
     unsafe { libc::signal(libc::SIGTTOU, action) }
 }

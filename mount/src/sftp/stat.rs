@@ -1,4 +1,4 @@
-//! The protocol's attributes of a file, and what they are to a
+//! The protocol's attributes of a file, and their conversion for a
 //! [`Source`](crate::source::Source).
 //!
 //! Version 3 has times in whole seconds from 1970 to 2106, and knows neither
@@ -9,7 +9,7 @@ use super::packet::{Decoder, Encoder, Malformed};
 use super::requests::{Reply, RequestBatch, Requested};
 use crate::source::{Attributes, Kind, Timespec};
 
-/// Which fields there are (the draft, section 5).
+/// Flags of the fields that are present (the draft, section 5).
 mod flag {
     pub const SIZE: u32 = 0x0000_0001;
     pub const OWNER: u32 = 0x0000_0002;
@@ -20,14 +20,14 @@ mod flag {
 
 const EXTENDED_MAX: u32 = 1024;
 
-/// Attributes as they are sent, each of which may be missing.
+/// Attributes as they are sent; any may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stat {
     pub size_bytes: Option<u64>,
-    /// User and group. `u32::MAX` leaves one as it is: OpenSSH's server hands
-    /// both to `chown(2)`, where that is what -1 means.
+    /// User and group. `u32::MAX` leaves one unchanged: OpenSSH's server passes
+    /// both to `chown(2)`, where it means -1.
     pub owner: Option<(u32, u32)>,
-    /// `st_mode`: the kind of file, too, where a server tells it.
+    /// `st_mode`, including the file type if the server sends it.
     pub permissions: Option<u32>,
     /// Access and modification, in seconds since 1970.
     pub times: Option<(u32, u32)>,
@@ -64,7 +64,8 @@ impl Stat {
         }
     }
 
-    /// A request that sets these, after strings that say of what.
+    /// Adds a request that sets these attributes; the strings before them say of
+    /// what.
     pub fn request(
         &self,
         batch: &mut RequestBatch,
@@ -98,7 +99,7 @@ impl Stat {
         if has(flag::EXTENDED) {
             let count = packet.u32()?;
             if count > EXTENDED_MAX {
-                return Err("attributes with more fields than there can be");
+                return Err("attributes with too many fields");
             }
             for _ in 0..count {
                 packet.string()?;
@@ -108,7 +109,7 @@ impl Stat {
         Ok(stat)
     }
 
-    /// Whether all but the time of the last access is the same.
+    /// Returns whether everything but the access time is the same.
     pub fn is_as(&self, other: &Self) -> bool {
         let times = self
             .times
@@ -130,8 +131,8 @@ impl Stat {
         Kind::of_mode(self.permissions?)
     }
 
-    /// What a source tells; nothing if the kind of file is not told, or the
-    /// length is more than a file can have.
+    /// Converts to the attributes of a source. `None` if the file type is missing,
+    /// or if the length is more than a file can have.
     pub fn attributes(&self) -> Option<Attributes> {
         let kind = self.kind()?;
         let size_bytes = self.size_bytes.unwrap_or(0);
@@ -159,8 +160,8 @@ impl Stat {
     }
 }
 
-/// Seconds as the protocol has them: what is before 1970 or after 2106
-/// becomes the nearest that there is.
+/// Converts to seconds of the protocol. A time before 1970 or after 2106 becomes
+/// the nearest possible one.
 pub(super) fn seconds(time: Timespec) -> u32 {
     u32::try_from(time.tv_sec.max(0)).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Inode numbers and names.
+//! Tests of inode numbers and names.
 
 use std::ffi::OsStr;
 use std::path::Path;

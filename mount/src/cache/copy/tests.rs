@@ -1,10 +1,10 @@
-//! The local copy of a file's content.
+//! Tests of the local copy of a file's content.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Copy, data_ranges};
 
-/// Held by each test: all copies of this program share the memory for them.
+/// Held by each test, because all copies of this program share one memory limit.
 static MEMORY: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -45,7 +45,7 @@ fn copies_of_any_length_take_no_more_memory_together_than_they_may() {
             copies.push(copy);
         }
         assert!(copies.last().unwrap().is_on_disk, "{length}");
-        // What is dropped or cut makes room again.
+        // Dropping or truncating a copy makes room again.
         copies[0].set_len(0).unwrap();
         drop(copies.pop());
         let mut next = Copy::new(&std::env::temp_dir()).unwrap();

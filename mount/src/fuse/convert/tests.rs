@@ -1,4 +1,4 @@
-//! Between `fuser`'s types and the source's.
+//! Tests of the conversions between `fuser`'s types and the source's.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -14,6 +14,6 @@ fn times_before_1970_and_nanoseconds_come_through() {
     }
     let half_before = UNIX_EPOCH - Duration::from_millis(500);
     assert_eq!(system_time(at(-1, 500_000_000)), half_before);
-    // What `fuser` makes of one second before and a nanosecond after.
+    // How `fuser` converts one second before 1970 plus a nanosecond.
     assert_eq!(time(UNIX_EPOCH - Duration::new(1, 1)), at(-1, 1));
 }

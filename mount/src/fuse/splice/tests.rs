@@ -1,4 +1,4 @@
-//! Answers to reads that are not copied.
+//! Tests of replies to reads without a copy.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ fn content(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 4 % 251) as u8).collect()
 }
 
-/// A pipe in the device's place, with room for every answer here.
+/// A pipe in place of the device, with room for every reply here.
 fn device() -> (OwnedFd, Device) {
     let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).unwrap();
     rustix::pipe::fcntl_setpipe_size(&to, PIPE_BYTES).unwrap();

@@ -1,4 +1,4 @@
-//! Names and attributes that are kept for the attribute timeout.
+//! Tests of the cache of names and attributes.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn a_directory_is_what_the_last_of_its_changes_told() {
     );
     second.done(Some(own));
     assert!(cache.directory(1).is_some());
-    // It may have come after what the other was told.
+    // The first change may have come after the reply to the second.
     first.done(Some(own));
     assert!(cache.directory(1).is_none());
     cache.change(1, OsStr::new("a")).done(Some(own));

@@ -334,7 +334,7 @@ fn what_could_not_be_written_back_is_listed_and_sent_by_the_next_mount() {
     mount_remount(&source, MountFlags::empty(), &*options).unwrap();
     let mounted = place.mount(&[]);
     let said = String::from_utf8_lossy(&mounted.stderr);
-    assert!(said.contains("sends the kept content"), "{said}");
+    assert!(said.contains("sending the kept content"), "{said}");
     wait_until("it is sent", || listed().is_empty());
     assert_eq!(
         fs::read(source.join("f\u{1b}[2J")).unwrap(),

@@ -43,7 +43,7 @@ fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() 
         let kept = || -> Option<PathBuf> {
             let said = mounted.said().join("\n");
             let (_, rest) = said.split_once("kept in ")?;
-            Some(rest.split_once(" and tried")?.0.into())
+            Some(rest.split_once(" and will be sent")?.0.into())
         };
         await_that("a word of where it is", || kept().is_some());
         let kept = kept().unwrap();

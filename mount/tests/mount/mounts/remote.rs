@@ -91,7 +91,7 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
         assert!(failed.load(Ordering::Relaxed) >= 4, "nothing failed");
         assert!(!acknowledged.is_empty());
         let said = mounted.stop().0.join("\n");
-        assert!(said.contains("connection lost") && said.contains("connected again"));
+        assert!(said.contains("connection lost") && said.contains("reconnected"));
         for (name, round) in acknowledged {
             mounted.assert_behind(&name, content_of(round));
         }

@@ -97,7 +97,7 @@ fn why_there_is_no_connection_is_told_in_words() {
     check_refused(&bench, away, &["install openssh-client"]);
     let address = bench.address(&bench.path("nothing"));
     let why = Sftp::connect(&address, &bench.options()).err().unwrap();
-    let is_told = why.contains("No such file") && why.contains("name a directory");
+    let is_told = why.contains("No such file") && why.contains("give an existing directory");
     assert!(is_told, "{why}");
 }
 

@@ -262,7 +262,7 @@ fn a_write_that_nobody_reads_ends() {
     assert_eq!(file.write_at(&vec![0; 1 << 20], 0), Err(Error::Lost));
     attributes(&source, "f").unwrap_err();
     let told = told.lock().unwrap();
-    let why = "nothing more can be sent: timed out";
+    let why = "cannot send to the server: timed out";
     assert!(told[0].contains(why), "{told:?}");
 }
 
