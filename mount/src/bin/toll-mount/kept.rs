@@ -1,4 +1,4 @@
-//! `toll mount --kept`: content that could not be written back.
+//! `toll mount --kept`: lists content that could not be written back.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ pub(super) fn list(copies: &Path) -> anyhow::Result<ExitCode> {
     let found = kept(copies)
         .with_context(|| format!("cannot list the kept copies in {}", copies.display()))?;
     if found.is_empty() {
-        output::note(&format!("no copy is kept in {}", copies.display()));
+        output::note(&format!("no copies are kept in {}", copies.display()));
     }
     let lines: Vec<String> = found.iter().flat_map(describe).collect();
     output::listing(&lines)?;
@@ -22,7 +22,7 @@ pub(super) fn list(copies: &Path) -> anyhow::Result<ExitCode> {
 fn describe(copy: &KeptCopy) -> Vec<String> {
     let kept_at = jiff::Timestamp::try_from(copy.kept_at).unwrap_or_default();
     let next = match copy.is_served {
-        true => "a running mount tries again",
+        true => "a running mount is retrying",
         false => "the next mount of the source sends it",
     };
     vec![

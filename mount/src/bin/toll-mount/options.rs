@@ -15,52 +15,51 @@ use toll_system::mount_table::served_at;
 /// Mount a directory, local or of another host, by a program
 ///
 /// Goes to the background once it is mounted, as sshfs does. SIGTERM, SIGINT,
-/// SIGHUP or `fusermount3 -u MOUNTPOINT` end it: everything is written back
-/// first, and nothing is left but what could not be written back, of which it
-/// says where it is.
+/// SIGHUP or `fusermount3 -u MOUNTPOINT` end it, after everything is written back.
+/// Nothing is left except content that could not be written back; a message says
+/// where it is.
 #[derive(Debug, Parser)]
 #[command(name = "toll-mount", bin_name = "toll mount", version, max_term_width = 100)]
 pub struct MountArguments {
     /// A local directory, or HOST:DIR or USER@HOST:DIR over SSH
     #[arg(value_name = "SOURCE", required_unless_present = "kept")]
     source: Option<String>,
-    /// An existing directory outside of SOURCE
+    /// An existing directory outside SOURCE
     #[arg(value_name = "MOUNTPOINT", required_unless_present = "kept")]
     mountpoint: Option<PathBuf>,
-    /// List contents that could not be written back, of all sources, and mount
+    /// List content that could not be written back, for all sources, and mount
     /// nothing
     #[arg(long, conflicts_with_all = ["source", "mountpoint"])]
     kept: bool,
-    /// What is kept here of files
+    /// What the mount keeps of files
     #[arg(long, value_enum, value_name = "MODE", default_value = "whole")]
     cache: Mode,
-    /// What the kernel keeps of files [default: pages, with --cache none:
-    /// direct]
+    /// What the kernel caches of files [default: pages; with --cache none: direct]
     #[arg(long, value_enum, value_name = "WHAT")]
     kernel_cache: Option<KernelCache>,
     /// Refuse all changes
     #[arg(long)]
     read_only: bool,
-    /// Let other users in, as far as permissions allow
+    /// Let other users use the mount, as far as permissions allow
     #[arg(long)]
     allow_other: bool,
-    /// Show no extended attributes: the kernel asks for one before it first
-    /// writes to a file
+    /// Show no extended attributes; this saves the kernel from asking for one
+    /// before it first writes to a file
     #[arg(long)]
     no_xattr: bool,
-    /// Who the user that works at another host is here
+    /// How to show the user that the mount works as at another host
     #[arg(long, value_enum, value_name = "WHO", default_value = "user")]
     idmap: IdMap,
-    /// How to show symbolic links that lead out of the mount [default: contain,
-    /// for a local source: raw]
+    /// How to show symbolic links that lead out of the mount [default: contain; for
+    /// a local source: raw]
     #[arg(long, value_enum, value_name = "HOW")]
     symlinks: Option<Symlinks>,
-    /// For how long names and attributes need not be asked for again, in
-    /// seconds; opening a file asks always
+    /// How long names and attributes may be used without asking the source again,
+    /// in seconds; opening a file always asks
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     attribute_seconds: f64,
-    /// Where local copies lie, which can become as large as the files that are
-    /// open [default: $XDG_STATE_HOME/toll/mount]
+    /// Directory for local copies, which can become as large as the open files
+    /// [default: $XDG_STATE_HOME/toll/mount]
     #[arg(long, value_name = "DIR")]
     copies: Option<PathBuf>,
     /// Stay in the foreground
@@ -85,18 +84,18 @@ pub struct MountArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Symlinks {
-    /// Reading or following one fails: a server cannot lead programs to files of
+    /// Refuse to read or follow them: a server cannot lead programs to files of
     /// this machine
     Contain,
-    /// As the source has them
+    /// Show them as the source has them
     Raw,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum IdMap {
-    /// The one who mounts: that user's files there are shown as one's own
+    /// Show that user's files as the files of the user who mounts
     User,
-    /// Whoever has the same numbers
+    /// Show all users by the numbers of the server
     None,
 }
 
@@ -106,7 +105,7 @@ pub(super) enum Place {
     Remote(Box<(Address, toll_mount::sftp::Options)>),
 }
 
-/// What is to be mounted where, and how.
+/// What to mount, where and how.
 pub(super) struct Settings {
     pub place: Place,
     pub mountpoint: PathBuf,
@@ -149,9 +148,10 @@ impl MountArguments {
             && mountpoint.starts_with(source)
             && mountpoint != *source
         {
-            // The program would wait for itself.
+            // The mount would wait for itself.
             bail!(Failure::Usage(format!(
-                "cannot mount {} on {}: the mountpoint lies in the source; choose one outside of it",
+                "cannot mount {} on {}: the mount point is inside the source; choose one outside \
+                 it",
                 source.display(),
                 mountpoint.display()
             )));
@@ -159,8 +159,8 @@ impl MountArguments {
         let options = self.options(&place)?;
         if is_below(&options.directory, &mountpoint) {
             bail!(Failure::Usage(format!(
-                "cannot keep copies in {}: the directory lies in the mountpoint {}, so the mount \
-                 would wait for itself; name another directory with --copies",
+                "cannot keep copies in {}: the directory is inside the mount point {}, so the \
+                 mount would wait for itself; choose another directory with --copies",
                 options.directory.display(),
                 mountpoint.display()
             )));
@@ -178,7 +178,7 @@ impl MountArguments {
             return Ok(Place::Local(directory(Path::new(source))?));
         }
         let address = Address::parse(source)
-            .map_err(|why| Failure::Usage(format!("cannot read the source {source}: {why}")))?;
+            .map_err(|why| Failure::Usage(format!("cannot parse the source {source}: {why}")))?;
         let options = toll_mount::sftp::Options {
             port: self.port,
             identity: self.identity.as_deref().map(whole).transpose()?,
@@ -199,15 +199,15 @@ impl MountArguments {
         });
         let contradiction = match kernel {
             _ if mode == Mode::None => None,
-            KernelCache::PassThrough => Some("let reads and writes pass through what is cached"),
-            // What fsync promises is not shown to hold with one write-back behind
-            // the other.
-            KernelCache::WriteBack => Some("have the kernel write back what is written back"),
+            KernelCache::PassThrough => Some("let reads and writes pass through"),
+            // The promises of fsync are not proven for one write-back on top of
+            // another.
+            KernelCache::WriteBack => Some("have the kernel write back"),
             KernelCache::Pages | KernelCache::Direct => None,
         };
         if let Some(what) = contradiction {
             bail!(Failure::Usage(format!(
-                "cannot {what} here; add --cache none"
+                "cannot {what} while the mount keeps copies; add --cache none"
             )));
         }
         let lifetime = Duration::try_from_secs_f64(self.attribute_seconds).map_err(|why| {
@@ -233,26 +233,28 @@ impl MountArguments {
     }
 }
 
-/// A path that means the same when the program has left its directory.
+/// Makes a path absolute, so that it stays valid when the program has left its
+/// directory.
 fn whole(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path)
         .map_err(|error| Failure::Usage(format!("cannot use {}: {error}", path.display())).into())
 }
 
-/// Whether a path leads into a directory, also by links. Its end may be missing.
+/// Returns whether a path leads into a directory, even through links. The end of
+/// the path may be missing.
 fn is_below(path: &Path, directory: &Path) -> bool {
     let there = path.ancestors().find_map(|above| above.canonicalize().ok());
     there.is_some_and(|there| there.starts_with(directory))
 }
 
-/// An existing directory by its whole name.
+/// Returns the full path of an existing directory.
 fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::Usage(format!("cannot use {}: {why}", path.display()))
     };
     let whole = path.canonicalize().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => cannot(&"it is not there; make the directory first"),
-        // A mount of which the program has died.
+        io::ErrorKind::NotFound => cannot(&"it does not exist; create the directory first"),
+        // A mount whose program has died.
         io::ErrorKind::NotConnected => cannot(&format!(
             "the program that served it is gone; remove its mount with `fusermount3 -u {}`",
             path.display()
@@ -261,6 +263,6 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     })?;
     match whole.is_dir() {
         true => Ok(whole),
-        false => Err(cannot(&"it is no directory").into()),
+        false => Err(cannot(&"it is not a directory").into()),
     }
 }

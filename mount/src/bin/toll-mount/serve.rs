@@ -1,4 +1,4 @@
-//! Serving a mount until somebody ends it.
+//! Serves a mount until somebody ends it.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ use toll_mount::local::Local;
 use toll_mount::sftp::Sftp;
 use toll_mount::source::Source;
 use toll_system::mount_table::fuse_obstacle;
+use toll_document::plural;
 use toll_system::output;
 
 use super::note;
@@ -22,7 +23,7 @@ use crate::background::{Departure, READY};
 
 /// What ends a mount.
 enum End {
-    /// The kernel says that it is unmounted.
+    /// The kernel reports that it is unmounted.
     Unmounted(std::io::Result<usize>),
     Signal,
 }
@@ -32,7 +33,7 @@ fn runtime(what: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
 }
 
 pub(super) fn serve(settings: &Settings, is_in_background: bool) -> anyhow::Result<ExitCode> {
-    // Before there is anything to put back, so that no signal comes too early.
+    // Before there is anything to clean up, so that no signal comes too early.
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| runtime("wait for signals", &error))?;
     let source = open(&settings.place)?;
@@ -46,14 +47,14 @@ pub(super) fn serve(settings: &Settings, is_in_background: bool) -> anyhow::Resu
     let (mount, stopper) =
         begun.map_err(|error| runtime(&format!("mount {name} on {at}"), &explained(&error)))?;
     if is_in_background && let Err(failure) = leave(&settings.options.directory) {
-        // What fails here leaves a mount that nobody knows of.
+        // Without this, nobody would know of the mount after the failure.
         let _ = stopper.stop();
         return Err(failure);
     }
     wait(mount, stopper, signals)
 }
 
-/// Goes on in the background.
+/// Continues in the background.
 fn leave(directory: &Path) -> anyhow::Result<()> {
     let cannot = |error: std::io::Error| runtime("go to the background", &error);
     let departure = Departure::prepare(&directory.join("messages")).map_err(cannot)?;
@@ -76,7 +77,7 @@ fn open(place: &Place) -> anyhow::Result<Arc<dyn Source>> {
     }
 }
 
-/// Adds what to do about errors that have a remedy.
+/// Adds the remedy to errors that have one.
 fn explained(error: &std::io::Error) -> String {
     let told = error.to_string();
     let told = told.trim_end();
@@ -90,9 +91,9 @@ fn remedy(error: &std::io::Error, told: &str) -> Option<String> {
     if error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) {
         return Some("this kernel cannot let reads and writes pass through".into());
     }
-    // `fusermount3`, which mounts for others than root, has its reasons, too.
+    // These are messages of `fusermount3`, which mounts for users other than root.
     if told.contains("user_allow_other") {
-        return Some("leave --allow-other away, or have root write that line".into());
+        return Some("leave out --allow-other, or have root add that line".into());
     }
     if told.contains("no write access to mountpoint") {
         return Some("choose a directory of your own".into());
@@ -107,23 +108,24 @@ fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> anyhow::Result<Exit
         thread::Builder::new().spawn(unmounted).map(drop)
     });
     if let Err(error) = begun {
-        // Nobody would end it.
+        // Otherwise nobody would end it.
         let _ = stopper.stop();
         return Err(runtime("start a thread", &error));
     }
     let files_kept = match ends.recv() {
         Ok(End::Unmounted(files_kept)) => {
-            files_kept.map_err(|error| runtime("serve the kernel", &error))?
+            files_kept.map_err(|error| runtime("serve the mount", &error))?
         }
         Ok(End::Signal) => stopper
             .stop()
-            .map_err(|error| runtime("unmount; all changes are written back", &error))?,
-        Err(_) => unreachable!("the thread that hears signals holds the other end"),
+            .map_err(|error| runtime("unmount, although all changes are written back", &error))?,
+        Err(_) => unreachable!("the signal thread holds the other end"),
     };
     match files_kept {
         0 => Ok(ExitCode::SUCCESS),
         kept => Err(anyhow!(
-            "cannot write back {kept} files: their contents are kept where the messages before say"
+            "cannot write back {}: earlier messages say where the content is kept",
+            plural(kept, "file")
         )),
     }
 }
@@ -131,7 +133,7 @@ fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> anyhow::Result<Exit
 fn hear(mut signals: Signals, sender: Sender<End>) -> std::io::Result<()> {
     let hear = move || {
         for _ in signals.forever() {
-            // A second signal finds the end already under way.
+            // After a second signal, the end is already under way.
             if sender.send(End::Signal).is_err() {
                 return;
             }

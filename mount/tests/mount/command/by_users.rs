@@ -294,7 +294,7 @@ fn what_somebody_who_is_not_root_cannot_do_is_told_with_a_remedy() {
         };
         let pass_through = "--cache none --kernel-cache passthrough source at";
         let cases = [
-            ("--allow-other source at", "leave --allow-other away"),
+            ("--allow-other source at", "leave out --allow-other"),
             ("source not-theirs", "choose a directory of your own"),
             (
                 pass_through,

@@ -140,7 +140,7 @@ fn what_is_wrong_is_told_before_anything_is_mounted() {
     for (arguments, part) in [
         ("none at", "cannot use none"),
         ("source none", "cannot use none"),
-        (". at", "the mountpoint lies in the source"),
+        (". at", "the mount point is inside the source"),
         ("source at --kernel-cache passthrough", "--cache none"),
         ("source at --kernel-cache writeback", "--cache none"),
         ("source at --attribute-seconds -1", ""),
@@ -208,7 +208,10 @@ fn copies_cannot_lie_in_the_mount_itself() {
         let output = place.mount(&["--copies", copies]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
-        has(&said, &["the directory lies in the mountpoint", "--copies"]);
+        has(
+            &said,
+            &["the directory is inside the mount point", "--copies"],
+        );
         assert!(!place.is_mounted());
     }
     let entries = fs::read_dir(place.path("at")).unwrap();
