@@ -1,5 +1,5 @@
-//! Copying by one of the probe's methods alone, so that it can be watched and
-//! timed as a program.
+//! Copies by a single one of the probe's methods, so that it can be observed and timed as
+//! a program.
 
 use rustix::io::pread;
 use toll_probe::copy::mover;
@@ -8,7 +8,7 @@ use toll_wire::{CopyMethod, Sink};
 
 use crate::ends::{End, Kind};
 
-/// Copies what is left of a source and tells how, for people.
+/// Copies the rest of a source and returns a description for people.
 pub fn copy(
     method: CopyMethod,
     name: &str,
@@ -17,8 +17,8 @@ pub fn copy(
 ) -> Result<String, String> {
     let size_bytes = size_for(method, name, source)?;
     let sink_kind = match (method, sink.kind.into()) {
-        // Several writes in flight each need a place of their own, which a file has
-        // only for the first operand. In order, they go where the file stands.
+        // Concurrent writes need explicit offsets, which in a file are known only for the
+        // first operand. Writes in order go to the file's current offset.
         (CopyMethod::IoUring, Sink::File) => Sink::Pipe,
         (_, kind) => kind,
     };
@@ -39,13 +39,13 @@ pub fn copy(
     ))
 }
 
-/// How much to copy: what is left of a file, or whatever comes.
+/// Returns how much to copy: the rest of a file, or `u64::MAX` for whatever arrives.
 fn size_for(method: CopyMethod, name: &str, source: &End<'_>) -> Result<u64, String> {
     let is_from_start = matches!(method, CopyMethod::Mmap | CopyMethod::IoUring);
     let is_of_known_length = is_from_start || method == CopyMethod::Vmsplice;
     let left = source.left();
     let why = match left {
-        // A file that the kernel makes up claims to be empty.
+        // A file that the kernel generates claims to be empty.
         _ if is_of_known_length && source.kind == Kind::EmptyFile => {
             match pread(source.fd, &mut [0; 1], 0) {
                 Ok(0) => return Ok(0),
@@ -53,7 +53,7 @@ fn size_for(method: CopyMethod, name: &str, source: &End<'_>) -> Result<u64, Str
             }
         }
         None if is_of_known_length => "its length is not known",
-        Some((position, _)) if is_from_start && position > 0 => "it was read before",
+        Some((position, _)) if is_from_start && position > 0 => "part of it was already read",
         Some((_, bytes)) if source.kind != Kind::EmptyFile => return Ok(bytes),
         _ => return Ok(u64::MAX),
     };

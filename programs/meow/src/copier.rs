@@ -1,5 +1,4 @@
-//! Copying along a route, with what is left to the next method where one is
-//! refused.
+//! Copies along a route: where one method is refused, the next one copies the rest.
 
 use std::os::fd::BorrowedFd;
 
@@ -17,16 +16,16 @@ use crate::route::{BUFFER_BYTES, Method, Route};
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     pub method: Method,
-    /// What it moved; nothing is known of a step that was refused.
+    /// What it moved; zero for a refused step, whose progress is unknown.
     pub moved: Moved,
-    /// Why it did not go on, if not for the source's end.
+    /// Why it stopped, unless the source ended.
     pub refusal: Option<Errno>,
 }
 
-/// Copies to one sink, keeping what every copy needs anew.
+/// Copies to one sink, and keeps what every copy would otherwise set up anew.
 pub struct Copier<'a> {
     buffer: ReadWrite,
-    /// That of the sink, until all operands are copied.
+    /// The sink's pipe size, restored after all operands are copied.
     sink_size: Option<PipeSize<'a>>,
 }
 
@@ -38,11 +37,11 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies from where the source stands to its end, and tells each step.
+    /// Copies from the source's current offset to its end, and returns each step.
     ///
-    /// Whatever one of the kernel's own ways fails with, the buffer goes on
-    /// from the same place: either that works, or the failing `read` or `write`
-    /// tells at which end the trouble lies, which the others cannot.
+    /// If an in-kernel method fails with any error, the buffer continues from the same
+    /// offset: either that works, or the failing `read` or `write` shows which end is at
+    /// fault, which the other calls cannot.
     pub fn copy(
         &mut self,
         source: &End<'_>,
@@ -67,7 +66,7 @@ impl<'a> Copier<'a> {
                 Method::Splice => Splice::direct().run(&whole),
                 Method::SpliceTwice { chunk } => match Splice::through_own_pipe(chunk) {
                     Ok(mut splice) => splice.run(&whole),
-                    // Without a pipe to be had there is the next method.
+                    // If no pipe can be created, the next method takes over.
                     Err(_) => Err(CallError::of("pipe", Errno::MFILE)),
                 },
                 Method::Sendfile => InKernel::all(Call::Sendfile).run(&whole),
@@ -79,7 +78,7 @@ impl<'a> Copier<'a> {
             };
             steps.push(match result {
                 Ok(moved) => step(method, moved),
-                // What a pipe in between still held is lost to the next method.
+                // The next method cannot recover what an intermediate pipe still held.
                 Err(error) if error.call == "write" => return Err(error),
                 Err(error) => Step {
                     method,
@@ -109,13 +108,13 @@ fn job<'a>(source: &End<'a>, sink: &End<'a>, size_bytes: u64) -> Job<'a> {
     }
 }
 
-/// The size of an end that may be a pipe. Dropping this gives back what the pipe got:
-/// whoever shares it may keep it for long, and all that pipes hold counts towards what
-/// their user may have (`pipe-user-pages-soft` in proc_sys_fs(5)).
+/// The size of an end that may be a pipe, restored on drop. Another process that shares
+/// the pipe may keep it for long, and the size of all pipes counts towards their user's
+/// limit (`pipe-user-pages-soft` in proc_sys_fs(5)).
 struct PipeSize<'a> {
     /// None if it is not a pipe.
     pipe: Option<BorrowedFd<'a>>,
-    /// The size before it was made larger.
+    /// The size before it was enlarged; `None` if it was not.
     bytes_before: Option<usize>,
 }
 
@@ -127,8 +126,8 @@ impl<'a> PipeSize<'a> {
         }
     }
 
-    /// Makes a pipe larger, so that a call moves more. A refusal (EPERM, the user's share
-    /// is used up) leaves it as it is.
+    /// Enlarges a pipe, so that one call moves more. If this is refused (EPERM: the
+    /// user's limit is reached), the pipe keeps its size.
     fn enlarge(&mut self, bytes: usize) {
         let Some((pipe, bytes_now)) = self.pipe_and_size() else {
             return;
@@ -152,7 +151,7 @@ impl Drop for PipeSize<'_> {
         let Some((pipe, bytes_now)) = self.pipe_and_size() else {
             return;
         };
-        // EBUSY: it still holds more than that.
+        // EBUSY: the pipe still holds more than that.
         while bytes < bytes_now && fcntl_setpipe_size(pipe, bytes) == Err(Errno::BUSY) {
             bytes *= 2;
         }

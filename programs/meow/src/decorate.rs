@@ -1,8 +1,8 @@
 //! The formatted output of `cat`: numbered lines, squeezed blank lines, marked
 //! line ends, tabs and nonprinting bytes.
 //!
-//! Architecture invariant: no I/O, so it cannot fail. What is decorated does
-//! not depend on how the input is cut into chunks or files.
+//! Architecture invariant: no I/O, so it cannot fail. The output does not depend on how
+//! the input is split into chunks or files.
 
 mod line;
 mod line_number;
@@ -22,7 +22,7 @@ pub enum Numbering {
     #[default]
     None,
     All,
-    /// Every line of the output that has a byte before its newline.
+    /// Every output line that has a byte before its newline.
     NonBlank,
 }
 
@@ -41,19 +41,19 @@ pub struct Decoration {
 }
 
 impl Decoration {
-    /// Whether the output is the input.
+    /// Whether the output equals the input.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether what is shown at a newline depends on the lines before it.
+    /// Whether what is shown at a newline depends on earlier lines.
     fn has_line_state(&self) -> bool {
         self.numbering != Numbering::None || self.squeezes_blank
     }
 
-    /// Whether a carriage return must wait for the byte after it. With
-    /// nonprinting bytes shown it is `^M` wherever it stands.
+    /// Whether a carriage return must wait for the next byte. If nonprinting bytes are
+    /// shown, it is always `^M`.
     fn holds_carriage_returns(&self) -> bool {
         self.shows_ends && !self.shows_nonprinting
     }
@@ -64,7 +64,7 @@ pub struct Decorator {
     is_plain: bool,
     notation: Notation,
     lines: Lines,
-    /// A carriage return was the last byte, and is not yet shown.
+    /// The last byte was a carriage return that has not been shown yet.
     holds_carriage_return: bool,
     staged: Box<StagingBuffer>,
 }
@@ -81,8 +81,8 @@ impl Decorator {
         }
     }
 
-    /// Appends the decorated form of a chunk to `output`. It is up to 23 times
-    /// as long as the chunk, which the caller bounds by the size of its chunks.
+    /// Appends the decorated form of a chunk to `output`. It is up to 23 times as long as
+    /// the chunk, so the caller bounds it by the size of its chunks.
     pub fn decorate(&mut self, input: &[u8], output: &mut Vec<u8>) {
         let Some(&first) = input.first() else { return };
         if self.is_plain {
@@ -92,8 +92,8 @@ impl Decorator {
         if std::mem::take(&mut self.holds_carriage_return) {
             output.extend_from_slice(if first == LF { b"^M" } else { b"\r" });
         }
-        // The set of special bytes is known when compiled, which leaves few
-        // instructions for a block without any.
+        // The set of special bytes is a compile-time constant, so a block without any
+        // takes few instructions.
         let Specials {
             nonprinting,
             tab,
@@ -113,7 +113,7 @@ impl Decorator {
         }
     }
 
-    /// Appends what was held back, at the end of all input.
+    /// Appends what was held back; called at the end of all input.
     pub fn finish(&mut self, output: &mut Vec<u8>) {
         if std::mem::take(&mut self.holds_carriage_return) {
             output.push(CR);
@@ -155,11 +155,11 @@ impl Decorator {
     }
 }
 
-/// Most special bytes of a block for which what stands between them is put in
-/// one piece. Beyond it the table is faster.
+/// Most special bytes in a block for which the bytes between them are copied in one
+/// piece. With more, the table is faster.
 const MOST_RUNS: u32 = 24;
 
-/// One chunk on its way. Its state is apart from the decorator's so that it
+/// The state while one chunk is decorated. It is separate from the decorator so that it
 /// can stay in registers.
 struct Pass<'a> {
     forms: &'a [Form; 256],
@@ -169,10 +169,10 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Decorates the first block of a window, whose special bytes are few.
-    /// What stands between them is copied with the bytes after it, which are
-    /// then written over: a copy of fixed length has no branch that depends on
-    /// the lengths of lines.
+    /// Decorates the first block of a window that has few special bytes. The bytes
+    /// between them are copied together with the bytes that follow, which are then
+    /// overwritten: a copy of fixed length has no branch that depends on the lengths of
+    /// lines.
     #[inline(always)]
     fn runs(&mut self, window: &[u8; 2 * BLOCK], mut mask: u64) {
         let mut done = 0;

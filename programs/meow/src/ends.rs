@@ -1,4 +1,4 @@
-//! What a descriptor is, as far as it decides how bytes come or go.
+//! Classifies a file descriptor by how bytes enter or leave it.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,26 +10,25 @@ use rustix::net::AddressFamily;
 use rustix::net::sockopt::socket_domain;
 use toll_wire::Sink;
 
-/// Number of `/dev/null` (Documentation/admin-guide/devices.txt).
+/// Major and minor number of `/dev/null` (Documentation/admin-guide/devices.txt).
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file or a block device that has bytes and a page cache.
     File,
-    /// A regular file to write to on a file system that answers
-    /// copy_file_range(2) by copying 64 KiB at a time (fs/splice.c), and is
-    /// quicker with more.
+    /// A regular file to write to, on a file system that implements copy_file_range(2) by
+    /// copying 64 KiB at a time (fs/splice.c) and is faster with more.
     CopiedFile,
-    /// A regular file that claims to be empty: it is, or the kernel makes its
-    /// content up when it is read, as below /proc.
+    /// A regular file that claims to be empty: it is, or the kernel generates its content
+    /// on read, as below /proc.
     EmptyFile,
     /// A regular file opened for appending, which splice(2) and
     /// copy_file_range(2) refuse.
     AppendedFile,
     Pipe,
     Socket,
-    /// A socket to write to whose bytes a protocol of the network carries.
+    /// A socket to write to whose bytes go over a network protocol.
     NetworkSocket,
     Null,
     /// A terminal or another character device.
@@ -39,11 +38,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// In words, with an article.
+    /// The kind in words, with an article.
     pub fn name(self) -> &'static str {
         match self {
             Self::File | Self::CopiedFile => "a file",
-            Self::EmptyFile => "a file of no known size",
+            Self::EmptyFile => "a file of unknown size",
             Self::AppendedFile => "a file that is appended to",
             Self::Pipe => "a pipe",
             Self::Socket | Self::NetworkSocket => "a socket",
@@ -55,8 +54,8 @@ impl Kind {
 }
 
 impl From<Kind> for Sink {
-    /// The kind that the probe's methods know; they tell only sockets from the
-    /// rest.
+    /// Converts to the kinds that the probe's methods know; they only distinguish sockets
+    /// from the rest.
     fn from(kind: Kind) -> Self {
         match kind {
             Kind::Socket | Kind::NetworkSocket => Self::Socket,
@@ -94,20 +93,20 @@ impl<'a> End<'a> {
         Ok(Self { fd, kind, status })
     }
 
-    /// Bytes of a regular file; nothing else tells its size here.
+    /// Size of a regular file in bytes; nothing else reports a size here.
     pub fn size_bytes(&self) -> Option<u64> {
         is_regular(&self.status).then(|| u64::try_from(self.status.st_size).unwrap_or(0))
     }
 
-    /// Where a regular file stands, and how many bytes are left from there on.
+    /// Returns a regular file's offset, and how many bytes are left from there.
     pub fn left(&self) -> Option<(u64, u64)> {
         let size_bytes = self.size_bytes()?;
         let position = seek(self.fd, SeekFrom::Current(0)).ok()?;
         Some((position, size_bytes.saturating_sub(position)))
     }
 
-    /// Whether copying `source` to this sink would feed on what it writes
-    /// until the device is full.
+    /// Whether copying `source` to this sink would read its own output until the device
+    /// is full.
     pub fn would_read_its_own_output(&self, source: &End<'_>) -> bool {
         let is_same = (self.status.st_dev, self.status.st_ino)
             == (source.status.st_dev, source.status.st_ino);
@@ -118,8 +117,8 @@ impl<'a> End<'a> {
             return false;
         };
         if self.kind == Kind::AppendedFile {
-            // The source was looked at last: operands before it may have made the
-            // file longer since.
+            // The source's size was read last: earlier operands may have made the file
+            // longer since the sink's was read.
             return Some(read_from) < source.size_bytes();
         }
         seek(self.fd, SeekFrom::Current(0)).is_ok_and(|write_to| read_from < write_to)
@@ -146,14 +145,13 @@ fn is_regular(status: &Stat) -> bool {
     FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
 }
 
-/// Whether a file system is ext2, ext3 or ext4, which share no blocks and
-/// allocate more together the more they are given. Of others nothing is
-/// assumed.
+/// Whether the file system is ext2, ext3 or ext4, which share no blocks and allocate more
+/// at once the more they are given. Nothing is assumed about other file systems.
 fn only_copies(fd: BorrowedFd<'_>) -> bool {
     fstatfs(fd).is_ok_and(|status| status.f_type == libc::EXT4_SUPER_MAGIC)
 }
 
-/// Whether both ends of a socket are on this machine, by its family.
+/// Whether both ends of a socket are on this machine, judged by its address family.
 fn is_local(fd: BorrowedFd<'_>) -> bool {
     socket_domain(fd).is_ok_and(|family| family == AddressFamily::UNIX)
 }

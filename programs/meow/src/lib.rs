@@ -1,8 +1,8 @@
-//! `meow`: `cat`, by the fastest right way for its source and sink.
+//! `meow`: `cat` that picks the fastest correct method for its source and sink.
 //!
-//! What is copied goes through the probe's own methods, the ones that toll
-//! measures. This crate adds what `cat` is beyond copying: options, several
-//! files, formatted output, messages and exit codes; and the choice.
+//! Copying uses the probe's own methods, the ones that toll measures. This crate adds the
+//! rest of `cat` (options, several files, formatted output, messages and exit codes) and
+//! the choice of a method.
 
 mod by_method;
 mod copier;

@@ -1,13 +1,13 @@
-//! Where the program `meow` starts.
+//! Entry point of the program `meow`.
 //!
-//! Rust's own start-up is left out (`no_main`): it makes eighteen system calls
-//! before and after a program's own lines, more than a short copy needs in all,
-//! and has SIGPIPE ignored, by which a `cat` must be ended.
+//! It leaves out Rust's own start-up (`no_main`), which makes eighteen system calls
+//! before and after a program's own code, more than a short copy needs in all. That
+//! start-up also ignores SIGPIPE, which must end a `cat`.
 #![no_main]
 
 #[unsafe(no_mangle)]
 extern "C" fn main(count: libc::c_int, words: *const *const libc::c_char) -> libc::c_int {
-    // SAFETY: these are the arguments that the C library calls `main` with.
+    // SAFETY: these are the arguments that the C library passes to `main`.
     let arguments = unsafe { meow::arguments(count, words) };
     meow::run(arguments)
 }

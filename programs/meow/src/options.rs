@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! Parses the command line.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::decorate::{Decoration, Numbering};
 
 pub const HELP: &str = "\
 Usage: meow [OPTION]... [FILE]...
-Concatenate FILE(s) to standard output, by the fastest right way for the two.
+Concatenate FILE(s) to standard output, by the fastest correct method for both.
 
 With no FILE, or when FILE is -, read standard input.
 
@@ -26,7 +26,7 @@ With no FILE, or when FILE is -, read standard input.
   -u                       (ignored)
   -v, --show-nonprinting   use ^ and M- notation, except for LFD and TAB
       --copy               never hand over pages of a file, only copies of them
-      --method METHOD      copy by this method alone, and fail where it is refused
+      --method METHOD      use only this method, and fail where it is refused
       --explain            say on standard error how each FILE was copied and why
       --help               display this help and exit
       --version            output version information and exit
@@ -37,7 +37,7 @@ copy-file-range or io-uring. Called as mycat1 to mycat6, meow copies by the firs
 six.
 
 Without --copy, what is sent to a pipe or a socket may be the file's own pages
-in memory: should the file change before the reader takes them, the reader gets
+in memory: if the file changes before the reader takes them, the reader gets
 the change. With --copy the reader gets what meow has read.
 
 Examples:
@@ -45,7 +45,7 @@ Examples:
   meow        Copy standard input to standard output.
 ";
 
-/// Long options, and the letters that stand for them.
+/// Long options, and their short letters.
 const LONG: &[(&str, Option<char>)] = &[
     ("copy", None),
     ("explain", None),
@@ -63,20 +63,19 @@ const LONG: &[(&str, Option<char>)] = &[
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// How lines are shown; plain copying if in no way.
+    /// How lines are shown; the default is plain copying.
     pub decoration: Decoration,
-    /// Whether a reader must never be given pages that a file shares.
+    /// Whether a reader must never get pages that a file shares.
     pub must_copy: bool,
     pub explains: bool,
-    /// The only way to copy that is tried.
+    /// The only method that is tried.
     pub method: Option<CopyMethod>,
-    /// Operands in their order; never empty.
+    /// Operands in order; never empty.
     pub files: Vec<OsString>,
 }
 
-/// Understands the arguments, the program's name first. With `is_posix` the
-/// first operand ends the options, as the environment variable
-/// `POSIXLY_CORRECT` asks.
+/// Parses the arguments, which begin with the program's name. With `is_posix` the first
+/// operand ends the options, as the environment variable `POSIXLY_CORRECT` requests.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     is_posix: bool,
@@ -92,7 +91,8 @@ pub fn parse(
         let argument = match parser.next() {
             Ok(Some(argument)) => argument,
             Ok(None) => break,
-            // A bundle of letters goes on after a letter without a value.
+            // After a letter that takes no value, the next character is another letter of
+            // the bundle.
             Err(lexopt::Error::UnexpectedValue { .. }) => return Err(invalid_letter('=')),
             Err(error) => return Err(error.to_string()),
         };
@@ -125,14 +125,13 @@ pub fn parse(
     }
     if options.method.is_some() && !options.decoration.is_plain() {
         return Err(
-            "a method copies bytes as they are; leave out --method or what changes them".into(),
+            "a method copies bytes unchanged; leave out --method or the formatting options".into(),
         );
     }
     Ok(Request::Run(options))
 }
 
-/// The long option that `name` is, or that it alone is the beginning of; only
-/// `method` takes a value.
+/// Resolves a long option, or an unambiguous prefix of one; only `method` takes a value.
 fn long_option(name: &str, value: Option<&OsStr>) -> Result<&'static str, String> {
     let given = match value {
         Some(value) => format!("{name}={}", value.display()),
@@ -145,8 +144,7 @@ fn long_option(name: &str, value: Option<&OsStr>) -> Result<&'static str, String
     }
 }
 
-/// The methods by the names that experiments have for them, but for the one
-/// that is another program.
+/// The methods by their names in experiments, except the one that is another program.
 fn methods() -> impl Iterator<Item = &'static str> {
     words::<CopyMethod>()
         .iter()
@@ -158,15 +156,15 @@ fn method(name: &OsStr) -> Result<CopyMethod, String> {
     let found = methods().find(|known| name == *known);
     found.and_then(from_word).ok_or_else(|| {
         format!(
-            "there is no method '{}'; there are {}",
+            "there is no method '{}'; choose one of {}",
             name.display(),
             methods().collect::<Vec<_>>().join(", ")
         )
     })
 }
 
-/// The method of a program that MeowLab names, if the program is called so:
-/// `mycat1` to `mycat6` are the first methods, in this order.
+/// Returns the method of a program that MeowLab names: `mycat1` to `mycat6` are the first
+/// six methods, in this order.
 fn method_of_program(program: &OsStr) -> Option<CopyMethod> {
     let name = Path::new(program).file_name()?.to_str()?;
     let number: usize = name.strip_prefix("mycat")?.parse().ok()?;
@@ -263,7 +261,7 @@ mod tests {
             Some(CopyMethod::Mmap)
         );
         assert_eq!(options(&["--meth=byte"]).method, Some(CopyMethod::Byte));
-        assert!(complaint("--method=fast").contains("there are byte, page, "));
+        assert!(complaint("--method=fast").contains("choose one of byte, page, "));
         let of = |program: &str| method_of_program(OsStr::new(program));
         assert_eq!(of("./mycat1"), Some(CopyMethod::Byte));
         assert_eq!(of("/usr/bin/mycat6"), Some(CopyMethod::FcntlDupfd));

@@ -1,4 +1,4 @@
-//! `cat` as its users know it: operands in their order, messages, exit codes.
+//! `cat` as its users know it: operands in order, messages, exit codes.
 
 use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -23,24 +23,24 @@ use crate::options::{self, Options};
 use crate::route::{self, BUFFER_BYTES, Method, Route};
 
 const SUCCESS: i32 = 0;
-/// Why a route was not taken whose lead was all.
-const LEAD_SUFFICED: &str = "no more came than is worth another way";
-/// The only other exit code that `cat` has.
+/// The explanation when the lead was the whole copy.
+const LEAD_SUFFICED: &str = "too few bytes came for another method";
+/// The only other exit code of `cat`.
 const FAILURE: i32 = 1;
 
-/// Returns the arguments of a C `main`. `std::env::args_os` has them only where the C
-/// library hands them to the functions of .init_array, too: glibc does, musl does not.
+/// Returns the arguments of a C `main`. `std::env::args_os` has them only if the C
+/// library also passes them to the functions of .init_array: glibc does, musl does not.
 ///
 /// # Safety
-/// `words` leads to `count` pointers to C strings, or to none if `count` is 0.
+/// `words` points to `count` pointers to C strings, or to none if `count` is 0.
 pub unsafe fn arguments(count: c_int, words: *const *const c_char) -> Vec<OsString> {
     let count = usize::try_from(count).unwrap_or(0);
     let word = |index| {
         // SAFETY: `index` is below `count`.
         let word = unsafe { words.add(index) };
-        // SAFETY: there is a pointer for each of `count`.
+        // SAFETY: the caller provides `count` pointers.
         let word = unsafe { word.read() };
-        // SAFETY: the caller promises that it leads to a C string.
+        // SAFETY: the caller promises that it points to a C string.
         let word = unsafe { CStr::from_ptr(word) };
         OsStr::from_bytes(word.to_bytes()).to_owned()
     };
@@ -63,16 +63,16 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
             FAILURE
         }
     };
-    // Some file systems tell only now that they could not keep what was
-    // written (close(2)).
+    // Some file systems report only on close that they could not keep what was written
+    // (close(2)).
     match close_standard_output() {
         Err(errno) if status == SUCCESS => cannot_write(&CallError::of("close", errno)),
         _ => status,
     }
 }
 
-/// Without a standard error the first descriptor opened would take its place,
-/// and get the messages.
+/// Opens /dev/null in place of a closed standard error. Otherwise the first file opened
+/// would take its descriptor and get the messages.
 fn guard_standard_error() {
     if fcntl_getfd(stderr()) == Err(Errno::BADF)
         && let Ok(null) = open("/dev/null", OFlags::RDWR, Mode::empty())
@@ -124,15 +124,14 @@ fn copy_all(options: &Options) -> i32 {
 struct Cat<'a> {
     options: &'a Options,
     copier: Copier<'a>,
-    /// None if the output is the input.
+    /// `None` if the output equals the input.
     decorator: Option<Decorator>,
     sink: End<'a>,
     status: i32,
 }
 
 impl Cat<'_> {
-    /// Copies one operand. What is wrong with the operand is said, and the next
-    /// one follows.
+    /// Copies one operand. Reports what is wrong with it, so that the next one follows.
     fn copy_operand(&mut self, name: &OsStr) -> Result<(), CallError> {
         if name == "-" {
             return self.copy_descriptor(name, stdin());
@@ -176,8 +175,8 @@ impl Cat<'_> {
         }
     }
 
-    /// Copies one operand by one method. What goes wrong is said, and the next
-    /// operand follows.
+    /// Copies one operand by one method. Reports what goes wrong, so that the next one
+    /// follows.
     fn copy_by(&mut self, method: CopyMethod, name: &OsStr, source: &End<'_>) {
         let quoted = name.maybe_quote().to_string();
         match by_method::copy(method, &quoted, source, &self.sink) {
@@ -209,7 +208,7 @@ impl Cat<'_> {
         Ok(())
     }
 
-    /// Writes what waited for the byte after it.
+    /// Writes what was held back for the byte after it.
     fn finish(&mut self) -> Result<(), CallError> {
         let mut output = Vec::new();
         if let Some(decorator) = &mut self.decorator {
@@ -238,7 +237,7 @@ fn copy_decorated(
     source: &End<'_>,
     sink: &End<'_>,
 ) -> Result<(), CallError> {
-    // On a page, as a file opened with O_DIRECT demands (open(2)).
+    // Page-aligned, as a file opened with O_DIRECT requires (open(2)).
     let mut input = Buffer::untouched(BUFFER_BYTES);
     let mut output = Vec::new();
     let mut calls = 0;
@@ -259,7 +258,7 @@ fn copy_decorated(
     }
 }
 
-/// What was chosen and why, what each step moved, and what was refused.
+/// Describes what was chosen and why, what each step moved, and what was refused.
 fn explanation(route: &Route, steps: &[Step]) -> String {
     let is_lead_alone = route.lead_bytes > 0 && steps.len() == 1;
     let mut text = match is_lead_alone {
@@ -267,7 +266,7 @@ fn explanation(route: &Route, steps: &[Step]) -> String {
         false => format!("{}: {}", route.methods[0].name(), route.why),
     };
     for step in steps {
-        // The buffer that finds nothing left has only seen the end.
+        // A buffer that found nothing left has only seen the source's end.
         let is_check = step.method == Method::Buffer && step.moved.bytes == 0;
         if let Some(errno) = step.refusal {
             let reason = text_of(errno);
@@ -292,8 +291,8 @@ fn cannot_write(error: &CallError) -> i32 {
 }
 
 fn complain(message: &str) {
-    // In one call, so that lines of several programs stay whole; there is
-    // nobody to tell if this fails.
+    // In one call, so that lines of several programs are not mixed. A failure here has
+    // nowhere to be reported.
     let _ = write_all(stderr(), format!("meow: {message}\n").as_bytes(), &mut 0);
 }
 

@@ -1,15 +1,15 @@
-//! Which way of copying suits a source and a sink.
+//! Chooses the methods that suit a source and a sink.
 //!
-//! Architecture invariant: no I/O. The choice follows from what the two ends
-//! are, and comes with its reason.
+//! Architecture invariant: no I/O. The choice depends on the arguments alone, and comes
+//! with its reason.
 
 use crate::ends::Kind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Splice,
-    /// splice(2) into a pipe of the program's own and out of it. Between the
-    /// two calls neither end is locked, so that what is behind it goes on.
+    /// splice(2) into a pipe of the program's own and out of it. Neither end is locked
+    /// between the two calls, so the processes beyond them can go on.
     SpliceTwice {
         chunk: usize,
     },
@@ -20,7 +20,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The name of the call, or what is used for lack of one.
+    /// The name of the call, or of the calls that replace it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Splice | Self::SpliceTwice { .. } => "splice",
@@ -31,33 +31,33 @@ impl Method {
     }
 }
 
-/// Bytes of the buffer. Where its size was swept, files and pipes gained nothing
-/// beyond 128 KiB, a connection over loopback another quarter at this size and
+/// Size of the buffer in bytes. In a sweep of sizes, files and pipes gained nothing
+/// beyond 128 KiB. A connection over loopback gained another quarter at this size, and
 /// nothing beyond.
 pub const BUFFER_BYTES: usize = 256 << 10;
 
-/// Bytes that a pipe holds by default (pipe(7)).
+/// Default size of a pipe in bytes (pipe(7)).
 const PIPE_BYTES_DEFAULT: u64 = 64 << 10;
 
-/// Bytes that go through the buffer before pipes are enlarged and spliced,
-/// where a source does not tell how much there is: as much as a pipe holds, so
-/// that a short message costs a read and a write and no more.
+/// Bytes that go through the buffer before pipes are enlarged and spliced, if the source
+/// does not report its size: the size of a pipe, so that a short message costs only one
+/// read and one write.
 const LEAD_BYTES_FROM_PIPE: u64 = PIPE_BYTES_DEFAULT;
 
-/// The same where the sink is a pipe: a little more than that holds, so that no
-/// memory is taken for a pipe that nobody reads.
+/// The same if the sink is a pipe: slightly more than it holds, so that a pipe that
+/// nobody reads takes no more memory.
 const LEAD_BYTES_TO_PIPE: u64 = PIPE_BYTES_DEFAULT + (4 << 10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// Methods in the order of trying; each goes on where the one before ended
-    /// or was refused. The last is the buffer.
+    /// Methods in the order in which they are tried; each continues where the previous
+    /// one ended or was refused. The last is the buffer.
     pub methods: &'static [Method],
     /// Bytes that go through the buffer before the first method.
     pub lead_bytes: u64,
-    /// Bytes that pipes at the ends are to hold.
+    /// Size in bytes that pipes at the ends should have.
     pub pipe_bytes: usize,
-    /// Why the first method is the first.
+    /// Why the first method was chosen.
     pub why: &'static str,
 }
 
@@ -65,16 +65,16 @@ pub struct Route {
 /// (`pipe-max-size` in proc_sys_fs(5)).
 const PIPE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of pipes at both ends. What one process has just written there and
-/// the next will read should not leave a CPU's own cache in between.
+/// Size of the pipes, in bytes, if both ends are pipes. What one process has just written
+/// should still be in a CPU's private cache when the next one reads it.
 const PIPE_BYTES_BETWEEN: usize = 128 << 10;
 
-/// Bytes that a socket is given at once: of several sizes tried the fastest, though
-/// by little.
+/// Bytes passed to a socket at a time: the fastest of several sizes tried, though by
+/// little.
 const SOCKET_CHUNK_BYTES: usize = 128 << 10;
 
-/// Bytes that are written to a file at once, from its own pages: enough for a
-/// file system to allocate several pages together.
+/// Bytes of a source file's pages that are written to a file at a time: enough for a file
+/// system to allocate several pages together.
 const FILE_CHUNK_BYTES: usize = 256 << 10;
 
 const BY_SPLICE: &[Method] = &[
@@ -97,7 +97,7 @@ const TO_SHARING_FILE: &[Method] = &[
     Method::Buffer,
 ];
 
-/// Chooses a route. `size_bytes` is the source's, where it tells one;
+/// Chooses a route. `size_bytes` is the size of the source, if it reports one;
 /// `must_copy` forbids handing over pages that somebody else can change.
 pub fn choose(source: Kind, sink: Kind, size_bytes: Option<u64>, must_copy: bool) -> Route {
     let is_short = size_bytes.is_some_and(|size| size <= BUFFER_BYTES as u64);
@@ -105,15 +105,15 @@ pub fn choose(source: Kind, sink: Kind, size_bytes: Option<u64>, must_copy: bool
         // A pipe and a socket keep references to pages until the reader takes
         // them; files and /dev/null are done with them when the call returns.
         (_, Kind::Pipe | Kind::Socket | Kind::NetworkSocket) if must_copy => {
-            through_buffer("--copy asks that the reader gets what was read, and nothing later")
+            through_buffer("--copy asks that the reader get what was read, not later changes")
         }
         (Kind::EmptyFile, _) => {
-            through_buffer("a file without a size may be made up as it is read")
+            through_buffer("a file that claims to be empty may be generated as it is read")
         }
         (Kind::File, _) if is_short => {
-            through_buffer("the file is short, so that one read and one write are least")
+            through_buffer("the file is short, so one read and one write cost least")
         }
-        (_, Kind::AppendedFile) => through_buffer("the kernel's own ways refuse to append"),
+        (_, Kind::AppendedFile) => through_buffer("the kernel's own methods refuse to append"),
         (Kind::File, _) => from_file(sink),
         (Kind::Pipe, _) => from_pipe(sink),
         _ => through_buffer("it works between any two ends"),
@@ -124,7 +124,7 @@ fn from_file(sink: Kind) -> Route {
     let (methods, why) = match sink {
         Kind::Pipe => (
             BY_SPLICE,
-            "the pipe takes the file's pages themselves, so that the reader's copy is the only one",
+            "the pipe takes the file's own pages, so the reader makes the only copy",
         ),
         Kind::Socket => (
             &[
@@ -133,12 +133,11 @@ fn from_file(sink: Kind) -> Route {
                 },
                 Method::Buffer,
             ][..],
-            "the socket takes the file's pages themselves, so that the receiver's copy is the \
-             only one",
+            "the socket takes the file's own pages, so the receiver makes the only copy",
         ),
-        // TCP makes a segment's fragment of each page, which its receiver takes one
-        // by one; of bytes from a buffer the fragments are larger. That loses less
-        // where it is the slower way (bench/results/cat-tcp.md).
+        // TCP makes each page a fragment of a segment, and the receiver takes the
+        // fragments one by one. Bytes from a buffer make larger fragments. The buffer
+        // loses less where it is the slower of the two (bench/results/cat-tcp.md).
         Kind::NetworkSocket => {
             return through_buffer(
                 "TCP carries a buffer's bytes in larger pieces than a file's pages",
@@ -146,11 +145,11 @@ fn from_file(sink: Kind) -> Route {
         }
         Kind::Null => (
             &[Method::Sendfile, Method::Buffer][..],
-            "the file's pages are brought into memory, and nobody needs a copy of them",
+            "the file's pages are read into memory, and nobody needs a copy of them",
         ),
         Kind::File => (
             TO_SHARING_FILE,
-            "the file system may share blocks of two files, and else the kernel copies only once",
+            "the file system may share blocks of both files, or else the kernel copies only once",
         ),
         Kind::CopiedFile => (TO_FILE, "the kernel copies only once, from page to page"),
         _ => return through_buffer("it works between any two ends"),
@@ -179,7 +178,7 @@ fn from_pipe(sink: Kind) -> Route {
             BY_SPLICE,
             LEAD_BYTES_FROM_PIPE,
             PIPE_BYTES_MAX,
-            "what the pipe holds is passed on inside the kernel, without a copy to this program",
+            "the kernel passes on what the pipe holds, without a copy to this program",
         ),
         _ => return through_buffer("it works between any two ends"),
     };

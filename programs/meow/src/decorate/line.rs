@@ -5,20 +5,20 @@ use super::notation::LF;
 use super::sink::Sink;
 use super::{Decoration, Numbering};
 
-/// The state of the lines, which goes on from file to file.
+/// The state of the current line, kept from file to file.
 #[derive(Clone, Copy)]
 pub struct Lines {
     decoration: Decoration,
     number: LineNumber,
-    /// No byte of the current line was seen yet.
+    /// No byte of the current line has been seen yet.
     is_at_start: bool,
-    /// The line before the current one was blank.
+    /// The previous line was blank.
     is_after_blank: bool,
 }
 
 impl Lines {
-    /// Most bytes that `end` puts at once: the number and the end of a blank
-    /// line, and the number of the next line.
+    /// Most bytes that one `end` puts: the number and the end of a blank line, and the
+    /// number of the next line.
     pub const LONGEST: usize = 2 * LineNumber::LONGEST + 2;
 
     pub fn new(decoration: &Decoration) -> Self {
@@ -30,9 +30,9 @@ impl Lines {
         }
     }
 
-    /// Starts a line that is not blank, if the next byte is one of its own.
-    /// Without a next byte that is known only when there is more input: the
-    /// last newline of all is followed by no number.
+    /// Starts a line that is not blank, if the next byte belongs to it. Without a next
+    /// byte, that is decided when more input arrives: no number follows the very last
+    /// newline.
     #[inline(always)]
     pub fn peek(&mut self, next: Option<u8>, sink: &mut Sink) {
         if self.is_at_start && next.is_some_and(|byte| byte != LF) {

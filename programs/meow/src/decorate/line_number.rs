@@ -2,27 +2,27 @@
 
 use super::sink::Sink;
 
-/// Columns that change from line to line and stand in one word with the tab.
+/// Columns that change from line to line; they share one word with the tab.
 const COLUMNS: usize = 7;
 
-/// Narrowest number, padded with spaces on its left.
+/// Minimum width of a number, padded with spaces on the left.
 const WIDTH: usize = 6;
 
-/// Most digits before those columns. A count of `u64` has 20 digits, and no
-/// input has so many lines.
+/// Most digits before those columns. A count of `u64` has 20 digits, and no input has
+/// that many lines.
 const PREFIX: usize = 20 - COLUMNS;
 
-/// The last digit's place in the word, and the distance of digits.
+/// Bit offset of the last digit in the word, in which each digit takes eight bits.
 const LAST: u32 = 8 * (COLUMNS as u32 - 1);
 
-/// A line's number as text, right-aligned in six columns and followed by a
-/// tab. Counting in decimal digits needs no division for each line, and in a
-/// word no access to memory.
+/// A line number as text, right-aligned in six columns and followed by a tab. Counting in
+/// decimal digits avoids a division for each line, and counting in a word avoids memory
+/// accesses.
 #[derive(Clone, Copy)]
 pub struct LineNumber {
     /// Spaces, the last digits and the tab; the lowest byte is the first.
     word: u64,
-    /// The digits before those.
+    /// The digits before the word's.
     prefix: [u8; PREFIX],
     digits: usize,
 }
@@ -60,7 +60,7 @@ impl LineNumber {
         sink.put_word(self.word, COLUMNS + 1);
     }
 
-    /// Turns a digit beyond nine into a zero and one more in the next place.
+    /// Turns a digit past nine into zero and increments the next place.
     #[cold]
     fn carry(&mut self) {
         let mut text = self.word.to_le_bytes();

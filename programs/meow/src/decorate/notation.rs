@@ -5,13 +5,13 @@ use super::special::Specials;
 
 /// The byte that ends a line.
 pub const LF: u8 = b'\n';
-/// The byte that is part of a line's end where a newline follows it.
+/// The byte that belongs to a line's end if a newline follows it.
 pub const CR: u8 = b'\r';
 /// The byte that only `-T` changes.
 pub const TAB: u8 = b'\t';
 
-/// What is shown for a byte: up to four bytes, the first of them the lowest,
-/// and their number, so that one load fetches all.
+/// The shown form of a byte: up to four bytes, the first of them lowest, and their number
+/// in the highest byte, so that one load fetches everything.
 #[derive(Clone, Copy)]
 pub struct Form(u64);
 
@@ -26,13 +26,13 @@ impl Form {
         Self(u64::from_le_bytes(bytes))
     }
 
-    /// Whether the byte's neighbours say what is shown.
+    /// Whether the neighbouring bytes decide what is shown.
     #[inline(always)]
     pub const fn is_structural(self) -> bool {
         self.0 == Self::STRUCTURAL.0
     }
 
-    /// The bytes, as the lowest of a word.
+    /// The shown bytes, as the lowest of a word.
     #[inline(always)]
     pub const fn word(self) -> u64 {
         self.0
@@ -51,7 +51,7 @@ pub struct Notation {
 }
 
 impl Notation {
-    /// The forms for a decoration that is not plain.
+    /// Builds the forms for a decoration that is not plain.
     pub fn new(decoration: &Decoration) -> Self {
         let specials = Specials {
             nonprinting: decoration.shows_nonprinting,
@@ -76,7 +76,7 @@ impl Notation {
     }
 }
 
-/// The `^X` and `M-x` notation of a byte.
+/// Returns the `^X` or `M-x` notation of a byte.
 fn caret(byte: u8) -> Form {
     match byte {
         0..32 => Form::new(&[b'^', byte + 64]),

@@ -1,23 +1,23 @@
-//! A staging buffer that output is put into piece by piece.
+//! A staging buffer that collects output piece by piece.
 
 use super::line::Lines;
 use super::line_number::LineNumber;
 use super::special::BLOCK;
 
-/// Bytes of the staged: few enough to stay in the first cache.
+/// Size of the staging buffer in bytes: small enough to stay in the first-level cache.
 const SIZE: usize = 16384;
 
-/// Most bytes between two calls of `make_room`: those of a block of newlines,
-/// the number of the first line, and what is written beyond a count.
+/// Most bytes between two calls of `make_room`: a block of newlines, the number of the
+/// first line, and what is written past a count.
 const MARGIN: usize = BLOCK * Lines::LONGEST + LineNumber::LONGEST + BLOCK;
 
 const _: () = assert!(MARGIN < SIZE / 2);
 
-/// Where output lies that is not yet in the caller's buffer.
+/// Output that is not yet in the caller's buffer.
 pub type StagingBuffer = [u8; SIZE];
 
-/// Puts output into a staging buffer. A vector would compare its capacity and call for
-/// a copy of every few bytes; here it is a few stores.
+/// Puts output into a staging buffer with a few stores. A vector would compare its
+/// capacity and call a copy function for every few bytes.
 pub struct Sink<'a> {
     staged: &'a mut StagingBuffer,
     length: usize,
@@ -28,7 +28,7 @@ impl<'a> Sink<'a> {
         Self { staged, length: 0 }
     }
 
-    /// Makes room for what a block of input can put.
+    /// Makes room for the output of one input block.
     #[inline(always)]
     pub fn make_room(&mut self, output: &mut Vec<u8>) {
         if self.length > SIZE - MARGIN {
@@ -42,14 +42,15 @@ impl<'a> Sink<'a> {
         self.length = 0;
     }
 
-    /// Puts the lowest `count` bytes of a word, of eight at most.
+    /// Puts the lowest `count` bytes of a word; `count` is at most 8.
     #[inline(always)]
     pub fn put_word(&mut self, word: u64, count: usize) {
         self.staged[self.length..self.length + 8].copy_from_slice(&word.to_le_bytes());
         self.length += count;
     }
 
-    /// Puts the first `count` bytes of at least a block, of a block at most.
+    /// Puts the first `count` bytes of a slice that has at least a block; `count` is at
+    /// most a block.
     #[inline(always)]
     pub fn put_block(&mut self, bytes: &[u8], count: usize) {
         self.staged[self.length..self.length + BLOCK].copy_from_slice(&bytes[..BLOCK]);

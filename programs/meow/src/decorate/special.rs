@@ -1,22 +1,21 @@
-//! Finding the bytes that are not shown as they are, 64 at a time.
+//! Finds the bytes that are not shown unchanged, 64 at a time.
 
 use super::notation::{CR, LF, TAB};
 
-/// How many bytes are looked at together: as many as a mask has bits.
+/// How many bytes are examined together: one for each bit of a mask.
 pub const BLOCK: usize = 64;
 
 #[derive(Clone, Copy)]
 pub struct Specials {
-    /// All but printable ASCII, tab and newline.
+    /// All except printable ASCII, tab and newline.
     pub nonprinting: bool,
     pub tab: bool,
     pub newline: bool,
     pub carriage_return: bool,
 }
 
-/// A bit for each special byte, the lowest for the first: with `V` the
-/// nonprinting ones, with `T` tabs, with `L` newlines, with `C` carriage
-/// returns.
+/// Returns a mask with a bit for each special byte, the lowest for the first: nonprinting
+/// bytes with `V`, tabs with `T`, newlines with `L`, carriage returns with `C`.
 #[inline(always)]
 pub fn special_mask<const V: bool, const T: bool, const L: bool, const C: bool>(
     block: &[u8; BLOCK],
@@ -28,7 +27,7 @@ pub fn special_mask<const V: bool, const T: bool, const L: bool, const C: bool>(
     return bytewise_mask::<V, T, L, C>(block);
 }
 
-/// With the vectors that every x86-64 has.
+/// Uses the vector instructions that every x86-64 has.
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{
@@ -68,7 +67,7 @@ mod sse2 {
         bytes: __m128i,
     ) -> __m128i {
         if V {
-            // Bytes from 128 on are negative here, and so below the space.
+            // As signed values, bytes from 128 on are negative, and so below the space.
             let is_below_space = _mm_cmplt_epi8(bytes, _mm_set1_epi8(b' '.cast_signed()));
             let mut special = _mm_or_si128(is_below_space, equal(bytes, 0x7f));
             if !T {
@@ -89,7 +88,7 @@ mod sse2 {
     }
 }
 
-/// Byte by byte, for any machine.
+/// Works byte by byte, on any machine.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn bytewise_mask<const V: bool, const T: bool, const L: bool, const C: bool>(
     block: &[u8; BLOCK],
@@ -111,7 +110,7 @@ fn bytewise_mask<const V: bool, const T: bool, const L: bool, const C: bool>(
 mod tests {
     use super::*;
 
-    /// Every byte at every place, between neighbours.
+    /// Checks every byte at every position among other bytes.
     macro_rules! check {
         ($($flag:literal),*) => {
             for neighbour in [0x00, 0x0a, 0x7f, 0x80, 0xff] {

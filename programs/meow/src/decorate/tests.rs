@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What is shown of a whole input, as the manual of `cat` tells it.
+/// Returns the expected output for a whole input, following the manual of `cat`.
 fn model(decoration: &Decoration, input: &[u8]) -> Vec<u8> {
     let mut output = Vec::new();
     let mut number = 0;
@@ -85,8 +85,8 @@ fn decorated(decoration: Decoration, chunks: &[&[u8]]) -> Vec<u8> {
     output
 }
 
-/// Bytes of text with blank lines and both kinds of line ends, of any value
-/// now and then.
+/// Bytes of text with blank lines and both kinds of line ends, and now and then any
+/// value.
 fn byte() -> impl Strategy<Value = u8> {
     prop_oneof![
         6 => b'a'..=b'z',
@@ -97,8 +97,8 @@ fn byte() -> impl Strategy<Value = u8> {
     ]
 }
 
-/// Inputs from short ones, where state at the edges counts, to those that fill
-/// the block of the sink more than once.
+/// Inputs from short ones, where state at the edges matters, to ones that fill the sink's
+/// buffer more than once.
 fn input() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         6 => vec(byte(), 0..40),

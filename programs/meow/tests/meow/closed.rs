@@ -33,7 +33,7 @@ fn a_closed_standard_output_is_an_error_even_for_empty_files() {
             .shell(r#"exec "$0" "$@" >&-"#, &arguments)
             .failed(&message);
     }
-    // No file takes the place of either.
+    // No opened file takes the place of either stream.
     files
         .shell(r#"exec "$0" "$@" <&- >&-"#, &["a", "a"])
         .failed(&message);

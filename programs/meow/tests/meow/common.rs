@@ -1,4 +1,4 @@
-//! Starting `meow`, and judging how it ended.
+//! Starts `meow`, and checks how it ended.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,33 +14,31 @@ use tempfile::TempDir;
 
 pub const MEOW: &str = env!("CARGO_BIN_EXE_meow");
 
-/// Longest that any wait of the tests may take. Far above what they need: it
-/// only keeps a hang from stopping the whole suite.
+/// Longest wait of any test. It is far above what the tests need: it only keeps a hang
+/// from stopping the whole suite.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The options under which the same bytes must come out: by whatever way is
-/// fastest, and by copying.
+/// The options under which the same bytes must come out: the fastest method, and copying.
 pub const WAYS: [&[&str]; 2] = [&[], &["--copy"]];
 
 /// More bytes than any pipe between meow and its neighbours holds.
 pub const MORE_THAN_PIPES_HOLD: usize = 16 << 20;
 
-/// Ends the script of a shell in which `meow` takes the shell's place.
+/// Ends a shell script so that `meow` replaces the shell.
 pub const EXEC: &str = r#"exec "$0" "$@""#;
 
-#[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+#[expect(clippy::print_stderr, reason = "a skip prints its reason")]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// The program, with messages in no other language and options parsed as GNU
-/// programs do.
+/// The program, with untranslated messages and options parsed as GNU programs do.
 pub fn meow() -> Command {
     neutral(Command::new(MEOW))
 }
 
-/// The program as a shell's script starts it by `exec "$0" "$@"`, for what
-/// only a shell can set up without unsafe code.
+/// The program as a shell script starts it with `exec "$0" "$@"`, for what only a shell
+/// can set up without unsafe code.
 pub fn meow_under(script: &str) -> Command {
     let mut command = neutral(Command::new("sh"));
     command.args(["-c", script, MEOW]);
@@ -52,20 +50,20 @@ fn neutral(mut command: Command) -> Command {
     command
 }
 
-/// A child that is ended with its test.
+/// A child process that is killed when its test ends.
 pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended cannot be killed, and that is as well.
+        // Killing fails if it has already ended, and that is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Running {
-    /// Starts a program. Its command is used up, so that no copy of a pipe's
-    /// end stays open here.
+    /// Starts a program. Consumes its command, so that no copy of a pipe's end stays open
+    /// here.
     pub fn start(mut command: Command) -> Self {
         let child = command.spawn();
         Self(child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
@@ -106,7 +104,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Requires success without a message, and gives the output.
+    /// Requires success without a message, and returns the output.
     #[track_caller]
     pub fn succeeded(self) -> Vec<u8> {
         assert_eq!(self.errors, "", "{}", self.status);
@@ -114,7 +112,7 @@ impl Ended {
         self.output
     }
 
-    /// Requires exit status 1 and messages, one a line, and gives the output.
+    /// Requires exit status 1 and messages, one a line, and returns the output.
     #[track_caller]
     pub fn failed(self, messages: &[&str]) -> Vec<u8> {
         let told: Vec<&str> = self.errors.lines().collect();
@@ -123,7 +121,7 @@ impl Ended {
         self.output
     }
 
-    /// Requires an end by a signal and not a word.
+    /// Requires an end by a signal, without any message.
     #[track_caller]
     pub fn was_ended_by(self, signal: rustix::process::Signal) {
         assert_eq!(
@@ -136,20 +134,20 @@ impl Ended {
     }
 }
 
-/// Reads all of a stream beside what the test does.
+/// Reads all of a stream while the test goes on.
 pub fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A terminal whose other side is closed gives an error as its end.
+        // A terminal whose other side is closed reports its end as an error.
         let _ = stream.read_to_end(&mut bytes);
         bytes
     })
 }
 
-/// Writes all bytes to a stream beside what the test does, and closes it.
+/// Writes all bytes to a stream while the test goes on, and closes it.
 pub fn supply(mut stream: impl Write + Send + 'static, bytes: Vec<u8>) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        // A program that ends without reading is judged by its output.
+        // If a program ends without reading, the test judges its output.
         let _ = stream.write_all(&bytes);
     })
 }
@@ -184,7 +182,7 @@ pub fn writable(path: impl AsRef<Path>) -> File {
     File::options().write(true).open(path).unwrap()
 }
 
-/// Opens a file to be appended to, made if it is not there.
+/// Opens a file for appending, and creates it if it does not exist.
 pub fn appendable(path: impl AsRef<Path>) -> File {
     File::options()
         .append(true)
@@ -196,14 +194,14 @@ pub fn appendable(path: impl AsRef<Path>) -> File {
 pub struct Files(TempDir);
 
 impl Files {
-    /// An empty directory on the file system of the build, which is more
-    /// likely than `/tmp` to be on a disk.
+    /// Creates an empty directory on the file system of the build, which is more likely
+    /// than `/tmp` to be on a disk.
     pub fn new() -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Self(directory.unwrap())
     }
 
-    /// An empty directory in memory if there is such a file system, where huge
+    /// Creates an empty directory in memory if there is such a file system. There, huge
     /// holes are read without filling the page cache.
     pub fn in_memory() -> Self {
         match tempfile::tempdir_in("/dev/shm") {
@@ -212,7 +210,7 @@ impl Files {
         }
     }
 
-    /// The path of a file that may or may not be there.
+    /// Returns the path of a file that may or may not exist.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -245,8 +243,7 @@ impl Files {
         command
     }
 
-    /// A shell's script with meow as `$0`, started in this directory, reading
-    /// nothing.
+    /// A shell script with meow as `$0`, started in this directory with nothing to read.
     pub fn meow_under(&self, script: &str) -> Command {
         let mut command = meow_under(script);
         command.current_dir(self.directory());
@@ -273,19 +270,20 @@ impl Files {
         run(command)
     }
 
-    /// The same with nothing to read.
+    /// Like `run_between`, with nothing to read.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Ended {
         self.run_between(Stdio::null(), arguments, Stdio::piped())
     }
 
-    /// The same with a pipe at both ends.
+    /// Like `run`, with a pipe at both ends.
     #[track_caller]
     pub fn run_with_pipes(&self, input: &[u8], arguments: &[&str]) -> Ended {
         self.run_between(pipe_of(input), arguments, Stdio::piped())
     }
 
-    /// The same into the file `out`, which must succeed: its content.
+    /// Like `run_between` into the file `out`; requires success and returns the file's
+    /// content.
     #[track_caller]
     pub fn copied(&self, stdin: impl Into<Stdio>, arguments: &[&str]) -> Vec<u8> {
         let ended = self.run_between(stdin, arguments, self.sink("out"));
@@ -300,8 +298,8 @@ pub fn pipe_of(bytes: &[u8]) -> std::io::PipeReader {
     reader
 }
 
-/// Bytes without a pattern that a wrong offset would keep, up to
-/// `MORE_THAN_PIPES_HOLD`. Shorter ones are the beginning of longer ones.
+/// Bytes without a pattern that could hide a wrong offset, up to `MORE_THAN_PIPES_HOLD`.
+/// Shorter ones are prefixes of longer ones.
 pub fn content(length: usize) -> Vec<u8> {
     static CONTENT: OnceLock<Vec<u8>> = OnceLock::new();
     let all = CONTENT.get_or_init(|| {
@@ -332,7 +330,7 @@ pub fn assert_same(found: &[u8], expected: &[u8], what: &str) {
     );
 }
 
-/// Waits until meow can put no more into a pipe.
+/// Waits until meow can write no more into a pipe.
 #[track_caller]
 pub fn wait_until_full(pipe: impl std::os::fd::AsFd) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,4 +1,4 @@
-//! What `--explain` says, which is also how tests see which way was taken.
+//! What `--explain` prints, from which tests also see which method was used.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -54,7 +54,7 @@ fn each_way_is_told_with_its_reason_and_what_it_moved() {
         (
             b"short\n",
             &[],
-            &["read and write: no more came than is worth another way; 6 bytes by read and write"],
+            &["read and write: too few bytes came for another method; 6 bytes by read and write"],
         ),
         (
             b"",
@@ -90,7 +90,7 @@ fn a_file_goes_to_a_file_of_another_file_system_inside_the_kernel() {
     let there = elsewhere.path().join("copy");
     let sink = File::create(&there).unwrap();
     if sink.metadata().unwrap().dev() == path.metadata().unwrap().dev() {
-        return skip("the build lies on the file system of /dev/shm");
+        return skip("the build is on the file system of /dev/shm");
     }
     explained(
         &files.run_between(Stdio::null(), &["--explain", "long"], sink),
@@ -113,7 +113,7 @@ fn two_files_share_blocks_where_the_file_system_can() {
     }
     let files = Files::new();
     files.file("long", &content(LONG));
-    // The mount is the namespace's own and ends with it.
+    // The mount belongs to the namespace and ends with it.
     let mut command = files.meow_under(
         r#"exec unshare -m sh -ec '
             truncate -s 512M image; mkfs.xfs -q image; mkdir mount

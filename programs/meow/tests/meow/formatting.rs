@@ -1,5 +1,5 @@
-//! Formatted output through files, pipes and several operands. What is shown
-//! for which bytes is tested beside the decorator itself.
+//! Formatted output through files, pipes and several operands. The decorator's own tests
+//! check what is shown for which bytes.
 
 use crate::common::{Files, assert_same, content};
 
@@ -33,7 +33,7 @@ fn numbers_and_blank_lines_go_on_from_file_to_file() {
     assert_eq!(shown("-b"), b"\n\n     1\tab\n\n\n     2\tc\n");
     assert_eq!(shown("-s"), b"\nab\n\nc\n");
     assert_eq!(shown("-sn"), b"     1\t\n     2\tab\n     3\t\n     4\tc\n");
-    // So does the state across a file that is missing.
+    // A missing file in between does not reset the state either.
     let ended = files.run(&["-n", "3", "missing", "1"]);
     let output = ended.failed(&["meow: missing: No such file or directory"]);
     assert_eq!(

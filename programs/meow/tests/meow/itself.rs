@@ -1,5 +1,5 @@
-//! An input that is the output too. It is an error only where every byte read
-//! would put another one before what is still to be read.
+//! An input that is also the output. It is an error only if every byte read would be
+//! written again ahead of what is still to be read.
 
 use crate::common::{Ended, Files, WAYS, assert_same, content, run};
 
@@ -13,8 +13,8 @@ fn files() -> Files {
     files
 }
 
-/// Runs a script in which `meow` is the program, in each way: what it says, and what
-/// it made of `x1`.
+/// Runs a script in which `meow` is the program with the options of `way`. Returns how it
+/// ended, and the new content of `x1`.
 fn run_script(script: &str, way: &[&str]) -> (Ended, Vec<u8>) {
     let files = files();
     let meow = format!(r#"meow() {{ "$program" {} "$@"; }}"#, way.join(" "));
@@ -32,11 +32,11 @@ fn an_output_that_would_feed_itself_is_refused_and_the_others_are_printed() {
         ("ln x1 hard; meow hard >>x1", "hard", "x\n"),
         ("ln -s x1 soft; meow soft >>x1", "soft", "x\n"),
         ("meow y x1 y >>x1", "x1", "x\ny\ny\n"),
-        // It stands behind other input.
+        // The output is ahead, after other input.
         ("meow x x1 1<>x1", "x1", "x\n"),
         ("meow - x1 <x 1<>x1", "x1", "x\n"),
         ("meow y x1 >x1", "x1", "y\n"),
-        // An operand before has appended to it.
+        // An earlier operand has appended to it.
         (": >x1; meow y x1 >>x1", "x1", "y\n"),
     ] {
         for way in WAYS {
@@ -51,9 +51,9 @@ fn an_output_that_would_feed_itself_is_refused_and_the_others_are_printed() {
 fn an_output_that_ends_may_be_an_input() {
     let moved = "printf 0123456789 >x1; { dd bs=1 count=4 status=none >&2; meow; } 2>y <x1 1<>x1";
     for (script, made) in [
-        // It was emptied.
+        // The output was truncated.
         ("meow x1 y >x1", "y\n"),
-        // It is written over itself from the same place.
+        // The output is overwritten from the same offset.
         ("meow - y <x1 1<>x1", "x\ny\n"),
         ("meow x1 y 1<>x1", "x\ny\n"),
         // The input is ahead of the output.

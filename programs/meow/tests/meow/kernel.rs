@@ -1,12 +1,11 @@
-//! A kernel that refuses, interrupts or does less than asked, played by
-//! `strace`.
+//! A kernel that refuses, interrupts or does less than requested, simulated by `strace`.
 
 use std::process::{Command, Stdio};
 
 use crate::common::{Files, MEOW, assert_same, content, pipe_of, run, skip};
 
-/// The calls that move bytes without a buffer of the program's own, and those
-/// that only make it faster.
+/// The calls that move bytes without a buffer of the program's own, and those that only
+/// speed that up.
 const FAST_CALLS: &str = "copy_file_range,sendfile,splice,tee,vmsplice,io_uring_setup,\
                           io_uring_enter,io_uring_register";
 
@@ -20,7 +19,7 @@ fn strace(rules: &[&str]) -> Command {
     command
 }
 
-/// Whether `strace` may change what calls answer; says if not.
+/// Whether `strace` may change the results of calls; prints the reason if not.
 fn can_inject() -> bool {
     let mut command = strace(&["close:error=EIO:when=65535"]);
     command.arg("true").stderr(Stdio::null());
@@ -31,8 +30,8 @@ fn can_inject() -> bool {
     can
 }
 
-/// The program under `strace` with rules of what is injected, for calls on a file
-/// of the directory alone if one is named.
+/// The program under `strace` with injection rules. If `on` names a file of the
+/// directory, they apply only to calls on that file.
 fn meow_with(files: &Files, rules: &[&str], on: Option<&str>) -> Command {
     let mut command = strace(rules);
     if let Some(name) = on {
@@ -43,8 +42,8 @@ fn meow_with(files: &Files, rules: &[&str], on: Option<&str>) -> Command {
     command
 }
 
-/// Moves bytes from file and pipe to file and pipe under some rules. No two blank
-/// lines follow each other in them, so that squeezing changes nothing.
+/// Moves bytes from file and pipe to file and pipe under the given rules. The bytes have
+/// no two blank lines in a row, so that squeezing changes nothing.
 #[track_caller]
 fn check_everywhere(rules: &[&str]) {
     let bytes = content(300_000);
@@ -85,7 +84,7 @@ fn what_the_kernel_refuses_is_done_without_at_once_and_in_the_middle() {
         }
         check_everywhere(&["copy_file_range:error=EXDEV"]);
         check_everywhere(&["pipe,pipe2:error=EMFILE"]);
-        // A user's share of memory for pipes is used up.
+        // The user's limit on pipe memory is reached.
         check_everywhere(&["fcntl:error=EPERM"]);
         check_everywhere(&["fadvise64:error=EINVAL", "ioctl:error=ENOTTY"]);
     }
@@ -103,8 +102,8 @@ fn a_short_write_is_followed_by_the_rest() {
     if !can_inject() {
         return;
     }
-    // What is injected only claims to have written one byte, so that those
-    // bytes are missing and no others.
+    // The injected result only claims that one byte was written, so exactly those bytes
+    // are missing.
     let files = Files::new();
     let refused = format!("{FAST_CALLS}:error=ENOSYS");
     for option in ["-u", "--copy", "-s"] {
@@ -114,7 +113,7 @@ fn a_short_write_is_followed_by_the_rest() {
         run(command).succeeded();
         assert_eq!(files.content("out"), b"fg\n", "{option}");
     }
-    // A claim of one byte without any moved must at least not end the run.
+    // A claim of one byte that was not moved must at least not end the run.
     let mut command = meow_with(&files, &["splice:retval=1:when=1..5"], None);
     command.stdin(pipe_of(b"abcdefg\n"));
     let output = run(command).output;

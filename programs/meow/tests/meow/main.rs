@@ -1,7 +1,7 @@
-//! What `cat` must do, asked of the built `meow`.
+//! What `cat` must do, checked on the built `meow`.
 //!
-//! Every case that the test suite of GNU coreutils has for its `cat` is here
-//! too, told anew; where releases differ, the newest one's answer is expected.
+//! It includes, rewritten, every case that the test suite of GNU coreutils has for its
+//! `cat`. Where releases differ, the newest one's result is expected.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start the program that they test"

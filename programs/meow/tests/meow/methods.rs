@@ -1,4 +1,4 @@
-//! Copying by one method alone.
+//! Copying by a single method.
 
 use std::io::{Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
@@ -12,12 +12,12 @@ fn has_io_uring() -> bool {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     let is_there = disabled.is_ok_and(|text| text.trim() == "0");
     if !is_there {
-        skip("io_uring is switched off or not there");
+        skip("io_uring is disabled or missing");
     }
     is_there
 }
 
-/// What copies into a pipe or a file: `copy-file-range` needs a file.
+/// Methods that can copy into a pipe as well as a file: `copy-file-range` needs a file.
 fn methods() -> impl Iterator<Item = &'static str> {
     let has_io_uring = has_io_uring();
     let is_tried = move |method: &&str| match *method {
@@ -28,7 +28,7 @@ fn methods() -> impl Iterator<Item = &'static str> {
     words::<CopyMethod>().iter().copied().filter(is_tried)
 }
 
-/// One byte a call takes long.
+/// Calls of one byte each take long.
 fn length_for(method: &str) -> usize {
     if method == "byte" { 10_000 } else { 3_000_001 }
 }
@@ -107,7 +107,7 @@ fn the_rest_of_a_file_is_copied_or_refused() {
         source.seek(SeekFrom::Start(4_097)).unwrap();
         let ended = files.run_between(source, &["--method", method], Stdio::piped());
         if ["mmap", "io-uring"].contains(&method) {
-            let message = "meow: cannot copy - by this method: it was read before; \
+            let message = "meow: cannot copy - by this method: part of it was already read; \
                            choose another method";
             ended.failed(&[message]);
         } else {

@@ -86,11 +86,11 @@ fn set_source(files: &Files, source: &str, command: &mut Command, bytes: &[u8]) 
             supply(far, bytes.to_vec());
             command.stdin(OwnedFd::from(near));
         }
-        other => panic!("no source is a {other}"),
+        other => panic!("unknown source {other}"),
     }
 }
 
-/// Tells what came out at a sink, once all has.
+/// Returns what arrived at a sink, once all has.
 type Received = Box<dyn FnOnce() -> Vec<u8>>;
 
 fn receive(far: impl Read + Send + 'static) -> Received {
@@ -119,7 +119,7 @@ fn set_sink(files: &Files, sink: &str, command: &mut Command) -> Received {
         }
         "FIFO" => {
             make_fifo(files, "fifo out");
-            // A FIFO opened for both does not wait for its other end.
+            // Opening a FIFO for both directions does not wait for its other end.
             let path = files.path("fifo out");
             let both = File::options().read(true).write(true).open(&path);
             let reader = File::open(&path).unwrap();
@@ -137,7 +137,7 @@ fn set_sink(files: &Files, sink: &str, command: &mut Command) -> Received {
             command.stdout(OwnedFd::from(near));
             receive(far)
         }
-        other => panic!("no sink is a {other}"),
+        other => panic!("unknown sink {other}"),
     }
 }
 

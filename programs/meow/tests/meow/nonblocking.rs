@@ -1,5 +1,5 @@
-//! Streams that are set not to wait, as those of a terminal or of another
-//! program may be. GNU `cat` gives up on them; every byte must arrive.
+//! Streams in nonblocking mode, as those of a terminal or of another program may be. GNU
+//! `cat` gives up on them; here every byte must arrive.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,7 +18,7 @@ fn set_nonblocking(fd: impl AsFd) {
     fcntl_setfl(&fd, flags | OFlags::NONBLOCK).unwrap();
 }
 
-/// Fails if meow has changed the descriptor, which is shared.
+/// Fails if meow has changed the mode of the open file, which is shared.
 #[track_caller]
 fn assert_nonblocking(fd: impl AsFd) {
     assert!(fcntl_getfl(&fd).unwrap().contains(OFlags::NONBLOCK));

@@ -1,5 +1,5 @@
-//! Files whose size says little: of the kernel, with holes, huge ones, and
-//! ones that change while they are read.
+//! Files whose size says little: files of the kernel, files with holes, huge files, and
+//! files that change while they are read.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -44,7 +44,7 @@ fn files_of_the_kernel_come_out_whole_despite_their_size() {
 
 #[test]
 fn a_file_opened_for_direct_reading_comes_out_whole() {
-    // One on a disk: tmpfs takes the flag and ignores it.
+    // On a disk: tmpfs accepts the flag and ignores it.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("direct");
     let bytes = content(1_000_001);
@@ -55,7 +55,7 @@ fn a_file_opened_for_direct_reading_comes_out_whole() {
             .custom_flags(OFlags::DIRECT.bits().cast_signed())
             .open(&path);
         let Ok(stdin) = opened else {
-            return skip("the file system takes no O_DIRECT");
+            return skip("the file system does not support O_DIRECT");
         };
         let mut command = meow();
         command.arg(way).stdin(stdin).stdout(Stdio::piped());
@@ -95,7 +95,7 @@ fn holes_come_out_as_zeros() {
     }
 }
 
-/// Counts a stream's bytes, and keeps the last few.
+/// Returns the number of a stream's bytes, and the last five.
 fn count(mut stream: impl Read) -> (u64, Vec<u8>) {
     let mut buffer = vec![0; 1 << 20];
     let (mut total, mut last) = (0, Vec::new());
@@ -112,7 +112,7 @@ fn count(mut stream: impl Read) -> (u64, Vec<u8>) {
 
 #[test]
 fn more_than_two_gibibytes_and_what_lies_across_them_come_out() {
-    // More bytes than one call of the kernel moves, without using disk.
+    // More bytes than one system call moves, without using disk space.
     let files = Files::in_memory();
     let size = (2 << 30) + 8191;
     let file = files.sink("huge");
@@ -136,11 +136,11 @@ fn more_than_two_gibibytes_and_what_lies_across_them_come_out() {
     ended.succeeded();
 }
 
-/// Bytes after which meow does what it does with the rest of a file.
+/// Bytes after which meow has settled on its method for the rest of a file.
 const LEAD: usize = 256 << 10;
 
-/// Starts meow on a long file, reads the first bytes from its pipe, and lets it run until
-/// it can put no more into that.
+/// Starts meow on a long file, reads the first bytes from its pipe, and waits until the
+/// pipe is full.
 fn stuck(files: &Files, way: &[&str], long: &[u8]) -> (Running, Vec<u8>, std::io::PipeReader) {
     files.file("long", long);
     let (mut reader, writer) = std::io::pipe().unwrap();
@@ -154,7 +154,7 @@ fn stuck(files: &Files, way: &[&str], long: &[u8]) -> (Running, Vec<u8>, std::io
     (running, lead, reader)
 }
 
-/// Does something to a file while meow is stuck, and gets the output.
+/// Changes a file while meow is stuck, and returns the output.
 fn copied_while(way: &[&str], long: &[u8], change: impl FnOnce(&Files)) -> Vec<u8> {
     let files = Files::new();
     let (mut running, lead, reader) = stuck(&files, way, long);
@@ -186,7 +186,8 @@ fn a_file_cut_short_meanwhile_ends_early_without_a_crash() {
         });
         assert!(output.len() >= 1 << 20, "{} bytes", output.len());
         assert!(output.len() < long.len(), "{} bytes", output.len());
-        // Of shared pages that were on their way the kernel clears what is cut.
+        // The kernel zeroes the truncated part of shared pages that are still in the
+        // pipe.
         let is_kept = |(at, &byte): (usize, &u8)| {
             byte == long[at] || (byte == 0 && at >= 1 << 20 && way.is_empty())
         };
@@ -197,10 +198,10 @@ fn a_file_cut_short_meanwhile_ends_early_without_a_crash() {
 #[test]
 fn copied_bytes_do_not_change_with_the_file_after_they_were_read() {
     let old = vec![b'o'; MORE_THAN_PIPES_HOLD];
-    // In the pipe, however small that is.
+    // Within the pipe, however small it is.
     let changed = LEAD + 32_768..LEAD + 36_864;
-    // That the pipe holds the file's own pages is how meow saves a copy; were the
-    // old byte read there, nothing would be shared and --copy without a use.
+    // With the file's own pages in the pipe, meow saves a copy. If the old byte were read
+    // there, nothing would be shared and --copy would be useless.
     for (way, first) in [(&["--copy"][..], b'o'), (&[], b'n')] {
         let output = copied_while(way, &old, |files| {
             writable(files.path("long"))

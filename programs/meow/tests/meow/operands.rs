@@ -1,5 +1,5 @@
-//! Which files are read, in which order, and what is told of those that cannot
-//! be.
+//! Which files are read, in which order, and what is reported of those that cannot be
+//! read.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -95,9 +95,9 @@ fn a_file_without_permission_is_told_and_the_others_are_printed() {
             std::fs::write(path.join(name), name).unwrap();
             set(&path.join(name), mode);
         }
-        // The program is copied to where anyone may start it, by a process of its
-        // own: what this one has open to be written, new processes of other tests
-        // have open, too, for a moment, and then it cannot be executed.
+        // A process of its own copies the program to where anyone may start it. New
+        // processes of other tests briefly inherit every file that this process has open
+        // for writing, and such a file cannot be executed.
         let mut install = Command::new("install");
         install.args(["-m", "755", MEOW, "meow"]).current_dir(path);
         assert!(install.status().unwrap().success());
@@ -107,11 +107,11 @@ fn a_file_without_permission_is_told_and_the_others_are_printed() {
         command.args(["secret", "open"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         if rustix::process::geteuid().is_root() {
-            // Root may read everything, so it is another user who tries.
+            // Root may read everything, so another user tries.
             command.uid(65534).gid(65534);
         }
         let Ok(mut probe) = command.spawn() else {
-            return skip("no program can be started as another user here");
+            return skip("cannot start a program as another user here");
         };
         probe.wait().unwrap();
         let output = run(command).failed(&["meow: secret: Permission denied"]);
@@ -119,8 +119,7 @@ fn a_file_without_permission_is_told_and_the_others_are_printed() {
     });
 }
 
-/// A message about a file that is not there, without what stands around its
-/// name.
+/// Returns how the message about a missing file prints its name.
 fn told_name(name: &OsStr) -> String {
     let errors = run_meow([name]).errors;
     let inner = errors

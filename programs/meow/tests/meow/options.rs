@@ -1,4 +1,4 @@
-//! How arguments are told to be options, and which.
+//! How arguments are recognized as options, and as which ones.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ const TRY: &str = "Try 'meow --help' for more information.";
 /// A file with something for each option to show.
 const TEXT: &[u8] = b"\ta\x01\r\n\n\n\xffb\n";
 
-/// What comes out of `TEXT` in a file with these options.
+/// Returns the output for a file that contains `TEXT`, with these options.
 #[track_caller]
 fn shown(options: &[&str]) -> String {
     let files = Files::new();
@@ -65,7 +65,7 @@ fn options_that_are_written_otherwise_are_the_same() {
         ("-nn --number", "-n"),
         ("-EE", "-E"),
         ("-nu", "-n"),
-        // A long option may be abbreviated as long as it is clear.
+        // A long option may be abbreviated while it is unambiguous.
         ("--number-", "-b"),
         ("--sq", "-s"),
         ("--show-e", "-E"),

@@ -1,4 +1,4 @@
-//! The sizes of pipes that others share.
+//! The sizes of pipes that are shared with others.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use rustix::pipe::fcntl_getpipe_size;
 
 use crate::common::{Files, Running, content, meow, wait_until, wait_until_full};
 
-/// What meow makes of a pipe that is read.
+/// The size to which meow enlarges a pipe that is read.
 const LARGE: usize = 1 << 20;
 const LONG: usize = 4 << 20;
 
@@ -15,7 +15,7 @@ fn size(pipe: impl std::os::fd::AsFd) -> usize {
     fcntl_getpipe_size(pipe).unwrap()
 }
 
-/// Copies `long` to a pipe and then goes on with standard input, which stays empty.
+/// Copies `long` to a pipe and then continues with standard input, which stays empty.
 fn start(files: &Files) -> (Running, PipeWriter, PipeReader, PipeWriter) {
     let (stdin, hold) = pipe().unwrap();
     let (reader, stdout) = pipe().unwrap();
@@ -33,7 +33,7 @@ fn a_sink_gets_its_size_back_when_all_is_copied() {
     let before = size(&stdout);
     let mut bytes = vec![0; LONG];
     reader.read_exact(&mut bytes).unwrap();
-    // It was enlarged: else nothing here has to be given back.
+    // It was enlarged: otherwise there is nothing to restore.
     assert_eq!(size(&stdout), LARGE);
     drop(hold);
     meow.succeed();

@@ -1,4 +1,4 @@
-//! What was read comes out at once, and not only when more was read.
+//! Input comes out at once, and not only after more input.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ fn check(
     for line in ["one\n", "two\n"] {
         supplier.write_all(line.as_bytes()).unwrap();
         let shown = receiver.recv_timeout(PATIENCE / 4);
-        let shown = shown.unwrap_or_else(|_| panic!("{line:?} does not come out"));
+        let shown = shown.unwrap_or_else(|_| panic!("{line:?} did not come out"));
         let shown = String::from_utf8(shown).unwrap();
         assert!(shown.contains(line.trim_end()), "{shown:?}");
     }

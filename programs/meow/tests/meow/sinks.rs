@@ -1,4 +1,4 @@
-//! Sinks that have content already.
+//! Sinks that already have content.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -16,8 +16,8 @@ fn fill(files: &Files, way: &[&str], sink: &File) {
         .succeeded();
 }
 
-/// Runs meow some times on a sink with an old content, which stands at some place or
-/// else is appended to.
+/// Runs meow `runs` times on a sink with old content, from the offset `at` or in append
+/// mode.
 #[track_caller]
 fn check(old: &[u8], at: Option<usize>, new: &[u8], runs: usize) {
     let files = Files::new();
@@ -45,7 +45,7 @@ fn check(old: &[u8], at: Option<usize>, new: &[u8], runs: usize) {
 #[test]
 fn a_file_is_written_from_where_it_stands_or_appended_to_and_kept_around_it() {
     check(&[b'-'; 300_000], Some(50_001), &content(100_000), 1);
-    // Beyond the end zeros are left before.
+    // A start beyond the end leaves zeros before it.
     check(b"", Some(5), b"new", 1);
     check(b"old", Some(0), b"", 1);
     check(b"old", None, &content(100_000), 2);

@@ -12,7 +12,7 @@ use crate::common::{
     Files, Running, WAYS, assert_same, collect, content, join, meow, pipe_of, run,
 };
 
-/// Both sides of a terminal. A raw one changes no byte.
+/// Opens both sides of a terminal. A raw one changes no byte.
 fn terminal(is_raw: bool) -> (File, OwnedFd) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let near = openpt(flags).unwrap();
@@ -92,8 +92,8 @@ fn a_terminal_may_be_both_even_in_append_mode() {
         let mut running = Running::start(command);
         let shown = read_exactly(near.try_clone().unwrap(), 6);
         assert_eq!(shown, b"typed\n");
-        // Closing this side is the end of the terminal: an error for some
-        // reads, an empty one for others, and for meow the end in any case.
+        // Closing this side ends the terminal: some reads fail, others return nothing,
+        // and meow ends in either case.
         drop(near);
         running.end();
         let errors = join(collect(running.0.stderr.take().unwrap()));

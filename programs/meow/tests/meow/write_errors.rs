@@ -1,4 +1,4 @@
-//! Sinks that take no more.
+//! Sinks that accept no more.
 
 use std::io::{PipeWriter, Read};
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::common::{EXEC, Ended, Files, Running, WAYS, collect, content, join, run};
 
-/// The options under which a write error must be told at once.
+/// The options under which a write error must be reported at once.
 const OPTIONS: [&str; 4] = ["-u", "--copy", "-n", "-A"];
 
 fn files() -> Files {
@@ -20,7 +20,7 @@ fn files() -> Files {
     files
 }
 
-/// What nothing can be written to.
+/// A sink that nothing can be written to.
 const FULL: &str = r#"exec "$0" "$@" >/dev/full"#;
 const NO_SPACE: &str = "meow: write error: No space left on device";
 const BROKEN_PIPE: &str = "meow: write error: Broken pipe";
@@ -40,7 +40,7 @@ fn a_full_device_is_told_once_and_ends_the_run() {
         ] {
             files.shell(script, &[option]).failed(&[NO_SPACE]);
         }
-        // It takes nothing as well as any other device.
+        // Writing nothing to it succeeds, as with any other device.
         files
             .shell(FULL, &[option, "empty", "-", "empty"])
             .succeeded();
@@ -73,8 +73,7 @@ fn the_limit_on_file_sizes_is_told_and_filled_or_ends_by_its_signal() {
     files.shell(script, &["long"]).was_ended_by(Signal::XFSZ);
 }
 
-/// Starts meow with a pipe that it may write some bytes to before it is
-/// closed.
+/// Starts meow with a pipe, reads `length` bytes from it, and closes it.
 fn into_broken_pipe(script: &str, arguments: &[&str], length: usize) -> Ended {
     let files = files();
     let (mut reader, writer) = std::io::pipe().unwrap();
