@@ -1,9 +1,9 @@
-//! Addresses as people write them.
+//! Parses addresses as people write them.
 
 use std::net::SocketAddr;
 
-/// Reads an address with or without a port: `10.0.77.1`, `10.0.77.1:2325`,
-/// `fd77::1`, `[fd77::1]:2325`, `fe80::1%eth0`, `[fe80::1%eth0]:2325`.
+/// Parses an address with or without a port: `10.0.77.1`, `10.0.77.1:2325`, `fd77::1`,
+/// `[fd77::1]:2325`, `fe80::1%eth0`, `[fe80::1%eth0]:2325`.
 pub fn parse(text: &str) -> Result<(SocketAddr, Option<u16>), String> {
     let cannot = || {
         format!(
@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> Result<(SocketAddr, Option<u16>), String> {
     Ok((address.ok_or_else(cannot)?, None))
 }
 
-/// The address with its interface, behind `%`, by number.
+/// Replaces the interface that follows `%` by its number.
 fn with_number(text: &str) -> Option<String> {
     let Some((address, rest)) = text.split_once('%') else {
         return Some(text.to_owned());
@@ -29,7 +29,7 @@ fn with_number(text: &str) -> Option<String> {
     Some(format!("{address}%{}{port}", interface(scope)?))
 }
 
-/// The number of an interface, which may be given by its name.
+/// Returns the number of an interface that is given by number or name.
 fn interface(scope: &str) -> Option<u32> {
     scope.parse().ok().or_else(|| {
         let path = format!("/sys/class/net/{scope}/ifindex");

@@ -1,13 +1,13 @@
-//! The programs `master` and `slave` of the Virtual Device report: a file goes
-//! from one to the other through their devices, which the kernel joins by TCP.
+//! The programs `master` and `slave` of the Virtual Device report. They send a file from
+//! one to the other through their devices, which the kernel connects by TCP.
 //!
-//! They are thin: the ways to move a file are the probe's, and the same in its
-//! `transfer` workload. What is added here is what lets two programs meet and
-//! tell each other how it went.
+//! The programs are thin: the methods to move a file are the probe's, the same as in its
+//! `transfer` workload. This crate adds how the two programs meet and report results to
+//! each other.
 //!
-//! For each file there is one connection. The master makes an offer, the slave
-//! answers, the file's bytes follow, and the slave gives a receipt once the file
-//! has its name (`message.rs`). Only the bytes are timed.
+//! Each file has its own connection. The master makes an offer, the slave answers, the
+//! file's bytes follow, and the slave sends a receipt once the file has its name
+//! (`message.rs`). Only the bytes are timed.
 
 mod address;
 mod master;

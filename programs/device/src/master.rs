@@ -1,4 +1,4 @@
-//! `master`: waits for a slave and sends it a file, and so on.
+//! `master`: for each file, waits for a slave and sends it the file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,7 +26,7 @@ struct Source {
 
 pub fn run(options: &Options) -> Result<(), String> {
     tell_of_source();
-    // Before a slave comes, so that a name that is wrong costs nothing.
+    // Opens all files before a slave comes, so that a wrong name costs nothing.
     let sources: Vec<Source> = options
         .files
         .iter()
@@ -42,7 +42,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 fn open(path: &Path) -> Result<Source, String> {
     let opened = OpenOptions::new()
         .read(true)
-        // A pipe without a writer would never open.
+        // Opening a pipe that has no writer would block.
         .custom_flags(libc::O_NONBLOCK)
         .open(path)
         .and_then(|file| file.metadata().map(|metadata| (file, metadata)));
@@ -52,7 +52,7 @@ fn open(path: &Path) -> Result<Source, String> {
             file,
         }),
         Ok(_) => Err(format!(
-            "cannot send {}: it is no regular file; name one that is",
+            "cannot send {}: it is not a regular file; name one that is",
             path.display()
         )),
         Err(error) => Err(of_file("open", path, &error)),
@@ -112,8 +112,8 @@ fn offer(source: &Source, files_left: u32, verifies: bool) -> io::Result<Offer> 
     })
 }
 
-/// Waits on the address asked for; on any one, that is on those of both families
-/// where the kernel has both.
+/// Listens on the given address. An unspecified one means both address families, or IPv4
+/// alone if the kernel has no other.
 fn listen(device: &Device, options: &Options) -> Result<SocketAddr, String> {
     let (address, port) = (options.address, options.address.port());
     let listening = match device.listen(address) {
@@ -132,8 +132,8 @@ fn hear_answer(sender: &Connection, source: &Source, files_left: u32) -> Result<
     match Message::hear(|bytes| read_full(sender.device(), bytes)) {
         Ok(Some(Message::Answer(Answer::Ready))) => Ok(()),
         Ok(Some(Message::Answer(Answer::FilesDiffer { files_left: its }))) => Err(format!(
-            "cannot send {path}: from here on there are {files_left} files, and the slave has \
-             names for {its}; give both programs as many"
+            "cannot send {path}: {files_left} left to send, but the slave has names for {its}; \
+             give both programs the same number of files"
         )),
         Ok(Some(Message::Answer(Answer::NoFile))) => Err(format!(
             "cannot send {path}: the slave cannot take it; see its message"
@@ -148,8 +148,8 @@ fn hear_receipt(sender: &Connection, source: &Source) -> Result<(), String> {
     match Message::hear(|bytes| read_full(sender.device(), bytes)) {
         Ok(Some(Message::Receipt(Receipt::Kept))) => Ok(()),
         Ok(Some(Message::Receipt(Receipt::Differs))) => Err(format!(
-            "cannot trust the copy of {path}: the slave found other content; see whether another \
-             program writes the file"
+            "cannot trust the copy of {path}: the slave's copy has other content; check whether \
+             another program writes the file"
         )),
         Ok(Some(Message::Receipt(Receipt::Lost))) => Err(format!(
             "cannot send {path}: the slave could not complete its file; see its message"

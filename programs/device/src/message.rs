@@ -1,9 +1,9 @@
-//! What the two programs tell each other over the connection that the file takes.
+//! Messages that the two programs exchange over the file's connection.
 
 use toll_probe::copy::mover::CallError;
 use toll_probe::device::{Device, write_all};
 
-/// First bytes of every message; the last of them is the version.
+/// First bytes of every message; the last one is the version.
 const MAGIC: [u8; 8] = *b"tolldev\x01";
 
 /// Bytes of a message: magic, kind and three words, little-endian.
@@ -13,7 +13,7 @@ const OFFER: u64 = 1;
 const ANSWER: u64 = 2;
 const RECEIPT: u64 = 3;
 
-/// In the third word of an offer: its second one holds a hash.
+/// Flag in the third word of an offer: the second word holds a hash.
 const HAS_HASH: u64 = 1 << 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,9 @@ pub enum Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
     pub size_bytes: u64,
-    /// XXH3-64 of them, if the master was asked to verify.
+    /// XXH3-64 hash of the content, if the master verifies.
     pub xxh3: Option<u64>,
-    /// Files that the master still has, this one among them.
+    /// Files that the master still has to send, including this one.
     pub files_left: u32,
 }
 
@@ -38,14 +38,14 @@ pub enum Answer {
     FilesDiffer {
         files_left: u32,
     },
-    /// It cannot make its file.
+    /// The slave cannot create or verify its file.
     NoFile,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receipt {
     Kept,
-    /// Its content has another hash than the offer.
+    /// The content's hash differs from the offer's.
     Differs,
     /// The file could not be completed.
     Lost,
@@ -82,7 +82,7 @@ impl Message {
         bytes
     }
 
-    /// `None` if it is none of this version.
+    /// Returns `None` if it is not a message of this version.
     fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
         let words = bytes.strip_prefix(&MAGIC)?;
         let mut words = words
@@ -105,7 +105,7 @@ impl Message {
             [RECEIPT, 2, ..] => Self::Receipt(Receipt::Lost),
             _ => return None,
         };
-        // Whatever is not used must be 0, so that it can get a meaning.
+        // Unused words must be 0, so that they can get a meaning later.
         (message.encode() == *bytes).then_some(message)
     }
 
@@ -113,8 +113,8 @@ impl Message {
         write_all(device, &self.encode(), &mut 0)
     }
 
-    /// Hears what the partner says, by what fills memory with its bytes; `None` if
-    /// it is nothing of this program's.
+    /// Receives a message from the peer; `receive` fills memory with its bytes. Returns
+    /// `None` if they are not a message of this program.
     pub fn hear(
         receive: impl FnOnce(&mut [u8]) -> Result<(), CallError>,
     ) -> Result<Option<Self>, CallError> {

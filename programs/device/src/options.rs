@@ -1,4 +1,4 @@
-//! What the command lines ask for.
+//! Parses the command lines.
 
 use std::ffi::OsString;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -16,40 +16,41 @@ use toll_wire::{SocketMode, from_word};
 
 use crate::address;
 
-/// TCP port of a master that is told no other.
+/// Default TCP port of a master.
 pub const PORT: u16 = 2325;
 
 const MASTER_HELP: &str = "\
 Usage: master [OPTION]... FILE... METHOD
-Send FILE(s) through /dev/master_device to the program slave, in their order,
-and print for each what it took. For each a slave's connection is waited for.
+Send FILE(s) in order through /dev/master_device to the program slave, and print
+how long each took. Each FILE waits for a connection of its own.
 
 METHOD is how a file gets to the device:
   fcntl  read from the file and write to the device, through a buffer
-  mmap   map a page of the file and a page of the device, copy from the one to
-         the other, and have the driver send from there; and so on
+  mmap   map a page of the file and a page of the device, copy the one to the
+         other, and have the driver send it; repeat this for each page
   mmap-device
-         copy from larger parts of the mapped file to the device's buffer, which
-         is mapped once, and have the driver send from there
+         copy larger parts of the mapped file to the device's buffer, which is
+         mapped once, and have the driver send from there
 
       --buffer SIZE      bytes of one call, 512 to 16MiB; with mmap at most a
-                         page; with mmap-device also what is mapped of the file
-                         at a time [default: 64KiB, with mmap-device 1MiB]
+                         page; with mmap-device also the part of the file that
+                         is mapped at a time [default: 64KiB, with mmap-device
+                         1MiB]
       --mode MODE        how the kernel's socket is used: sync; fasync, which is
                          sync with a flag that nothing reads; or async, a queue
                          and a worker [default: sync]
       --listen ADDRESS   wait on this address of the machine [default: any]
       --port PORT        wait on this port; 0 lets the kernel choose one, which
-                         is told [default: 2325]
+                         is printed [default: 2325]
       --verify           have the slave compare the content (XXH3-64)
-      --page             print the page-table entry of the file's page that was
-                         mapped last to standard error; with mmap only
-      --timeout SECONDS  give up when no slave comes, or nothing moves, for so
-                         long [default: wait for ever]
+      --page             print the page-table entry of the last mapped page of
+                         the file to standard error; with mmap only
+      --timeout SECONDS  give up when no slave connects, or nothing moves, for
+                         this long [default: wait forever]
       --help             display this help and exit
       --version          output version information and exit
 
-The module master must be inserted, which is for guests: see toll guest --help.
+The module master must be inserted, in a guest only: see toll guest --help.
 
 Example:
   master movie.mkv mmap --verify
@@ -58,13 +59,13 @@ Example:
 const SLAVE_HELP: &str = "\
 Usage: slave [OPTION]... FILE... METHOD ADDRESS
 Receive files through /dev/slave_device from the program master at ADDRESS into
-FILE(s), in their order, and print for each what it took. A FILE gets its name
-when it is complete; there must be as many as the master sends.
+FILE(s), in order, and print how long each took. A FILE gets its name when it is
+complete. Give as many as the master sends.
 
 METHOD is how a file gets from the device:
   fcntl  read from the device and write to the file, through a buffer
   mmap   read from the device into a buffer, and copy from there to the mapped
-         file, which grows by a window whenever one is full
+         file, which grows by a window when one is full
   mmap-device
          have the driver receive into its buffer, which is mapped, and copy from
          there to the mapped file
@@ -73,47 +74,47 @@ ADDRESS is IPv4 or IPv6, with or without a port: 10.0.77.1, fd77::1,
 [fd77::1]:2325, fe80::1%eth0.
 
       --buffer SIZE      bytes of one call, 512 to 16MiB; with mmap-device also
-                         what is mapped of the file at a time [default: 64KiB,
-                         with mmap-device 1MiB]
-      --window SIZE      what mmap maps of the file at a time, in whole pages,
-                         4KiB to 1GiB [default: 1MiB]
+                         the part of the file that is mapped at a time [default:
+                         64KiB, with mmap-device 1MiB]
+      --window SIZE      the part of the file that mmap maps at a time, in whole
+                         pages, 4KiB to 1GiB [default: 1MiB]
       --mode MODE        how the kernel's socket is used: sync; fasync, which is
                          sync with a flag that nothing reads; or async, a queue
                          and a worker [default: sync]
       --port PORT        the master's port [default: 2325]
-      --verify           insist on comparing the content, which the master is
-                         asked for, too
-      --page             print the page-table entry of the file's page that was
-                         mapped last to standard error; with mmap only
-      --timeout SECONDS  wait so long for a master that is not there yet, and
-                         give up when nothing moves for so long [default: do not
-                         wait for a master, and wait for its bytes for ever]
+      --verify           require that the content is compared; give --verify to
+                         the master, too
+      --page             print the page-table entry of the last mapped page of
+                         the file to standard error; with mmap only
+      --timeout SECONDS  wait this long for a master that is not there yet, and
+                         give up when nothing moves for this long [default: do
+                         not wait for a master, wait for its bytes forever]
       --help             display this help and exit
       --version          output version information and exit
 
-The module slave must be inserted, which is for guests: see toll guest --help.
+The module slave must be inserted, in a guest only: see toll guest --help.
 
 Example:
   slave copy.mkv mmap 10.0.77.1 --verify
 ";
 
-/// What is mapped of a file at a time where no size is given, in bytes: taking a window
-/// down costs about the same whatever its size.
+/// Default size of the mapped part of a file, in bytes. Unmapping a window costs about
+/// the same whatever its size.
 const WINDOW_BYTES: u32 = 1 << 20;
 const WINDOW_BYTES_MIN: u32 = 4 << 10;
 const WINDOW_BYTES_MAX: u32 = 1 << 30;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The files in their order; never empty.
+    /// The files in order; never empty.
     pub files: Vec<PathBuf>,
     pub setup: Setup,
     pub verifies: bool,
     pub shows_page: bool,
-    /// Longest wait without anything happening.
+    /// Longest wait without any progress.
     pub timeout: Option<Duration>,
-    /// Where a master waits: for a slave what it connects to, for a master
-    /// unspecified (`[::]`) if it may be any.
+    /// Address of the master. A slave connects to it; a master listens on it, or on any
+    /// address if it is unspecified (`[::]`).
     pub address: SocketAddr,
 }
 
@@ -141,7 +142,7 @@ pub fn parse(
     let address = match end {
         End::Master => line.listen.take(),
         End::Slave if line.operands.len() < 2 => {
-            return Err("cannot begin: METHOD and ADDRESS are not named".to_owned());
+            return Err("cannot start: METHOD and ADDRESS are missing".to_owned());
         }
         End::Slave => line
             .operands
@@ -155,12 +156,12 @@ pub fn parse(
     let way = way(method, &line)?;
     address.set_port(one_port(line.port, its_port)?);
     if end == End::Slave && address.port() == 0 {
-        return Err("cannot connect to port 0: name the one that master told".to_owned());
+        return Err("cannot connect to port 0: give the port that master printed".to_owned());
     }
     let mode = match &line.mode {
         None => SocketMode::Sync,
         Some(word) => from_word(word)
-            .ok_or_else(|| format!("cannot use {word:?} as a mode: it is sync, fasync or async"))?,
+            .ok_or_else(|| format!("cannot use {word:?} as a mode: give sync, fasync or async"))?,
     };
     let buffer_bytes = match &line.buffer {
         Some(text) => buffer(text)?,
@@ -231,18 +232,18 @@ fn way(method: Option<OsString>, line: &Line) -> Result<Way, String> {
         Some("fcntl") => Way::ReadWrite,
         _ => {
             return Err(format!(
-                "cannot use {method:?} as a METHOD: it is fcntl, mmap or mmap-device"
+                "cannot use {method:?} as a METHOD: give fcntl, mmap or mmap-device"
             ));
         }
     };
     if line.operands.is_empty() {
-        return Err("cannot begin: no FILE is named".to_owned());
+        return Err("cannot start: FILE is missing".to_owned());
     }
     if line.shows_page && !way.maps_file() {
-        return Err("cannot show a page: --page takes the method mmap or mmap-device".to_owned());
+        return Err("cannot show a page: --page needs the method mmap or mmap-device".to_owned());
     }
     if line.window.is_some() && way != Way::MendedMmap {
-        return Err("cannot set a window: --window takes the method mmap".to_owned());
+        return Err("cannot set a window: --window needs the method mmap".to_owned());
     }
     Ok(way)
 }
@@ -258,25 +259,25 @@ fn one_port(option: Option<u16>, of_address: Option<u16>) -> Result<u16, String>
 
 fn buffer(text: &str) -> Result<u32, String> {
     size_within(text, BUFFER_BYTES_MIN..=BUFFER_BYTES_MAX).ok_or_else(|| {
-        format!("cannot use {text:?} as a buffer: it has 512 to 16MiB, such as 4096 or 64KiB")
+        format!("cannot use {text:?} as a buffer size: give 512 to 16MiB, such as 4096 or 64KiB")
     })
 }
 
 fn window(text: &str) -> Result<u32, String> {
     size_within(text, WINDOW_BYTES_MIN..=WINDOW_BYTES_MAX).ok_or_else(|| {
-        format!("cannot use {text:?} as a window: it has 4KiB to 1GiB, such as 4096 or 1MiB")
+        format!("cannot use {text:?} as a window size: give 4KiB to 1GiB, such as 4096 or 1MiB")
     })
 }
 
-/// A size such as `512`, `64KiB`, `64k`, `1MiB` or `1m`.
+/// Parses a size such as `512`, `64KiB`, `64k`, `1MiB` or `1m`.
 fn size_within(text: &str, bounds: RangeInclusive<u32>) -> Option<u32> {
     let bytes = parse_size(text).ok()?.try_into().ok()?;
     bounds.contains(&bytes).then_some(bytes)
 }
 
-/// Seconds, with or without a fraction.
+/// Parses seconds, with or without a fraction.
 fn timeout(text: &str) -> Result<Duration, String> {
-    // Longer than the driver counts in milliseconds.
+    // More would overflow the driver's 32-bit count of milliseconds.
     const SECONDS_MAX: f64 = 4_000_000.0;
     text.parse()
         .ok()
@@ -322,7 +323,7 @@ mod tests {
         let options = parsed(End::Slave, "x mmap ::1 --window 4KiB").unwrap();
         assert_eq!(options.setup.window_bytes, 4096);
 
-        // A file may be called like a method, or like an option.
+        // A file may have the name of a method or of an option.
         let options = parsed(End::Master, "--mode async -- fcntl --page mmap").unwrap();
         assert_eq!(options.files, ["fcntl", "--page"].map(PathBuf::from));
     }

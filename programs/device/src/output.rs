@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, linkat};
 
-/// A file that is being received. Unless it is kept, nothing of it remains: most
-/// file systems make one without a name (`O_TMPFILE`), which vanishes with the
-/// program whatever ends it.
+/// A file that is being received. Unless it is kept, nothing of it remains: most file
+/// systems can create it without a name (`O_TMPFILE`), and then it vanishes with the
+/// program however that ends.
 pub struct Output {
     file: File,
     path: PathBuf,
-    /// A name beside that, until it is complete.
+    /// A temporary name in the same directory, until the file is complete.
     draft: PathBuf,
     is_named: bool,
 }
 
 impl Output {
-    /// Begins a file. One that is there keeps its content until the new one is
-    /// complete, and gives it its permissions.
+    /// Begins a file. An existing one keeps its content until the new one is complete,
+    /// and passes on its permissions.
     pub fn create(path: &Path) -> io::Result<Self> {
-        // A link stays, and what it leads to is replaced.
+        // A symbolic link stays, and its target is replaced.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let permissions = match std::fs::metadata(&path) {
             Ok(there) if !there.is_file() => {
-                return Err(io::Error::other("it is there and no regular file"));
+                return Err(io::Error::other("it exists and is not a regular file"));
             }
             Ok(there) => Some(there.permissions()),
             Err(_) => None,
@@ -57,11 +57,11 @@ impl Output {
         &self.file
     }
 
-    /// Gives it its name. When this returns, content and name are on the
-    /// device: the sender may then remove its own copy.
+    /// Gives the file its name. When this returns, content and name are on the device:
+    /// the sender may then remove its own copy.
     pub fn keep(mut self) -> io::Result<()> {
-        // Before the name: a rename may reach the device first, and would leave
-        // an empty file in place of the one before.
+        // Before the rename, which could reach the device first and leave an empty file
+        // in place of the old one.
         self.file.sync_all()?;
         if !self.is_named {
             let unnamed = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -84,13 +84,15 @@ fn directory_of(path: &Path) -> &Path {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.is_named {
-            // It is of no use any more; whoever removed it did the same.
+            // The draft is useless now. If somebody else has removed it, that is fine,
+            // too.
             let _ = std::fs::remove_file(&self.draft);
         }
     }
 }
 
-/// A file without a name, or with one where the file system has no others.
+/// Opens a file without a name, or with one if the file system has no other files.
+/// Returns whether it has a name.
 fn open(directory: &Path, draft: &Path) -> io::Result<(File, bool)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o666);
@@ -108,7 +110,7 @@ fn open(directory: &Path, draft: &Path) -> io::Result<(File, bool)> {
     }
 }
 
-/// What a file system says that has no files without names (open(2)).
+/// Whether the error of a file system means that it has no files without names (open(2)).
 fn is_without_unnamed(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -150,7 +152,7 @@ mod tests {
         assert_eq!(names(directory.path()), ["out"]);
     }
 
-    /// System calls of the test above, as strace tells them.
+    /// Returns the system calls of the test above, as strace prints them.
     #[expect(clippy::disallowed_methods, reason = "a test starts what it tests")]
     fn traced() -> io::Result<String> {
         let test = "output::tests::a_file_has_its_name_only_when_it_is_kept";
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+    #[expect(clippy::print_stderr, reason = "a skip prints its reason")]
     fn content_and_then_the_name_are_on_the_device_when_it_is_kept() {
         let text = match traced() {
             Ok(text) => text,
@@ -182,7 +184,7 @@ mod tests {
         ] {
             assert!(call.contains(name) && call.ends_with("= 0"), "{text}");
         }
-        let (of, _) = name.split_once("/.out.").expect("the draft lies beside it");
+        let (of, _) = name.split_once("/.out.").expect("the draft is beside it");
         let (_, of) = of.split_once('"').expect("a path");
         assert!(directory.contains(&format!("<{of}>")), "{text}");
     }

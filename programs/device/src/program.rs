@@ -1,4 +1,4 @@
-//! What both programs do around their work: arguments, output, exit statuses.
+//! What both programs share around their work: arguments, output, exit statuses.
 
 use std::process::ExitCode;
 
@@ -9,8 +9,8 @@ use toll_probe::program::{self, complain, print};
 use crate::options::{self, Options};
 use crate::trouble::of_connection;
 
-/// Prints what a transfer took, and the page-table entry if that was asked for,
-/// as the published driver did to the kernel's log.
+/// Prints the duration of a transfer, and the page-table entry if `--page` asks for it,
+/// as the published driver printed it to the kernel's log.
 pub fn tell(
     end: End,
     options: &Options,
@@ -29,7 +29,7 @@ pub fn tell(
     Ok(())
 }
 
-/// The line of the report's programs; C's %lf has six decimals.
+/// Formats the line that the report's programs print; C's %lf has six decimals.
 fn transmission(duration_ns: u64, size_bytes: u64) -> String {
     format!(
         "Transmission time: {:.6} ms, File size: {size_bytes} bytes\n",

@@ -1,15 +1,14 @@
-//! A clock that interrupts waits, and what happens where a mapped file lacks a
-//! page.
+//! A timer that interrupts waits, and the handlers for a mapped file that lacks a page.
 
 use std::time::Duration;
 
-/// Interrupts whatever waits, over and over, for as long as this value lives. The
-/// device then sees whether anything has moved since
+/// Interrupts every wait, again and again, for as long as this value lives. The device
+/// then checks whether anything has moved since
 /// (`toll_probe::device::Device::retry_after`).
 pub struct Alarm;
 
 impl Alarm {
-    /// An alarm so often; `None` is never.
+    /// Starts an alarm with this period; `None` means never.
     pub fn every(limit: Option<Duration>) -> Self {
         if let Some(limit) = limit {
             handle(libc::SIGALRM, wake);
@@ -25,30 +24,30 @@ impl Drop for Alarm {
     }
 }
 
-/// Does nothing: that it runs is what ends a wait with EINTR.
+/// Does nothing: a wait ends with EINTR because a handler runs.
 extern "C" fn wake(_signal: libc::c_int) {}
 
-/// Has `master` end with a message where its mapped file lacks a page.
+/// Makes `master` end with a message if its mapped file lacks a page.
 pub fn tell_of_source() {
     handle(libc::SIGBUS, end_master);
 }
 
-/// The same of `slave`, whose file has no name yet and goes with the program.
+/// The same for `slave`, whose file has no name yet and vanishes with the program.
 pub fn tell_of_output() {
     handle(libc::SIGBUS, end_slave);
 }
 
 extern "C" fn end_master(_signal: libc::c_int) {
     end(
-        b"master: cannot read a page of the file: it has become shorter, or cannot be read; see \
-          whether another program writes it, and the kernel log\n",
+        b"master: cannot read a page of the file: it became shorter, or cannot be read; check \
+          whether another program writes it, and see the kernel log\n",
     );
 }
 
 extern "C" fn end_slave(_signal: libc::c_int) {
     end(
-        b"slave: cannot write a page of the file: no space left on device, most likely; free \
-          space there, or see the kernel log\n",
+        b"slave: cannot write a page of the file: probably no space left on device; free space \
+          there, or see the kernel log\n",
     );
 }
 
@@ -60,16 +59,16 @@ fn end(message: &'static [u8]) {
 }
 
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
-    // SAFETY: all zeros is a sigaction without flags, so that calls are not made
-    // again by themselves, and with an empty mask.
+    // SAFETY: all zeros is a sigaction with an empty mask and without flags, so that
+    // calls are not restarted.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
-    // SAFETY: the handlers of this module call nothing that is not safe in one.
+    // SAFETY: the handlers of this module call only async-signal-safe functions.
     let status = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
     assert_eq!(status, 0, "the signal can be handled");
 }
 
-/// Has SIGALRM come in these steps; 0 is never.
+/// Makes SIGALRM arrive at this interval; 0 means never.
 fn set_timer(step: Duration) {
     let time = libc::timeval {
         tv_sec: libc::time_t::try_from(step.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -82,5 +81,5 @@ fn set_timer(step: Duration) {
     // SAFETY: it reads `timer` and writes nothing.
     let status =
         unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
-    assert_eq!(status, 0, "the time is one");
+    assert_eq!(status, 0, "the time is valid");
 }

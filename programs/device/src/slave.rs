@@ -1,4 +1,4 @@
-//! `slave`: connects to a master and takes a file from it, and so on.
+//! `slave`: for each file, connects to a master and receives the file.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Least time that a master has to be there again for its next file.
+/// Least time that a master gets to listen again for its next file.
 const NEXT_FILE: Duration = Duration::from_secs(10);
 
 pub fn run(options: &Options) -> Result<(), String> {
@@ -46,7 +46,7 @@ struct Met {
 
 fn meet(options: &Options, path: &Path, is_first: bool) -> Result<Met, String> {
     let patience = options.timeout.unwrap_or_default();
-    // Between two files a master is away for a moment.
+    // Between two files, a master does not listen for a moment.
     let patience = match is_first {
         true => patience,
         false => patience.max(NEXT_FILE),
@@ -111,7 +111,7 @@ fn receive(options: &Options, path: &Path, mut met: Met, files_left: u32) -> Res
     let received = receiver.receive_all(output.file().as_fd(), offer.size_bytes, &mut || {});
     let duration_ns = now_ns() - started_ns;
     if let Err(error) = received {
-        // It hears of this if it is still there; that is more than it can expect.
+        // The master may be gone already, so an error here does not matter.
         let _ = say_last(receiver, Message::Receipt(Receipt::Lost));
         return Err(cannot(&error));
     }
@@ -129,8 +129,8 @@ fn receive(options: &Options, path: &Path, mut met: Met, files_left: u32) -> Res
     tell(End::Slave, options, duration_ns, offer.size_bytes, page)
 }
 
-/// Says what nothing follows, and waits until it is with the socket: what is
-/// queued when a device is closed is lost.
+/// Sends a last message, and waits until the socket has it: what is still queued when a
+/// device is closed is lost.
 fn say_last(receiver: &Connection, message: Message) -> Result<(), CallError> {
     message.say(receiver.device())?;
     let finished = receiver.device().finish();
@@ -145,14 +145,14 @@ fn accept(
     insists: bool,
 ) -> Result<Output, String> {
     let refuse = |answer: Answer, complaint: String| {
-        // What counts is this program's own message.
+        // This program's own message counts, so an error here does not matter.
         let _ = say_last(receiver, Message::Answer(answer));
         Err(complaint)
     };
     if offer.files_left != files_left {
         let complaint = format!(
-            "cannot receive {}: from here on there are names for {files_left} files, and the \
-             master has {}; give both programs as many",
+            "cannot receive {}: {files_left} left to receive, but the master has {} to send; give \
+             both programs the same number of files",
             path.display(),
             offer.files_left
         );
@@ -160,7 +160,7 @@ fn accept(
     }
     if insists && offer.xxh3.is_none() {
         let complaint = format!(
-            "cannot verify {}: the master tells no hash; give --verify to it, too",
+            "cannot verify {}: the master sends no hash; give --verify to it, too",
             path.display()
         );
         return refuse(Answer::NoFile, complaint);
@@ -175,16 +175,15 @@ fn accept(
     Ok(output)
 }
 
-/// Compares the content where there is something to compare with, and gives the
-/// file its name.
+/// Compares the content if the offer has a hash, and gives the file its name.
 fn keep(output: Output, offer: &Offer, path: &Path) -> Result<(), (Receipt, String)> {
     if let Some(expected) = offer.xxh3 {
         let content = toll_probe::verify::hash_file(output.file())
             .map_err(|error| (Receipt::Lost, of_file("read", path, &error)))?;
         if content.xxh3 != Some(expected) || content.bytes != offer.size_bytes {
             let complaint = format!(
-                "cannot trust {}: its content has another hash than the master's file; see \
-                 whether a program writes that file",
+                "cannot trust {}: its content has another hash than the master's file; check \
+                 whether another program writes that file",
                 path.display()
             );
             return Err((Receipt::Differs, complaint));

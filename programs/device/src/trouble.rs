@@ -32,14 +32,14 @@ pub fn of_device(end: End, error: &io::Error) -> String {
 pub fn of_connection(action: &str, errno: Errno) -> String {
     let error = io::Error::from(errno);
     let what_to_do = match errno {
-        Errno::CONNREFUSED => "start master there first, or wait for it by --timeout",
-        Errno::TIMEDOUT => "see whether the partner runs there, or raise --timeout",
-        Errno::ADDRINUSE => "end the program that uses the port, or choose another by --port",
-        Errno::ADDRNOTAVAIL => "name an address of this machine",
+        Errno::CONNREFUSED => "start master there first, or wait for it with --timeout",
+        Errno::TIMEDOUT => "check whether the other program runs there, or raise --timeout",
+        Errno::ADDRINUSE => "stop the program that uses the port, or choose another with --port",
+        Errno::ADDRNOTAVAIL => "give an address of this machine",
         Errno::HOSTUNREACH | Errno::NETUNREACH => {
             "check the address, and that its network interface is up"
         }
-        Errno::AFNOSUPPORT => "boot a kernel that has this kind of address",
+        Errno::AFNOSUPPORT => "boot a kernel that supports this address family",
         _ => advice(&error),
     };
     cannot(action, &error, what_to_do)
@@ -50,13 +50,14 @@ pub fn of_transfer(action: &str, path: &Path, partner: &str, error: &CallError) 
     let is_of_channel = matches!(error.call, "send" | "receive" | "write" | "finish");
     match (error.call, error.errno) {
         ("read", None) => format!(
-            "{what}: it has become shorter meanwhile; see whether another program writes it"
+            "{what}: it became shorter during the transfer; check whether another program writes \
+             it"
         ),
         ("send" | "receive", None) => ended(&what, partner),
         (_, Some(Errno::CONNRESET | Errno::PIPE)) if is_of_channel => ended(&what, partner),
         (_, Some(Errno::TIMEDOUT)) => format!(
-            "{what}: nothing came or went for as long as --timeout allows; see what the {partner} \
-             waits for"
+            "{what}: nothing was sent or received within --timeout; check what the {partner} waits \
+             for"
         ),
         (call, Some(errno)) => {
             let error = io::Error::from(errno);
@@ -70,11 +71,9 @@ fn ended(what: &str, partner: &str) -> String {
     format!("{what}: the {partner} ended the connection before it was complete; see its message")
 }
 
-/// What a partner is that says what no partner says.
+/// Message for a peer that does not speak the protocol.
 pub fn of_stranger(what: &str, partner: &str) -> String {
-    format!(
-        "cannot {what}: what answers there is no {partner} of this version; check address and port"
-    )
+    format!("cannot {what}: the peer is not a {partner} of this version; check address and port")
 }
 
 #[cfg(test)]
@@ -101,7 +100,7 @@ mod tests {
         ] {
             assert!(told(error).contains("the slave ended the connection"));
         }
-        assert!(told(CallError::no_progress("read")).contains("become shorter"));
+        assert!(told(CallError::no_progress("read")).contains("became shorter"));
         let full = told(CallError::of("write", Errno::NOSPC));
         assert_eq!(
             full,

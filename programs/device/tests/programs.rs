@@ -1,12 +1,12 @@
-//! The programs as users start them, as far as they get without the devices.
-//! With them they are tested in a guest, beside the other tests of guests.
+//! The programs as users start them, as far as they get without the devices. With the
+//! devices they are tested in a guest, beside the other tests of guests.
 
 use std::process::{Command, Output};
 
 const MASTER: &str = env!("CARGO_BIN_EXE_master");
 const SLAVE: &str = env!("CARGO_BIN_EXE_slave");
 
-#[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+#[expect(clippy::print_stderr, reason = "a skip prints its reason")]
 fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
@@ -62,11 +62,11 @@ fn a_file_that_cannot_be_sent_is_told_before_anything_else() {
         ),
         (
             "/dev/null",
-            "cannot send /dev/null: it is no regular file; name one that is",
+            "cannot send /dev/null: it is not a regular file; name one that is",
         ),
         (
             "/",
-            "cannot send /: it is no regular file; name one that is",
+            "cannot send /: it is not a regular file; name one that is",
         ),
     ] {
         let output = run(MASTER, &[file, "mmap"]);

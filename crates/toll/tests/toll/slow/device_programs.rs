@@ -169,7 +169,7 @@ fn partners_meet_on_either_family_and_any_port() {
         &ran.stderr,
         &[
             "slave: cannot connect to 127.0.0.1:2325: connection refused; start master there \
-             first, or wait for it by --timeout\n",
+             first, or wait for it with --timeout\n",
         ],
     );
     has(
@@ -230,16 +230,16 @@ fn what_is_wrong_with_files_is_told_on_both_sides_and_nothing_stays() {
             first + 1,
             &["master: cannot send f: the slave cannot take it"],
         );
-        has(first + 2, &["master 1 slave 1\n", "names for 2 files"]);
+        has(first + 2, &["master 1 slave 1\n", "2 left to receive"]);
         has(first + 2, &["the slave has names for 2"]);
         has(first + 3, &["master 1 slave 1\n", "the master has 2"]);
         has(first + 3, &["before\n"]);
     }
     has(
         9,
-        &["slave: cannot create /dev/null: it is there and no regular file"],
+        &["slave: cannot create /dev/null: it exists and is not a regular file"],
     );
-    has(10, &["slave: cannot verify o: the master tells no hash"]);
+    has(10, &["slave: cannot verify o: the master sends no hash"]);
     has(11, &[".:\nf\no\nsmall\n\nsmall:\n"]);
 }
 
@@ -273,7 +273,7 @@ fn a_partner_that_dies_stalls_or_never_comes_ends_in_a_message() {
     let Some(ran) = ran else { return };
     let parts: Vec<&str> = ran.stdout.split("= ").skip(1).collect();
     let gone = "ended the connection before it was complete; see its message\n";
-    let still = "nothing came or went for as long as --timeout allows";
+    let still = "nothing was sent or received within --timeout";
     for five in parts.chunks(5).take(2) {
         assert!(
             five[0].starts_with("master 1 master: cannot send f: the slave"),
@@ -350,7 +350,7 @@ fn what_strangers_say_is_not_taken_for_a_file() {
     let Some(ran) = ran else { return };
     let parts: Vec<&str> = ran.stdout.split("= ").skip(1).collect();
     for four in parts.chunks(4) {
-        assert!(four[0].contains("slave: cannot receive from 127.0.0.1:2325: what answers there is no master of this version"), "{ran:#?}");
+        assert!(four[0].contains("slave: cannot receive from 127.0.0.1:2325: the peer is not a master of this version"), "{ran:#?}");
         assert!(four[0].contains("slave 1\n"), "{ran:#?}");
         assert!(
             four[1].contains("slave: cannot trust o: its content has another hash"),
@@ -358,7 +358,7 @@ fn what_strangers_say_is_not_taken_for_a_file() {
         );
         assert!(four[2].contains("slave: cannot receive o: "), "{ran:#?}");
         assert!(
-            four[3].contains("master: cannot send f: what answers there is no slave"),
+            four[3].contains("master: cannot send f: the peer is not a slave"),
             "{ran:#?}"
         );
     }
