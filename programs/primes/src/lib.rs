@@ -1,8 +1,8 @@
-//! The programs `prime_user` and `prime_sys_test` of the Lab 8/9 report: the
-//! primes among n random numbers, counted in user space or by system call 549.
+//! The programs `prime_user` and `prime_sys_test` of the Lab 8/9 report. They count the
+//! primes among n random numbers, in user space or by system call 549.
 //!
-//! They are thin: each count is a trial of the probe's `primes` workload, timed
-//! by `gettimeofday` as published and checked as there.
+//! The programs are thin: each count is a trial of the probe's `primes` workload, timed
+//! with `gettimeofday` as published and checked as in that workload.
 
 mod options;
 
@@ -20,13 +20,13 @@ use toll_wire::{
 use self::options::Options;
 pub use self::options::Program;
 
-/// What `toll` ends with, too, where a prerequisite is missing.
+/// Exit status without the system call; `toll` uses it for any missing prerequisite.
 const NO_SYSTEM_CALL: u8 = 5;
 
 pub fn run(program: Program) -> ExitCode {
     let name = program.name();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // The process of a count is this program started anew.
+    // Each count runs in a process of its own: this program, started anew.
     if let [flag, rest @ ..] = &arguments[..]
         && flag == process::FLAG
     {
@@ -67,8 +67,8 @@ fn line(n: &str, count: &str, duration_us: &str) -> String {
     format!("{n:>8} {count:>8} {duration_us:>9}\n")
 }
 
-/// Counts among `n` numbers `options.runs` times, and returns the run of median
-/// duration. Of an even number of runs it is the shorter of the two in the middle.
+/// Counts among `n` numbers `options.runs` times, and returns the run of median duration.
+/// For an even number of runs, that is the shorter of the two in the middle.
 fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure> {
     let counting = PrimesRequest {
         placement: program.placement(),
@@ -86,7 +86,7 @@ fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure
     Ok(samples.swap_remove((samples.len() - 1) / 2))
 }
 
-/// What to do on a kernel without the call, with this program's path.
+/// Returns what to do on a kernel without the call, with this program's path.
 fn without_system_call() -> String {
     let name = Program::SystemCall.name();
     let path = std::env::current_exe().unwrap_or_else(|_| name.into());

@@ -1,4 +1,4 @@
-//! What the command lines ask for.
+//! Parses the command lines.
 
 use std::ffi::OsString;
 
@@ -15,18 +15,18 @@ const USER_HELP: &str = "\
 Usage: prime_user [OPTION]... [N]...
 Count the primes among N random numbers from 2 to N in user space, by trial
 division, and print for each N a line: N, the count, and the microseconds by
-gettimeofday. As in the report each count has a process, which reads the clock
-before it prints N and after it has printed the count.
+gettimeofday. As in the report, each count has its own process, which reads the
+clock before it prints N and after it has printed the count.
 
-N is 2 to 16777216; without any, those of the report are taken: 10, 100, 500,
-1000, 5000, 10000, 50000 and 100000.
+N is 2 to 16777216; without N, those of the report are used: 10, 100, 500, 1000,
+5000, 10000, 50000 and 100000.
 
       --random SOURCE  where numbers come from: each, a call of rand() for each;
                        bulk, one getrandom() for all; or seeded, the generator
-                       that toll has in the kernel, too [default: each]
-      --seed SEED      where each and seeded start, 0 to 4294967295 [default: 1,
-                       where rand() starts by itself]
-      --runs RUNS      count so often and print the run of median time, 1 to
+                       that toll also has in the kernel [default: each]
+      --seed SEED      seed of each and seeded, 0 to 4294967295 [default: 1,
+                       with which rand() starts by itself]
+      --runs RUNS      count this often and print the run of median time, 1 to
                        20000; the report took 11 [default: 1]
       --help           display this help and exit
       --version        output version information and exit
@@ -40,12 +40,12 @@ Usage: prime_sys_test [OPTION]... [N]...
 Have the kernel count the primes among N random numbers from 2 to N, by system
 call 549, and print for each N a line: N, the count, and the microseconds that
 the call took by gettimeofday. The kernel prints N to its log, as in the report,
-so the call is for who may fill that log (CAP_SYSLOG).
+so the caller needs the right to fill that log (CAP_SYSLOG).
 
-N is 2 to 1048576; without any, those of the report are taken: 10, 100, 500,
-1000, 5000, 10000, 50000 and 100000.
+N is 2 to 1048576; without N, those of the report are used: 10, 100, 500, 1000,
+5000, 10000, 50000 and 100000.
 
-      --runs RUNS      count so often and print the run of median time, 1 to
+      --runs RUNS      count this often and print the run of median time, 1 to
                        20000; the report took 11 [default: 1]
       --help           display this help and exit
       --version        output version information and exit
@@ -100,7 +100,7 @@ impl Program {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Each is a count among so many numbers; never empty.
+    /// How many numbers each count is among; never empty.
     pub numbers: Vec<u32>,
     pub random: RandomSource,
     pub seed: u32,
@@ -118,7 +118,7 @@ pub fn parse(
         numbers: Vec::new(),
         random: match program {
             Program::User => RandomSource::Each,
-            // The kernel's own; the call takes no other.
+            // The kernel's own; the call supports no other source.
             Program::SystemCall => RandomSource::Bulk,
         },
         seed: 1,
@@ -177,7 +177,7 @@ fn number(name: &str, text: &OsString, least: u32, most: u32) -> Result<u32, Str
 fn source(word: &str) -> Result<RandomSource, String> {
     from_word(word).ok_or_else(|| {
         format!(
-            "cannot draw numbers from {word:?}: --random is one of {}",
+            "cannot draw numbers from {word:?}: give one of {} as --random",
             words::<RandomSource>().join(", ")
         )
     })

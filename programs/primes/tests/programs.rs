@@ -1,5 +1,5 @@
-//! The built programs, as their users start them. What `prime_sys_test` counts
-//! needs the kernel toll: `guest_commands` of toll's tests has that.
+//! The built programs, as users start them. The counts of `prime_sys_test` need the
+//! kernel toll: `guest_commands` in toll's tests checks them.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -17,7 +17,8 @@ fn run(program: &str, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What `prime_user` prints behind the head of its table: n, count and us.
+/// Returns the rows that `prime_user` prints after the head of its table: n, count and
+/// us.
 #[track_caller]
 fn table(arguments: &[&str]) -> Vec<[u64; 3]> {
     let output = run(USER, arguments);
@@ -89,9 +90,9 @@ fn a_seed_gives_the_same_numbers_each_time_and_another_one_others() {
         assert_eq!(of("7"), of("7"), "{random}");
         assert_ne!(of("7"), of("8"), "{random}");
     }
-    // rand() begins so where nobody calls srand().
+    // rand() starts like this if nobody calls srand().
     assert_eq!(counts(&["5000"]), counts(&["--seed=1", "5000"]));
-    // Four counts are the same by chance once in 1e9 times.
+    // Four equal counts happen by chance once in 1e9 times.
     let bulk = || counts(&["--random=bulk", "50000", "50000", "50000", "50000"]);
     assert_ne!(bulk(), bulk());
 }
