@@ -1,7 +1,7 @@
-//! The programs `memory_access` and `compete_for_memory` of CS380L lab 2: the
-//! published accesses with their statistics, and the process that competes for memory.
+//! The programs `memory_access` and `compete_for_memory` of CS380L lab 2: the published
+//! accesses with their statistics, and the process that competes for memory.
 //!
-//! They are thin: both are made of what the probe's `memory` workload is made of.
+//! The programs are thin: both are built from the parts of the probe's `memory` workload.
 
 mod options;
 mod statistics;
@@ -60,7 +60,7 @@ fn access_by(options: &Options) -> Result<(), String> {
         competitor,
     };
     let statistics = measure(&accesses).map_err(|failure| failure.message)?;
-    // Mostly one reason for all of them.
+    // Usually all of them have one reason.
     if let Some(why) = statistics.missing.values().next() {
         complain("memory_access", why);
     }
@@ -75,7 +75,7 @@ fn compete_for(bytes: Option<u64>) -> Result<(), String> {
     }
 }
 
-/// The competitor's memory, once it is printed.
+/// Prints the competitor's memory, and returns it in bytes.
 fn announced(bytes: Option<u64>) -> Result<u64, String> {
     let bytes = match bytes {
         Some(bytes) => bytes,
@@ -86,14 +86,14 @@ fn announced(bytes: Option<u64>) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// The file to map: the one that is named, or one without a name in the current
-/// directory, full of holes.
+/// Opens the file to map: the given one, or else a sparse file without a name in the
+/// current directory.
 fn file(options: &Options) -> Result<File, String> {
     let Some(path) = &options.file else {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let cannot = |error: std::io::Error| {
-            let advice = "name a file by --file";
-            failure::cannot("make a file in the current directory", &error, advice)
+            let advice = "name a file with --file";
+            failure::cannot("create a file in the current directory", &error, advice)
         };
         let file = openat(rustix::fs::CWD, ".", flags, Mode::RUSR | Mode::WUSR)
             .map(File::from)

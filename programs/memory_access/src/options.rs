@@ -1,4 +1,4 @@
-//! What the command lines ask for.
+//! Parses the command lines.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -11,26 +11,26 @@ use toll_wire::quantity::{parse_duration, parse_size};
 
 const HELP: &str = "\
 Usage: memory_access [OPTION]... RANDOM MAPPING POPULATE MEMSET COMPETE
-Access memory as CS380L lab 2 did, and print what making the buffer (init) and
-the accesses (fun) took, with the misses of cache and TLB during the accesses.
+Access memory as CS380L lab 2 did, and print the cost of making the buffer
+(init) and of the accesses (fun), with the cache and TLB misses of the accesses.
 
-The report has five arguments and shows them as 0 0 0 0 0 alone, so their order
+The report has five arguments and shows them only as 0 0 0 0 0, so their order
 is that of its sections:
 
-  RANDOM    working sets follow each other (0) or lie at random (1)
+  RANDOM    working sets follow each other (0) or are random (1)
   MAPPING   the buffer is anonymous (0), a private file mapping (1) or a shared
             one (2)
-  POPULATE  1: it is mapped with MAP_POPULATE
-  MEMSET    1: it is set to zeros by memset, and written back by msync
+  POPULATE  1: map it with MAP_POPULATE
+  MEMSET    1: set it to zeros by memset, and write it back by msync
   COMPETE   1: another process uses as much memory as the machine has, which
-            needs as much swap
+            needs the same amount of swap
 
       --buffer SIZE    bytes of the buffer [default: 1GiB]
       --steps STEPS    working sets visited, 1 to 4294967296 [default: 1048576]
-      --file FILE      file to map, which a shared mapping changes [default: a
-                       file without a name in the current directory]
-      --memory SIZE    memory that is competed for [default: all of it]
-      --wait TIME      how long the other process is given to get it
+      --file FILE      file to map; a shared mapping changes it [default: a file
+                       without a name in the current directory]
+      --memory SIZE    memory to compete for [default: all of it]
+      --wait TIME      how long the other process has to get the memory
                        [default: 5s]
       --help           display this help and exit
       --version        output version information and exit
@@ -41,9 +41,9 @@ Example:
 
 const COMPETITOR_HELP: &str = "\
 Usage: compete_for_memory [SIZE]
-Use memory until this program is ended: read a byte of a random page again and
-again, and write it every eighth time. Without SIZE it is as much as the machine
-has, which needs as much swap.
+Use memory until this program is killed: read a byte of a random page again and
+again, and write it every eighth time. Without SIZE, use as much memory as the
+machine has, which needs the same amount of swap.
 
       --help           display this help and exit
       --version        output version information and exit
@@ -69,7 +69,7 @@ pub struct Options {
     pub buffer_bytes: u64,
     pub steps: u64,
     pub file: Option<PathBuf>,
-    /// What is competed for; all memory without.
+    /// Bytes to compete for; `None` means all memory.
     pub memory_bytes: Option<u64>,
     pub wait: Duration,
 }
@@ -106,7 +106,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request<Op
     }
     let [random, mapping, populate, memset, compete] = &operands[..] else {
         return Err(format!(
-            "cannot take {} arguments: there are five",
+            "cannot take {} arguments: give exactly five",
             operands.len()
         ));
     };
@@ -165,14 +165,14 @@ fn steps(value: &OsStr) -> Result<u64, String> {
     let steps = value.to_str().and_then(|text| text.parse().ok());
     steps
         .filter(|steps| (1..=1 << 32).contains(steps))
-        .ok_or_else(|| format!("cannot take {value:?} steps: it is 1 to 4294967296"))
+        .ok_or_else(|| format!("cannot take {value:?} steps: give a number from 1 to 4294967296"))
 }
 
 fn digit(name: &str, value: &OsStr, most: u8) -> Result<u8, String> {
     let digit = value.to_str().and_then(|text| text.parse().ok());
     digit
         .filter(|digit| *digit <= most)
-        .ok_or_else(|| format!("cannot take {value:?} as {name}: it is a number from 0 to {most}"))
+        .ok_or_else(|| format!("cannot take {value:?} as {name}: give a number from 0 to {most}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The statistics, under the names that they have in the report.
+//! The statistics, under the names of the report.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub fn lines(statistics: &Statistics) -> String {
         ("Data TLB write miss", whole(count("dtlb-write-misses"))),
     ] {
         let value = value.unwrap_or_else(|| "not counted".to_owned());
-        writeln!(lines, "{name}: {value}").expect("a text takes all");
+        writeln!(lines, "{name}: {value}").expect("a string can always grow");
     }
     lines
 }
@@ -52,12 +52,12 @@ fn usage(part: &str, usage: &Usage) -> String {
         ),
         ("maxrss", format!("{} KB", usage.max_rss_bytes / 1024)),
     ] {
-        writeln!(lines, "{name} ({part}): {value}").expect("a text takes all");
+        writeln!(lines, "{name} ({part}): {value}").expect("a string can always grow");
     }
     lines
 }
 
-/// An estimate where the kernel shared the counting unit among events.
+/// Returns an estimate if the kernel multiplexed the counting unit among events.
 fn count(reading: &CounterReading) -> u64 {
     match reading.running_ns {
         0 => reading.count,
@@ -108,7 +108,7 @@ mod tests {
             "oublock (fun): 32832",
             "Data L1 read access: 1000",
             "Data L1 write access: not counted",
-            // On the counting unit half of the time.
+            // On the counting unit for half of the time.
             "Data L1 read miss: 110",
             "Data L1 read miss rate: 0.110",
         ] {

@@ -1,4 +1,4 @@
-//! The built programs, as their users start them.
+//! The built programs, as users start them.
 #![expect(
     clippy::disallowed_methods,
     reason = "the program under test is a process"
@@ -12,7 +12,8 @@ use std::process::{Command, Output, Stdio};
 const ACCESS: &str = env!("CARGO_BIN_EXE_memory_access");
 const COMPETE: &str = env!("CARGO_BIN_EXE_compete_for_memory");
 
-/// A buffer of which the accesses reach 12 pages, and most of them in these steps.
+/// A buffer of which the accesses reach 12 pages, and most of these in this number of
+/// steps.
 const SMALL: [&str; 4] = ["--buffer", "1MiB", "--steps", "16"];
 
 fn run(arguments: &[&str], directory: &Path) -> Output {
@@ -121,7 +122,8 @@ fn the_competitor_says_what_it_wants_and_ends_with_the_program() {
     let here = tempfile::tempdir().unwrap();
     let competing = ["--memory", "32MiB", "--wait", "1ms"];
     let arguments = [&SMALL[..], &competing, &["0", "0", "0", "0", "1"]].concat();
-    // Its end is the end of the pipe, which the competitor holds, too.
+    // The pipe ends only when both processes have ended, because the competitor holds it,
+    // too.
     let output = run(&arguments, here.path());
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -141,7 +143,7 @@ fn the_competitor_alone_uses_memory_until_it_is_ended() {
     stdout.read_line(&mut line).unwrap();
     assert_eq!(line, "Total memsize is 0.03 GBs\n");
     let status = format!("/proc/{}/status", child.id());
-    // Random pages are all touched after some passes.
+    // After some passes, every page has been touched at random.
     let is_large = || {
         let status = std::fs::read_to_string(&status).unwrap();
         let resident = status.lines().find(|line| line.starts_with("VmRSS:"));
