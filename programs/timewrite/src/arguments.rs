@@ -14,8 +14,8 @@ Time writing a file, with buffers of 256, 512, ... 131072 bytes.
 
 All of standard input is read into memory. OUTFILE, which must be another file,
 is then created or truncated and opened once, with O_SYNC if `sync` is given.
-For each size of the buffer everything is written to the start of OUTFILE, and a
-line is printed, with tabs in between:
+For each buffer size, everything is written to the start of OUTFILE, and a line
+is printed, with tabs in between:
 
   buffer size in bytes
   user time in seconds
@@ -25,7 +25,7 @@ line is printed, with tabs in between:
 
 A pass that fails prints no line; the reason is on standard error, and the exit
 status is 1, or 2 for wrong arguments. OUTFILE stays as it was if standard input
-cannot be read, or standard output not be written.
+cannot be read or standard output cannot be written.
 
 Examples:
   timewrite f1 <f2             without O_SYNC
@@ -51,7 +51,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request<Target
         }
     }
     match &operands[..] {
-        [] => Err(format!("no file to write is named; {USAGE}")),
+        [] => Err(format!("OUTFILE is missing; {USAGE}")),
         [path] => Ok(measure(path, false)),
         [path, word] if word == "sync" => Ok(measure(path, true)),
         [_, word] => Err(format!(
@@ -63,7 +63,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request<Target
 }
 
 fn unreadable(error: lexopt::Error) -> String {
-    format!("{error}; a file whose name begins with '-' follows '--'; {USAGE}")
+    format!("{error}; put a file whose name begins with '-' after '--'; {USAGE}")
 }
 
 fn measure(path: &OsString, is_synchronous: bool) -> Request<Target> {

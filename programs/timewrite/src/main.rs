@@ -1,8 +1,8 @@
-//! `timewrite`: what a write costs with and without `O_SYNC`, by the size of
-//! the buffer.
+//! `timewrite`: measures what a write costs with and without `O_SYNC`, by the size of the
+//! buffer.
 //!
-//! The name, the arguments and the columns are those of the timewrite report's
-//! program. The pass itself is the one of the probe's `write` workload.
+//! The name, the arguments and the columns are those of the timewrite report's program.
+//! The pass itself is that of the probe's `write` workload.
 
 mod arguments;
 
@@ -22,7 +22,7 @@ use toll_probe::write::pass::write_pass;
 
 use self::arguments::Target;
 
-/// Buffer sizes of the report, in bytes: 256 and its doubles.
+/// Buffer sizes of the report, in bytes: 256, doubled repeatedly.
 const BUFFER_BYTES: [usize; 10] = [
     256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072,
 ];
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 
 fn measure(target: &Target) -> Result<(), String> {
     let cannot_read = |error: io::Error| {
-        let advice = "give the file to be written as `<FILE`";
+        let advice = "redirect the file to be written with `<FILE`";
         failure::cannot("read standard input", &error, advice)
     };
     let input = open_input().map_err(cannot_read)?;
@@ -51,7 +51,8 @@ fn measure(target: &Target) -> Result<(), String> {
     toll_streams::close(file).map_err(|error| cannot("close", target, &error))
 }
 
-/// Writes the content to the file's start, `buffer_bytes` at a time; gives its line.
+/// Writes the content to the file's start, `buffer_bytes` at a time. Returns the line to
+/// print.
 fn measure_pass(file: &File, content: &[u8], buffer_bytes: usize) -> Result<String, CallError> {
     let usage_before = Usage::now(Scope::Process);
     let started_ns = now_ns();
@@ -68,7 +69,7 @@ fn measure_pass(file: &File, content: &[u8], buffer_bytes: usize) -> Result<Stri
     ))
 }
 
-/// The bytes from `offset` to the end of its buffer, or of the content.
+/// Returns the bytes from `offset` to the end of its buffer, or of the content.
 fn piece(content: &[u8], buffer_bytes: usize, offset: u64) -> &[u8] {
     let start = offset as usize;
     let end = (start - start % buffer_bytes + buffer_bytes).min(content.len());
@@ -80,10 +81,10 @@ fn open_input() -> io::Result<File> {
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
-/// Refuses a target that is the input under any of its names: a link, or /dev/stdin.
+/// Refuses a target that is the input under any name, such as a link or /dev/stdin.
 fn refuse_same_file(input: &File, target: &Target) -> Result<(), String> {
     let input = input.metadata().ok().and_then(|input| identity(&input));
-    // A target that cannot be looked at is refused where it is opened.
+    // A target without readable metadata is refused when it is opened.
     let output = fs::metadata(&target.path).ok();
     if input.is_none() || output.and_then(|output| identity(&output)) != input {
         return Ok(());
@@ -94,25 +95,25 @@ fn refuse_same_file(input: &File, target: &Target) -> Result<(), String> {
     ))
 }
 
-/// What one file or disk has alone. Other devices, such as terminals and /dev/null, may be
-/// input and output at once.
+/// Returns what identifies a file or a disk. Other devices, such as terminals and
+/// /dev/null, may be input and output at once.
 fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     let kind = metadata.file_type();
     if kind.is_file() {
         Some((metadata.dev(), metadata.ino()))
     } else if kind.is_block_device() {
-        // Several nodes may lead to a disk. No inode has the number 0.
+        // Several device nodes may refer to one disk. No inode has the number 0.
         Some((metadata.rdev(), 0))
     } else {
         None
     }
 }
 
-/// Reads the input to its end, be it a file of any size or a pipe.
+/// Reads the input to its end, whether it is a file of any size or a pipe.
 fn read_whole(mut input: File) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    // A file tells its size, a pipe does not; growing by doubling would copy
-    // gigabytes and need twice the memory at the end.
+    // A file reports its size, a pipe does not. Growing by doubling would copy gigabytes
+    // and need twice the memory at the end.
     let size_bytes = input.metadata()?.len();
     let expected = usize::try_from(size_bytes).unwrap_or(usize::MAX);
     content

@@ -1,4 +1,4 @@
-//! `timewrite` as its users start it.
+//! `timewrite` as users start it.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -30,7 +30,7 @@ fn timewrite_fed(arguments: &[&str], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may be refused before it is read.
+    // The program may refuse its arguments before it reads.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -39,7 +39,8 @@ fn error_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Buffer size and loops of each line, whose times must be numbers.
+/// Returns the buffer size and the loops of each line, and requires that its times are
+/// numbers.
 fn lines(output: &Output) -> Vec<(u64, u64)> {
     let text = std::str::from_utf8(&output.stdout).unwrap();
     let line = |line: &str| {
@@ -73,7 +74,7 @@ fn a_file_is_written_with_every_buffer_size_with_and_without_sync() {
     let bytes = content(131_072);
     fs::write(&input, &bytes).unwrap();
     for mode in [&[][..], &["sync"]] {
-        // What stood there before must go, the end of a longer file too.
+        // Old content must be gone, including the end of a longer file.
         fs::write(&output, vec![0xff; 200_000]).unwrap();
         let arguments = [&[output.to_str().unwrap()], mode].concat();
         let result = timewrite(&arguments, File::open(&input).unwrap().into());
@@ -214,7 +215,7 @@ fn a_directory_as_input_is_an_error() {
     let result = timewrite(&[output.to_str().unwrap()], input.into());
     assert_eq!(result.status.code(), Some(1));
     assert!(error_of(&result).contains("cannot read standard input: is a directory"));
-    // What stands in the output file is not lost for an input that is none.
+    // An unusable input must not cost the content of the output file.
     assert!(!Path::new(&output).exists());
 }
 
@@ -241,7 +242,7 @@ fn a_result_that_cannot_be_printed_is_an_error() {
     assert!(error_of(&result).contains("cannot print the result: no space left on device"));
 }
 
-/// Starts it by a shell script, in a directory with the files `in` and `out`.
+/// Starts the program from a shell script, in a directory with the files `in` and `out`.
 fn timewrite_in_shell(script: &str) -> (tempfile::TempDir, Output) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("in"), "input").unwrap();
@@ -303,12 +304,12 @@ fn two_dashes_end_the_options_and_an_unknown_option_makes_no_file() {
     assert!(result.status.success(), "{}", error_of(&result));
     assert_eq!(fs::read(directory.path().join("-f")).unwrap(), b"input");
     for (arguments, said) in [
-        ("--", "no file to write is named"),
+        ("--", "OUTFILE is missing"),
         (
             "--sync out",
-            "a file whose name begins with '-' follows '--'",
+            "put a file whose name begins with '-' after '--'",
         ),
-        ("-s", "a file whose name begins with '-' follows '--'"),
+        ("-s", "put a file whose name begins with '-' after '--'"),
     ] {
         let (directory, result) = timewrite_in_shell(&format!("\"$0\" {arguments} <in"));
         assert_eq!(result.status.code(), Some(2), "{arguments}");
