@@ -5,9 +5,9 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
 
-/// The route can be used (`RTF_UP`, linux/route.h).
+/// The route is usable (`RTF_UP`, linux/route.h).
 const ROUTE_UP: u32 = 0x1;
-/// It goes to a router (`RTF_GATEWAY`).
+/// The route goes to a router (`RTF_GATEWAY`).
 const ROUTE_GATEWAY: u32 = 0x2;
 /// Packets that take this route are refused (`RTF_REJECT`).
 const ROUTE_REJECTS: u32 = 0x200;
@@ -15,7 +15,7 @@ const ROUTE_REJECTS: u32 = 0x200;
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub version: u32,
-    /// In the order of their numbers.
+    /// Sorted by index.
     pub interfaces: Vec<Interface>,
     pub notes: Vec<String>,
 }
@@ -26,13 +26,13 @@ pub struct Interface {
     pub name: String,
     pub index: u32,
     pub state: State,
-    /// `02:00:00:00:00:01`; `None` for one without, as the loopback.
+    /// `02:00:00:00:00:01`; `None` if it has none, like the loopback.
     pub link_address: Option<String>,
-    /// `None` if the kernel did not say.
+    /// `None` if the kernel did not report it.
     pub mtu_bytes: Option<u32>,
     /// IPv4 and IPv6, in the kernel's order.
     pub addresses: Vec<Address>,
-    /// Default routes through it, the preferred first.
+    /// Default routes through it, preferred ones first.
     pub default_routes: Vec<DefaultRoute>,
 }
 
@@ -40,7 +40,7 @@ pub struct Interface {
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     Down,
-    /// Switched on, but its link is not ready: no cable, no peer.
+    /// Switched on, but its link is not ready: no cable or no peer.
     NoCarrier,
     Up,
 }
@@ -58,20 +58,20 @@ pub struct Address {
     pub peer: Option<IpAddr>,
 }
 
-/// A route for packets to which no other route applies.
+/// A route for packets that no other route matches.
 #[derive(Debug, Serialize)]
 pub struct DefaultRoute {
     pub family: &'static str,
-    /// Every destination is on the link; there is no router.
+    /// Every destination is on the link, without a router.
     pub is_on_link: bool,
-    /// The router; `None` too where it is an IPv6 router of an IPv4 route, whose
-    /// address `/proc/net/route` does not have.
+    /// The router. It is also `None` if an IPv4 route has an IPv6 router, whose address
+    /// `/proc/net/route` does not have.
     pub gateway: Option<IpAddr>,
-    /// The route with the lowest metric is taken.
+    /// The kernel takes the route with the lowest metric.
     pub metric: u32,
 }
 
-/// Leading ones of a netmask; `None` if a zero stands before a one.
+/// Returns the number of leading ones of a netmask; `None` if it has a zero before a one.
 #[must_use]
 pub fn prefix_length(netmask: IpAddr) -> Option<u32> {
     let bits = match netmask {
@@ -82,9 +82,9 @@ pub fn prefix_length(netmask: IpAddr) -> Option<u32> {
     (bits.count_ones() == ones).then_some(ones)
 }
 
-/// Default routes by the name of their interface, from `/proc/net/route`
-/// (IPv4, the main table) and `/proc/net/ipv6_route` (all tables). Lines of
-/// another form are left out.
+/// Returns default routes with the name of their interface, from `/proc/net/route` (IPv4,
+/// the main table) and `/proc/net/ipv6_route` (all tables). Lines of another form are
+/// skipped.
 #[must_use]
 pub fn default_routes(route: &str, ipv6_route: &str) -> Vec<(String, DefaultRoute)> {
     let mut routes: Vec<_> = route.lines().filter_map(ipv4_default).collect();
@@ -97,22 +97,22 @@ fn hexadecimal(digits: &str) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// `eth0 00000000 010200C0 0003 0 0 100 00000000 0 0 0`: interface, destination,
-/// gateway, flags, two counts, metric, mask, then three fields of no use here.
+/// Parses `eth0 00000000 010200C0 0003 0 0 100 00000000 0 0 0`: interface, destination,
+/// gateway, flags, two counts, metric, mask, then three unused fields.
 fn ipv4_default(line: &str) -> Option<(String, DefaultRoute)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let [name, destination, gateway, flags, _, _, metric, mask, ..] = fields[..] else {
         return None;
     };
     let is_default = hexadecimal(destination)? == 0 && hexadecimal(mask)? == 0;
-    // The kernel prints the address's four bytes as one number of this CPU.
+    // The kernel prints the address's four bytes as one number in this CPU's byte order.
     let gateway = Ipv4Addr::from(hexadecimal(gateway)?.to_ne_bytes());
     let metric = metric.parse().ok()?;
     let route = route("IPv4", gateway.into(), hexadecimal(flags)?, metric)?;
     is_default.then(|| (name.to_owned(), route))
 }
 
-/// Destination and its prefix length, source and its prefix length, gateway,
+/// Parses destination and its prefix length, source and its prefix length, gateway,
 /// metric, two counts, flags (all in hexadecimal digits), interface.
 fn ipv6_default(line: &str) -> Option<(String, DefaultRoute)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -138,7 +138,7 @@ fn ipv6_default(line: &str) -> Option<(String, DefaultRoute)> {
     is_default.then(|| (name.to_owned(), route))
 }
 
-/// A route, if it can be used.
+/// Returns a route, if it is usable.
 fn route(family: &'static str, gateway: IpAddr, flags: u32, metric: u32) -> Option<DefaultRoute> {
     (flags & ROUTE_UP != 0 && flags & ROUTE_REJECTS == 0).then(|| DefaultRoute {
         family,

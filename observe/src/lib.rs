@@ -1,9 +1,9 @@
-//! What can be read out of a recorded terminal session, a table of open
-//! descriptors, a capture of a network, and the kernel's routing tables.
+//! Reads recorded terminal sessions, tables of open descriptors, network captures, and
+//! the kernel's routing tables.
 //!
-//! Architecture invariant: every function depends on its arguments alone. This
-//! crate opens no file, asks no kernel, and prints nothing, so that whatever it
-//! says of a recording it says again.
+//! Architecture invariant: every function depends on its arguments alone. This crate
+//! opens no file, asks no kernel, and prints nothing, so that one recording always gives
+//! the same result.
 
 pub mod devices;
 pub mod dhcp;

@@ -1,13 +1,13 @@
-//! What a device is, in words.
+//! Describes devices in words.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Words by number and by name; the first that fits is taken.
+/// Descriptions by number and by name; the first match is used.
 const WORDS: &str = include_str!("words.txt");
 
-/// Which of the two tables of drivers a number belongs to.
+/// The table of drivers that a number belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -75,8 +75,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Reads `/proc/misc` and `/proc/devices`. What has not their form is left
-    /// out.
+    /// Parses `/proc/misc` and `/proc/devices`. Lines of another form are skipped.
     #[must_use]
     pub fn parse(misc: &str, devices: &str) -> Self {
         let mut tables = Self {
@@ -89,7 +88,7 @@ impl Tables {
                 class = Class::Block;
             }
             if let Some((major, name)) = entry(line) {
-                // The first name is that of the driver: `4 /dev/vc/0`, `4 tty`.
+                // The first name is the driver's: `4 /dev/vc/0`, `4 tty`.
                 tables.drivers.entry((class, major)).or_insert(name);
             }
         }
@@ -137,7 +136,7 @@ impl Tables {
         }
         let word = class.word();
         match self.drivers.get(&(class, major)) {
-            // Behind the virtual consoles.
+            // The minor numbers after those of the virtual consoles.
             _ if class == Class::Character && major == 4 => format!("serial port {}", minor - 64),
             Some(name) => by_name("driver", name)
                 .unwrap_or_else(|| format!("{word} device of the driver {name}")),
@@ -171,7 +170,7 @@ fn by_name(table: &str, name: &str) -> Option<String> {
     WORDS.lines().find_map(words).map(str::to_owned)
 }
 
-/// `  3 name`
+/// Parses ` 3 name`.
 fn entry(line: &str) -> Option<(u32, String)> {
     let (number, name) = line.trim().split_once(' ')?;
     Some((number.parse().ok()?, name.trim().to_owned()))

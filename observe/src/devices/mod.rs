@@ -1,4 +1,4 @@
-//! Which processes hold which devices.
+//! Reports which processes hold which devices.
 
 mod kind;
 
@@ -12,9 +12,9 @@ pub use kind::{Block, Class, Mount, Number, Tables};
 #[serde(rename_all = "kebab-case")]
 pub enum By {
     Descriptor,
-    /// A descriptor that it was started with.
+    /// A descriptor that the process was started with.
     Inherited,
-    /// A descriptor that it opened while it was watched.
+    /// A descriptor that the process opened while it was watched.
     Opened,
     Mapping,
     WorkingDirectory,
@@ -28,13 +28,13 @@ pub enum Access {
     Read,
     Write,
     ReadWrite,
-    /// Neither: a descriptor of `O_PATH`.
+    /// Neither: a descriptor opened with `O_PATH`.
     PathOnly,
     Unknown,
 }
 
 impl Access {
-    /// From the flags of an open file (`O_ACCMODE`, `O_PATH`).
+    /// Returns the access that an open file's flags allow (`O_ACCMODE`, `O_PATH`).
     #[must_use]
     pub fn of_flags(flags: u64) -> Self {
         const O_PATH: u64 = 0o10_000_000;
@@ -42,7 +42,7 @@ impl Access {
             (O_PATH, _) => Self::PathOnly,
             (_, 0) => Self::Read,
             (_, 1) => Self::Write,
-            // 3 is neither, but for ioctl; drivers of disks use it.
+            // 3 allows only ioctl; drivers of disks use it.
             (_, 2) => Self::ReadWrite,
             _ => Self::Unknown,
         }
@@ -51,21 +51,21 @@ impl Access {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// A device, wherever its node lies.
+    /// A device, wherever its node is.
     Device(Number),
     File,
     Directory,
-    /// Something else below `/dev`: a socket, a pipe with a name.
+    /// Something else below `/dev`: a socket or a named pipe.
     Other,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
-    /// The node's path, as [`shown_path`] has it.
+    /// The node's path, as [`shown_path`] prints it.
     pub path: String,
     pub is_deleted: bool,
     pub target: Target,
-    /// Of a pseudo-terminal's master: the number of the slave.
+    /// For a pseudo-terminal's master: the number of the slave.
     pub terminal: Option<u32>,
     pub by: By,
     pub access: Access,
@@ -88,10 +88,10 @@ pub struct Hold {
 
 #[derive(Debug, Serialize)]
 pub struct Held {
-    /// The node's path, as [`shown_path`] has it.
+    /// The node's path, as [`shown_path`] prints it.
     pub path: String,
     pub is_deleted: bool,
-    /// None for what is no device.
+    /// `None` if it is not a device.
     pub number: Option<Number>,
     pub kind: String,
     pub holds: Vec<Hold>,
@@ -101,8 +101,7 @@ pub struct Held {
 pub struct Process {
     pub pid: u32,
     pub name: String,
-    /// It sees other file systems than this program, so that its paths may
-    /// mean other files.
+    /// It sees other mounts than this program, so its paths may refer to other files.
     pub has_other_mounts: bool,
     pub devices: Vec<Held>,
 }
@@ -123,9 +122,9 @@ pub enum Ended {
 
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Of this document: 1.
+    /// Version of this document: 1.
     pub version: u32,
-    /// The command that was watched; none if running processes were looked at.
+    /// The command that was watched; `None` if running processes were examined.
     pub command: Option<Vec<String>>,
     pub ended: Option<Ended>,
     pub processes_seen: u64,
@@ -138,7 +137,7 @@ pub type Sightings = BTreeMap<Sighting, u64>;
 
 #[must_use]
 pub fn held(sightings: &Sightings, tables: &Tables) -> Vec<Held> {
-    // In the order of devices, and of each in that of ways to hold it.
+    // Sightings are sorted by device, and for each device by how it is held.
     let sightings: Vec<(&Sighting, &u64)> = sightings.iter().collect();
     let devices = sightings.chunk_by(|(one, _), (other, _)| one.device() == other.device());
     let held = devices.map(|seen| {
@@ -178,13 +177,13 @@ fn describe(sighting: &Sighting, tables: &Tables) -> (Option<Number>, String) {
         Target::File if sighting.path.starts_with("/dev/shm/") => {
             (None, "shared memory, a file".into())
         }
-        Target::File => (None, "file, no device".into()),
-        Target::Directory => (None, "directory, no device".into()),
-        Target::Other => (None, "socket or pipe, no device".into()),
+        Target::File => (None, "file, not a device".into()),
+        Target::Directory => (None, "directory, not a device".into()),
+        Target::Other => (None, "socket or pipe, not a device".into()),
     }
 }
 
-/// How many of each device all processes hold together, by the words for it.
+/// Counts the holds of all processes together, by the description of the device.
 #[must_use]
 pub fn totals(processes: &[Process]) -> BTreeMap<&str, u64> {
     let mut totals = BTreeMap::new();
@@ -195,7 +194,7 @@ pub fn totals(processes: &[Process]) -> BTreeMap<&str, u64> {
     totals
 }
 
-/// A path as text: control characters, and bytes that are no UTF-8, as `\x1b`.
+/// Returns a path as text: control characters, and bytes that are not UTF-8, as `\x1b`.
 #[must_use]
 pub fn shown_path(bytes: &[u8]) -> String {
     let mut shown = String::new();

@@ -1,5 +1,5 @@
-//! What came of each exchange, and the questions that the lab asks of a capture
-//! ("CS380L lab 2").
+//! The outcome of each exchange, and the answers to the questions that the lab asks about
+//! a capture ("CS380L lab 2").
 
 use core::net::Ipv4Addr;
 use std::collections::{BTreeSet, HashMap};
@@ -36,12 +36,12 @@ fn outcome(exchange: &Exchange, leases: &Leases) -> String {
             let times = lease.map(times).unwrap_or_default();
             let is_later = |lease: &Lease| lease.granted.is_none_or(|packet| packet < end.packet);
             let renewed = lease.is_some_and(is_later);
-            let how = if renewed { "has more time with" } else { "has" };
+            let how = if renewed { "renewed" } else { "has" };
             format!("the client {how} {address}{times}")
         }
         ("ACK", None) => "the client has the parameters that it asked for".into(),
-        ("NAK", _) => "refused; the client has to begin anew".into(),
-        ("DECLINE", _) => "the client refused the address, as another host uses it".into(),
+        ("NAK", _) => "refused; the client must start over".into(),
+        ("DECLINE", _) => "the client refused the address because another host uses it".into(),
         _ => "the client gave its address back; no server acknowledges that".into(),
     }
 }
@@ -72,7 +72,7 @@ fn times(lease: &Lease) -> String {
     }
     let mut text = format!(" for {}", duration(seconds));
     let usual = if lease.has_default_times {
-        ", as is usual"
+        ", which are the defaults"
     } else {
         ""
     };
@@ -127,11 +127,11 @@ pub(super) fn answers(report: &Report) -> Vec<Answer> {
         ),
         answer(
             "What is the host's link-layer address?",
-            listed(clients, "this capture does not tell"),
+            listed(clients, "not in this capture"),
         ),
         answer(
             "What is the server's IP address?",
-            listed(servers, "no server speaks in this capture"),
+            listed(servers, "no server appears in this capture"),
         ),
         answer(
             "Which address was handed out?",
@@ -152,7 +152,7 @@ pub(super) fn answers(report: &Report) -> Vec<Answer> {
     ]
 }
 
-/// Each part once, in order.
+/// Lists each part once, in order.
 fn listed(parts: impl Iterator<Item = String>, otherwise: &str) -> String {
     let parts: BTreeSet<String> = parts.collect();
     match parts.is_empty() {
@@ -161,9 +161,9 @@ fn listed(parts: impl Iterator<Item = String>, otherwise: &str) -> String {
     }
 }
 
-/// Whether an ACK or NAK came when the client's last message was a RELEASE. A
-/// client may use one transaction id again: then an ACK behind a RELEASE answers
-/// the REQUEST between them.
+/// Whether an ACK or NAK came when the client's last message was a RELEASE. A client may
+/// use one transaction id again: then an ACK after a RELEASE answers the REQUEST between
+/// them.
 fn is_release_answered(messages: &[Event]) -> bool {
     let mut last_of_client = "";
     messages.iter().any(|event| match event.kind.as_str() {

@@ -1,18 +1,19 @@
-//! Files of captured packets: pcap (draft-ietf-opsawg-pcap) and pcapng
+//! Reads files of captured packets: pcap (draft-ietf-opsawg-pcap) and pcapng
 //! (draft-ietf-opsawg-pcapng).
 
 use super::Observer;
 use super::options::{u16_at, u32_at};
 
-/// A packet larger than this is none (the largest that libpcap takes).
+/// Largest valid packet in bytes (the largest that libpcap takes).
 const PACKET_BYTES_MAX: usize = 256 * 1024 + 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     pub number: u64,
-    /// Since 1970; none if the capture does not tell.
+    /// Time since 1970; `None` if the capture does not have it.
     pub time_ns: Option<u64>,
-    /// What it begins with (tcpdump.org/linktypes.html).
+    /// Link type, the kind of header that the packet begins with
+    /// (tcpdump.org/linktypes.html).
     pub link: u16,
     pub bytes: &'a [u8],
 }
@@ -42,7 +43,7 @@ impl Order {
     }
 }
 
-/// Hands over each packet of a file, and what is wrong with it.
+/// Hands each packet of a file to `observer`, and reports what is wrong with it.
 pub(super) fn read(file: &[u8], observer: &mut Observer) -> Result<(), String> {
     let magic = file.first_chunk().ok_or("it is too short for a capture")?;
     let (is_big, tick_ns, head_bytes) = match u32::from_be_bytes(*magic) {
@@ -54,17 +55,17 @@ pub(super) fn read(file: &[u8], observer: &mut Observer) -> Result<(), String> {
         0xd4c3_b2a1 => (false, 1000, 16),
         0xa1b2_3c4d => (true, 1, 16),
         0x4d3c_b2a1 => (false, 1, 16),
-        // The form of a patched libpcap of the nineties.
+        // The format of a patched libpcap of the nineties.
         0xa1b2_cd34 => (true, 1000, 24),
         0x34cd_b2a1 => (false, 1000, 24),
         _ if magic.starts_with(&[0x1f, 0x8b]) => {
             return Err("it is compressed; unpack it with gunzip".into());
         }
-        _ => return Err("it is no capture in the form pcap or pcapng".into()),
+        _ => return Err("it is not a pcap or pcapng capture".into()),
     };
     let order = Order { is_big };
-    let link = order.u32(file, 20).ok_or("its header is cut")?;
-    // The upper half tells of check sequences at the end of frames.
+    let link = order.u32(file, 20).ok_or("its header is truncated")?;
+    // The upper half describes check sequences at the end of frames.
     let link = (link & 0xffff) as u16;
     let mut rest = &file[24..];
     let mut number = 0;
@@ -79,7 +80,7 @@ pub(super) fn read(file: &[u8], observer: &mut Observer) -> Result<(), String> {
         };
         let captured = captured as usize;
         if captured > PACKET_BYTES_MAX {
-            let reason = format!("it says it has {captured} bytes; what follows cannot be read");
+            let reason = format!("it claims {captured} bytes; the rest cannot be read");
             observer.problem(number, reason);
             break;
         }
@@ -103,7 +104,7 @@ struct Interface {
     link: u16,
     ticks_per_second: u128,
     offset_seconds: i64,
-    /// Bytes that are captured of a packet at most; 0 if all.
+    /// Most bytes that are captured of a packet; 0 means all.
     snap_bytes: usize,
 }
 
@@ -165,7 +166,7 @@ fn pcapng(file: &[u8], observer: &mut Observer) {
         };
         let length = said as usize;
         if length < 12 || !length.is_multiple_of(4) {
-            let reason = format!("a block says it has {length} bytes; what follows cannot be read");
+            let reason = format!("a block claims {length} bytes; the rest cannot be read");
             return stop(reason);
         }
         let (block, behind) = rest.split_at(length.min(rest.len()));
@@ -190,7 +191,7 @@ fn pcapng(file: &[u8], observer: &mut Observer) {
     }
 }
 
-/// A packet block, old (2) or enhanced (6), or a simple one (3).
+/// Reads a packet block: old (2), enhanced (6) or simple (3).
 fn packet_block<'a>(
     order: Order,
     kind: u32,
@@ -220,7 +221,7 @@ fn packet_block<'a>(
     let bytes = &behind[..captured.min(PACKET_BYTES_MAX).min(behind.len())];
     if bytes.len() < captured {
         return Err(format!(
-            "it says it has {captured} bytes, and its block has {}",
+            "it claims {captured} bytes, but its block has {}",
             bytes.len()
         ));
     }

@@ -1,4 +1,4 @@
-//! From messages to exchanges and leases.
+//! Groups messages into exchanges and leases.
 
 use core::net::Ipv4Addr;
 use std::collections::HashMap;
@@ -14,16 +14,16 @@ pub(super) struct Book {
     pub leases: Vec<Lease>,
     newest: HashMap<(String, u32), Place>,
     held: HashMap<(String, Ipv4Addr), usize>,
-    /// Packets that carried a message, without the seconds in it, and their
-    /// identification of IP.
+    /// Packets that carried a message, without the seconds in it, and their IP
+    /// identification.
     seen: HashMap<Vec<u8>, (u64, u16)>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     index: usize,
-    /// A server has granted or refused, so that what the client says next is
-    /// another matter.
+    /// A server has granted or refused, so the client's next message belongs to another
+    /// exchange.
     is_decided: bool,
     asked: Option<Ipv4Addr>,
 }
@@ -54,7 +54,7 @@ impl Book {
                 address: message.your_address.unwrap_or(Ipv4Addr::UNSPECIFIED),
                 server: message.address_of(54),
             };
-            // Few servers answer; a capture of very many offers is hostile.
+            // Few servers answer; a capture with very many offers is hostile.
             let mut newest = exchange.offers.iter().rev().take(8);
             if newest.all(|known| *known != offer) {
                 exchange.offers.push(offer);
@@ -78,11 +78,11 @@ impl Book {
 
     fn repeat(&mut self, packet: u64, datagram: &mut Datagram) -> Option<Repeat> {
         let mut payload = std::mem::take(&mut datagram.payload);
-        // Seconds since the client began; they grow from one try to the next.
+        // Ignores the seconds since the client began, which grow with each retry.
         if let Some(seconds) = payload.get_mut(8..10) {
             seconds.fill(0);
         }
-        // The same words to another are another message.
+        // The same content for another destination is another message.
         payload.extend_from_slice(&datagram.destination.octets());
         let identification = datagram.identification;
         let (first, of_first) = *self.seen.entry(payload).or_insert((packet, identification));
@@ -126,9 +126,9 @@ impl Book {
                 }
             }
             (true, Some(6)) => {
-                // It refuses what the client asked for, which is in an earlier
-                // message of the same exchange. A lease of before the capture
-                // it is not surely.
+                // The refused address is in an earlier message of the same exchange. Only
+                // a known lease ends: whether the client had one before the capture is
+                // uncertain.
                 let key = (message.hardware.clone(), message.xid);
                 let asked = self.newest.get(&key).and_then(|place| place.asked);
                 let asked = asked.filter(|address| self.open(message, *address).is_some());
@@ -149,7 +149,7 @@ impl Book {
         held.filter(|index| self.leases[*index].end == LeaseEnd::Open)
     }
 
-    /// The same; a new one if there is none.
+    /// Returns the client's open lease of an address, or begins a new one.
     fn lease(&mut self, message: &Message, address: Ipv4Addr) -> &mut Lease {
         let index = self.open(message, address).unwrap_or(self.leases.len());
         if index == self.leases.len() {
@@ -176,7 +176,7 @@ impl Book {
         let is_known = self.open(message, address).is_some();
         let lease_s = message.seconds_of(51);
         let share = |eighths: u64| {
-            // For ever has no part.
+            // An infinite lease has no fractions.
             let whole = lease_s.filter(|seconds| *seconds != u32::MAX)?;
             u32::try_from(u64::from(whole) * eighths / 8).ok()
         };
@@ -194,7 +194,7 @@ impl Book {
         lease.has_default_times = (t1.is_none() || t2.is_none()) && lease.t1_s.is_some();
     }
 
-    /// Ends a lease, also one of before the capture.
+    /// Ends a lease, even one from before the capture.
     fn end(&mut self, packet: u64, address: Option<Ipv4Addr>, end: LeaseEnd, message: &Message) {
         if let Some(address) = address {
             let lease = self.lease(message, address);

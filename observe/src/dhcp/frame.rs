@@ -1,4 +1,4 @@
-//! From a captured frame to what a UDP datagram carries.
+//! Extracts from a captured frame what a UDP datagram carries.
 
 use core::net::Ipv4Addr;
 
@@ -14,23 +14,22 @@ use super::options::{colons, u16_at, u32_at};
 #[serde(rename_all = "kebab-case")]
 pub enum Checksum {
     Good,
-    /// The sender made none, as IPv4 allows.
+    /// The sender computed none, as IPv4 allows.
     None,
-    /// It is left to the network card, which comes behind where this was
-    /// captured.
+    /// It is left to the network card, which comes after the point of capture.
     Offloaded,
     Bad,
-    /// Not all that it covers was captured.
+    /// Not everything that it covers was captured.
     Unknown,
 }
 
-/// A datagram of UDP over IPv4, with the way it came.
+/// A UDP datagram over IPv4, with its addresses.
 #[derive(Debug, Clone, Serialize)]
 pub struct Datagram {
-    /// Link-layer addresses, where the capture has them.
+    /// Link-layer addresses, if the capture has them.
     pub source_link: Option<String>,
     pub destination_link: Option<String>,
-    /// Virtual networks that the frame is tagged with, outermost first.
+    /// Virtual networks (VLANs) that the frame is tagged with, outermost first.
     pub vlans: Vec<u16>,
     pub source: Ipv4Addr,
     pub source_port: u16,
@@ -41,14 +40,14 @@ pub struct Datagram {
     pub(super) identification: u16,
     #[serde(skip)]
     pub(super) payload: Vec<u8>,
-    /// Bytes that it says it carries.
+    /// Length of the payload in bytes, according to the header.
     #[serde(skip)]
     pub(super) payload_length: usize,
 }
 
 pub(super) enum Content {
     Datagram(Box<Datagram>),
-    /// A part of a datagram; of the first one the ports are known.
+    /// A fragment of a datagram. Only the first one has the ports.
     Fragment {
         is_dhcp: bool,
     },
@@ -61,16 +60,16 @@ const VLANS_MAX: usize = 4;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// What a packet is; what is wrong with it, if it is not what it says.
+/// Classifies a packet, or returns what is wrong with it.
 pub(super) fn content(packet: &Packet) -> Result<Content, String> {
     let bytes = packet.bytes;
     let address = |at: usize, length: usize| bytes.get(at..at + length).map(colons);
     let (kind, header, source_link, destination_link) = match packet.link {
         1 if bytes.len() < 14 => {
-            return Err("the frame is shorter than the header of Ethernet".into());
+            return Err("the frame is shorter than an Ethernet header".into());
         }
         1 => (u16_at(bytes, 12), 14, address(6, 6), address(0, 6)),
-        // BSD's loopback: the family in the capturing machine's byte order.
+        // BSD's loopback: the address family in the capturing machine's byte order.
         0 | 108 => {
             let family = u32_at(bytes, 0).map(|family| family.min(family.swap_bytes()));
             let kind = match family {
@@ -87,7 +86,7 @@ pub(super) fn content(packet: &Packet) -> Result<Content, String> {
         },
         228 => (Some(IPV4), 0, None, None),
         229 => (Some(IPV6), 0, None, None),
-        // Linux's headers for captures of several kinds of interfaces.
+        // Linux's headers for captures on several kinds of interfaces.
         113 => {
             let length = u16_at(bytes, 4).unwrap_or(0).min(8);
             (u16_at(bytes, 14), 16, address(6, length.into()), None)
@@ -98,17 +97,16 @@ pub(super) fn content(packet: &Packet) -> Result<Content, String> {
         }
         link => return Ok(Content::UnknownLink(link)),
     };
-    let mut kind = kind.ok_or("the frame is shorter than its link's header")?;
+    let mut kind = kind.ok_or("the frame is shorter than its link-layer header")?;
     let mut rest = bytes.get(header..);
     let mut vlans = Vec::new();
     while matches!(kind, 0x8100 | 0x88a8 | 0x9100) && vlans.len() < VLANS_MAX {
         let tag = rest.and_then(|rest| Some((u16_at(rest, 0)?, u16_at(rest, 2)?, &rest[4..])));
-        let (tag, inner, behind) =
-            tag.ok_or("the frame ends within the tag of a virtual network")?;
+        let (tag, inner, behind) = tag.ok_or("the frame ends within a VLAN tag")?;
         vlans.push(tag & 0xfff);
         (kind, rest) = (inner, Some(behind));
     }
-    let rest = rest.ok_or("the frame ends within its link's header")?;
+    let rest = rest.ok_or("the frame ends within its link-layer header")?;
     let mut content = match kind {
         IPV4 => ipv4(rest)?,
         IPV6 if is_dhcpv6(rest) => Content::Dhcpv6,
@@ -135,14 +133,14 @@ fn ipv4(bytes: &[u8]) -> Result<Content, String> {
         return Ok(Content::Other);
     }
     let ip = Ipv4HeaderSlice::from_slice(bytes).map_err(|error| match error {
-        HeaderSliceError::Len(_) => "it ends within the header of IP",
-        HeaderSliceError::Content(_) => "its header of IP is none of version 4",
+        HeaderSliceError::Len(_) => "it ends within the IP header",
+        HeaderSliceError::Content(_) => "its IP version is not 4",
     })?;
     let header = ip.slice().len();
     let total = usize::from(ip.total_len());
     let ip_length = total.checked_sub(header);
-    let ip_length = ip_length.ok_or("the length of IP is less than that of its header")?;
-    // Short frames are filled up behind it.
+    let ip_length = ip_length.ok_or("the IP length is less than that of its header")?;
+    // Short frames have padding after the IP packet.
     let udp = &bytes[header..total.min(bytes.len())];
     let ports = u16_at(udp, 0).zip(u16_at(udp, 2));
     let is_dhcp = ports.is_some_and(|(from, to)| matches!(from, 67 | 68) || matches!(to, 67 | 68));
@@ -154,13 +152,13 @@ fn ipv4(bytes: &[u8]) -> Result<Content, String> {
         return Ok(Content::Other);
     }
     let Some((&[a, b, c, d, e, f, g, h], payload)) = udp.split_first_chunk() else {
-        return Err("it ends within the header of UDP".into());
+        return Err("it ends within the UDP header".into());
     };
     let number = |high, low| u16::from_be_bytes([high, low]);
     let length = usize::from(number(e, f));
     if length < 8 || length > ip_length {
         return Err(format!(
-            "the length of UDP is {length}, and IP has {ip_length} for it"
+            "the UDP length is {length}, but IP carries {ip_length}"
         ));
     }
     let checksum = match number(g, h) {
@@ -190,9 +188,11 @@ fn verify(udp: &[u8], ip: &Ipv4HeaderSlice, found: u16) -> Checksum {
         .add_2bytes([0, IpNumber::UDP.0])
         .add_2bytes([udp[4], udp[5]]);
     match u16::from_be(pseudo.ones_complement()) {
-        // A sum over everything, with the checksum in it, has no complement.
+        // With a valid checksum, the sum over everything, checksum included, has the
+        // complement 0.
         _ if pseudo.add_slice(udp).ones_complement() == 0 => Checksum::Good,
-        // Linux lays the sum of the pseudo header there for the card to go on with.
+        // Linux stores the sum of the pseudo header there, and the card continues from
+        // it.
         complement if found == !complement => Checksum::Offloaded,
         _ => Checksum::Bad,
     }

@@ -1,4 +1,4 @@
-//! What each kind of message is for, and what comes of its loss.
+//! What each kind of message means, and what happens if it is lost.
 
 use core::net::Ipv4Addr;
 
@@ -6,16 +6,16 @@ use super::message::Message;
 
 const MESSAGES: &str = include_str!("messages.txt");
 
-/// What a client asks for with a REQUEST (RFC 2131, 4.3.2).
+/// What a client requests by a REQUEST (RFC 2131, 4.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     Selecting,
-    /// It has restarted and asks whether its address is still good.
+    /// The client has restarted and asks whether its address is still valid.
     InitReboot,
-    /// It asks the server that gave the lease for more time (after T1).
+    /// The client asks the server that granted the lease for more time (after T1).
     Renewing,
-    /// It asks any server for more time (after T2).
+    /// The client asks any server for more time (after T2).
     Rebinding,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn phase(message: &Message, is_broadcast: bool) -> Option<Phase> {
     })
 }
 
-/// The name of a kind of message, what it says, and what comes of its loss.
+/// Returns the name of a kind of message, its summary, and what happens if it is lost.
 fn words(kind: &str) -> Option<[&'static str; 3]> {
     let mut lines = MESSAGES.lines();
     let name = lines.find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
@@ -41,14 +41,15 @@ fn words(kind: &str) -> Option<[&'static str; 3]> {
 #[must_use]
 pub fn type_name(number: u8) -> String {
     let words = match number {
-        // Each phase has the same name.
+        // Every phase has the same name.
         3 => words("3-selecting"),
         number => words(&number.to_string()),
     };
     words.map_or_else(|| format!("type {number}"), |[name, ..]| name.to_owned())
 }
 
-/// What a message says in a few words, and what would happen had it been lost.
+/// Returns a short summary of a message, and what would have happened if it had been
+/// lost.
 pub(super) fn meaning(message: &Message, phase: Option<Phase>) -> (String, &'static str) {
     let key = match (message.kind(), phase) {
         (_, Some(Phase::Selecting)) => "3-selecting".into(),
@@ -60,14 +61,14 @@ pub(super) fn meaning(message: &Message, phase: Option<Phase>) -> (String, &'sta
         (None, _) => "request".into(),
         (Some(kind), _) => kind.to_string(),
     };
-    // What has no words of its own is as TLS, the last type.
+    // A type without words of its own has those of TLS, the last type.
     let [_, says, if_lost] = words(&key).or(words("18")).unwrap_or_default();
     let named = |address: Option<Ipv4Addr>, otherwise: &str| match address {
         Some(address) => address.to_string(),
         None => otherwise.to_owned(),
     };
     let asked = message.address_of(50);
-    let wanted = asked.map_or(String::new(), |address| format!(", {address} if it may be"));
+    let wanted = asked.map_or(String::new(), |address| format!(", {address} if possible"));
     let says = says
         .replace("{wanted}", &wanted)
         .replace("{asked}", &named(asked, "an address"))

@@ -8,7 +8,7 @@ use super::options::{self, DhcpOption, colons, hex, text_or_hex, u16_at, u32_at}
 
 const COOKIE: [u8; 4] = [0x63, 0x82, 0x53, 0x63];
 
-/// A message as its fields have it. Addresses of zeros are none.
+/// A message with the values of its fields. Addresses of zeros are `None`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Message {
     #[serde(skip)]
@@ -17,27 +17,27 @@ pub struct Message {
     pub(super) xid: u32,
     #[serde(skip)]
     pub(super) hardware: String,
-    /// The address that the client has (`ciaddr`).
+    /// The address that the client already has (`ciaddr`).
     pub client_address: Option<Ipv4Addr>,
     /// The address that the client gets (`yiaddr`).
     pub your_address: Option<Ipv4Addr>,
     /// Where the client finds its boot file (`siaddr`).
     pub next_server: Option<Ipv4Addr>,
-    /// The relay agent that it came by (`giaddr`).
+    /// The relay agent that forwarded it (`giaddr`).
     pub relay: Option<Ipv4Addr>,
-    /// Relay agents that it came by.
+    /// Number of relay agents that forwarded it.
     pub hops: u8,
-    /// Seconds since the client began, as it counts them.
+    /// Seconds since the client began, as the client counts them.
     pub seconds: u16,
     pub wants_broadcast: bool,
     pub server_name: Option<String>,
     pub boot_file: Option<String>,
-    /// Each once, in the order of the message.
+    /// Each option once, in the order of the message.
     pub options: Vec<DhcpOption>,
 }
 
 impl Message {
-    /// The type's number; none for BOOTP.
+    /// Returns the type's number; `None` for BOOTP.
     pub(super) fn kind(&self) -> Option<u8> {
         self.option(53)?.bytes.first().copied()
     }
@@ -56,19 +56,20 @@ impl Message {
     }
 }
 
-/// Reads a message; what is wrong with one that can be read goes to `problems`.
+/// Reads a message. What is wrong with a message that can still be read goes to
+/// `problems`.
 pub(super) fn read(bytes: &[u8], problems: &mut Vec<String>) -> Result<Message, String> {
     let Some((fixed, behind)) = bytes.split_at_checked(236) else {
         let length = bytes.len();
         return Err(format!(
-            "the message has {length} bytes, and its fixed part 236"
+            "the message has {length} bytes, but its fixed part needs 236"
         ));
     };
     let mut message = fixed_part(fixed, problems)?;
     let (server_name, boot_file) = (&fixed[44..108], &fixed[108..]);
     let Some(options) = behind.strip_prefix(&COOKIE) else {
         if behind.iter().any(|byte| *byte != 0) {
-            let problem = "no options are in it: the cookie before them is missing (RFC 2131, 3)";
+            let problem = "it has no options: the cookie before them is missing (RFC 2131, 3)";
             problems.push(problem.into());
         }
         message.server_name = text_field(server_name);
@@ -81,19 +82,19 @@ pub(super) fn read(bytes: &[u8], problems: &mut Vec<String>) -> Result<Message, 
     let overload = overload
         .and_then(|(_, value)| value.first().copied())
         .unwrap_or(0);
-    // RFC 2131, 4.1: first the boot file's field, then the server's name.
+    // RFC 2131, 4.1: first the boot file field, then the server name field.
     match overload & 1 {
         0 => message.boot_file = text_field(boot_file),
         _ => problems.extend(read_options(
             boot_file,
-            " in the field of the boot file",
+            " in the boot file field",
             &mut values,
         )),
     }
     match overload & 2 {
         0 => message.server_name = text_field(server_name),
         _ => {
-            let place = " in the field of the server's name";
+            let place = " in the server name field";
             problems.extend(read_options(server_name, place, &mut values));
         }
     }
@@ -105,7 +106,7 @@ pub(super) fn read(bytes: &[u8], problems: &mut Vec<String>) -> Result<Message, 
     Ok(message)
 }
 
-/// What stands before the server's name.
+/// Reads the part of a message that precedes the server's name.
 fn fixed_part(fixed: &[u8], problems: &mut Vec<String>) -> Result<Message, String> {
     let number = |at: usize| u32_at(fixed, at).unwrap_or(0);
     let address = |at: usize| Some(Ipv4Addr::from(number(at))).filter(|one| !one.is_unspecified());
@@ -121,7 +122,7 @@ fn fixed_part(fixed: &[u8], problems: &mut Vec<String>) -> Result<Message, Strin
     let length = usize::from(fixed[2]);
     if length > 16 {
         problems.push(format!(
-            "its link-layer address says it has {length} bytes; there is room for 16"
+            "its link-layer address claims {length} bytes; there is room for 16"
         ));
     }
     let hardware = &fixed[28..28 + length.min(16)];
@@ -129,7 +130,7 @@ fn fixed_part(fixed: &[u8], problems: &mut Vec<String>) -> Result<Message, Strin
         is_reply,
         xid: number(4),
         hardware: match fixed[1] {
-            // InfiniBand has none here (RFC 4390).
+            // InfiniBand has no address here (RFC 4390).
             _ if length == 0 => "none".into(),
             1 if length == 6 => colons(hardware),
             kind => format!("type {kind} {}", hex(hardware)),
@@ -147,26 +148,26 @@ fn fixed_part(fixed: &[u8], problems: &mut Vec<String>) -> Result<Message, Strin
     })
 }
 
-/// A field that ends with a zero byte.
+/// Returns the text of a field that ends with a zero byte; `None` if it is empty.
 fn text_field(bytes: &[u8]) -> Option<String> {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     (!text.is_empty()).then(|| text_or_hex(text))
 }
 
-/// Reads options, those of one code put together (RFC 3396). Gives what is wrong
-/// with them.
+/// Reads options, and joins those of one code (RFC 3396). Returns what is wrong with
+/// them.
 fn read_options(mut bytes: &[u8], place: &str, values: &mut Vec<(u8, Vec<u8>)>) -> Option<String> {
     loop {
         match bytes {
             [0, behind @ ..] => bytes = behind,
             [255, ..] => return None,
-            [] => return Some(format!("no end of the options{place}")),
+            [] => return Some(format!("the options{place} have no end")),
             [code] => return Some(format!("option {code}{place} ends before its length")),
             [code, length, behind @ ..] => {
                 let Some((value, behind)) = behind.split_at_checked(usize::from(*length)) else {
                     let left = behind.len();
                     return Some(format!(
-                        "option {code}{place} says it has {length} bytes, and {left} are left"
+                        "option {code}{place} claims {length} bytes, but has only {left}"
                     ));
                 };
                 match values.iter_mut().find(|(known, _)| known == code) {

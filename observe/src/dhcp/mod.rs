@@ -1,5 +1,5 @@
-//! What a capture of a network says about leases of addresses: DHCP (RFC 2131)
-//! and BOOTP (RFC 951) over IPv4.
+//! Reads address leases from a network capture: DHCP (RFC 2131) and BOOTP (RFC 951) over
+//! IPv4.
 
 mod answers;
 mod capture;
@@ -24,8 +24,8 @@ use frame::Content;
 
 const PROBLEMS_MAX: usize = 1000;
 
-/// Takes packets one after the other. What it needs grows with the messages of
-/// DHCP among them.
+/// Takes packets one by one. Its memory grows with the number of DHCP messages among
+/// them.
 #[derive(Debug, Default)]
 pub struct Observer {
     report: Report,
@@ -49,7 +49,7 @@ impl Observer {
                 self.fragments += 1;
                 if is_dhcp {
                     self.dhcp_fragments += 1;
-                    let reason = "the first fragment of a datagram; fragments are not put together";
+                    let reason = "the first fragment of a datagram; fragments are not reassembled";
                     self.problem(packet.number, reason.into());
                 }
             }
@@ -65,11 +65,11 @@ impl Observer {
         let (captured, length) = (datagram.payload.len(), datagram.payload_length);
         if captured < length {
             problems.push(format!(
-                "cut: {captured} of {length} bytes of the message were captured"
+                "truncated: {captured} of {length} bytes of the message were captured"
             ));
         }
         if datagram.checksum == Checksum::Bad {
-            problems.push("the checksum of UDP is wrong".into());
+            problems.push("the UDP checksum is wrong".into());
         }
         match message::read(&datagram.payload, &mut problems) {
             Ok(message) => {
@@ -117,18 +117,18 @@ impl Observer {
         };
         note(
             self.dhcpv6,
-            "packets are of DHCPv6, which is another protocol and is not looked at",
+            "packets are DHCPv6, which is another protocol and is not examined",
         );
         let of_dhcp = self.dhcp_fragments;
         let fragments = format!(
-            "packets are fragments of UDP datagrams ({of_dhcp} of them surely of DHCP); they are \
-             not put together"
+            "packets are fragments of UDP datagrams ({of_dhcp} of them certainly DHCP); they are \
+             not reassembled"
         );
         note(self.fragments, &fragments);
         for (link, count) in &self.unknown_links {
             let unknown = format!(
-                "packets have link type {link}, which is not read; capture on Ethernet, or with \
-                 tcpdump -i any"
+                "packets have link type {link}, which is not supported; capture on Ethernet, or \
+                 with tcpdump -i any"
             );
             note(*count, &unknown);
         }
@@ -137,7 +137,7 @@ impl Observer {
     }
 }
 
-/// Reads a whole capture; if it is none, tells what it is instead.
+/// Reads a whole capture. If it is not a capture, the error says what it is instead.
 pub fn observe(file: &[u8]) -> Result<Report, String> {
     let mut observer = Observer::default();
     capture::read(file, &mut observer)?;

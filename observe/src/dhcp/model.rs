@@ -10,18 +10,18 @@ use super::message::Message;
 
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
-    /// Of this document: 1.
+    /// Version of this document: 1.
     pub version: u32,
     pub packets: u64,
     /// When the first packet was captured, since 1970.
     pub begin_ns: Option<u64>,
-    /// Messages of DHCP and BOOTP that could be read.
+    /// DHCP and BOOTP messages that could be read.
     pub messages: u64,
     pub exchanges: Vec<Exchange>,
     pub leases: Vec<Lease>,
-    /// What the lab asked, answered from this capture.
+    /// Answers to the lab's questions, from this capture.
     pub answers: Vec<Answer>,
-    /// Packets that are not what they say, or could not be read.
+    /// Packets that are malformed, or could not be read.
     pub problems: Vec<Problem>,
     pub notes: Vec<String>,
 }
@@ -40,7 +40,7 @@ pub struct Problem {
 
 #[derive(Debug, Default, Serialize)]
 pub struct Exchange {
-    /// The client's link-layer address, as its messages have it.
+    /// The client's link-layer address, as in its messages.
     pub client: String,
     /// Option 61.
     pub client_identifier: Option<String>,
@@ -48,7 +48,7 @@ pub struct Exchange {
     pub host_name: Option<String>,
     /// Option 60.
     pub vendor_class: Option<String>,
-    /// The number that its messages and their answers carry.
+    /// The number that its messages and their replies carry.
     pub xid: String,
     pub messages: Vec<Event>,
     pub offers: Vec<Offer>,
@@ -65,7 +65,7 @@ pub struct Offer {
 pub struct Event {
     /// The packet's number in the capture, from 1.
     pub packet: u64,
-    /// Since 1970.
+    /// Time since 1970.
     pub time_ns: Option<u64>,
     pub since_begin_ns: Option<i64>,
     /// `UDP`: DHCP has no other transport.
@@ -73,7 +73,7 @@ pub struct Event {
     #[serde(flatten)]
     pub datagram: Datagram,
     pub kind: String,
-    /// Of a REQUEST: what it asks for.
+    /// For a REQUEST: what it asks for.
     pub phase: Option<Phase>,
     pub summary: String,
     #[serde(flatten)]
@@ -84,10 +84,10 @@ pub struct Event {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Repeat {
-    /// The packet of the first one.
+    /// The packet of the first copy.
     pub packet: u64,
-    /// Its sender sent it again; otherwise the network or the capture doubled
-    /// one packet.
+    /// The sender sent it again; otherwise the network or the capture duplicated one
+    /// packet.
     pub is_sent_again: bool,
 }
 
@@ -95,20 +95,19 @@ pub struct Repeat {
 pub struct Lease {
     pub client: String,
     pub address: Ipv4Addr,
-    /// Who granted it; unknown if that was before the capture.
+    /// The server that granted it; may be unknown if that was before the capture.
     pub server: Option<Ipv4Addr>,
-    /// Link-layer address that the grant came from: the server's, or the relay
-    /// agent's.
+    /// Link-layer address that the grant came from: the server's or the relay agent's.
     pub server_link: Option<String>,
-    /// Packet of the ACK; none if that was before the capture.
+    /// Packet of the ACK; `None` if that was before the capture.
     pub granted: Option<u64>,
-    /// 4294967295 is for ever.
+    /// 4294967295 means for ever.
     pub lease_s: Option<u32>,
     pub t1_s: Option<u32>,
-    /// When it asks every server.
+    /// When the client asks every server.
     pub t2_s: Option<u32>,
-    /// T1 or T2 were not in the ACK and are a half and seven eighths of the
-    /// lease (RFC 2131, 4.4.5).
+    /// T1 or T2 were missing from the ACK, and are a half and seven eighths of the lease
+    /// (RFC 2131, 4.4.5).
     pub has_default_times: bool,
     pub renewed: Vec<u64>,
     pub end: LeaseEnd,
@@ -118,7 +117,7 @@ pub struct Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeaseEnd {
-    /// It has not in this capture.
+    /// It did not end in this capture.
     Open,
     Released,
     /// The client found that another host uses the address.

@@ -1,5 +1,4 @@
-//! Options of DHCP and BOOTP (RFC 2132 and those named beside others), in
-//! words.
+//! Describes options of DHCP and BOOTP (RFC 2132 and the others named here) in words.
 
 use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ pub struct DhcpOption {
     pub code: u8,
     pub name: String,
     pub value: String,
-    /// In JSON in hexadecimal digits.
+    /// Hexadecimal digits in JSON.
     #[serde(serialize_with = "as_hex")]
     pub bytes: Vec<u8>,
 }
@@ -41,13 +40,13 @@ fn name(code: u8) -> String {
     }
 }
 
-/// An option in words; what is wrong with its value comes second.
+/// Describes an option in words. The second result says what is wrong with its value.
 pub(super) fn option(code: u8, bytes: Vec<u8>) -> (DhcpOption, Option<String>) {
     let form = OPTIONS.get(&code).map_or("hex", |(form, _)| form);
     let (name, words) = (name(code), words(form, &bytes));
     let problem = words.is_none().then(|| {
         let length = bytes.len();
-        format!("option {code} ({name}) has a value of {length} bytes that has not its form")
+        format!("option {code} ({name}) has a malformed value of length {length}")
     });
     let option = DhcpOption {
         code,
@@ -58,7 +57,7 @@ pub(super) fn option(code: u8, bytes: Vec<u8>) -> (DhcpOption, Option<String>) {
     (option, problem)
 }
 
-/// A value in words; none if it has not this form.
+/// Describes a value in words; `None` if it does not have this form.
 fn words(form: &str, bytes: &[u8]) -> Option<String> {
     let exactly4 = || u32_at(bytes, 0).filter(|_| bytes.len() == 4);
     let picked = |words: &[(u8, &str)]| match bytes {
@@ -94,9 +93,9 @@ fn words(form: &str, bytes: &[u8]) -> Option<String> {
             _ => None,
         },
         "overload" => picked(&[
-            (1, "in the field of the boot file"),
-            (2, "in the field of the server's name"),
-            (3, "in the fields of the boot file and of the server's name"),
+            (1, "in the boot file field"),
+            (2, "in the server name field"),
+            (3, "in the boot file and server name fields"),
         ]),
         "codes" => joined(bytes.iter().map(|code| Some(name(*code)))),
         "client-id" => client_id(bytes),
@@ -159,7 +158,7 @@ fn client_id(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// RFC 4702: flags, two results, and a name in the form of DNS or of old.
+/// RFC 4702: flags, two results, and a name in DNS form or in an older one.
 fn fqdn(bytes: &[u8]) -> Option<String> {
     let [flags, _, _, name @ ..] = bytes else {
         return None;
@@ -177,7 +176,7 @@ fn fqdn(bytes: &[u8]) -> Option<String> {
     Some(name + update)
 }
 
-/// RFC 3046 and those that name more sub-options.
+/// RFC 3046, and the RFCs that define more sub-options.
 fn relay(bytes: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     let mut rest = bytes;
@@ -210,12 +209,12 @@ fn domains(bytes: &[u8]) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// The name at a place, and where the next one begins.
+/// Returns the name at a position, and where the next one begins.
 fn domain(bytes: &[u8], begin: usize) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     let mut at = begin;
     let mut end = None;
-    // A name has at most 255 bytes, and pointers may only go back.
+    // A name has at most 255 bytes, and pointers may only point back.
     for _ in 0..128 {
         let length = *bytes.get(at)?;
         match length >> 6 {
@@ -239,7 +238,7 @@ fn domain(bytes: &[u8], begin: usize) -> Option<(String, usize)> {
     None
 }
 
-/// RFC 3442: width of the mask, as many bytes of the network as it needs, router.
+/// RFC 3442: width of the mask, the significant bytes of the network, router.
 fn classless(bytes: &[u8]) -> Option<String> {
     let mut routes = Vec::new();
     let mut rest = bytes;
@@ -281,18 +280,18 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// `02:00:00:aa:bb:cc`
+/// Formats bytes as `02:00:00:aa:bb:cc`.
 pub(super) fn colons(bytes: &[u8]) -> String {
     let parts: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     parts.join(":")
 }
 
-/// `0a00ff`
+/// Formats bytes as `0a00ff`.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes as text if they are that, else in hexadecimal digits.
+/// Returns bytes as text if they are text, else as hexadecimal digits.
 pub(super) fn text_or_hex(bytes: &[u8]) -> String {
     let text = str::from_utf8(bytes).map(|text| text.trim_end_matches('\0'));
     match text {

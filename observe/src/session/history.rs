@@ -1,16 +1,16 @@
-//! Lines that are finished, and what happened between them.
+//! Finished lines, and what happened between them.
 
 use serde::Serialize;
 
 use super::row::Row;
 
-/// One line of the cleaned text. Times are since the recording began.
+/// One line of the cleaned text. Times count from the start of the recording.
 #[derive(Debug, Serialize)]
 pub struct Line {
-    /// UTF-8 without control characters, and without blanks at its end. A byte
-    /// that is no UTF-8 is `\xfe`.
+    /// UTF-8 without control characters and trailing blanks. A byte that is not UTF-8 is
+    /// shown as `\xfe`.
     pub text: String,
-    /// When its first character came; none without timing.
+    /// When its first character came; `None` without timing.
     pub begin_ns: Option<u64>,
     /// When it was last written to.
     pub end_ns: Option<u64>,
@@ -18,19 +18,19 @@ pub struct Line {
 
 #[derive(Debug, Serialize)]
 pub struct Title {
-    /// At most 1000 characters of it.
+    /// At most its first 1000 characters.
     pub text: String,
-    /// The index of the line that was written then; one past the last if
-    /// nothing was.
+    /// Index of the line that was being written then; one past the last if there was
+    /// none.
     pub line: usize,
     pub begin_ns: Option<u64>,
 }
 
-/// What a program showed on the alternate screen, which editors and pagers
-/// leave without a trace.
+/// What a program showed on the alternate screen, where editors and pagers leave no
+/// trace.
 #[derive(Debug, Serialize)]
 pub struct AlternateScreen {
-    /// The index of the line that was written when it was shown.
+    /// Index of the line that was being written when it was shown.
     pub line: usize,
     pub begin_ns: Option<u64>,
     pub end_ns: Option<u64>,
@@ -42,7 +42,7 @@ pub(super) struct History {
     pub lines: Vec<Line>,
     pub titles: Vec<Title>,
     pub alternate_screens: Vec<AlternateScreen>,
-    /// The last line goes on in the next row.
+    /// The last line continues in the next row.
     goes_on: bool,
 }
 
@@ -62,11 +62,10 @@ impl History {
         self.goes_on = row.is_wrapped;
     }
 
-    /// Takes in the rows of a screen that will be cleared or that is the last.
-    /// Rows that nothing was written to are one blank line between others, and
-    /// nothing at the begin and the end.
+    /// Adds the rows of a screen that will be cleared, or of the last one. Untouched rows
+    /// become one blank line between others, and nothing at the beginning and the end.
     pub fn push_screen(&mut self, rows: &[Row]) {
-        // A touched row that is blank counts only if something comes behind it.
+        // A touched row that is blank counts only if something follows it.
         let last = rows.iter().rposition(|row| !row.is_blank());
         let shown = &rows[..last.map_or(0, |last| last + 1)];
         for (index, row) in shown.iter().enumerate() {
@@ -79,7 +78,7 @@ impl History {
         self.goes_on = false;
     }
 
-    /// The index that a row of a screen would have among the lines.
+    /// Returns the index that a row of a screen would have among the lines.
     pub fn line_of(&self, rows: &[Row], row: usize) -> usize {
         let mut count = self.lines.len();
         let mut goes_on = self.goes_on;

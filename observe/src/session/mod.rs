@@ -1,5 +1,4 @@
-//! A terminal session recorded by `script`, as the text that stood on the
-//! screen.
+//! Converts a terminal session recorded by `script` to the text that was on the screen.
 
 mod history;
 mod row;
@@ -18,11 +17,11 @@ pub use history::{AlternateScreen, Line, Title};
 pub use screen::{COLUMNS_MAX, LINES_MAX};
 pub use timing::Timing;
 
-/// The size that programs assume where nothing tells.
+/// The size that programs assume if none is known.
 const COLUMNS_DEFAULT: usize = 80;
 const LINES_DEFAULT: usize = 24;
 
-/// The size of the terminal, where that of the recording is overridden.
+/// Overrides the recording's terminal size.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
     pub columns: Option<usize>,
@@ -31,9 +30,9 @@ pub struct Settings {
 
 #[derive(Debug, Serialize)]
 pub struct Session {
-    /// Of this document: 1.
+    /// Version of this document: 1.
     pub version: u32,
-    /// One, but for files that were appended to (`script -a`).
+    /// One, except for files that were appended to (`script -a`).
     pub recordings: Vec<Recording>,
 }
 
@@ -41,7 +40,7 @@ pub struct Session {
 pub struct Recording {
     pub started: Option<String>,
     pub ended: Option<String>,
-    /// The command that was recorded, if it was not a shell alone.
+    /// The recorded command, if it was not just a shell.
     pub command: Option<String>,
     pub terminal: Option<String>,
     /// The terminal that `script` ran on.
@@ -49,7 +48,7 @@ pub struct Recording {
     pub exit_status: Option<i32>,
     pub screen_columns: usize,
     pub screen_lines: usize,
-    /// Nothing told the size, so that of old terminals was taken.
+    /// The size was not recorded, so that of old terminals is assumed.
     pub is_size_assumed: bool,
     pub lines: Vec<Line>,
     pub titles: Vec<Title>,
@@ -62,14 +61,14 @@ pub struct Recording {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shown {
     pub titles: bool,
-    /// The last of each alternate screen.
+    /// The last content of each alternate screen.
     pub alternate_screens: bool,
 }
 
-/// Makes text of a recording.
+/// Converts a recording to text.
 ///
-/// The timing, where there is one, is that of the file's first recording, as
-/// `scriptreplay` has it. Time and memory grow with the length of the file.
+/// The timing, if there is one, belongs to the file's first recording, as in
+/// `scriptreplay`. Time and memory grow with the length of the file.
 #[must_use]
 pub fn clean(file: &[u8], timing: Option<&Timing>, settings: Settings) -> Session {
     let parts = script::split(file);
@@ -79,7 +78,7 @@ pub fn clean(file: &[u8], timing: Option<&Timing>, settings: Settings) -> Sessio
     });
     let mut recordings: Vec<Recording> = recordings.collect();
     if timing.is_some() && recordings.len() > 1 {
-        let note = "the timing is that of the first recording of the file";
+        let note = "the timing belongs to the first recording of the file";
         recordings[0].notes.push(note.into());
     }
     Session {
@@ -92,7 +91,7 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
     let says = part.header.map(script::read).unwrap_or_default();
     let ending = part.footer.map(script::read).unwrap_or_default();
     let fact = |name| timing.and_then(|timing| timing.number(name));
-    // A terminal of no size is none.
+    // A size of 0 means that it is unknown.
     let known = |size: Option<usize>| size.filter(|size| *size > 0);
     let columns = settings.columns.or(known(says.columns.or(fact("COLUMNS"))));
     let lines = settings.lines.or(known(says.lines.or(fact("LINES"))));
@@ -103,8 +102,8 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
     let feeds_to_begin = has_feeds && !part.body.windows(2).any(|pair| pair == b"\r\n");
     if feeds_to_begin {
         notes.push(
-            "no line ends in a carriage return, so this is not as a terminal got it; line feeds \
-             are taken to begin a line"
+            "no line ends in a carriage return, so this is not what a terminal received; each line \
+             feed is taken to begin a line"
                 .into(),
         );
     }
@@ -115,7 +114,7 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
     }
     let finished = terminal.finish();
     if finished.is_cut {
-        notes.push("it ends within a control sequence, of which nothing is shown".into());
+        notes.push("it ends within a control sequence, which is not shown".into());
     }
     Recording {
         started: says.time,
@@ -135,7 +134,7 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
     }
 }
 
-/// Feeds what was written at the times it was written.
+/// Feeds the output to the terminal at the times when it was written.
 fn replay(terminal: &mut Terminal, body: &[u8], timing: &Timing, notes: &mut Vec<String>) {
     let is_mixed = timing.is_mixed();
     let mut rest = body;
@@ -150,7 +149,7 @@ fn replay(terminal: &mut Terminal, body: &[u8], timing: &Timing, notes: &mut Vec
         terminal.set_time(*now_ns);
         match step {
             Step::Output(count) => terminal.feed(take(*count)),
-            // What was typed and is echoed is output, too.
+            // Skips typed input: if it was echoed, the output has it, too.
             Step::Input(count) if is_mixed => {
                 take(*count);
             }
@@ -159,11 +158,11 @@ fn replay(terminal: &mut Terminal, body: &[u8], timing: &Timing, notes: &mut Vec
         }
     }
     if is_short {
-        notes.push("the timing tells of more bytes than were recorded".into());
+        notes.push("the timing covers more bytes than were recorded".into());
     }
     if !rest.is_empty() {
         notes.push(format!(
-            "the last {} bytes have no time of their own",
+            "the timing does not cover the last {} bytes",
             rest.len()
         ));
         terminal.feed(rest);
@@ -171,8 +170,8 @@ fn replay(terminal: &mut Terminal, body: &[u8], timing: &Timing, notes: &mut Vec
 }
 
 impl Session {
-    /// The text: UTF-8 in which the only control character is the line feed
-    /// that ends each line.
+    /// Returns the text: UTF-8 whose only control character is the line feed that ends
+    /// each line.
     #[must_use]
     pub fn text(&self, shown: Shown) -> String {
         let mut text = String::new();
@@ -192,7 +191,7 @@ impl Recording {
         };
         let mut titles = titles.iter().peekable();
         let mut screens = screens.iter().peekable();
-        // What happened at a last line without text has no line to stand at.
+        // What happened at a last line without text comes after all lines.
         for index in 0..=self.lines.len() {
             let is_last = index == self.lines.len();
             while let Some(title) = titles.next_if(|title| is_last || title.line <= index) {

@@ -1,18 +1,17 @@
 //! A line of the screen.
 
-/// Where bytes that are no UTF-8 are kept on the screen: byte `b` is the
-/// character `INVALID_BYTES + b`, at the end of the last private-use plane. A
-/// terminal shows one replacement character for such a byte, so one cell is
-/// what it takes.
+/// Base of the characters that represent invalid bytes on the screen: byte `b` is the
+/// character `INVALID_BYTES + b`, at the end of the last private-use plane. A terminal
+/// shows one replacement character for a byte that is not UTF-8, so it takes one cell.
 pub(super) const INVALID_BYTES: u32 = 0x10_ff00;
 
-/// The byte that a character of the screen stands for, if it is none of UTF-8.
+/// Returns the byte that a character of the screen represents, if that is not UTF-8.
 pub(super) fn invalid_byte(character: char) -> Option<u8> {
     let offset = u32::from(character).checked_sub(INVALID_BYTES)?;
     u8::try_from(offset).ok().filter(|byte| *byte >= 0x80)
 }
 
-/// Appends a character as the cleaned text has it.
+/// Appends a character as the cleaned text shows it.
 pub(super) fn push_shown(text: &mut String, character: char) {
     match invalid_byte(character) {
         Some(byte) => text.push_str(&format!("\\x{byte:02x}")),
@@ -23,7 +22,7 @@ pub(super) fn push_shown(text: &mut String, character: char) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cell {
     base: char,
-    /// Combining characters and joiners behind it.
+    /// Combining characters and joiners after it.
     marks: String,
 }
 
@@ -34,15 +33,15 @@ const BLANK: Cell = Cell {
     marks: String::new(),
 };
 
-/// A line of the screen. Cells behind the last one written are blank.
+/// A line of the screen. Cells after the last one written are blank.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Row {
     cells: Vec<Cell>,
-    /// The text goes on in the next line, for want of columns.
+    /// The text continues in the next line because the columns ran out.
     pub is_wrapped: bool,
-    /// The cursor has written here, or left here by a line feed.
+    /// The cursor has written here, or left this row by a line feed.
     pub is_touched: bool,
-    /// When it was first and last written to, since the begin of the session.
+    /// When it was first and last written, since the start of the session.
     pub begin_ns: Option<u64>,
     pub end_ns: Option<u64>,
 }
@@ -58,7 +57,7 @@ impl Row {
         self.cells.iter().all(|cell| *cell == BLANK)
     }
 
-    /// Fills up with blanks to a number of cells.
+    /// Pads the row with blanks to a number of cells.
     fn reach(&mut self, cells: usize) {
         if self.cells.len() < cells {
             self.cells.resize(cells, BLANK);
@@ -75,7 +74,7 @@ impl Row {
         }
     }
 
-    /// Puts a combining character on what stands before a column.
+    /// Adds a combining character to the cell before a column.
     pub fn combine(&mut self, column: usize, mark: char) {
         self.reach(column.max(1));
         let mut at = column.saturating_sub(1);
@@ -85,8 +84,8 @@ impl Row {
         self.cells[at].marks.push(mark);
     }
 
-    /// Makes blanks of a wide character whose right half stands at a column, as
-    /// something else will take half of it.
+    /// Blanks a wide character whose right half is at a column, because half of it will
+    /// be overwritten.
     fn split(&mut self, column: usize) {
         if self
             .cells
@@ -110,8 +109,8 @@ impl Row {
         }
     }
 
-    /// Moves what stands from a column on to the right; what leaves the screen
-    /// is gone.
+    /// Moves the cells from a column on to the right; those that leave the screen are
+    /// lost.
     pub fn insert(&mut self, column: usize, count: usize, columns: usize) {
         if column < self.cells.len() {
             self.split(column);
@@ -124,7 +123,7 @@ impl Row {
         }
     }
 
-    /// Moves what stands behind some columns to the left, over them.
+    /// Removes columns, and moves the cells after them to the left.
     pub fn delete(&mut self, column: usize, count: usize) {
         let end = column.saturating_add(count).min(self.cells.len());
         if column < end {
@@ -134,7 +133,8 @@ impl Row {
         }
     }
 
-    /// Appends its text, without blanks at its end if that is its end.
+    /// Appends the row's text, without trailing blanks unless the text continues in the
+    /// next row.
     pub fn append_to(&self, text: &mut String) {
         let begin = text.len();
         for cell in self.cells.iter().filter(|cell| cell.base != RIGHT) {

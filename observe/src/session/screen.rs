@@ -1,21 +1,20 @@
 //! The screen of a terminal: where characters go.
 //!
-//! It follows xterm and the VT102 and VT220 before it ("XTerm Control
-//! Sequences", invisible-island.net/xterm/ctlseqs), with one difference that a
-//! record wants: what a program clears from the whole screen was there to be
-//! read, so it goes to the lines that have left the screen.
+//! It follows xterm and its predecessors VT102 and VT220 ("XTerm Control Sequences",
+//! invisible-island.net/xterm/ctlseqs), with one difference that a record needs. What a
+//! program clears from the whole screen could be read before, so it goes to the lines
+//! that have left the screen.
 
 use unicode_width::UnicodeWidthChar;
 
 use super::history::{AlternateScreen, History, Title};
 use super::row::Row;
 
-/// Most columns and lines of a screen. They bound what one control sequence can
-/// cost.
+/// Most columns and lines of a screen. They bound the cost of one control sequence.
 pub const COLUMNS_MAX: usize = 1000;
 pub const LINES_MAX: usize = 500;
 
-/// The line of a title that is set on the alternate screen, until the main one is
+/// The line of a title that was set on the alternate screen, until the main screen is
 /// back.
 const LINE_OF_ALTERNATE: usize = usize::MAX;
 
@@ -23,9 +22,9 @@ const LINE_OF_ALTERNATE: usize = usize::MAX;
 pub(super) struct Cursor {
     pub row: usize,
     pub column: usize,
-    /// A character stands in the last column, and the next one wraps.
+    /// A character is in the last column, and the next one wraps.
     pub wraps_next: bool,
-    /// Which character sets are line drawing, and which one is used.
+    /// Which character sets are line drawing, and which one is in use.
     pub draws_lines: [bool; 2],
     pub shift: usize,
     pub is_relative: bool,
@@ -39,14 +38,14 @@ pub(super) struct Screen {
     other: Vec<Row>,
     pub is_alternate: bool,
     pub cursor: Cursor,
-    /// Of the main and the alternate screen.
+    /// For the main and the alternate screen.
     saved: [Cursor; 2],
-    /// The lines that scroll, both included.
+    /// The first and the last of the lines that scroll.
     pub top: usize,
     pub bottom: usize,
     pub wraps: bool,
     pub inserts: bool,
-    /// A line feed goes to the first column.
+    /// A line feed moves to the first column.
     pub feeds_to_begin: bool,
     pub tabs: Vec<bool>,
     pub now_ns: Option<u64>,
@@ -54,8 +53,8 @@ pub(super) struct Screen {
     pub history: History,
 }
 
-/// Gives a screen so many lines. Blank ones below the cursor go first, then those
-/// at the top, which it hands over.
+/// Changes a screen's number of lines. Blank lines below the cursor go first, then lines
+/// at the top, which are returned.
 fn set_lines(rows: &mut Vec<Row>, lines: usize, cursor_row: &mut usize) -> Vec<Row> {
     while rows.len() > lines
         && *cursor_row + 1 < rows.len()
@@ -91,7 +90,7 @@ impl Screen {
         }
     }
 
-    /// Back to the beginning, as after power on.
+    /// Resets to the initial state, as after power on.
     pub fn reset(&mut self) {
         self.leave_alternate(false);
         self.clear();
@@ -149,7 +148,7 @@ impl Screen {
         }
     }
 
-    /// One line down, scrolling at the end of the region.
+    /// Moves one line down, and scrolls at the end of the region.
     fn index(&mut self) {
         self.cursor.wraps_next = false;
         if self.cursor.row == self.bottom {
@@ -159,7 +158,7 @@ impl Screen {
         }
     }
 
-    /// One line up, scrolling at the begin of the region.
+    /// Moves one line up, and scrolls at the beginning of the region.
     pub fn reverse_index(&mut self) {
         self.cursor.wraps_next = false;
         if self.cursor.row == self.top {
@@ -169,7 +168,8 @@ impl Screen {
         }
     }
 
-    /// Moves the region up; what leaves the screen above it has been read.
+    /// Moves the region up. Lines that leave the screen at its top could be read before,
+    /// so they are kept.
     pub fn scroll_up(&mut self, count: usize) {
         if self.top == 0 && !self.is_alternate {
             let gone = self.rows[..=self.bottom].iter().take(count);
@@ -179,7 +179,7 @@ impl Screen {
         self.remove_rows(self.top, count);
     }
 
-    /// Takes lines out of the region; those behind move up.
+    /// Removes lines from the region; the lines after them move up.
     fn remove_rows(&mut self, at: usize, count: usize) {
         let moved = &mut self.rows[at..=self.bottom];
         let kept = moved.len().saturating_sub(count);
@@ -187,7 +187,7 @@ impl Screen {
         moved[kept..].fill(Row::default());
     }
 
-    /// Moves the lines from one to the region's end down.
+    /// Moves the lines from `at` to the region's end down.
     pub fn insert_rows(&mut self, at: usize, count: usize) {
         let moved = &mut self.rows[at..=self.bottom];
         let count = count.min(moved.len());
@@ -225,7 +225,7 @@ impl Screen {
         self.line().delete(column, count);
     }
 
-    /// The lines that scroll, from 1; the last one for 0.
+    /// Sets the lines that scroll, counted from 1; a `bottom` of 0 is the last line.
     pub fn set_region(&mut self, top: usize, bottom: usize) {
         let bottom = match bottom {
             0 => self.lines,
@@ -237,7 +237,7 @@ impl Screen {
         }
     }
 
-    /// Clears the screen; of the main one, what stood there is kept.
+    /// Clears the screen; the text of the main screen is kept.
     pub fn clear(&mut self) {
         if !self.is_alternate {
             self.history.push_screen(&self.rows);
@@ -253,7 +253,7 @@ impl Screen {
         row.is_wrapped &= !reaches_end;
     }
 
-    /// Blanks whole lines, which keep the times when they were written to.
+    /// Blanks whole lines, which keep the times of their writes.
     pub fn erase_lines(&mut self, lines: std::ops::Range<usize>) {
         for row in &mut self.rows[lines] {
             row.erase(0, usize::MAX);
@@ -267,7 +267,7 @@ impl Screen {
         self.cursor.column = column.min(self.columns - 1);
     }
 
-    /// Moves to a line, of the region if positions are relative to it.
+    /// Moves to a line, counted within the region if positions are relative to it.
     pub fn move_to_row(&mut self, row: usize) {
         let (first, last) = match self.cursor.is_relative {
             true => (self.top, self.bottom),
@@ -282,7 +282,8 @@ impl Screen {
         self.move_to_column(column);
     }
 
-    /// Up or down without scrolling; the region's ends stop it from inside.
+    /// Moves up or down without scrolling; from inside the region, its ends are the
+    /// limits.
     pub fn move_rows(&mut self, count: usize, is_down: bool) {
         let row = self.cursor.row;
         self.cursor.wraps_next = false;
@@ -328,8 +329,8 @@ impl Screen {
         }
     }
 
-    /// Shows the main screen again, with the cursor where it was saved there if
-    /// wanted.
+    /// Shows the main screen again. With `restores`, the cursor returns to where it was
+    /// saved there.
     pub fn leave_alternate(&mut self, restores: bool) {
         if !self.is_alternate {
             return;
@@ -368,8 +369,8 @@ impl Screen {
         self.history.titles.push(title);
     }
 
-    /// Takes another size. Nothing is folded anew, as xterm has it; what no
-    /// longer fits at the right stays in the record.
+    /// Changes the size. As in xterm, lines are not wrapped again; what no longer fits at
+    /// the right stays in the record.
     pub fn resize(&mut self, columns: usize, lines: usize) {
         let (columns, lines) = (columns.clamp(1, COLUMNS_MAX), lines.clamp(1, LINES_MAX));
         let known = self.tabs.len();
@@ -393,7 +394,7 @@ impl Screen {
         self.keep_cursor_inside();
     }
 
-    /// Everything that is still on the screen has been read.
+    /// Ends the recording, and keeps everything that is still on the screen.
     pub fn finish(mut self) -> History {
         self.leave_alternate(false);
         self.clear();
@@ -403,7 +404,7 @@ impl Screen {
             alternate_screens,
             ..
         } = &mut self.history;
-        // Blank lines at the end are none.
+        // Blank lines at the end do not count.
         let places = titles.iter_mut().map(|title| &mut title.line);
         let more = alternate_screens.iter_mut().map(|screen| &mut screen.line);
         places

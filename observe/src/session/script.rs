@@ -1,9 +1,9 @@
-//! The lines that `script` writes before and after what it records.
+//! Reads the lines that `script` writes before and after what it records.
 
-/// One recording of a file; `script -a` puts several into one.
+/// One recording of a file; `script -a` puts several into one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Part<'a> {
-    /// The line `Script started on …`, without its end.
+    /// The line `Script started on …`, without its line end.
     pub header: Option<&'a [u8]>,
     pub body: &'a [u8],
     /// The line `Script done on …`.
@@ -13,7 +13,7 @@ pub(super) struct Part<'a> {
 const STARTED: &[u8] = b"Script started on ";
 const DONE: &[u8] = b"\nScript done on ";
 
-/// The recordings of a file; one without header (`script -q` of old, or
+/// Splits a file into its recordings. One without a header (of an old `script -q`, or
 /// something else that was written to a terminal) is a recording, too.
 pub(super) fn split(file: &[u8]) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
@@ -47,9 +47,9 @@ fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// What stands before, in and behind the line that ends a recording. The same
-/// words shown by a program in the recording end in a carriage return, as the
-/// terminal's driver has it, and are followed by more.
+/// Returns what precedes, what is in and what follows the line that ends a recording. If
+/// a program in the recording shows the same words, they end in a carriage return, which
+/// the terminal's driver adds, and more follows.
 fn find_footer(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let begins = |at: &usize| bytes[*at..].starts_with(DONE);
     (0..bytes.len()).filter(begins).find_map(|at| {
@@ -61,7 +61,7 @@ fn find_footer(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 
 #[derive(Debug, Default)]
 pub(super) struct Says {
-    /// In the words of the line.
+    /// The time in the words of the line.
     pub time: Option<String>,
     pub command: Option<String>,
     pub terminal: Option<String>,
@@ -71,8 +71,8 @@ pub(super) struct Says {
     pub exit_status: Option<i32>,
 }
 
-/// Reads `Script started on TIME [COMMAND="…" TERM="…" COLUMNS="80" …]`. A
-/// command may have quotes in it, so what follows it is looked for from the end.
+/// Reads `Script started on TIME [COMMAND="…" TERM="…" COLUMNS="80" …]`. A command may
+/// have quotes in it, so the fields after it are searched from the end.
 pub(super) fn read(line: &[u8]) -> Says {
     let line = String::from_utf8_lossy(line);
     let Some((_, behind)) = line.trim_end().split_once(" on ") else {
@@ -105,13 +105,13 @@ pub(super) fn read(line: &[u8]) -> Says {
     says
 }
 
-/// The last `NAME="value"` of some, with what stands before it.
+/// Returns the last `NAME="value"` of some fields, with what precedes it.
 fn last_field(fields: &str) -> Option<(&str, &str, &str)> {
     const BEHIND_COMMAND: [&str; 4] = ["LINES", "COLUMNS", "TTY", "TERM"];
     let inside = fields.trim_end().strip_suffix('"')?;
     let (before, value) = inside.rsplit_once("=\"")?;
     let (before, name) = before.rsplit_once(' ').unwrap_or(("", before));
-    // All that is written before it begins with the command.
+    // If there is a command, it is the first field.
     match inside.strip_prefix("COMMAND=\"") {
         Some(_) if before.ends_with('"') && BEHIND_COMMAND.contains(&name) => {}
         Some(command) => return Some(("", "COMMAND", command)),

@@ -1,4 +1,4 @@
-//! What a terminal does with the bytes it gets.
+//! Interprets the bytes that a terminal gets.
 
 use avt::Charset;
 use avt::parser::{AnsiMode, DecMode, EdScope, ElScope, Function, Parser, State, TbcScope};
@@ -13,14 +13,14 @@ const TITLE_CHARACTERS_MAX: usize = 1000;
 pub(super) struct Terminal {
     parser: Parser,
     screen: Screen,
-    /// The begin of a character that the next bytes may complete.
+    /// The beginning of a character that the next bytes may complete.
     partial: Vec<u8>,
-    /// What came of a control sequence or string, without ESC.
+    /// The control sequence or string so far.
     sequence: String,
-    /// A title in the form of `screen`, which is written like text.
+    /// A title as the program `screen` sets it, whose text arrives like printed text.
     title: Option<String>,
     last: Option<char>,
-    /// The cursor has just been sent to the first column of the first line.
+    /// The cursor was just sent to the first column of the first line.
     is_home: bool,
     invalid_bytes: u64,
 }
@@ -48,7 +48,7 @@ impl Terminal {
         }
     }
 
-    /// What follows came then, in nanoseconds since the begin.
+    /// Sets the time of what follows, in nanoseconds since the start.
     pub fn set_time(&mut self, now_ns: u64) {
         self.screen.now_ns = Some(now_ns);
     }
@@ -57,7 +57,7 @@ impl Terminal {
         self.screen.resize(columns, lines);
     }
 
-    /// Takes bytes, cut wherever they are.
+    /// Takes bytes, which may be split anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
         let joined;
         let mut rest = bytes;
@@ -68,7 +68,7 @@ impl Terminal {
         while let Some(chunk) = rest.utf8_chunks().next() {
             let (valid, invalid) = (chunk.valid(), chunk.invalid());
             for character in valid.chars() {
-                // Nobody may make text look like bytes that are none.
+                // Text must not be able to look like invalid bytes.
                 self.take(match invalid_byte(character) {
                     Some(_) => char::REPLACEMENT_CHARACTER,
                     None => character,
@@ -115,14 +115,14 @@ impl Terminal {
         match function {
             Some(Function::Print(character)) => self.print(character),
             Some(function) => self.perform(function, was_home),
-            // The oldest of the modes of the alternate screen, which rxvt has.
+            // The oldest mode of the alternate screen, which rxvt has.
             None if self.sequence == "\x1b[?47h" => self.screen.enter_alternate(),
             None if self.sequence == "\x1b[?47l" => self.screen.leave_alternate(false),
             None => {}
         }
     }
 
-    /// OSC 0 and 2 are titles; 1 is the name of an icon alone.
+    /// Ends a string. OSC 0 and 2 set the title; 1 sets only the name of an icon.
     fn end_string(&mut self) {
         let sequence = std::mem::take(&mut self.sequence);
         let text = sequence.trim_start_matches(['\x1b', ']', '\u{9d}']);
@@ -253,7 +253,7 @@ impl Terminal {
             El(ElScope::ToLeft) => screen.erase_line(0, column + 1),
             El(ElScope::All) => screen.erase_line(0, usize::MAX),
             Ed(EdScope::All) => screen.clear(),
-            // How terminals without a shorter way are cleared.
+            // This is how terminals without a shorter sequence are cleared.
             Ed(EdScope::Below) if was_home => screen.clear(),
             Ed(EdScope::Below) => {
                 screen.erase_line(column, usize::MAX);
@@ -268,7 +268,7 @@ impl Terminal {
     }
 }
 
-/// DEC's line drawing characters (VT100 User Guide, table 3-9), as xterm has them.
+/// DEC's line drawing characters (VT100 User Guide, table 3-9), as xterm shows them.
 fn drawn(character: char) -> char {
     let drawn = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
     let place = ('`'..='~').position(|place| place == character);

@@ -1,9 +1,9 @@
-//! The file of `script --log-timing`: when what was recorded.
+//! Reads the timing file of `script --log-timing`.
 //!
-//! The classic form has a delay and a number of bytes in each line. The other
-//! form (util-linux 2.35 and later) has a letter before them: `O` for output,
-//! `I` for input, `S` for signals, of which SIGWINCH has the new size, and `H`
-//! for facts (script(1), scriptreplay(1)).
+//! The classic form has a delay and a number of bytes in each line. The other form
+//! (util-linux 2.35 and later) has a letter before them: `O` for output, `I` for input,
+//! `S` for signals (SIGWINCH with the new size) and `H` for facts (script(1),
+//! scriptreplay(1)).
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ pub(super) enum Step {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// With the time of each, in nanoseconds since the begin.
+    /// Each step with its time, in nanoseconds since the start.
     pub(super) steps: Vec<(u64, Step)>,
     pub(super) facts: BTreeMap<String, String>,
 }
 
 impl Timing {
-    /// Reads a file of timing.
+    /// Reads a timing file. The error names the first line that has neither form.
     pub fn parse(file: &[u8]) -> Result<Self, String> {
         let text = String::from_utf8_lossy(file);
         let mut timing = Self::default();
@@ -72,7 +72,7 @@ impl Timing {
         Some(())
     }
 
-    /// Input lies in the same file as output.
+    /// Whether input is in the same file as output.
     pub(super) fn is_mixed(&self) -> bool {
         let logs = (self.facts.get("INPUT_LOG"), self.facts.get("OUTPUT_LOG"));
         matches!(logs, (Some(input), Some(output)) if input == output)
@@ -83,7 +83,7 @@ impl Timing {
     }
 }
 
-/// `SIGWINCH ROWS=30 COLS=100`
+/// Parses `SIGWINCH ROWS=30 COLS=100`, and returns columns and lines.
 fn size(text: &str) -> Option<(usize, usize)> {
     let value = |name: &str| {
         let mut words = text.split_whitespace();

@@ -1,4 +1,5 @@
-//! Captures of leases, and of what nobody would send, beside what they say.
+//! Captures of leases, and of packets that nobody would send, compared with the expected
+//! reports.
 
 use std::path::Path;
 
@@ -8,13 +9,13 @@ use toll_observe::dhcp::{Observer, Packet, Report, observe};
 const LEASE: &[u8] = include_bytes!("captures/lease.pcap");
 const PCAPNG: &[u8] = include_bytes!("captures/little-microseconds.pcapng");
 
-/// Bytes before the packets of pcap, before each packet, and before the options
-/// of DHCP in Ethernet.
+/// Bytes before the packets of a pcap file, before each packet's content, and before the
+/// DHCP options in an Ethernet frame.
 const HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
 const OPTIONS: usize = 14 + 20 + 8 + 240;
 
-/// The frames of a lease: DISCOVER, OFFER, REQUEST, ACK, RELEASE.
+/// Returns the frames of a lease: DISCOVER, OFFER, REQUEST, ACK, RELEASE.
 fn lease() -> Vec<&'static [u8]> {
     let mut frames = Vec::new();
     let mut rest = &LEASE[HEADER..];
@@ -40,7 +41,7 @@ fn observed(link: u16, frames: &[Vec<u8>]) -> Report {
     observer.finish()
 }
 
-/// Each capture gives what the `.json` file beside it holds.
+/// Each capture must give the content of the `.json` file beside it.
 #[test]
 fn captures_say_what_is_kept_beside_them() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/observe/captures");
@@ -92,7 +93,8 @@ fn many_messages_come_to_an_end() {
         };
         (0..20_000).map(frame).collect()
     };
-    // Each of another client and number, all of one client, and all the same.
+    // Each from another client with another number, all from one client, and all the
+    // same.
     let of_many = frames(&|n, frame| {
         frame[message + 4..message + 8].copy_from_slice(&n.to_be_bytes());
         frame[message + 16..message + 20].copy_from_slice(&n.to_be_bytes());

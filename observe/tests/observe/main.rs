@@ -1,4 +1,4 @@
-//! Captures of a network and a recording of a terminal that were made by other programs.
+//! Network captures and a terminal recording that were made by other programs.
 
 #![expect(
     clippy::disallowed_methods,

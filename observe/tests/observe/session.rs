@@ -1,9 +1,9 @@
-//! Recordings by hand, where every byte counts.
+//! Hand-written recordings, where every byte counts.
 
 use proptest::prelude::*;
 use toll_observe::session::{Session, Settings, Shown, Timing, clean};
 
-/// The text of bytes written to a terminal of 20 columns and 5 lines.
+/// Returns the text of bytes written to a terminal of 20 columns and 5 lines.
 fn text(bytes: &[u8]) -> String {
     let settings = Settings {
         columns: Some(20),
@@ -139,7 +139,7 @@ fn sequences_with_the_largest_numbers_end() {
     }
 }
 
-/// Pieces that a recording is made of.
+/// A piece that a recording is made of.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         "[ -~]{0,30}".prop_map(String::into_bytes),

@@ -358,7 +358,7 @@ kill "$(cat dhclient.pid)"
     assert_eq!(option(first, 50), "10.8.0.5");
     assert_eq!(first["summary"], "asks whether 10.8.0.5 is still its own");
     assert!(kinds(&report).contains(&"NAK"), "{report:#}");
-    assert_eq!(refused["outcome"], "refused; the client has to begin anew");
+    assert_eq!(refused["outcome"], "refused; the client must start over");
 }
 
 #[test]
