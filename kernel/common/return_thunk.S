@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The return of count_primes_core.c in a program. The kernel brings its own,
- * or patches its callers to the same two instructions where it needs none.
+ * The return thunk of count_primes_core.c in a program. The kernel has its own,
+ * or patches its callers to the same two instructions if it needs none.
  */
 	.text
 	.globl	__x86_return_thunk

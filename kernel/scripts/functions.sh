@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
-# Functions of the Makefile's steps. toll reads the lines that begin with `==>`,
-# `prerequisite:`, `failed:` and `  | `.
+# Functions for the Makefile's steps. toll reads lines that begin with `==>`, `prerequisite:`,
+# `failed:` and ` | `.
 
-# The environment that a build keeps, also where toll starts it. Other variables that make,
-# shells, compilers, git, tar or xz read would make another kernel of the same inputs.
+# The environment variables that a build keeps, even if toll starts it. With others that make,
+# shells, compilers, git, tar or xz read, the same inputs could give another kernel.
 KEPT='PATH HOME TERM TMPDIR XDG_CACHE_HOME http_proxy https_proxy ftp_proxy no_proxy HTTP_PROXY HTTPS_PROXY FTP_PROXY NO_PROXY'
 for name in $(compgen -e); do
-	# By three of these make gives its variables to the make that it starts; without PWD the
-	# shell does not know where `cd -` leads.
+	# Through three of these, make passes its variables to the make that it starts; without PWD
+	# the shell does not know where `cd -` leads.
 	[[ " $KEPT MAKEFLAGS MFLAGS MAKELEVEL PWD OLDPWD " == *" $name "* ]] || unset -v "$name" || true
 done
 for name in $(compgen -A function); do
 	unset -f "$name"
 done
 export LC_ALL=C
-# Builder, host and time are in the image. They are set, so that the same sources
-# make the same bytes and no user's name is in them. A release has no `+` because
-# the cache lies in somebody's repository.
+# The image contains builder, host and time. They are set, so that the same sources make the same
+# bytes without a user's name. LOCALVERSION is set, so that a release gets no `+` if the cache is
+# inside somebody's repository.
 export LOCALVERSION='' KBUILD_BUILD_USER=toll KBUILD_BUILD_HOST=toll KBUILD_BUILD_VERSION=1
 
-# A shell waits for what it runs in the foreground before it obeys a signal, and does
-# not pass it on; so long programs run in the background.
+# A shell obeys a signal only after its foreground program ends, and does not pass it on; so long
+# programs run in the background.
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 1' TERM INT HUP
 
 step() {
@@ -32,13 +32,13 @@ fail() {
 	exit 1
 }
 
-# Something has to be installed or made room for first.
+# Something must be installed, or room made for it, first.
 prerequisite() {
 	echo "prerequisite: $*" >&2
 	exit 1
 }
 
-# name_of FILE: the name that people know, as toll wrote it, or the file's own.
+# name_of FILE: the name that people know, which toll wrote, or else the file's own.
 name_of() {
 	if [ -e "$1.name" ]; then
 		cat "$1.name"
@@ -47,16 +47,16 @@ name_of() {
 	fi
 }
 
-# logged LOG COMMAND...: runs it with its output in the log, whose end a failure shows.
+# logged LOG COMMAND...: runs a command with its output in the log, whose end is shown if it fails.
 logged() {
 	local log=$1 status=0
 	shift
 	echo "\$ $*" >>"$log"
-	# What is for this project's make is not for the kernel's.
+	# The kernel's make must not get the variables of this project's make.
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL "$@" >>"$log" 2>&1 &
 	wait $! || status=$?
 	[ $status != 0 ] || return 0
-	echo "failed: ${why-}$* failed (exit status: $status); see $log, which ends so:" >&2
+	echo "failed: ${why-}$* failed (exit status: $status); see $log, whose last lines are:" >&2
 	grep -v '^[[:space:]]*$' "$log" | tail -n 15 | sed 's/^/  | /' >&2
 	exit 1
 }
@@ -65,13 +65,13 @@ is_whole() {
 	[ -e "$2" ] && echo "$1  $2" | sha256sum --check --status
 }
 
-# An unpacked source and a build tree, with some to spare.
+# Room for an unpacked source and a build tree, with some to spare.
 check_room() {
 	local needed_kib=$((3 << 20)) free_kib
 	free_kib=$(df --output=avail -k "$1" | tail -n 1)
 	[ "$free_kib" -ge $needed_kib ] || prerequisite "cannot build: $((free_kib >> 20)) GiB are" \
-		"free in $1, and source and build tree take about $((needed_kib >> 20)) GiB; make room, or" \
-		"set XDG_CACHE_HOME to a place with more"
+		"free in $1, but source and build tree take about $((needed_kib >> 20)) GiB; free some, or" \
+		"set XDG_CACHE_HOME to a directory with more"
 }
 
 # unpack_source DEB PACKAGE DIRECTORY
@@ -81,10 +81,10 @@ unpack_source() {
 	wait $! || fail "cannot unpack $1; remove it to fetch it again"
 }
 
-# settle DIRECTORY PLACE: makes unpacked packages of a kernel usable below PLACE. The headers'
-# Makefile names the place where they would be installed, and with an image of the kernel
-# beside them a module's link would want another program, for type information that nothing
-# reads. Since Debian 13 packages have all below /usr, since 14 the image beside its modules.
+# settle DIRECTORY PLACE: makes a kernel's unpacked packages usable below PLACE. The headers'
+# Makefile names the place where they would be installed. With an image of the kernel beside them,
+# linking a module would need another program, for type information that nothing reads. Since Debian
+# 13 packages have everything below /usr; since 14 the image is beside its modules.
 settle() {
 	local release headers
 	[ -e "$1/lib" ] || ln -s usr/lib "$1/lib"
@@ -103,13 +103,13 @@ settle() {
 	PATH=$PATH:/usr/sbin:/sbin depmod -b "$1" "$release"
 }
 
-# use_suite DIRECTORY: has apt look at the lists there, in place of this system's.
+# use_suite DIRECTORY: makes apt use the lists there, instead of this system's.
 use_suite() {
 	export APT_CONFIG=$1/apt.conf
 }
 
-# know_suite SUITE DIRECTORY: fetches the lists of a suite of Debian's into a directory, from the
-# mirror that this system uses, unless they are younger than a day.
+# know_suite SUITE DIRECTORY: fetches the lists of a Debian suite into a directory, from the mirror
+# that this system uses, unless they are less than a day old.
 know_suite() {
 	local suite=$1 directory=$2 keys=/usr/share/keyrings/debian-archive-keyring.gpg mirror said
 	use_suite "$directory"
@@ -120,7 +120,7 @@ know_suite() {
 	mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
 		'Origin: Debian' "Label: Debian" | head -n 1)
 	[[ $mirror =~ ^https?://[A-Za-z0-9._~:/-]+$ ]] || prerequisite "cannot fetch the kernel of" \
-		"$suite: apt knows no mirror of Debian's; add one to its sources and run apt-get update"
+		"$suite: apt has no Debian mirror; add one to its sources and run apt-get update"
 	mkdir -p "$directory/lists/partial" "$directory/cache/archives/partial"
 	echo "deb [signed-by=$keys] $mirror $suite main" >"$directory/sources.list"
 	cat >"$APT_CONFIG" <<-END
@@ -132,14 +132,14 @@ know_suite() {
 		Acquire::Languages "none";
 	END
 	said=$(apt-get -qq update 2>&1) || prerequisite "cannot fetch the lists of $suite:" \
-		"${said##*$'\n'}; look whether the mirror $mirror can be reached"
+		"${said##*$'\n'}; check whether the mirror $mirror can be reached"
 	touch "$directory/fetched"
 }
 
-# update_source LOG ORIGINAL TREE PATCH...: makes TREE what the patches make of ORIGINAL.
-# They are applied to a copy of links, where each file that they write is a new one,
-# and only files that differ are put into the tree: the others keep their times, so
-# that make compiles what the change asks for. -u: patch runs other kinds by the editor ed.
+# update_source LOG ORIGINAL TREE PATCH...: makes TREE equal to ORIGINAL with the patches. They are
+# applied to a copy of links, in which each written file is a new one. Only files that differ are
+# put into the tree. The others keep their times, so that make compiles only what the change
+# requires. -u: patch runs other kinds by the editor ed.
 update_source() {
 	local log=$1 original=$2 tree=$3 new=$3.new patch file
 	shift 3
@@ -156,7 +156,7 @@ update_source() {
 	fi
 	{
 		find "$new" "$tree" -type f -links 1 -printf '%P\0'
-		# What another commit added or removed.
+		# Files that another commit added or removed.
 		find "$new" "$tree" ! -type d -printf '%P\0' | sort -z | uniq -zu
 	} | sort -zu | while IFS= read -r -d '' file; do
 		replace_file "$new" "$tree" "$file"
@@ -164,7 +164,7 @@ update_source() {
 	rm -rf "$new"
 }
 
-# replace_file NEW TREE FILE: makes TREE's file that of NEW, unless they are the same.
+# replace_file NEW TREE FILE: replaces TREE's file by NEW's, unless they are the same.
 replace_file() {
 	local from=$1/$3 to=$2/$3
 	if [ ! -L "$from" ] && { [ -d "$from" ] || [ ! -e "$from" ]; }; then
@@ -177,9 +177,9 @@ replace_file() {
 	fi
 }
 
-# check_out LOG REPOSITORY COMMIT DIRECTORY: makes DIRECTORY the commit's tree. The index is
-# our own, so that nothing is written into the repository. Files get further links, which
-# changes the times of their status; so git compares their size and time of change alone.
+# check_out LOG REPOSITORY COMMIT DIRECTORY: makes DIRECTORY equal to the commit's tree. It uses its
+# own index, so that nothing is written into the repository. Files get further links, which changes
+# the times of their status; so git compares only size and modification time.
 check_out() {
 	export GIT_OPTIONAL_LOCKS=0 GIT_INDEX_FILE=$4.index
 	step "checking out $3"
@@ -191,7 +191,7 @@ check_out() {
 		--git-dir="$2" --work-tree="$4" read-tree --reset -u "$3"
 }
 
-# lay_image DIRECTORY RELEASE IMAGE [MODULES]: as a package of a kernel lays it.
+# lay_image DIRECTORY RELEASE IMAGE [MODULES]: lays out an image as a kernel package does.
 lay_image() {
 	local image config
 	image=$(realpath -e "$3")
@@ -205,8 +205,8 @@ lay_image() {
 	[ $# = 3 ] || ln -s "$4" "$1/lib/modules/$2"
 }
 
-# known_options SOURCE [FRAGMENT...]: of unmet options, those that the source knows or a
-# fragment of the user's asks for. Another version of Linux has others than our fragment.
+# known_options SOURCE [FRAGMENT...]: filters unmet options, and keeps those that the source knows
+# or that a user's fragment asks for. Another version of Linux has other options than our fragment.
 known_options() {
 	local source=$1 option
 	shift
@@ -220,16 +220,15 @@ known_options() {
 	done
 }
 
-# copy_boot_modules ROOT RELEASE DIRECTORY MODULE...: copies modules, uncompressed, each
-# behind what it needs, and lists them in DIRECTORY/order. One that ends in a question
-# mark may be missing.
+# copy_boot_modules ROOT RELEASE DIRECTORY MODULE...: copies modules, uncompressed, each after what
+# it needs, and lists them in DIRECTORY/order. A module that ends in a question mark may be missing.
 copy_boot_modules() {
 	local root=$1 release=$2 directory=$3 module lines path name modules
 	shift 3
 	rm -rf "$directory"
 	mkdir "$directory"
 	touch "$directory/order"
-	# An image without modules has all that it needs built in, or does not boot.
+	# An image without modules either has everything it needs built in, or does not boot.
 	[ -e "$root/lib/modules/$release" ] || return 0
 	modules=$(realpath -e "$root/lib/modules/$release")
 	for module in "$@"; do
@@ -255,7 +254,7 @@ copy_boot_modules() {
 	done
 }
 
-# unpack_module FILE TO: copies a module, uncompressed. A small file can unpack to much.
+# unpack_module FILE TO: copies a module, uncompressed. A small file can unpack to a large one.
 unpack_module() {
 	local bytes_max=$((256 << 20)) unpack=(cat) status=0
 	case $1 in

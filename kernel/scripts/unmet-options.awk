@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-# awk -f unmet-options.awk FRAGMENT... CONFIG: prints what fragments ask for and a
-# configuration does not have, which happens without a word from the kernel's tools: an
-# option was renamed, or what it depends on is off. The last fragment counts. To be
-# off and to be unknown are the same.
+# awk -f unmet-options.awk FRAGMENT... CONFIG: prints options of the fragments that a configuration
+# does not have. The kernel's tools do not report them: an option was renamed, or what it depends on
+# is off. The last fragment counts. Being off and being unknown are the same.
 
 /^# CONFIG_.* is not set/ { set($2, "n") }
 /^CONFIG_[^=]*=/ { set(substr($0, 1, index($0, "=") - 1), substr($0, index($0, "=") + 1)) }

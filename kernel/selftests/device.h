@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The two devices, joined in this program, and what they must do. */
+/* The two devices, connected in this program, and what they must do. */
 #ifndef TOLL_SELFTESTS_DEVICE_H
 #define TOLL_SELFTESTS_DEVICE_H
 
@@ -28,25 +28,25 @@ void pair_close(struct pair *pair);
 int set_settings(int device, uint32_t buffer_bytes, uint32_t mode);
 int set_nonblock(int device, bool nonblock);
 int command(int device, unsigned long number, void *argument);
-/* SEND or RECEIVE: bytes, or a negative errno. */
+/* SEND or RECEIVE; returns bytes, or a negative errno. */
 int64_t transfer(int device, unsigned long number, uint64_t offset, uint64_t length);
-/* The same in asynchronous mode: its number, or a negative errno. */
+/* The same in asynchronous mode; returns its number, or a negative errno. */
 int64_t queue(int device, unsigned long number, uint64_t offset, uint64_t length);
 int64_t reap(int device, uint64_t *sequence, uint32_t timeout_ms);
 void *map(int device, size_t bytes);
 void fill(void *bytes, size_t count, uint64_t seed, uint64_t position);
 bool is_filled(const void *bytes, size_t count, uint64_t seed, uint64_t position);
 bool write_all(int file, const void *bytes, size_t count);
-/* Bytes read up to the end or to count. */
+/* Reads up to the end or to count; returns the bytes. */
 size_t read_all(int file, void *bytes, size_t count);
-/* Writes or reads a filled stream of so many bytes in pieces. */
+/* Writes or reads a filled stream of this many bytes in pieces. */
 bool write_filled(int file, uint64_t bytes, size_t piece, uint64_t seed);
 bool read_filled(int file, uint64_t bytes, size_t piece, uint64_t seed);
 int poll_events(int file, short events, int timeout_ms);
-/* The status of a child, which is 0 where it passed. */
+/* Whether the exit status of a child is 0. */
 bool child_passed(pid_t child);
 
-/* From device_modules.c: of a module in /sys/module; false where a check failed. */
+/* From device_modules.c: parameters in /sys/module; false if a check failed. */
 bool parameter_reads(const char *module, const char *name, const char *expected);
 bool parameter_set(const char *module, const char *name, const char *value, bool taken);
 

@@ -16,7 +16,7 @@
 #include "random.h"
 #include "tap.h"
 
-/* Ports that masters may have, so that slaves find some. */
+/* Ports that masters may have, so that slaves can find some. */
 #define PORT 4000
 #define PORTS 16
 
@@ -30,7 +30,7 @@ static bool one_in(struct caller *caller, uint64_t bound)
 	return below(caller, bound) == 0;
 }
 
-/* Nonblocking: nobody would wake a single thread. */
+/* Nonblocking: nothing would wake a single thread. */
 int open_file(int index)
 {
 	return open(index % 2 ? SLAVE : MASTER, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -88,7 +88,7 @@ static int call_endpoint(struct caller *caller, int file)
 	struct toll_device_endpoint endpoint =
 		loopback(one_in(caller, 3) ? AF_INET6 : AF_INET, PORT + below(caller, PORTS));
 
-	/* Waits of CONNECT, which is the one that O_NONBLOCK leaves. */
+	/* Limits the wait of CONNECT, the only one that O_NONBLOCK leaves. */
 	endpoint.timeout_ms = 1 + below(caller, 3);
 	if (one_in(caller, 16))
 		endpoint.family = edge64(caller);
@@ -144,7 +144,7 @@ static int call_bytes(struct caller *caller, int file)
 		memset(bytes, 1, sizeof(bytes));
 		return write(file, address, count) < 0 ? errno : 0;
 	case 1:
-		/* No more than the page that may be the caller's. */
+		/* At most the page that may be the caller's. */
 		if (address != bytes && count > 8192)
 			count = 8192;
 		return read(file, address, count) < 0 ? errno : 0;
@@ -160,12 +160,12 @@ static int call_mapping(struct caller *caller, int file)
 	char *mapped;
 
 	if (caller->mapped) {
-		/* Reads and writes of what is there never fail. */
+		/* Reads and writes of mapped memory never fail. */
 		caller->mapped[below(caller, caller->mapped_bytes)]++;
 		munmap(caller->mapped, caller->mapped_bytes);
 		caller->mapped = NULL;
 	}
-	/* Any protection but one that could not be written above. */
+	/* Any protection, except one that could not be written above. */
 	mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE | (one_in(caller, 16) ? PROT_EXEC : 0),
 		      one_in(caller, 8) ? MAP_PRIVATE : MAP_SHARED, file, offset);
 	if (mapped == MAP_FAILED)
@@ -195,7 +195,7 @@ static int call_wild(struct caller *caller, int file)
 	}
 }
 
-/* A new file in the place of one that others may be using. */
+/* Puts a new file in place of one that others may be using. */
 static int call_reopen(struct caller *caller, int index)
 {
 	int file;
@@ -205,7 +205,7 @@ static int call_reopen(struct caller *caller, int index)
 	file = open_file(index);
 	if (file < 0)
 		return errno;
-	/* Closes the old one, too. */
+	/* Also closes the old one. */
 	dup3(file, caller->files[index], O_CLOEXEC);
 	close(file);
 	return 0;

@@ -6,21 +6,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets so many descriptors up; some of them get joined by the calls. */
+/* Number of descriptors; the calls connect some of them. */
 #define FILES 8
 
 struct caller {
 	uint64_t random;
-	/* Nonblocking, masters and slaves by turns. Shared by all threads. */
+	/* Nonblocking, masters and slaves in turn. Shared by all threads. */
 	int *files;
-	/* A mapped page, and one that is not, behind it. */
+	/* A mapped page, followed by an unmapped one. */
 	char *page;
-	/* What this thread has mapped of the devices, and how much. */
+	/* What this thread has mapped of the devices, and its size. */
 	char *mapped;
 	size_t mapped_bytes;
 };
 
-/* The error, which is 0 or one that the header allows, or the test failed. */
+/* Whether the error is 0 or one that the header allows. */
 bool random_call(struct caller *caller);
 int open_file(int index);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How connections come about, and how they do not. */
+/* How connections are made, and how they fail. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static void test_order_of_calls(void)
 	passed &= TAP_CHECK(command(master, TOLL_DEVICE_ACCEPT, &peer) == EISCONN, "again");
 	passed &= TAP_CHECK(command(master, TOLL_DEVICE_REAP, &completion) == ENOENT, "REAP");
 	passed &= TAP_CHECK(set_settings(master, 65536, TOLL_DEVICE_ASYNC) == EBUSY, "mode");
-	/* The port is free again as soon as the partner has come. */
+	/* The port is free again as soon as the peer has connected. */
 	passed &= TAP_CHECK(!command(other, TOLL_DEVICE_LISTEN, &here), "the port stays taken");
 	close(master);
 	close(other);
@@ -133,7 +133,7 @@ static void test_addresses(void)
 	tap_result(passed, "addresses that the header does not allow are refused");
 }
 
-/* Somewhere that takes no more connections, and does not say so. */
+/* A listener that accepts no more connections, and does not say so. */
 static int open_full_listener(struct toll_device_endpoint *there, int others[4])
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
@@ -176,7 +176,7 @@ static void test_timeouts(void)
 	for (i = 0; i < 4; i++)
 		close(others[i]);
 	close(listener);
-	/* Neither is the worse for it. */
+	/* Both still work. */
 	set_nonblock(master, false);
 	passed &= TAP_CHECK(!command(slave, TOLL_DEVICE_CONNECT, &here), "connect after all");
 	passed &= TAP_CHECK(!command(master, TOLL_DEVICE_ACCEPT, &here), "accept after all");
@@ -215,7 +215,7 @@ static void test_privileged_port(void)
 
 #define PAIRS 8
 
-/* Pieces of all pairs by turns, so that what is mixed up is found out. */
+/* Alternates pieces of all pairs, so that mixed-up bytes are found. */
 static void test_several(void)
 {
 	struct pair pairs[PAIRS];
@@ -244,7 +244,7 @@ static void test_several(void)
 	tap_result(passed, "eight connections at once keep their bytes apart, both ways");
 }
 
-/* Port and connection belong to a file, whoever closes first. */
+/* Port and connection belong to a file, whichever end closes first. */
 static void test_repeated(void)
 {
 	struct toll_device_endpoint here = loopback(AF_INET, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Pollers that came before the connection, and FINISH beside a write. */
+/* Pollers that came before the connection, and FINISH during a write. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static uint32_t epoll_events(int epoll, int timeout_ms)
 	return epoll_wait(epoll, &event, 1, timeout_ms) == 1 ? event.events : 0;
 }
 
-/* epoll asks again only when it is woken, once it has found nothing. */
+/* Once epoll has found nothing, it checks again only when it is woken. */
 static void test_early_epoll(uint32_t mode)
 {
 	struct toll_device_endpoint here = loopback(AF_INET, 0);

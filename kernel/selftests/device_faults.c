@@ -13,7 +13,7 @@
 #include "faults.h"
 #include "tap.h"
 
-/* All that a connection is used for, up to what fails: that error. */
+/* Uses a connection in every way until something fails; returns that error. */
 static int use(const struct pair *pair, uint32_t mode)
 {
 	char bytes[3000] = "meow!\n";
@@ -27,7 +27,7 @@ static int use(const struct pair *pair, uint32_t mode)
 	munmap(mapped, 8192);
 	if (command(pair->master, TOLL_DEVICE_STATISTICS, &statistics))
 		return errno;
-	/* Short by what failed; the rest may come all the same. */
+	/* Short because of the failure; the rest may still come. */
 	if (write(pair->master, bytes, sizeof(bytes)) < 0)
 		return errno;
 	if (mode != TOLL_DEVICE_ASYNC) {
@@ -42,7 +42,7 @@ static int use(const struct pair *pair, uint32_t mode)
 	return read(pair->slave, bytes, sizeof(bytes)) < 0 ? errno : 0;
 }
 
-/* A whole life of two files. */
+/* The whole life of two files. */
 static int live(uint32_t mode)
 {
 	struct toll_device_endpoint here = loopback(AF_INET, 0);
@@ -50,7 +50,7 @@ static int live(uint32_t mode)
 	struct pair pair = { -1, -1 };
 	int error = 0;
 
-	/* A segment whose memory failed is sent again, in time or not. */
+	/* A segment whose memory failed is retransmitted, in time or not. */
 	here.timeout_ms = 5000;
 	peer.timeout_ms = 5000;
 	pair.master = open(MASTER, O_RDWR | O_CLOEXEC);
@@ -78,7 +78,7 @@ static int live(uint32_t mode)
 	return error;
 }
 
-/* What the network's code says of memory that is missing, and of lost packets. */
+/* What the network's code returns for missing memory and lost packets. */
 static bool is_expected(int error)
 {
 	static const int expected[] = {
@@ -103,7 +103,7 @@ static void test_mode(int file, uint32_t mode)
 
 		faults_set(file, nth);
 		error = live(mode);
-		/* All places have had their turn. */
+		/* All points have had their turn. */
 		if (faults_are_over(file))
 			break;
 		failures += error != 0;
@@ -116,7 +116,7 @@ static void test_mode(int file, uint32_t mode)
 	result(mode, passed, "every place that can fail answers for itself");
 }
 
-/* Short of memory, TCP loses packets and sends them again; nothing else is lost. */
+/* Short of memory, TCP drops packets and retransmits them; nothing is lost. */
 static void test_shortage(uint32_t mode)
 {
 	struct pair pair;
@@ -126,7 +126,7 @@ static void test_shortage(uint32_t mode)
 	if (child == 0) {
 		char byte;
 
-		/* The partner says when to begin. */
+		/* The peer says when to start. */
 		_exit(!(read_all(pair.master, &byte, 1) == 1 &&
 			write_filled(pair.master, 2u << 20, 20000, 6)));
 	}

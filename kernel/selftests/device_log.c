@@ -17,9 +17,9 @@
 #include "tap.h"
 
 #define FRAME 0x000ffffffffff000ull
-/* The report's. */
+/* The report's port. */
 #define PORT 2325
-/* The kernel drops further lines of a kind for so long. */
+/* The kernel drops further lines of a kind for this long. */
 #define LIMIT_SECONDS 6
 
 static bool log_has(const char *log, const char *line)
@@ -51,7 +51,7 @@ static struct toll_device_page look_up(int device, const void *address)
 	return page;
 }
 
-/* Makes each kind of line; what the log has of it, to be freed. */
+/* Makes each kind of line; returns what the log has of it, to be freed. */
 static char *talk(bool *passed, struct toll_device_page *page)
 {
 	int log = log_open();
@@ -133,7 +133,7 @@ static void test_limit(void)
 	text = log_close(log);
 	lines = log_count(text, ";slave device ioctl ");
 	passed &= TAP_CHECK(lines > 0 && lines < calls / 2, "%zu lines", lines);
-	/* The lines of another kind have a limit of their own. */
+	/* Lines of another kind have a limit of their own. */
 	passed &= log_has(text, ";slave: 8");
 	free(text);
 	tap_result(passed, "many ioctls leave few lines in the log");
@@ -198,7 +198,7 @@ void test_log(void)
 	if (log < 0)
 		return tap_skip("the devices write to the kernel log", "there is no /dev/kmsg");
 	close(log);
-	/* What came before has used up what may be logged. */
+	/* Earlier lines have used up what may be logged. */
 	sleep(LIMIT_SECONDS);
 	test_lines();
 	test_switch();

@@ -26,7 +26,7 @@ static int open_with(uint32_t buffer_bytes)
 	return device;
 }
 
-/* The error of a mapping, 0 if it is made. It is undone at once. */
+/* Returns the error of a mapping, 0 if it is made. It is undone at once. */
 static int map_error(int device, size_t bytes, int protection, int flags, off_t offset)
 {
 	void *mapped = mmap(NULL, bytes, protection, flags, device, offset);
@@ -69,8 +69,8 @@ static void test_bounds(void)
 }
 
 /*
- * Behind the last page the buffer comes again, whatever the offset, and so
- * where the published device would have shown physical memory.
+ * After its last page the buffer repeats, at any offset, even where the
+ * published device would have shown physical memory.
  */
 static void test_repeated(void)
 {
@@ -107,7 +107,7 @@ static void test_repeated(void)
 	tap_result(passed, "behind its last page the buffer is mapped again");
 }
 
-/* mmap() refuses PROT_EXEC; mprotect() must not give it afterwards. */
+/* mmap() refuses PROT_EXEC; mprotect() must not allow it afterwards. */
 static void test_no_code(void)
 {
 	int device = open_with(PAGE);
@@ -152,7 +152,7 @@ static void test_sizes(void)
 	tap_result(passed, "the buffer's size changes while nobody maps it");
 }
 
-/* Reads of what others have had would find their bytes. */
+/* Reads of memory that others have used would find their bytes. */
 static void test_fresh(void)
 {
 	bool passed = true;
@@ -188,7 +188,9 @@ static void test_kept(void)
 	passed &= is_filled(mapped, 8192, 1, 0);
 	child = fork();
 	if (child == 0) {
-		/* The child's mapping keeps the size when the parent's is gone. */
+		/*
+		 * The child's mapping keeps the size once the parent's is gone.
+		 */
 		pause();
 		_exit(0);
 	}
@@ -245,7 +247,7 @@ static void test_parts(void)
 	fill(out, 8192, 2, 0);
 	passed &= TAP_CHECK(transfer(pair.master, TOLL_DEVICE_SEND, 8192, 0) == 0, "nothing");
 	passed &= TAP_CHECK(transfer(pair.master, TOLL_DEVICE_SEND, 100, 5000) == 5000, "SEND");
-	/* What has been sent stays as it was. */
+	/* What has been sent does not change. */
 	memset(out, 0, 8192);
 	passed &= TAP_CHECK(transfer(pair.slave, TOLL_DEVICE_RECEIVE, 0, 0) == 0, "nothing");
 	passed &= TAP_CHECK(transfer(pair.slave, TOLL_DEVICE_RECEIVE, 3, 1000) == 1000, "RECEIVE");

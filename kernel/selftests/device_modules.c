@@ -58,13 +58,13 @@ static void test_loads(void)
 		for (i = 0; i < 2; i++)
 			passed &= TAP_CHECK(!module_load(paths[i], load % 2 ? "mode=async" : ""),
 					    "load %d of %s", load, names[i]);
-		/* A connection, so that a file's state is made and freed. */
+		/* A connection, so that a file's state is created and freed. */
 		if (passed && load % 10 == 0)
 			passed = pair_open(&pair, AF_INET, TOLL_DEVICE_ASYNC, 4096);
 		if (passed && load % 10 == 0)
 			pair_close(&pair);
 		for (i = 0; i < 2; i++) {
-			/* Held by its users, whether they are open or not. */
+			/* Its users hold it, whether they are open or not. */
 			passed &= TAP_CHECK(module_unload("tolldev") == EWOULDBLOCK,
 					    "tolldev went before %s", names[i]);
 			passed &= TAP_CHECK(!module_unload(names[i]), "unload %d of %s", load,
@@ -98,7 +98,7 @@ static void test_parameters(void)
 				    settings.no_delay == 1 && settings.reserved == 0,
 				    "settings of a new file: %u %u %u %u", settings.buffer_bytes,
 				    settings.mode, settings.no_delay, settings.reserved);
-		/* A file that is open keeps what it has. */
+		/* An open file keeps its settings. */
 		passed &= parameter_set(names[i], "mode", "fasync", true);
 		passed &= parameter_set(names[i], "buffer_bytes", "512", true);
 		passed &= parameter_set(names[i], "buffer_bytes", "511", false);
@@ -150,7 +150,7 @@ static void test_in_use(void)
 		passed &= TAP_CHECK(module_unload(names[i]) == EWOULDBLOCK, "%s: open", names[i]);
 		close(device);
 		passed &= TAP_CHECK(module_unload(names[i]) == EWOULDBLOCK, "%s: mapped", names[i]);
-		/* The buffer is there as long as its mapping. */
+		/* The buffer exists as long as its mapping. */
 		mapped[0] = 1;
 		mapped[4095] = 2;
 		passed &= TAP_CHECK(mapped[0] == 1 && mapped[4095] == 2 && mapped[1] == 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What TOLL_DEVICE_PAGE says of addresses, against what the kernel says. */
+/* What TOLL_DEVICE_PAGE returns for addresses, against what the kernel says. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static struct toll_device_page look_up(int device, const void *address)
 	return page;
 }
 
-/* The frame by /proc, which knows it from elsewhere. */
+/* The frame according to /proc, which knows it from elsewhere. */
 static uint64_t frame_of(const void *address)
 {
 	uint64_t entry = 0;

@@ -16,7 +16,7 @@
 #include "device.h"
 #include "tap.h"
 
-/* A guest begins without it. */
+/* A guest starts with it down. */
 void loopback_up(void)
 {
 	struct ifreq request = { .ifr_name = "lo" };
@@ -142,7 +142,7 @@ void *map(int device, size_t bytes)
 	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device, 0);
 }
 
-/* Each byte follows from seed and position, in blocks of 8. */
+/* Each byte depends on seed and position, in blocks of 8. */
 static uint8_t byte_at(uint64_t seed, uint64_t position)
 {
 	uint64_t z = (seed + position / 8 + 1) * 0x9e3779b97f4a7c15ull;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Partners that are programs: that break off, say nonsense, or die. */
+/* Peers that are programs: they break off, send garbage, or die. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "device.h"
 #include "tap.h"
 
-/* A master whose partner is a socket of this program's: that socket. */
+/* Opens a master connected to a socket of this program; returns that one. */
 static int open_with_socket(int *master, uint32_t mode)
 {
 	struct toll_device_endpoint here = loopback(AF_INET, 0);
@@ -55,7 +55,7 @@ static void test_garbage(uint32_t mode)
 	if (child == 0)
 		_exit(!write_filled(other, 400000, 777, 0xbad));
 	passed &= read_filled(master, 400000, 50000, 0xbad) && child_passed(child);
-	/* A byte out of band is no part of the stream. */
+	/* A byte out of band is not part of the stream. */
 	passed &= TAP_CHECK(send(other, &byte, 1, MSG_OOB) == 1, "urgent");
 	passed &= TAP_CHECK(poll_events(master, POLLPRI, 50) == 0, "something urgent");
 	passed &= write_filled(other, 10, 10, 1) && read_filled(master, 10, 10, 1);
@@ -81,7 +81,7 @@ static void test_reset_reader(uint32_t mode)
 	passed &= write_filled(other, 1000, 1000, 2);
 	passed &= read_filled(master, 500, 500, 2);
 	reset(other);
-	/* What came before may still be read, and then the error is. */
+	/* What came before can still be read, and then the error. */
 	do {
 		got = read(master, bytes, sizeof(bytes));
 	} while (got > 0);
@@ -108,7 +108,7 @@ static void test_reset_writer(uint32_t mode)
 		passed &= other >= 0;
 		child = fork();
 		if (child == 0) {
-			/* In the midst of what is written. */
+			/* In the middle of a write. */
 			usleep(turn * 1000);
 			reset(other);
 			_exit(0);
@@ -168,7 +168,7 @@ static void test_reset_transfer(uint32_t mode)
 	result(mode, passed, "a part of the buffer in wait ends with a reset");
 }
 
-/* Before the master has taken it, with bytes and without. */
+/* Before the master has accepted it, with bytes and without. */
 static void test_gone_early(uint32_t mode)
 {
 	bool passed = true;
@@ -251,7 +251,7 @@ static void test_silent_partner(uint32_t mode)
 		write_filled(master, 1ull << 40, 65536, 1);
 		_exit(1);
 	}
-	/* Nobody reads; the writer waits and can be killed all the same. */
+	/* Nobody reads; the writer waits, and can still be killed. */
 	usleep(300000);
 	passed &= TAP_CHECK(waitpid(child, NULL, WNOHANG) == 0, "it did not wait");
 	kill(child, SIGKILL);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The published programs. The master maps file and device page by page at the
- * same offset; for each buffer it copies to the beginning of the device's page,
- * and an ioctl sends from there. The slave reads. One that receives by ioctl is
- * what the published driver could do.
+ * same offset. It copies each buffer to the beginning of the device's page, and
+ * an ioctl sends it from there. The slave reads. A slave that receives by ioctl
+ * is what the published driver could do.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define PAGE 4096u
 
-/* The last two receive by ioctl, and map the device after or before. */
+/* The last two receive by ioctl, and map the device after or before that. */
 enum slave_way { READS, MAPS_AFTER, MAPS_BEFORE };
 
 /* One transfer through a pair. */
@@ -76,7 +76,7 @@ static bool published_master(int device, int file, off_t size, size_t copy_bytes
 	return passed;
 }
 
-/* Its mapping of the file is none of the device's. */
+/* Its mapping is of the file, not of the device. */
 static bool published_slave(int device, int file, size_t copy_bytes)
 {
 	char bytes[PAGE];
@@ -112,7 +112,7 @@ static bool receiving_slave(int device, int file, enum slave_way way)
 	bool passed = true;
 	int length;
 
-	/* A short page is the last: no page begins behind it. */
+	/* A short page is the last: no page begins after it. */
 	do {
 		char *page = way == MAPS_BEFORE ? map_page(device, offset) : NULL;
 
@@ -125,7 +125,7 @@ static bool receiving_slave(int device, int file, enum slave_way way)
 		munmap(page, PAGE);
 		offset += length;
 	} while (passed && length == (int)PAGE);
-	/* Once more, as a program does that knows no length. */
+	/* Once more, like a program that does not know the length. */
 	passed &= TAP_CHECK(ioctl(device, TOLL_DEVICE_PUBLISHED_TRANSFER, PAGE) == 0, "no end: %s",
 			    strerror(errno));
 	return passed;
@@ -167,10 +167,10 @@ static bool send_file(const struct course *course, off_t size)
 
 static void test_files(uint32_t mode)
 {
-	/* The report's, and the pages of the default buffer three times. */
+	/* The report's, and three times the pages of the default buffer. */
 	static const off_t sizes[] = { 4, 577, 9695, 1502860, 3 * TOLL_DEVICE_BUFFER_DEFAULT };
 	const struct course courses[] = {
-		/* The published driver has a page. */
+		/* The published driver has one page. */
 		{ mode, PAGE, 512, READS },
 		{ mode, PAGE, PAGE, READS },
 		{ mode, 3 * PAGE, 1000, READS },
@@ -211,7 +211,10 @@ static void test_transfer(uint32_t mode)
 			    errno == EINVAL, "too much");
 	passed &= TAP_CHECK(ioctl(pair.slave, TOLL_DEVICE_PUBLISHED_TRANSFER, -1L) < 0 &&
 			    errno == EINVAL, "far too much");
-	/* What is refused moves no place. These begin in the second page and go round the end. */
+	/*
+	 * A refused call moves no position. These start in the second page and
+	 * wrap around.
+	 */
 	fill(out, 2 * PAGE, 7, 0);
 	passed &= both_transfer(&pair, 5000);
 	passed &= is_filled(in, 904, 7, 0) && is_filled(in + 904, 3192, 6, 904) &&

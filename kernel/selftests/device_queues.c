@@ -26,7 +26,7 @@ static void test_order(void)
 
 	fill(out, PART * PARTS, 1, 0);
 	passed &= TAP_CHECK(reap(pair.slave, &sequence, 0) == -ENOENT, "nothing was queued");
-	/* Waiting for what has not been sent yet. */
+	/* Waits for what has not been sent yet. */
 	for (i = 0; i < PARTS; i++)
 		passed &= TAP_CHECK(queue(pair.slave, TOLL_DEVICE_RECEIVE, i * PART, PART) == i + 1,
 				    "RECEIVE %u", i);
@@ -51,7 +51,7 @@ static void test_order(void)
 	tap_result(passed, "async: transfers end in the order of their calls");
 }
 
-/* Writes and parts of the buffer by turns are one stream. */
+/* Alternating writes and parts of the buffer are one stream. */
 static void test_mixed_sends(void)
 {
 	struct pair pair;
@@ -68,7 +68,7 @@ static void test_mixed_sends(void)
 	for (i = 0; passed && i < 60; i++) {
 		fill(bytes, 7000, 2, position);
 		passed &= write_all(pair.master, bytes, 7000);
-		/* Not written to again before it is sent. */
+		/* Not written again before it is sent. */
 		if (i >= 10)
 			passed &= TAP_CHECK(reap(pair.master, &sequence, 5000) == 5000, "reap");
 		fill(out + i % 10 * 5000, 5000, 2, position + 7000);
@@ -100,7 +100,7 @@ static void test_full(void)
 	passed &= TAP_CHECK(reap(pair.slave, &sequence, 0) == -EAGAIN, "reap");
 	passed &= write_filled(pair.master, 64, 64, 3);
 	set_nonblock(pair.slave, false);
-	/* Room comes with what was received, and there is none without reaping. */
+	/* A receive that has ended makes room, but only once it is reaped. */
 	passed &= TAP_CHECK(reap(pair.slave, &sequence, 5000) == 1 && sequence == 1, "first");
 	passed &= TAP_CHECK(queue(pair.slave, TOLL_DEVICE_SEND, 0, 1) == 65, "room");
 	while (poll_events(pair.master, POLLIN, 0) == 0)
@@ -186,7 +186,7 @@ static void test_given_up(void)
 
 		passed &= pair_open(&pair, AF_INET, ASYNC, 1u << 20);
 		set_nonblock(pair.master, true);
-		/* More than the socket takes, and all in one buffer. */
+		/* More than the socket takes, all in one buffer. */
 		for (i = 0; i < 64; i++) {
 			queue(pair.master, TOLL_DEVICE_SEND, 0, 1u << 20);
 			queue(pair.slave, TOLL_DEVICE_RECEIVE, 0, 100);

@@ -79,7 +79,7 @@ static void *resize_and_map(void *argument)
 	return NULL;
 }
 
-/* The buffer is mapped and replaced while it is sent. */
+/* The buffer is mapped and replaced while it is being sent. */
 static void test_resized_in_use(void)
 {
 	struct pair pair;

@@ -35,7 +35,7 @@ static void test_commands(void)
 	tap_result(passed, "the devices know their commands and no others");
 }
 
-/* Every command on an address that cannot be read, or not be written. */
+/* Every command on an address that cannot be read, or cannot be written. */
 static bool refuses_address(const struct pair *pair, void *address)
 {
 	static const unsigned long commands[] = {
@@ -61,7 +61,7 @@ static void test_addresses(uint32_t mode)
 {
 	struct pair pair;
 	bool passed = pair_open(&pair, AF_INET, mode, 65536);
-	/* One page of the caller's and nothing behind it. */
+	/* One page of the caller's, with nothing after it. */
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *kernel = (char *)0xffffffff81000000ull;
 	struct toll_device_page request = { .address = (uintptr_t)page };
@@ -76,7 +76,7 @@ static void test_addresses(uint32_t mode)
 	passed &= refuses_address(&pair, page + 4096 - 15);
 	passed &= TAP_CHECK(write(pair.master, kernel, 100) < 0 && errno == EFAULT, "write");
 	passed &= TAP_CHECK(write(pair.master, page + 4096, 100) < 0 && errno == EFAULT, "none");
-	/* All of it or, where it is copied by pages, what can be read of it. */
+	/* All of it or, if it is copied by pages, what can be read of it. */
 	memset(page, 7, 4096);
 	got = write(pair.master, page + 4000, 200);
 	passed &= TAP_CHECK(got == 96 || (got < 0 && errno == EFAULT), "cut short: %zd", got);

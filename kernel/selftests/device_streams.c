@@ -88,7 +88,7 @@ static void test_both_ways(uint32_t mode)
 	result(mode, passed, "both directions run at once");
 }
 
-/* Writes pieces behind what is done until no more go in: bytes in all. */
+/* Appends pieces until no more fit; returns all bytes. */
 static uint64_t fill_up(int file, size_t piece, uint64_t seed, uint64_t done)
 {
 	char *bytes = malloc(piece);
@@ -152,7 +152,7 @@ static void test_ends(uint32_t mode)
 	passed &= TAP_CHECK(poll_events(pair.slave, POLLIN, 5000) & POLLIN, "poll");
 	passed &= read_filled(pair.slave, 100, 100, 3) && is_at_end(pair.slave);
 	passed &= TAP_CHECK(poll_events(pair.slave, POLLIN, 0) & POLLIN, "poll at the end");
-	/* The other way stays open. */
+	/* The other direction stays open. */
 	passed &= write_filled(pair.slave, 50, 50, 4) && read_filled(pair.master, 50, 50, 4);
 	passed &= TAP_CHECK(write(pair.slave, bytes, 0) == 0, "nothing written");
 	close(pair.slave);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Files through /dev/master_device and /dev/slave_device, joined in one
- * program and by partners of all kinds:
+ * Files through /dev/master_device and /dev/slave_device, which are connected
+ * in one program and with peers of all kinds:
  *
  *     device_test --module-directory /modules [--seed N] [--calls N]
  *
- * Loads and unloads the modules itself, so it belongs into a guest.
+ * Loads and unloads the modules itself, so run it in a guest.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@ static void on_alarm(int number)
 	atomic_fetch_add(&alarms, 1);
 }
 
-/* A signal after @ms, and again each @ms until it is 0. */
+/* A signal after @ms, and again every @ms until that is 0. */
 static void alarm_each(long ms, bool restarts)
 {
 	struct sigaction action = {
@@ -74,7 +74,7 @@ static void test_interrupted(uint32_t mode)
 	result(mode, passed, "a signal ends a wait");
 }
 
-/* 0x12345678 of a slave that is interrupted goes on where nobody sees it. */
+/* An interrupted 0x12345678 of a slave continues where nobody sees it. */
 static void test_abandoned(void)
 {
 	struct pair pair;
@@ -113,7 +113,7 @@ static void test_restarted(uint32_t mode)
 	result(mode, passed, "calls go on behind signals whose handlers ask for it");
 }
 
-/* Short writes and reads, and not a byte lost or doubled. */
+/* Short writes and reads, but no byte is lost or doubled. */
 static void test_showered(uint32_t mode)
 {
 	const uint64_t bytes = 20u << 20;
@@ -144,7 +144,7 @@ static void test_showered(uint32_t mode)
 	result(mode, passed, "a shower of signals loses and doubles no byte");
 }
 
-/* Calls that nothing but the kill ends. */
+/* Calls that only the kill ends. */
 static void test_killed(uint32_t mode)
 {
 	bool passed = true;

@@ -20,8 +20,8 @@ static void write_setting(const char *path, const char *value)
 }
 
 /*
- * Allocations that may wait are spared unless told otherwise, and a trace for
- * each fault would hide the traces of bugs.
+ * Allocations that may wait are spared by default. A trace for each fault would
+ * hide the traces of bugs.
  */
 int faults_open(void)
 {
@@ -36,7 +36,7 @@ int faults_open(void)
 
 /*
  * Reading and writing the count are accesses to the caller's memory, too, and
- * may have the fault that was meant for the call. It is spent then.
+ * may take the fault that was meant for the call. It is used up then.
  */
 void faults_set(int file, unsigned int nth)
 {
@@ -61,7 +61,7 @@ bool faults_are_over(int file)
 	return atoi(text) > 0;
 }
 
-/* Writing is an access that could fail itself; user pages are spared. */
+/* Writing a setting can fail itself; user pages are spared. */
 void faults_everywhere(unsigned int percent)
 {
 	char text[16];

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One place of a call fails: an allocation or an access to the caller's memory,
- * where the kernel injects faults (Documentation/fault-injection).
+ * Makes one point of a call fail: an allocation or an access to the caller's
+ * memory, if the kernel injects faults (Documentation/fault-injection).
  */
 #ifndef TOLL_SELFTESTS_FAULTS_H
 #define TOLL_SELFTESTS_FAULTS_H
 
 #include <stdbool.h>
 
-/* More faults than any call has places for. */
+/* More faults than any call has points that can fail. */
 #define FAULTS_MAX 1000
 
-/* A descriptor for the calling thread, negative where there are no faults. */
+/* Returns a descriptor for the calling thread, negative without faults. */
 int faults_open(void);
-/* The place that fails next, from 1; 0: none. */
+/* Sets the point that fails next, from 1; 0: none. */
 void faults_set(int file, unsigned int nth);
-/* Whether the fault still waits for its turn, or came after the call. */
+/* Whether the fault is still pending, or came after the call. */
 bool faults_are_over(int file);
 
-/* Percent of all allocations that fail, of every task and of interrupts. */
+/* Percentage of all allocations that fail, in every task and in interrupts. */
 void faults_everywhere(unsigned int percent);
 
-/* Every allocation of the calling thread fails, or none. */
+/* Makes every allocation of the calling thread fail, or none. */
 void faults_of_thread(int file, bool fail);
-/* A descriptor for that, negative where there are no faults. */
+/* Returns a descriptor for that, negative without faults. */
 int faults_of_thread_open(void);
 
 #endif /* TOLL_SELFTESTS_FAULTS_H */

@@ -4,11 +4,11 @@
 
 #include <stddef.h>
 
-/* The kernel log from now on, or negative where there is no /dev/kmsg. */
+/* Opens the kernel log from now on; negative without /dev/kmsg. */
 int log_open(void);
-/* Closes it. What was written to it meanwhile, to be freed. */
+/* Closes it. Returns what was written to it meanwhile, to be freed. */
 char *log_close(int log);
-/* How many times the text is in it. */
+/* How many times the text occurs in it. */
 size_t log_count(const char *log, const char *text);
 
 #endif /* TOLL_SELFTESTS_LOG_H */

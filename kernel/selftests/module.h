@@ -2,7 +2,7 @@
 #ifndef TOLL_SELFTESTS_MODULE_H
 #define TOLL_SELFTESTS_MODULE_H
 
-/* 0 or the error. */
+/* Return 0 or the error. */
 int module_load(const char *path, const char *parameters);
 int module_unload(const char *name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The ways to the counting of primes, and what they must answer. */
+/* The ways to count primes, and what they must answer. */
 #ifndef TOLL_SELFTESTS_PRIMES_H
 #define TOLL_SELFTESTS_PRIMES_H
 
@@ -11,7 +11,7 @@
 /* A way that takes a struct toll_primes. */
 struct way {
 	const char *name;
-	/* 0 or the error, and the device's descriptor where it has one. */
+	/* 0 or the error; device is the device's descriptor, if it has one. */
 	int (*call)(int device, void *request);
 	int device;
 };

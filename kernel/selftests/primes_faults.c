@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every allocation and every access to the caller's memory fails once, where
- * the kernel injects faults (Documentation/fault-injection).
+ * Every allocation and every access to the caller's memory fails once, if the
+ * kernel injects faults (Documentation/fault-injection).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ void test_failing_places(const struct way *way)
 
 		faults_set(file, nth);
 		error = one_of_each(way);
-		/* All places have had their turn. */
+		/* All points have had their turn. */
 		if (faults_are_over(file))
 			break;
 		failures += error != 0;

@@ -52,13 +52,13 @@ static struct toll_primes random_request(uint64_t *state)
 		request.reserved = random_next(state);
 	if (wild == 4)
 		request.flags = edge32(state) & ~TOLL_PRIMES_PRINT;
-	/* Rarely, since the console takes longer than all other calls. */
+	/* Rare, since the console takes longer than all other calls. */
 	if (random_below(state, 4096) == 0)
 		request.flags |= TOLL_PRIMES_PRINT;
 	return request;
 }
 
-/* A large count that is right by itself: memory that is there and is not. */
+/* A large and valid count, for which there may be memory or not. */
 static struct toll_primes large_request(uint64_t *state)
 {
 	uint32_t n = 1u << (12 + random_below(state, 9));
@@ -86,7 +86,7 @@ static bool call_with_struct(const struct way *way, uint64_t *state)
 	return passed && TAP_CHECK(request.primes <= request.n, "more primes than numbers");
 }
 
-/* Any address, kernel's and unmapped ones too. */
+/* Any address, including the kernel's and unmapped ones. */
 static uint64_t random_address(uint64_t *state, uint64_t mapped)
 {
 	switch (random_below(state, 6)) {
@@ -105,7 +105,7 @@ static uint64_t random_address(uint64_t *state, uint64_t mapped)
 	}
 }
 
-/* Any command, half of them near those that the device knows. */
+/* Any command, half of them close to those that the device knows. */
 static unsigned long random_command(uint64_t *state)
 {
 	if (random_below(state, 2))
@@ -158,7 +158,7 @@ void test_random_calls(const struct way *way, uint64_t seed, unsigned long calls
 	uint64_t state = seed;
 	unsigned long call;
 	bool passed = true;
-	/* One mapped page and an unmapped one behind it. */
+	/* One mapped page, followed by an unmapped one. */
 	char *mapped = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 

@@ -143,7 +143,7 @@ static int copy(int device, const void *address, uint64_t length)
 static void test_copy(int device)
 {
 	const size_t mapped = TOLL_COPY_LENGTH_MAX;
-	/* The page behind is not mapped. */
+	/* The page after it is not mapped. */
 	char *bytes = mmap(NULL, mapped + 4096, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const char *kernel = (const char *)0xffffffff81000000ull;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counting primes by system call and by module, against the same counting in
- * this program:
+ * Counts primes by system call and by module, and compares with the same
+ * counting in this program:
  *
  *     primes_test [--module toll_primes.ko] [--seed N] [--calls N]
  *
- * Loads and unloads the module itself, so it belongs into a guest.
+ * Loads and unloads the module itself, so run it in a guest.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -112,7 +112,7 @@ static void test_refused(const struct way *way)
 static void test_addresses(const struct way *way)
 {
 	struct toll_primes request = seeded(10, 5);
-	/* One page of the caller's and nothing behind it. */
+	/* One page of the caller's, with nothing after it. */
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char unaligned[sizeof(request) + 1];
 	bool passed = true;
@@ -205,7 +205,7 @@ static void test_killed(const struct way *way)
 				"the long count failed: status %#x", status);
 	long wait_ms;
 
-	/* Processor time, not time by the clock: a busy machine changes nothing. */
+	/* Processor time, not wall time: a busy machine changes nothing. */
 	for (wait_ms = 1; wait_ms <= 64 && passed; wait_ms *= 4) {
 		double killed = child_seconds(way, wait_ms, &status);
 

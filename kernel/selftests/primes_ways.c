@@ -11,7 +11,7 @@
 #define NR_COUNT_PRIMES 549
 #define NR_COUNT_PRIMES_WITH 550
 
-/* Largest array that kmalloc() gives, 4 MiB with pages of 4 KiB. */
+/* Largest array that kmalloc() returns, 4 MiB with pages of 4 KiB. */
 #define KMALLOC_N_MAX (1u << 20)
 
 int count_primes(const void *n, long *primes)
@@ -71,7 +71,7 @@ struct toll_primes seeded(uint32_t n, uint64_t seed)
 	return request;
 }
 
-/* What the header promises for a readable and writable request of root's. */
+/* The error that the header promises root for an accessible request. */
 int expected_error(const struct toll_primes *request)
 {
 	if (request->n < 2 || request->n > TOLL_PRIMES_N_MAX)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* SplitMix64: a run is repeated by its seed. */
+/* SplitMix64: the seed repeats a run. */
 static inline uint64_t random_next(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15ull;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Results in TAP, the Test Anything Protocol, as the kernel's kselftest.h prints
- * them. That header is in the source of the kernel alone, and these programs are
- * also built where that source is missing.
+ * Results in TAP, the Test Anything Protocol, as the kernel's kselftest.h
+ * prints them. That header is only in the kernel's source, and these programs
+ * are also built where that source is missing.
  */
 #ifndef TOLL_SELFTESTS_TAP_H
 #define TOLL_SELFTESTS_TAP_H
@@ -20,7 +20,7 @@ void tap_skip(const char *name, const char *reason);
 /* Prints plan and totals, and exits. */
 __attribute__((noreturn)) void tap_end(void);
 
-/* Within a test: says what is wrong and where; false then. */
+/* Within a test: if it fails, prints what is wrong and where, and is false. */
 #define TAP_CHECK(condition, ...) \
 	((condition) ? true : \
 	 (tap_note("%s:%d: %s", __FILE__, __LINE__, #condition), \

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * /dev/master_device and /dev/slave_device: two ends of a TCP connection that
- * the kernel makes and that a file is sent through.
+ * /dev/master_device and /dev/slave_device: the two ends of a TCP connection
+ * that the kernel makes, and through which a file is sent.
  *
- * Each open file has a connection of its own. The master waits for one, the
- * slave makes one; from then on both can send and receive:
+ * Each open file has its own connection. The master waits for one, the slave
+ * makes one; after that both can send and receive:
  *
  *  - write(2), read(2), splice(2): bytes from and to the caller's memory;
  *  - mmap(2) of the driver's buffer, shared, then TOLL_DEVICE_SEND or _RECEIVE
- *    of a part of it. At offsets behind the buffer's last page it is mapped
- *    again, and again: page p of the device is page p modulo the buffer's
- *    number of pages. A mapping across the end of the buffer is EINVAL.
+ *    of a part of it. The buffer repeats at offsets after its last page: page p
+ *    of the device is page p modulo the buffer's number of pages. A mapping
+ *    across the end of the buffer is EINVAL.
  *
  * poll(2): POLLIN and POLLOUT for read(2) and write(2), POLLPRI for a transfer
- * that can be reaped; of a master that listens POLLIN for ACCEPT. A poll(2) or
- * epoll_ctl(2) that comes before the connection sees it, too. O_NONBLOCK:
- * EAGAIN instead of a wait, and parts instead of the whole; CONNECT waits all
- * the same. A signal ends a wait with what was done so far, else with EINTR
- * unless its handler has calls restarted.
+ * that can be reaped; for a master that listens, POLLIN for ACCEPT. A poll(2)
+ * or epoll_ctl(2) that comes before the connection sees it, too. With
+ * O_NONBLOCK, calls return EAGAIN instead of waiting, and parts instead of the
+ * whole; only CONNECT still waits. A signal ends a wait with what was done so
+ * far, otherwise with EINTR unless its handler restarts calls.
  *
  * In asynchronous mode write(2) leaves a copy of the bytes in a queue, where
  * they keep their order with SEND, and read(2) takes what has been received
- * ahead. What ends sending or receiving is told by calls that come later. The
- * first call that receives decides for the connection whether read(2) or
- * RECEIVE does; the other is EBUSY. close(2) gives up what is queued: FINISH
- * goes before.
+ * ahead. Later calls report what ended sending or receiving. The first call
+ * that receives decides for the connection whether read(2) or RECEIVE does; the
+ * other one is EBUSY. close(2) drops what is queued, so call FINISH before.
  *
- * Reserved fields must be 0, so that they can get a meaning.
+ * Reserved fields must be 0, so that they can get a meaning later.
  */
 #ifndef _UAPI_LINUX_TOLL_DEVICE_H
 #define _UAPI_LINUX_TOLL_DEVICE_H
@@ -37,25 +36,25 @@
 /* Least and most bytes of a file's buffer. It is mapped in whole pages. */
 #define TOLL_DEVICE_BUFFER_MIN 512u
 #define TOLL_DEVICE_BUFFER_MAX (16u << 20)
-/* Of a file that was not configured otherwise. */
+/* For a file that was not configured otherwise. */
 #define TOLL_DEVICE_BUFFER_DEFAULT (64u << 10)
 
 /*
  * Most transfers of the buffer in asynchronous mode, until they are reaped. One
- * more waits for room (EAGAIN with O_NONBLOCK), and is EBUSY where nothing but
- * TOLL_DEVICE_REAP makes some.
+ * more waits for room (EAGAIN with O_NONBLOCK), and is EBUSY if only
+ * TOLL_DEVICE_REAP can make room.
  */
 #define TOLL_DEVICE_QUEUE_MAX 64u
 
 /* mode: how the kernel's socket is used */
-#define TOLL_DEVICE_SYNC 0 /* a call returns when its bytes are with the socket */
+#define TOLL_DEVICE_SYNC 0 /* a call returns when the socket has its bytes */
 #define TOLL_DEVICE_FASYNC 1 /* the same with socket->flags |= FASYNC, as published */
 #define TOLL_DEVICE_ASYNC 2 /* a call queues, a worker sends and receives */
 
 /**
  * struct toll_device_settings - How an open file works
- * @buffer_bytes: Size of its buffer, TOLL_DEVICE_BUFFER_MIN to _MAX. A buffer
- *	that is mapped keeps its size: EBUSY. One of another size reads 0.
+ * @buffer_bytes: Size of its buffer, TOLL_DEVICE_BUFFER_MIN to _MAX. A mapped
+ *	buffer keeps its size: EBUSY. A buffer of another size is zeroed.
  * @mode: TOLL_DEVICE_SYNC, _FASYNC or _ASYNC; EBUSY once there is a connection.
  * @no_delay: 1 sends small segments at once (TCP_NODELAY), 0 may hold them back.
  * @reserved: 0.
@@ -74,7 +73,7 @@ struct toll_device_settings {
  * @scope_id: Interface of a link-local IPv6 address, else 0.
  * @address: IPv4 in its first four bytes, the others 0; or IPv6.
  * @timeout_ms: Longest wait of ACCEPT, which ignores the fields above, and of
- *	CONNECT, then ETIMEDOUT; 0: no limit.
+ *	CONNECT; after it they return ETIMEDOUT. 0: no limit.
  * @reserved: 0.
  */
 struct toll_device_endpoint {
@@ -89,12 +88,12 @@ struct toll_device_endpoint {
 /**
  * struct toll_device_transfer - A part of the buffer to be sent or filled
  * @offset: Where it begins in the buffer.
- * @length: Its bytes; @offset + @length lies within the buffer.
- * @done: Out: bytes sent, or received. RECEIVE fills all of @length but at the
- *	end of what the partner sends; then less, and 0 from there on. In
+ * @length: Its length in bytes; @offset + @length is within the buffer.
+ * @done: Out: bytes sent or received. RECEIVE fills all of @length but at the
+ *	end of what the peer sends: there it fills less, and then 0. In
  *	asynchronous mode 0.
  * @sequence: Out: in asynchronous mode the number of the transfer, from 1,
- *	by which REAP names it; else 0.
+ *	which REAP returns; otherwise 0.
  */
 struct toll_device_transfer {
 	__u64 offset;
@@ -121,8 +120,8 @@ struct toll_device_completion {
 };
 
 /**
- * struct toll_device_page - What the page table says of an address
- * @address: Any address of the caller's.
+ * struct toll_device_page - The page-table entry of an address
+ * @address: Any address of the caller.
  * @entry: Out: the entry of the lowest level that maps it, 0 if none does.
  *	Without CAP_SYS_ADMIN its frame number reads 0.
  * @page_bytes: Out: how much the entry maps, 0 if nothing.
@@ -160,13 +159,12 @@ struct toll_device_statistics {
 #define TOLL_DEVICE_GET_SETTINGS _IOR(TOLL_DEVICE_MAGIC, 0, struct toll_device_settings)
 #define TOLL_DEVICE_SET_SETTINGS _IOW(TOLL_DEVICE_MAGIC, 1, struct toll_device_settings)
 /*
- * Master: wait on an address of the caller's network namespace; the port that
- * was chosen comes back. One below 1024 wants CAP_NET_BIND_SERVICE.
+ * Master: listen on an address of the caller's network namespace; returns the
+ * chosen port. One below 1024 needs CAP_NET_BIND_SERVICE.
  */
 #define TOLL_DEVICE_LISTEN _IOWR(TOLL_DEVICE_MAGIC, 2, struct toll_device_endpoint)
 /*
- * Master: wait for the slave; its address comes back. Needs LISTEN, which ends
- * with it.
+ * Master: wait for the slave; returns its address. Needs LISTEN, and ends it.
  */
 #define TOLL_DEVICE_ACCEPT _IOWR(TOLL_DEVICE_MAGIC, 3, struct toll_device_endpoint)
 /* Slave: connect. */
@@ -175,26 +173,26 @@ struct toll_device_statistics {
 #define TOLL_DEVICE_RECEIVE _IOWR(TOLL_DEVICE_MAGIC, 6, struct toll_device_transfer)
 #define TOLL_DEVICE_REAP _IOWR(TOLL_DEVICE_MAGIC, 7, struct toll_device_completion)
 /*
- * Nothing more will be sent: waits until all that was queued is with the
- * socket, then lets the partner read to the end. Receiving goes on.
+ * Ends sending: waits until the socket has everything that was queued, then
+ * lets the peer read to the end. Receiving goes on.
  */
 #define TOLL_DEVICE_FINISH _IO(TOLL_DEVICE_MAGIC, 8)
 #define TOLL_DEVICE_PAGE _IOWR(TOLL_DEVICE_MAGIC, 9, struct toll_device_page)
 #define TOLL_DEVICE_STATISTICS _IOR(TOLL_DEVICE_MAGIC, 10, struct toll_device_statistics)
 
 /*
- * The published numbers. The first prints the entry that _PAGE gives for the
- * address in its argument to the kernel log, unless the module's parameter log
- * is off.
+ * The published numbers. The first one prints the entry that _PAGE returns for
+ * the address in its argument to the kernel log, unless the module's parameter
+ * log is off.
  *
- * The second sends (master) or receives (slave) as many bytes as its argument
- * says, and returns how many it did. After X bytes of a file it begins at the
- * beginning of the page that a mapping at offset X shows, which is the page
- * that the published programs map next, or have mapped. Behind the buffer's
- * last page bytes go on at its beginning. More than the buffer holds are
- * EINVAL, and so are any on a last page that is not whole. In asynchronous
- * mode, too, it waits until the bytes are transferred, and a file opened with
- * O_NONBLOCK gets EOPNOTSUPP.
+ * The second one sends (master) or receives (slave) as many bytes as its
+ * argument says, and returns how many it did. After X bytes of a file it starts
+ * at the beginning of the page that a mapping at offset X shows, which is the
+ * page that the published programs map next, or have mapped. After the buffer's
+ * last page, bytes continue at its beginning. More bytes than the buffer holds
+ * are EINVAL, and so are any on a last page that is not whole. Even in
+ * asynchronous mode it waits until the bytes are transferred, and a file opened
+ * with O_NONBLOCK gets EOPNOTSUPP.
  */
 #define TOLL_DEVICE_PUBLISHED_PAGE 0x12345676
 #define TOLL_DEVICE_PUBLISHED_TRANSFER 0x12345678

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/toll_primes: count primes in a module, and measure the way into one.
+ * /dev/toll_primes: counts primes in a module, and measures the way into one.
  *
- * Loaded with n=, the module counts once at load and prints n, the count and
- * the time, as the published module did. The device does such work on request.
+ * If it is loaded with n=, the module counts once at load and prints n, the
+ * count and the time, as the published module did. The device does this on
+ * request.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,7 +27,7 @@ static unsigned int n;
 module_param(n, uint, 0444);
 MODULE_PARM_DESC(n, "Count the primes among this many numbers at load (0: do not)");
 
-/* Written by the load alone, before anybody can read them. */
+/* Written only while the module loads, before anybody can read them. */
 static u64 primes;
 static u64 duration_ns;
 
@@ -54,7 +55,10 @@ MODULE_PARM_DESC(duration_ns, "Result: how long it took at load, up to the print
 struct toll_file {
 	/* Guards the bytes of buffer, not the pointer, which never changes. */
 	struct mutex lock;
-	/* TOLL_COPY_LENGTH_MAX bytes, got at open: no copy is charged for it. */
+	/*
+	 * TOLL_COPY_LENGTH_MAX bytes, allocated at open so that no copy pays
+	 * for it.
+	 */
 	void *buffer;
 };
 
@@ -157,7 +161,7 @@ static int __init toll_primes_count_at_load(void)
 	u64 started;
 	int err = -EINVAL;
 
-	/* As published: n is here, and all that follows is in the time. */
+	/* As published: n is known, and the time covers all that follows. */
 	started = ktime_get_ns();
 	if (n >= 2 && n <= TOLL_PRIMES_N_MAX)
 		err = toll_primes_published(n, &primes);

@@ -29,16 +29,17 @@ struct tolldev_defaults {
 
 /*
  * Most lines of one kind that a device logs in five seconds. That shows each
- * ioctl of a small file's transfer. A large file's would otherwise flush other
- * messages out of the log, and make each ioctl wait for a slow console.
+ * ioctl of a small file's transfer. For a large file, ioctls would otherwise
+ * flush other messages out of the log, and each of them would wait for a slow
+ * console.
  */
 #define TOLLDEV_LOG_BURST 50
 
 /**
  * struct tolldev_log - What a device writes to the kernel log
  * @enabled: Whether it writes at all. A parameter, which may change at any time.
- * @published: Without limits, and of a master no line about an ioctl, as the
- *	published modules did. A parameter, which may change at any time.
+ * @published: No limits, and for a master no line about an ioctl, as in the
+ *	published modules. A parameter, which may change at any time.
  * @ioctls: Limits lines about ioctls.
  * @events: Limits all other lines, so that ioctls cannot use up their share.
  */

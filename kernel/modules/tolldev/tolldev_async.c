@@ -24,7 +24,7 @@ static void tolldev_data_ready(struct sock *sk)
 	async = sk->sk_user_data;
 	if (async) {
 		original = async->data_ready;
-		/* Until then nothing is received. Deciding wakes the worker. */
+		/* Nothing is received until then. Deciding wakes the worker. */
 		if (READ_ONCE(async->receiver) != TOLLDEV_UNDECIDED)
 			tolldev_worker_wake_receiver(async);
 	}
@@ -117,9 +117,9 @@ out_unlock:
 }
 
 /*
- * Puts the socket's callbacks back. TCP calls them with the socket locked, and
- * so does this. When it returns, none of ours is running or will be called, and
- * the module may be unloaded.
+ * Restores the socket's callbacks. TCP calls them with the socket locked, so
+ * this locks it, too. After it returns, none of ours runs or will be called,
+ * and the module may be unloaded.
  */
 static void tolldev_async_unhook(struct tolldev_async *async)
 {
@@ -152,7 +152,7 @@ int tolldev_async_start(struct tolldev_file *file, struct socket *connection)
 	async = kvzalloc(sizeof(*async), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!async)
 		return -ENOMEM;
-	/* Allocated now, since later calls with IOCB_NOWAIT must not. */
+	/* Allocated now: calls with IOCB_NOWAIT must not allocate. */
 	if (tolldev_ring_allocate(&async->outgoing) ||
 	    tolldev_ring_allocate(&async->incoming))
 		goto out_free;
@@ -222,7 +222,7 @@ static int tolldev_async_lock(struct mutex *lock, bool nonblock)
 	return mutex_lock_interruptible(lock) ? -ERESTARTSYS : 0;
 }
 
-/* The error of a call that would send now, or 0 if it may. */
+/* Returns the error of a call that would send now, or 0 if it may send. */
 static int tolldev_send_obstacle(struct tolldev_async *async)
 {
 	int err;
@@ -260,8 +260,8 @@ static ssize_t tolldev_write_once(struct tolldev_async *async,
  * @from: Advanced by what was copied.
  * @nonblock: Do not wait for room.
  *
- * Return: bytes copied, or a negative errno. The errno may be of bytes that an
- * earlier call queued.
+ * Return: bytes copied, or a negative errno. The errno may concern bytes that
+ * an earlier call queued.
  */
 ssize_t tolldev_async_write(struct tolldev_async *async, struct iov_iter *from,
 			    bool nonblock)
@@ -319,7 +319,7 @@ static bool tolldev_is_at_end(struct tolldev_async *async)
 
 /*
  * Wakes a worker that stopped because the ring was full. It waits until half of
- * the ring is free, so that not each small read() wakes the worker.
+ * the ring is free, so that a small read() does not wake the worker each time.
  */
 static void tolldev_wake_starved(struct tolldev_async *async)
 {
@@ -331,12 +331,12 @@ static void tolldev_wake_starved(struct tolldev_async *async)
 		tolldev_worker_wake_receiver(async);
 }
 
-/* Copies bytes that have been received: 0 at the end, -EAGAIN without any. */
+/* Copies received bytes. Returns 0 at the end, -EAGAIN if there are none. */
 static ssize_t tolldev_read_once(struct tolldev_async *async, struct iov_iter *to)
 {
 	/*
-	 * Before the ring is looked at: once the end is set, all bytes before
-	 * it are in the ring.
+	 * Must come before the check of the ring: once the end is set, all
+	 * bytes before it are in the ring.
 	 */
 	bool at_end = tolldev_is_at_end(async);
 	size_t bytes;

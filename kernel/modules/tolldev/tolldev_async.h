@@ -32,11 +32,11 @@ enum tolldev_transfer_end {
  * @sequence: Its number, from 1.
  * @buffer: The buffer, with a reference until the transfer has ended.
  * @offset: Where the part begins.
- * @length: Its bytes.
+ * @length: Its length in bytes.
  * @done: Bytes transferred so far. Only the worker uses it.
  * @result: Once it has ended: bytes or a negative errno.
  * @stream_before: Bytes of write() that must be sent before it: all that the
- *	connection had got when it was queued, modulo 2^32.
+ *	connection had taken when it was queued, modulo 2^32.
  * @end: Who takes its result.
  * @has_ended: Set at the end of a transfer that is TOLLDEV_AWAITED.
  */
@@ -74,7 +74,7 @@ enum tolldev_receiver {
  * @last_sequence: Number of the transfer that was queued last.
  * @send_error: Negative errno that ended sending, or 0.
  * @receive_error: The same for receiving.
- * @at_end: The partner sends nothing more.
+ * @at_end: The peer sends nothing more.
  * @finished: TOLL_DEVICE_FINISH was called: nothing more may be sent.
  * @receiver: Decided by the first call that receives.
  * @write_lock: Held by the one caller that may add to @outgoing.

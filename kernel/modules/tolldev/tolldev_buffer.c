@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of an open file that its caller may map, and the only memory that can
- * be mapped: the published driver mapped physical memory at whatever offset it
- * was asked for.
+ * Memory of an open file that its caller may map. It is the only memory that
+ * can be mapped, unlike in the published driver, which mapped physical memory
+ * at any requested offset.
  */
 #include <linux/err.h>
 #include <linux/gfp.h>
@@ -25,8 +25,8 @@ static void tolldev_buffer_free(struct kref *references)
 }
 
 /**
- * tolldev_buffer_put() - Give back a reference
- * @buffer: Of tolldev_buffer_get(). May sleep.
+ * tolldev_buffer_put() - Drop a reference
+ * @buffer: From tolldev_buffer_get(). May sleep.
  */
 void tolldev_buffer_put(struct tolldev_buffer *buffer)
 {
@@ -53,7 +53,7 @@ static struct tolldev_buffer *tolldev_buffer_new(size_t bytes)
 	return buffer;
 }
 
-/* The holder's buffer, made if need be; no reference is taken. */
+/* Returns the holder's buffer, allocated if needed. Takes no reference. */
 static struct tolldev_buffer *
 tolldev_buffer_ensure(struct tolldev_buffer_holder *holder)
 {
@@ -64,7 +64,7 @@ tolldev_buffer_ensure(struct tolldev_buffer_holder *holder)
 }
 
 /**
- * tolldev_buffer_init() - Begin without a buffer
+ * tolldev_buffer_init() - Start without a buffer
  * @holder: Of a new file.
  * @bytes: Size of the buffer, once it is allocated.
  */
@@ -76,7 +76,7 @@ void tolldev_buffer_init(struct tolldev_buffer_holder *holder, u32 bytes)
 }
 
 /**
- * tolldev_buffer_destroy() - Give back the file's reference to the buffer
+ * tolldev_buffer_destroy() - Drop the file's reference to the buffer
  * @holder: Of a file that nobody uses any more.
  */
 void tolldev_buffer_destroy(struct tolldev_buffer_holder *holder)
@@ -91,7 +91,7 @@ void tolldev_buffer_destroy(struct tolldev_buffer_holder *holder)
  * @holder: Of a file.
  * @bytes: The size.
  *
- * A transfer that runs keeps the old buffer until it ends. A new one reads 0.
+ * A running transfer keeps the old buffer until it ends. A new one is zeroed.
  *
  * Return: 0, or -EBUSY for a buffer that is mapped.
  */
@@ -118,11 +118,11 @@ out_unlock:
 }
 
 /**
- * tolldev_buffer_get() - A reference to the buffer
+ * tolldev_buffer_get() - Take a reference to the buffer
  * @holder: Of a file.
  *
- * Return: the buffer, to be given back by tolldev_buffer_put(), or NULL where
- * there is no memory for it.
+ * Return: the buffer, to be released by tolldev_buffer_put(), or NULL if there
+ * is no memory for it.
  */
 struct tolldev_buffer *tolldev_buffer_get(struct tolldev_buffer_holder *holder)
 {
@@ -171,9 +171,9 @@ static const struct vm_operations_struct tolldev_buffer_vm_operations = {
 /**
  * tolldev_buffer_map() - Map a part of the buffer
  * @holder: Of a file.
- * @vma: Shared and not executable. Behind its last page the buffer begins
- *	again; the mapping must not reach across that place. It holds the file,
- *	and so the module, until it is unmapped.
+ * @vma: Shared and not executable. After its last page the buffer begins
+ *	again; the mapping must not cross that point. It holds the file, and so
+ *	the module, until it is unmapped.
  *
  * Return: 0, -EINVAL or -ENOMEM.
  */

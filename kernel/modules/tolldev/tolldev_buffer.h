@@ -12,7 +12,7 @@ struct vm_area_struct;
 
 /**
  * struct tolldev_buffer - Memory that is freed with its last reference
- * @references: One of the file, one of each mapping and each transfer.
+ * @references: One for the file, and one for each mapping and transfer.
  * @mappings: Number of mappings. It becomes more than 0 only under the holder's
  *	lock; then fork may add more without it.
  * @bytes: Bytes that can be transferred.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Names that older kernels lack, Debian's 6.1 for one. */
+/* Names that older kernels lack, such as Debian's 6.1. */
 #ifndef TOLLDEV_COMPAT_H
 #define TOLLDEV_COMPAT_H
 

@@ -28,7 +28,7 @@ static int tolldev_forward_wake(wait_queue_entry_t *entry, unsigned int mode,
 }
 
 /**
- * tolldev_forward_start() - Pass wake-ups of a socket on
+ * tolldev_forward_start() - Forward wake-ups of a socket
  * @forward: Not in use yet.
  * @sock: The socket, which no other thread can reach yet.
  * @to: Wait queue that is woken from now on.

@@ -30,7 +30,7 @@ struct tolldev_counters {
 };
 
 /**
- * struct tolldev_forward - Passes wake-ups of a socket on
+ * struct tolldev_forward - Forwards wake-ups of a socket
  * @entry: An entry in the wait queue of the socket.
  * @to: Woken with the same events.
  */
@@ -47,15 +47,15 @@ struct tolldev_forward {
  * @no_delay: The same.
  * @listener: Set once, under @setup.
  * @connection: NULL, then set once, under @setup. It is stored by a release, so
- *	that whoever sees it also sees @async. Both sockets stay until the
+ *	that a thread that sees it also sees @async. Both sockets stay until the
  *	file is released, since another thread may wait on them.
  * @async: Queues of asynchronous mode, set before @connection; else NULL.
  * @buffer: Has a lock of its own.
  * @counters: What this file has done.
  * @published_bytes: Bytes that TOLL_DEVICE_PUBLISHED_TRANSFER has moved.
- * @events: All pollers wait here. One that came before there was a socket is
- *	woken all the same when something happens on the socket.
- * @listener_wakes: Passes wake-ups of the listener on to @events.
+ * @events: All pollers wait here. A poller that came before there was a socket
+ *	is also woken when something happens on the socket.
+ * @listener_wakes: Forwards wake-ups of the listener to @events.
  * @connection_wakes: The same for the connection.
  */
 struct tolldev_file {

@@ -18,7 +18,7 @@
 #include "tolldev_page.h"
 #include "tolldev_socket.h"
 
-/* Interruptible: the lock's holder may be waiting for a partner to connect. */
+/* Interruptible: the lock's holder may be waiting for a peer to connect. */
 static int tolldev_setup_lock(struct file *file)
 {
 	struct tolldev_file *state = file->private_data;
@@ -28,7 +28,7 @@ static int tolldev_setup_lock(struct file *file)
 	return mutex_lock_interruptible(&state->setup) ? -ERESTARTSYS : 0;
 }
 
-/* Makes a new connection the file's, or releases it on an error. */
+/* Makes a new connection the file's own, or releases it on an error. */
 static int tolldev_adopt(struct tolldev_file *state, struct socket *connection)
 {
 	int err = 0;
@@ -180,7 +180,7 @@ tolldev_ioctl_set_settings(struct file *file,
 	return err;
 }
 
-/* Sends or receives as the mode asks, and sets the out fields. */
+/* Sends or receives as the mode requires, and sets the out fields. */
 static int tolldev_transfer(struct file *file, bool sends,
 			    struct toll_device_transfer *transfer, bool awaited)
 {
@@ -236,10 +236,10 @@ tolldev_ioctl_transfer(struct file *file, bool sends,
 }
 
 /*
- * The published programs map the device page by page at the offset that their
- * file has. The published driver has a buffer of one page, and each call begins
- * at its beginning. So bytes lie at the beginning of the page that a mapping at
- * that offset shows, and go on at the beginning of the buffer behind its last
+ * The published programs map the device page by page, at the offset in their
+ * file. The published driver has a buffer of one page, and each call starts at
+ * its beginning. So bytes are at the beginning of the page that a mapping at
+ * that offset shows, and continue at the beginning of the buffer after its last
  * page.
  */
 static long tolldev_ioctl_published_transfer(struct file *file,

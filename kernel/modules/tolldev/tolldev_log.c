@@ -11,7 +11,7 @@
 #include "tolldev_log.h"
 
 /**
- * tolldev_log_ioctl() - Say that an ioctl was called
+ * tolldev_log_ioctl() - Log that an ioctl was called
  * @device: Device it was called on.
  * @command: Number of the ioctl.
  */
@@ -30,7 +30,7 @@ void tolldev_log_ioctl(struct tolldev_device *device, unsigned int command)
 }
 
 /**
- * tolldev_log_event() - Say what happened on a device
+ * tolldev_log_event() - Log what happened on a device
  * @device: The device, whose name begins the line.
  * @format: As for printk(), without the end of the line.
  */

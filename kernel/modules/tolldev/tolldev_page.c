@@ -9,7 +9,7 @@
 
 #include "tolldev_page.h"
 
-/* An entry as it was read, the bits of its frame number, and what it maps. */
+/* An entry as read, the bits of its frame number, and the bytes it maps. */
 struct tolldev_entry {
 	u64 value;
 	u64 frame_mask;
@@ -49,8 +49,8 @@ static struct tolldev_entry tolldev_page_walk(struct mm_struct *mm,
 					      PMD_SIZE };
 	pte = READ_ONCE(*pte_offset_kernel(&pmd, address));
 	/*
-	 * An entry that is not present has the place of the page in swap, or
-	 * for PROT_NONE the inverted frame number.
+	 * An entry that is not present holds the page's position in swap, or
+	 * with PROT_NONE the inverted frame number.
 	 */
 	if (!(pte_flags(pte) & _PAGE_PRESENT))
 		return nothing;
@@ -61,8 +61,8 @@ static struct tolldev_entry tolldev_page_walk(struct mm_struct *mm,
  * tolldev_page_look_up() - Fill in the page-table entry of an address
  * @page: entry and page_bytes are set from address.
  *
- * Return: 0, -EINVAL for reserved fields that are set, or -EINTR where the
- * caller is being killed.
+ * Return: 0, -EINVAL for reserved fields that are set, or -EINTR if the caller
+ * is being killed.
  */
 int tolldev_page_look_up(struct toll_device_page *page)
 {

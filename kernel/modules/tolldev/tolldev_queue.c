@@ -39,7 +39,7 @@ void tolldev_async_end(struct tolldev_async *async,
 	tolldev_async_wake(async);
 }
 
-/* The error of a transfer that would be queued now, or 0 if it may. */
+/* Returns the error of a transfer queued now, or 0 if it may be queued. */
 static int tolldev_queue_obstacle(struct tolldev_async *async, bool sends)
 {
 	lockdep_assert_held(&async->lock);
@@ -100,7 +100,7 @@ out_unlock:
 }
 
 /*
- * Queues a transfer, and waits for room if it may. The worker can have ended the
+ * Queues a transfer, and waits for room if it may. The worker can end the
  * transfer before this returns.
  */
 static int tolldev_queue(struct tolldev_async *async, bool sends,
@@ -144,7 +144,7 @@ static int tolldev_queue(struct tolldev_async *async, bool sends,
 /**
  * tolldev_async_queue() - Queue a part of the buffer to be sent or filled
  * @async: Of the connection.
- * @sends: Else it is filled.
+ * @sends: Whether it is sent; otherwise it is filled.
  * @buffer: The caller holds a reference.
  * @transfer: The part, within the buffer; sequence is set.
  * @nonblock: Do not wait for room in the queue.
@@ -182,10 +182,10 @@ static void tolldev_queue_free(struct tolldev_async *async,
 /**
  * tolldev_async_transfer() - Queue a transfer, and wait until it has ended
  * @async: Of the connection.
- * @sends: Else it is filled.
+ * @sends: Whether it is sent; otherwise it is filled.
  * @buffer: The caller holds a reference.
  * @offset: Where the part begins.
- * @length: Its bytes.
+ * @length: Its length in bytes.
  * @nonblock: The caller must not wait: -EOPNOTSUPP.
  *
  * Return: bytes or a negative errno; -EINTR for a signal. The transfer then
@@ -266,8 +266,8 @@ static bool tolldev_may_reap(struct tolldev_async *async)
  * @completion: timeout_ms is the longest wait; the other fields are set.
  * @nonblock: Do not wait.
  *
- * Return: 0, -ENOENT, -EAGAIN, -ETIMEDOUT or -ERESTARTSYS. For a wait with a
- * limit -EINTR, since a restarted call would wait for the whole time again.
+ * Return: 0, -ENOENT, -EAGAIN, -ETIMEDOUT or -ERESTARTSYS. A wait with a limit
+ * returns -EINTR, since a restarted call would wait for the whole time again.
  */
 int tolldev_async_reap(struct tolldev_async *async,
 		       struct toll_device_completion *completion, bool nonblock)

@@ -13,7 +13,7 @@
 #include "tolldev_ring.h"
 
 /**
- * tolldev_ring_allocate() - Get the memory
+ * tolldev_ring_allocate() - Allocate the memory
  * @ring: Zeroed.
  *
  * Return: 0 or -ENOMEM.
@@ -26,7 +26,7 @@ int tolldev_ring_allocate(struct tolldev_ring *ring)
 }
 
 /**
- * tolldev_ring_free() - Give back the memory
+ * tolldev_ring_free() - Free the memory
  * @ring: Nobody uses it any more.
  */
 void tolldev_ring_free(struct tolldev_ring *ring)
@@ -38,8 +38,8 @@ void tolldev_ring_free(struct tolldev_ring *ring)
  * tolldev_ring_used() - How many bytes are in the ring
  * @ring: The ring.
  *
- * Return: the bytes. The other side may change them at once: for the producer
- * there can be fewer then, for the consumer more.
+ * Return: the bytes. The other side may change the number at once: the producer
+ * may then find fewer, the consumer more.
  */
 u32 tolldev_ring_used(const struct tolldev_ring *ring)
 {
@@ -51,14 +51,14 @@ u32 tolldev_ring_used(const struct tolldev_ring *ring)
  * tolldev_ring_space() - How many bytes the ring has room for
  * @ring: The ring.
  *
- * Return: the bytes. For the producer there can only be more later.
+ * Return: the bytes. For the producer, the number can only grow.
  */
 u32 tolldev_ring_space(const struct tolldev_ring *ring)
 {
 	return TOLLDEV_RING_BYTES - tolldev_ring_used(ring);
 }
 
-/* Where bytes from a position on are: two parts if they go round the end. */
+/* Finds the bytes from a position on, in two parts if they wrap around. */
 static unsigned int tolldev_ring_parts(const struct tolldev_ring *ring,
 				       struct kvec parts[2], u32 position,
 				      u32 bytes)
@@ -79,7 +79,7 @@ static unsigned int tolldev_ring_parts(const struct tolldev_ring *ring,
  * @parts: Out: one part or two.
  * @limit: Most bytes.
  *
- * Return: how many parts.
+ * Return: the number of parts.
  */
 unsigned int tolldev_ring_free_parts(const struct tolldev_ring *ring,
 				     struct kvec parts[2], u32 limit)
@@ -94,7 +94,7 @@ unsigned int tolldev_ring_free_parts(const struct tolldev_ring *ring,
  * @parts: Out: one part or two.
  * @limit: Most bytes.
  *
- * Return: how many parts.
+ * Return: the number of parts.
  */
 unsigned int tolldev_ring_used_parts(const struct tolldev_ring *ring,
 				     struct kvec parts[2], u32 limit)
@@ -106,7 +106,7 @@ unsigned int tolldev_ring_used_parts(const struct tolldev_ring *ring,
 /**
  * tolldev_ring_produced() - Hand bytes to the consumer
  * @ring: The ring. The producer has written the bytes.
- * @bytes: Not more than there was room for.
+ * @bytes: At most the room that there was.
  */
 void tolldev_ring_produced(struct tolldev_ring *ring, u32 bytes)
 {
@@ -115,9 +115,9 @@ void tolldev_ring_produced(struct tolldev_ring *ring, u32 bytes)
 }
 
 /**
- * tolldev_ring_consumed() - Give room back to the producer
+ * tolldev_ring_consumed() - Return room to the producer
  * @ring: The ring. The consumer has read the bytes.
- * @bytes: Not more than there were.
+ * @bytes: At most the bytes that were there.
  */
 void tolldev_ring_consumed(struct tolldev_ring *ring, u32 bytes)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Settings of open files, and the parameters that new files begin with. */
+/* Settings of open files, and the parameters that new files start with. */
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/kernel.h>

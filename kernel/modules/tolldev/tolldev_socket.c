@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * TCP sockets that the kernel opens for a file. They are made by sock_create(),
- * as a program's are. A socket of sock_create_kern() holds no reference to its
+ * TCP sockets that the kernel opens for a file. sock_create() makes them, as it
+ * makes a program's. A socket of sock_create_kern() holds no reference to its
  * network namespace, which could be freed while TCP still sends the last
- * segments. It follows that bind() checks the caller's capabilities: ports
+ * segments. As a consequence, bind() checks the caller's capabilities: ports
  * below 1024 need CAP_NET_BIND_SERVICE.
  *
- * The sizes of socket buffers are not set here. So the kernel adapts them to
+ * The sizes of socket buffers are not set here, so the kernel adapts them to
  * the delay and rate of the connection (tcp_rmem, tcp_wmem), as it does for the
  * programs that the devices are compared with.
  */
@@ -27,7 +27,7 @@
 /* A file accepts one connection, so no second one need wait. */
 #define TOLLDEV_SOCKET_BACKLOG 1
 
-/* In jiffies; 0 ms is no limit. */
+/* Returns jiffies; 0 ms means no limit. */
 static long tolldev_socket_timeout(u32 timeout_ms)
 {
 	return timeout_ms ? msecs_to_jiffies(timeout_ms) :
@@ -147,7 +147,7 @@ out_release:
 /**
  * tolldev_socket_accept() - Wait for a connection
  * @listener: Of tolldev_socket_listen().
- * @peer: timeout_ms is the longest wait; the address becomes the partner's.
+ * @peer: timeout_ms is the longest wait; the address becomes the peer's.
  * @nonblock: Do not wait: -EAGAIN.
  * @connection: Out.
  *
@@ -171,7 +171,7 @@ int tolldev_socket_accept(struct socket *listener, struct toll_device_endpoint *
 	WRITE_ONCE(sock->sk->sk_rcvtimeo, MAX_SCHEDULE_TIMEOUT);
 	err = kernel_getpeername(sock, (struct sockaddr *)&address);
 	if (err < 0) {
-		/* The partner has already reset the connection. */
+		/* The peer has already reset the connection. */
 		sock_release(sock);
 		return -ECONNABORTED;
 	}
@@ -192,7 +192,7 @@ void tolldev_socket_stop_listening(struct socket *listener)
 
 /**
  * tolldev_socket_connect() - Connect within the caller's network namespace
- * @peer: Where to; timeout_ms is the longest wait.
+ * @peer: The destination; timeout_ms is the longest wait.
  * @fasync: Whether to set FASYNC.
  * @connection: Out.
  *
@@ -242,10 +242,10 @@ int tolldev_socket_set_no_delay(struct socket *sock, bool no_delay)
 }
 
 /**
- * tolldev_socket_finish() - End sending, so that the partner reads the end
+ * tolldev_socket_finish() - End sending, so that the peer reads the end
  * @sock: A connection.
  *
- * Return: 0, or the error that ended the connection before.
+ * Return: 0, or the error that has ended the connection.
  */
 int tolldev_socket_finish(struct socket *sock)
 {
@@ -256,7 +256,7 @@ int tolldev_socket_finish(struct socket *sock)
 
 /**
  * tolldev_socket_release() - Close a socket
- * @sock: It, or NULL.
+ * @sock: The socket, or NULL.
  */
 void tolldev_socket_release(struct socket *sock)
 {

@@ -20,7 +20,7 @@ static void tolldev_count_wait(struct tolldev_file *state,
 /**
  * tolldev_send_message() - sendmsg(2) on the connection, counted
  * @state: Of a file with a connection.
- * @message: No signal is raised for a partner that is gone.
+ * @message: No signal is raised for a peer that is gone.
  *
  * Return: bytes sent or a negative errno.
  */
@@ -41,7 +41,7 @@ int tolldev_send_message(struct tolldev_file *state, struct msghdr *message)
 /**
  * tolldev_receive_message() - recvmsg(2) on the connection, counted
  * @state: Of a file with a connection.
- * @message: Where to.
+ * @message: The destination.
  * @flags: Of recvmsg(2).
  *
  * Return: bytes received, 0 at the end, or a negative errno.
@@ -92,7 +92,7 @@ ssize_t tolldev_stream_read(struct tolldev_file *state, struct iov_iter *to,
 	struct msghdr message = { .msg_iter = *to };
 	int result;
 
-	/* As with read(2) of a socket, 0 bytes are not waited for. */
+	/* As with read(2) on a socket, a read of 0 bytes does not wait. */
 	if (!iov_iter_count(to))
 		return 0;
 	result = tolldev_receive_message(state, &message, flags);
@@ -103,10 +103,10 @@ ssize_t tolldev_stream_read(struct tolldev_file *state, struct iov_iter *to,
 /**
  * tolldev_stream_transfer() - Send or fill a part of the buffer
  * @state: Of a file with a connection.
- * @sends: Else it is filled.
+ * @sends: Whether it is sent; otherwise it is filled.
  * @buffer: The caller holds a reference.
  * @offset: Where the part begins.
- * @length: Its bytes.
+ * @length: Its length in bytes.
  * @nonblock: Do not wait.
  *
  * Sending copies the bytes. If the socket borrowed the pages instead
@@ -114,8 +114,8 @@ ssize_t tolldev_stream_read(struct tolldev_file *state, struct iov_iter *to,
  * later. Waiting until the socket is done with them would make each call wait
  * for the receiver.
  *
- * Return: bytes transferred, or a negative errno. They are fewer than @length
- * after a signal, where waiting was not allowed, and at the end.
+ * Return: bytes transferred, or a negative errno. Fewer than @length after a
+ * signal, if waiting was not allowed, and at the end.
  */
 ssize_t tolldev_stream_transfer(struct tolldev_file *state, bool sends,
 				struct tolldev_buffer *buffer, size_t offset,

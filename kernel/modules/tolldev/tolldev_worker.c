@@ -17,8 +17,8 @@
 #include "tolldev_async.h"
 
 /*
- * Steps of one run of the worker. Then it is queued again behind other work. The
- * release of a file waits for no more than one run.
+ * Steps in one run of the worker. After them it is queued again, after other
+ * work. The release of a file waits for at most one run.
  */
 #define TOLLDEV_WORKER_ROUNDS 64
 
@@ -32,8 +32,8 @@ static struct workqueue_struct *tolldev_workqueue;
 int tolldev_worker_create(void)
 {
 	/*
-	 * Unbound: else the CPU that took the network card's interrupt would
-	 * also do all the copying.
+	 * Unbound: otherwise the CPU that took the network card's interrupt
+	 * would also do all the copying.
 	 */
 	tolldev_workqueue = alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND, 0);
 	return tolldev_workqueue ? 0 : -ENOMEM;
@@ -89,14 +89,14 @@ static void tolldev_fail_sends(struct tolldev_async *async, int error)
 	tolldev_async_wake(async);
 }
 
-/* Deals with the result of a send. True: the next step may follow at once. */
+/* Handles the result of a send. Returns whether the next step may follow. */
 static bool tolldev_sent(struct tolldev_async *async,
 			 struct tolldev_transfer *transfer, int result)
 {
 	if (result == -EAGAIN) {
 		/*
-		 * The socket has room, so memory was short. Then write_space is
-		 * not called: try again in a tick.
+		 * The socket has room, so memory was short. write_space is not
+		 * called then, so retry after a tick.
 		 */
 		if (sk_stream_is_writeable(async->connection->sk))
 			queue_delayed_work(tolldev_workqueue, &async->send_work,
@@ -118,7 +118,7 @@ static bool tolldev_sent(struct tolldev_async *async,
 	return true;
 }
 
-/* Sends bytes of the oldest call, be it write() or a transfer. */
+/* Sends bytes of the oldest call, whether write() or a transfer. */
 static bool tolldev_send_step(struct tolldev_async *async)
 {
 	struct tolldev_transfer *transfer;
@@ -128,9 +128,9 @@ static bool tolldev_send_step(struct tolldev_async *async)
 	int error;
 
 	/*
-	 * Transfers are listed under this lock, and bytes that write() adds
-	 * behind one come later. So while the list is empty, all bytes that
-	 * are seen here go before the next transfer.
+	 * Transfers are added to the list under this lock, and bytes that
+	 * write() adds after a transfer come later. So while the list is empty,
+	 * all bytes that are seen here go before the next transfer.
 	 */
 	spin_lock(&async->lock);
 	error = async->send_error;
@@ -166,7 +166,7 @@ static bool tolldev_send_step(struct tolldev_async *async)
 			   tolldev_send_part(async, parts, 1, parts[0].iov_len));
 }
 
-/* Deals with the result of a receive. True: the next step may follow at once. */
+/* Handles the result of a receive. Returns whether the next step may follow. */
 static bool tolldev_received(struct tolldev_async *async,
 			     struct tolldev_transfer *transfer, int result)
 {
@@ -287,7 +287,7 @@ void tolldev_worker_init(struct tolldev_async *async)
 
 /**
  * tolldev_worker_wake_sender() - Have the worker send what it can
- * @async: Of the connection. Any context.
+ * @async: Of the connection. May be called in any context.
  */
 void tolldev_worker_wake_sender(struct tolldev_async *async)
 {
@@ -296,7 +296,7 @@ void tolldev_worker_wake_sender(struct tolldev_async *async)
 
 /**
  * tolldev_worker_wake_receiver() - Have the worker receive what it can
- * @async: Of the connection. Any context.
+ * @async: Of the connection. May be called in any context.
  */
 void tolldev_worker_wake_receiver(struct tolldev_async *async)
 {

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
-/* The name that the header has in a kernel with the patches. */
+/* The header's name in a kernel with the patches. */
 #include "../../../../uapi/toll_primes.h"
