@@ -1,5 +1,5 @@
-//! Compiles the programs that count in the kernel. Without clang there are none, and
-//! an empty file says so.
+//! Compiles the BPF programs. Without clang it writes an empty object file, which means
+//! that there are none.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,17 +9,18 @@ use std::process::Command;
     reason = "cc compiles for this machine, and not for BPF"
 )]
 fn main() {
-    let out = std::env::var_os("OUT_DIR").expect("Cargo says where");
+    let out = std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR");
     let object = Path::new(&out).join("count_calls.o");
-    let manifest = std::env::var("CARGO_MANIFEST_DIR").expect("Cargo says where");
+    let manifest = std::env::var("CARGO_MANIFEST_DIR").expect("Cargo sets CARGO_MANIFEST_DIR");
     println!("cargo::rerun-if-changed=bpf");
     let status = Command::new("clang")
         .args([
             "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra",
         ])
-        // Its debugging information names files, by paths that are the same everywhere.
+        // Debugging information contains file names: make their paths the same on every
+        // machine.
         .arg(format!("-ffile-prefix-map={manifest}=."))
-        // Debian has the headers of <linux/types.h> in a directory of the machine's.
+        // Debian has the headers of <linux/types.h> in a directory of the architecture.
         .arg("-I/usr/include/x86_64-linux-gnu")
         .args([
             "-Werror",
@@ -33,10 +34,10 @@ fn main() {
     match status {
         Ok(status) => assert!(status.success(), "bpf/count_calls.c compiles"),
         Err(error) => {
-            println!("cargo::warning=toll trace will use strace, for lack of clang: {error}");
-            // Where it will be installed.
+            println!("cargo::warning=cannot run clang: {error}; toll trace will use strace");
+            // So that installing clang causes a rebuild.
             println!("cargo::rerun-if-changed=/usr/bin");
-            std::fs::write(&object, []).expect("OUT_DIR takes files");
+            std::fs::write(&object, []).expect("OUT_DIR is writable");
         }
     }
 }

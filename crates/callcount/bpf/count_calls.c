@@ -2,8 +2,8 @@
 /*
  * Counts the system calls of traced threads for `toll trace`.
  *
- * Each call adds to a sum that belongs to its thread alone, so that nothing is
- * locked. What is rare is an event: see events.h.
+ * Each call adds to a sum that belongs to its thread alone, so no lock is needed. What
+ * is rare is sent as an event: see events.h.
  */
 #include "kernel.h"
 #include "count_calls.h"
@@ -11,7 +11,7 @@
 
 char LICENSE[] SECTION("license") = "Dual MIT/GPL";
 
-/* What the arguments and the result of each system call mean. */
+/* Meaning of the arguments and the result of each system call. */
 const volatile struct shape shapes[CALLS_MAX];
 
 /* Whether the calls of a cgroup are counted. */
@@ -65,9 +65,9 @@ INLINE u32 file_of(struct task_struct *task, u32 descriptor)
 	return known ? *known : tell_file((u64)file, &identity);
 }
 
-/* The file of a descriptor: what it was at the last call, unless any may have been
- * closed since then. A thread that closes one while another opens the same number and
- * uses it, all before the first has returned, deceives this. */
+/* Returns the file of a descriptor, from the cache unless a call may have closed a
+ * descriptor since. The cache is wrong if one thread closes a descriptor while
+ * another opens and uses the same number, all before the first has returned. */
 INLINE u32 known_file_of(struct thread *thread, struct task_struct *task, u32 descriptor)
 {
 	struct recent *recent = &thread->recent[descriptor % RECENT_FILES];
@@ -102,8 +102,8 @@ INLINE struct thread *begin_thread(struct thread *thread)
 	return thread;
 }
 
-/* Each call asks anew, so that a thread counts as long as it is in the cgroup, however
- * it came there and left. */
+/* Checked at each call, so that a thread counts while it is in the cgroup, no matter
+ * how it entered or left. */
 INLINE bool is_outside(struct thread *thread)
 {
 	if (!is_of_cgroup || bpf_current_task_under_cgroup(&cgroups, 0) == 1)
@@ -111,8 +111,8 @@ INLINE bool is_outside(struct thread *thread)
 	return !thread || thread->program != PROGRAM_NOT_TRACED;
 }
 
-/* The state of a thread if it is traced. Threads that were there before count
- * with the first of their process. */
+/* Returns the state of a thread, or 0 if it is not traced. A thread that existed
+ * before the trace is traced if the leader of its process is. */
 INLINE struct thread *traced(struct task_struct *task)
 {
 	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
@@ -138,7 +138,7 @@ INLINE struct thread *traced(struct task_struct *task)
 	return begin_thread(thread);
 }
 
-/* By chance, since programs repeat themselves. */
+/* At random, because programs repeat themselves. */
 INLINE bool is_timed(struct thread *thread)
 {
 	thread->random = thread->random * 1103515245 + 12345;
@@ -173,7 +173,7 @@ int enter(u64 *context)
 	thread->is_in_call = true;
 	thread->asked = shape->asked < 0 ? 0 : argument(regs, shape->asked);
 	thread->files[0] = thread->files[1] = 0;
-	/* lseek(fd, 0, SEEK_CUR) only asks where the place is. */
+	/* lseek(fd, 0, SEEK_CUR) only asks for the position. */
 	if (shape->ends > 0 && !(shape->is_seek && regs->si == 0 && regs->dx == 1))
 		thread->files[0] = known_file_of(thread, task, argument(regs, shape->places[0]));
 	if (shape->ends > 1)
@@ -183,7 +183,7 @@ int enter(u64 *context)
 	return 0;
 }
 
-/* 0 for 0, else 1 more than the place of the highest bit. */
+/* Returns 0 for 0, else the index of the highest set bit plus 1. */
 INLINE u32 bucket_of(u64 bytes)
 {
 	u32 bucket = !!bytes;
@@ -198,7 +198,7 @@ INLINE u32 bucket_of(u64 bytes)
 	return bucket;
 }
 
-/* Only the thread itself adds to its sums, so that they need no lock. */
+/* Only the thread itself adds to its sums, so they need no lock. */
 static __attribute__((noinline)) void put_away(struct recent_sum *recent)
 {
 	struct sum *own = &recent->sum;
@@ -245,7 +245,7 @@ INLINE void add(struct thread *thread, u32 outcome, u64 bytes, u64 timed_ns)
 		.call = thread->call,
 		.outcome = outcome,
 	};
-	/* A read and a write, whatever their files are, never share a place. */
+	/* A read and a write never share a slot, whatever their files are. */
 	struct recent_sum *recent =
 		&thread->sums[(thread->call + 4 * thread->files[0]) % RECENT_SUMS];
 	struct sum *sum = &recent->sum;
@@ -331,8 +331,8 @@ int exec(u64 *context)
 	struct event *event;
 	long length;
 
-	/* Without a number it was marked while it executed this program: the call began
-	 * before that, and its mark says how it counts. */
+	/* A thread without a number was marked during this execve(): the call began
+	 * before that, and the mark says how the thread counts. */
 	if (!thread || !thread->number)
 		return 0;
 	thread->program = __sync_fetch_and_add(&totals.programs, 1) + 1;
@@ -355,20 +355,20 @@ int end(u64 *context)
 
 	if (!thread || !thread->number)
 		return 0;
-	/* It was made, though it never returns. */
+	/* The call was made, though it never returns. */
 	if (thread->is_in_call &&
 	    (thread->call == CALL_EXIT || thread->call == CALL_EXIT_GROUP))
 		add(thread, 0, 0, 0);
 	put_all_away(thread);
 	event = draft(EVENT_END, thread->number);
-	/* Without it the sums of the thread stay until the end of the trace. */
+	/* Without the event, the sums of the thread stay until the end of the trace. */
 	if (event)
 		is_sent(event);
 	__sync_fetch_and_sub(&totals.alive, 1);
 	return 0;
 }
 
-/* The time that a thread waits in a call is measured for all calls. */
+/* Time off the CPU is measured in all calls, also in those that are not timed. */
 SECTION("tp_btf/sched_switch")
 int switch_thread(u64 *context)
 {
@@ -384,7 +384,8 @@ int switch_thread(u64 *context)
 	return 0;
 }
 
-/* Puts away the sums of threads that go on, when no call is counted any longer. */
+/* Flushes the sums of threads that are still alive, once no call is counted any
+ * longer. */
 SECTION("iter/task")
 int put_away_rest(struct bpf_iter__task *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What count_calls.c and src/layout.rs agree on.
+ * Shared definitions of count_calls.c and src/layout.rs.
  */
 #ifndef TOLL_BPF_COUNT_CALLS_H
 #define TOLL_BPF_COUNT_CALLS_H
@@ -8,11 +8,11 @@
 #include <stdbool.h>
 
 #define CALLS_MAX 512
-/* What a thread keeps at hand, so that most calls need no map. */
+/* Sizes of the caches in a thread's state: most calls need no map lookup. */
 #define RECENT_FILES 4
 #define RECENT_SUMS 16
-/* Reading the clock is a third of what counting costs, so that a thread that makes
- * many calls has one in so many timed. */
+/* Reading the clock is a third of the cost of counting. So after ALWAYS_TIMED calls
+ * of a thread only one in TIMED_ONE_IN is timed. */
 #define ALWAYS_TIMED 1024
 #define TIMED_ONE_IN 8
 #define SUMS_MAX (1 << 20)
@@ -24,23 +24,24 @@
 
 #define CALL_EXIT 60
 #define CALL_EXIT_GROUP 231
-/* TS_COMPAT of arch/x86: the call came through the entry for 32 bits. */
+/* TS_COMPAT of arch/x86: the call came through the 32-bit entry. */
 #define COMPAT_CALL 2
-/* Numbers of calls that do not exist, by which a process says where a region begins and
- * ends: "toll" and what follows it. toll_wire has them, too. */
+/* Numbers of calls that do not exist. A process makes them where a region begins and
+ * ends: the characters "toll", and that number plus 1. toll_wire defines them, too. */
 #define CALL_REGION_BEGINS 0x746f6c6c
 #define CALL_REGION_ENDS 0x746f6c6d
 #define ERRORS_MAX 4095
 
-/* Program of threads whose calls are no part of the trace. */
+/* Program of threads whose calls are not part of the trace. */
 #define PROGRAM_NOT_TRACED 0xffffffffu
 
-/* Of a call that moved bytes, the bucket of its size, and whether all that was
- * asked for; of one that failed, its error; else 0. */
+/* Outcome of a call. If it moved bytes: the bucket of its size, and OUTCOME_WHOLE if
+ * it moved all that was requested. If it failed: OUTCOME_ERROR and the error. Else
+ * 0. */
 #define OUTCOME_WHOLE 0x80
 #define OUTCOME_ERROR 0x1000
 
-/* What a function under bpf_loop() gives. */
+/* Return values of a bpf_loop() callback. */
 #define GO_ON 0
 #define STOP 1
 
@@ -49,17 +50,17 @@
 #define EVENT_END 3
 
 struct shape {
-	/* Arguments that are descriptors of files that are counted, 0 to 2. */
+	/* Number of arguments that are descriptors of counted files, 0 to 2. */
 	u8 ends;
 	s8 places[2];
-	/* Argument that says how many bytes are asked for, or -1. */
+	/* Argument with the number of requested bytes, or -1. */
 	s8 asked;
 	bool is_seek;
-	/* Whether descriptors that are open may be others behind it. */
+	/* Whether open descriptors may refer to other files after the call. */
 	bool is_closing;
 };
 
-/* File of a descriptor when so many calls had closed some. */
+/* The file of a descriptor, and the number of closing calls when it was looked up. */
 struct recent {
 	u32 descriptor;
 	u32 file;
@@ -81,7 +82,7 @@ struct sum {
 	u64 most_bytes;
 	/* Time off the CPU, in all calls. */
 	u64 off_cpu_ns;
-	/* Time on it, in those calls that were timed. */
+	/* Time on the CPU, in the calls that were timed. */
 	u64 timed_calls;
 	u64 timed_ns;
 };
@@ -105,15 +106,16 @@ struct thread {
 	u64 calls;
 	u32 random;
 	u32 padding;
-	/* When it went off the CPU in this call, or 0, and how long it was before. */
+	/* When it went off the CPU in this call, or 0; and its time off the CPU
+	 * before that. */
 	u64 off_since_ns;
 	u64 off_cpu_ns;
 	struct recent recent[RECENT_FILES];
 	struct recent_sum sums[RECENT_SUMS];
 };
 
-/* A name of an open file, as long as the kernel has it: addresses are used again,
- * but not together with the number of the inode and its generation. */
+/* Identifies an open file while the kernel has it. Addresses are reused, but not
+ * with the same inode number and generation. */
 struct identity {
 	u64 dentry;
 	u64 operations;
@@ -137,15 +139,15 @@ struct totals {
 
 struct event {
 	u32 kind;
-	/* Of the file, the program or the thread. */
+	/* Number of the file, the program or the thread. */
 	u32 number;
 	u32 mode;
 	u32 magic;
 	u64 inode;
-	/* Of the text. It lies here, and not in a variable, since the verifier would
-	 * follow each of its values. */
+	/* Length of the text. Kept here and not in a variable, because the verifier
+	 * would track each of its values. */
 	u64 length;
-	/* Room for one name more than fits under the mask. */
+	/* Room for one name more than the mask allows. */
 	char text[TEXT_MASK + 1 + NAME_BYTES];
 };
 

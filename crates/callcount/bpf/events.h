@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What is rare goes through the ring buffer: a file that is used for the first
- * time, an executed program, the end of a thread.
+ * Rare events go through the ring buffer: the first use of a file, an executed program,
+ * the end of a thread.
  */
 #ifndef TOLL_BPF_EVENTS_H
 #define TOLL_BPF_EVENTS_H
 
 struct totals totals;
 
-/* A file that was dropped from here gets another number and is told once more. */
+/* A file that was dropped from this map gets a new number and is reported again. */
 struct {
 	NUMBER(type, BPF_MAP_TYPE_LRU_HASH);
 	NUMBER(max_entries, 65536);
@@ -21,8 +21,8 @@ struct {
 	NUMBER(max_entries, 4 << 20);
 } events SECTION(".maps");
 
-/* Events are put together here: the stack is too small. Tracepoints run without
- * preemption, so that one a CPU is enough. */
+/* Events are assembled here, because the stack is too small. Tracepoints run without
+ * preemption, so one per CPU is enough. */
 struct {
 	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	NUMBER(max_entries, 1);
@@ -51,14 +51,14 @@ INLINE bool is_sent(struct event *event)
 	return !bpf_ringbuf_output(&events, event, HEAD_BYTES + (event->length & TEXT_MASK), 0);
 }
 
-/* Where write_name() is on its way from a file to the root. */
+/* Position of write_name() on the way from a file to the root. */
 struct walk {
 	struct mount *mount;
 	struct dentry *dentry;
 	struct event *event;
 };
 
-/* A step of the way: writes a name, or goes on where a mount hangs. */
+/* One step: writes a name or, at the root of a mount, continues at its mount point. */
 static long write_name(u32 depth __attribute__((unused)), struct walk *walk)
 {
 	struct event *event = walk->event;
@@ -77,13 +77,13 @@ static long write_name(u32 depth __attribute__((unused)), struct walk *walk)
 	if (size > 0)
 		event->length += size;
 	walk->dentry = parent;
-	/* What hangs nowhere, such as a pipe, is its own parent. */
+	/* A dentry that is in no tree, such as that of a pipe, is its own parent. */
 	return parent == dentry || event->length > TEXT_MASK - NAME_BYTES ? STOP : GO_ON;
 }
 
-/* Tells of a file and its path, the last name first; gives its number, or 0 if the
- * ring buffer is full: then the next call tells. Global, so that the verifier looks
- * at it once. */
+/* Reports a file and its path, last name first. Returns its number, or 0 if the ring
+ * buffer is full: then the next call reports it. Global, so that the verifier checks
+ * it only once. */
 u32 tell_file(u64 address, struct identity *identity)
 {
 	u32 number = __sync_fetch_and_add(&totals.files, 1) + 1;
@@ -110,7 +110,7 @@ u32 tell_file(u64 address, struct identity *identity)
 	return number;
 }
 
-/* Names the program of a process that executed it before the trace. */
+/* Reports the program of a process that executed it before the trace. */
 INLINE u32 tell_program(struct task_struct *task)
 {
 	u32 program = __sync_fetch_and_add(&totals.programs, 1) + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What count_calls.c takes from the kernel: helpers (bpf-helpers(7)), and the
- * fields of its structures that are read. The loader puts in where these fields
- * lie in the kernel that runs, by its type information (BTF).
+ * Declares what count_calls.c uses of the kernel: helpers (bpf-helpers(7)), and the
+ * structure fields that it reads. The loader fills in the offsets of these fields in
+ * the running kernel from its type information (BTF).
  */
 #ifndef TOLL_BPF_KERNEL_H
 #define TOLL_BPF_KERNEL_H
@@ -122,7 +122,7 @@ static long (*bpf_current_task_under_cgroup)(void *cgroups, u32 place) =
 static struct task_struct *(*bpf_get_current_task_btf)(void) =
 	(void *)BPF_FUNC_get_current_task_btf;
 
-/* A field behind an address that the verifier knows nothing of. */
+/* Reads a field through an address of which the verifier knows nothing. */
 #define READ(from, field)                                                       \
 	({                                                                      \
 		typeof((from)->field) value = 0;                                \

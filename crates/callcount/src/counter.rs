@@ -1,4 +1,4 @@
-//! The programs in the kernel, from loading them to their last sums.
+//! Loads the BPF programs, reads their events and sums, and detaches them.
 
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -29,7 +29,8 @@ const TRACEPOINTS: [(&str, &str); 6] = [
     ("switch_thread", "sched_switch"),
 ];
 
-/// Calls after which a descriptor may be another file; what io_uring does is not seen.
+/// Calls after which a descriptor may refer to another file. What io_uring does is not
+/// seen, so it counts as one of them.
 const CLOSING_CALLS: [&str; 8] = [
     "close",
     "close_range",
@@ -41,16 +42,17 @@ const CLOSING_CALLS: [&str; 8] = [
     "unshare",
 ];
 
-/// Sums of ended threads are taken out of the kernel when there are so many threads.
+/// Number of ended threads at which their sums are taken out of the kernel.
 const ENDED_MAX: usize = 1000;
 
-/// How long a program in the kernel may still run that had begun when it was detached.
+/// How long a BPF program may still run if it had begun when it was detached.
 const LAST_RUN: Duration = Duration::from_millis(10);
 
-/// Numbers of programs that are named from here, far from those that the kernel gives.
+/// First number for programs that are named here, far from the numbers that the kernel side
+/// assigns.
 const FIRST_NAMED_PROGRAM: u32 = 1 << 31;
 
-/// Counts calls from when it is made.
+/// Counts system calls from its creation on.
 pub struct Counter {
     bpf: Ebpf,
     events: RingBuf<MapData>,
@@ -80,13 +82,13 @@ pub enum Scope<'a> {
 pub struct Counted {
     pub tally: Tally,
     pub notes: Vec<String>,
-    /// What counting took of all calls together, in nanoseconds, where that is known.
+    /// Time that counting added to all calls together, in nanoseconds; `None` if unknown.
     pub overhead_ns: Option<f64>,
 }
 
 impl Counter {
-    /// Loads the programs; on failure the reason and what to do. `counts_all`: other
-    /// calls than those that move bytes, too.
+    /// Loads and attaches the BPF programs. `counts_all`: also counts calls that move no
+    /// bytes. An error gives the reason and what to do.
     pub fn new(counts_all: bool, scope: Scope<'_>) -> Result<Self, String> {
         if OBJECT.is_empty() {
             return Err(
@@ -95,7 +97,7 @@ impl Counter {
             );
         }
         let btf = Btf::from_sys_fs().map_err(|error| {
-            format!("the kernel tells no types ({error}); use one with CONFIG_DEBUG_INFO_BTF")
+            format!("the kernel has no BTF types ({error}); use one with CONFIG_DEBUG_INFO_BTF")
         })?;
         let untraced_ns = overhead::untraced_ns();
         let mut bpf = EbpfLoader::new()
@@ -116,15 +118,15 @@ impl Counter {
             .load(OBJECT)
             .map_err(|error| refusal(&error))?;
         if let Scope::Cgroup(cgroup) = scope {
-            let cgroups = bpf.map_mut("cgroups").expect("the object has it");
-            let mut cgroups = CgroupArray::try_from(cgroups).expect("it is an array of groups");
+            let cgroups = bpf.map_mut("cgroups").expect("the object defines it");
+            let mut cgroups = CgroupArray::try_from(cgroups).expect("it is an array of cgroups");
             cgroups
                 .set(0, cgroup, 0)
-                .map_err(|error| format!("the kernel does not take the control group: {error}"))?;
+                .map_err(|error| format!("cannot select the control group: {error}"))?;
         }
         let links = attach(&mut bpf, &btf).map_err(|error| refusal(&error.into()))?;
         let Some(Map::Unsupported(threads)) = bpf.map("threads") else {
-            panic!("the object has this map");
+            panic!("the object defines the map threads");
         };
         let marker = Marker {
             threads: threads.fd().as_fd().as_raw_fd(),
@@ -143,7 +145,7 @@ impl Counter {
         if let Scope::Cgroup(_) = scope {
             marker
                 .leave_out_self()
-                .map_err(|error| format!("cannot leave out the calls of toll: {error}"))?;
+                .map_err(|error| format!("cannot exclude the calls of toll itself: {error}"))?;
         }
         counter.overhead_ns = overhead::traced_ns(marker)
             .zip(untraced_ns)
@@ -151,12 +153,12 @@ impl Counter {
         Ok(counter)
     }
 
-    /// By which a new process marks itself.
+    /// Returns the handle with which a new process marks itself.
     pub fn marker(&self) -> Marker {
         self.marker
     }
 
-    /// Counts the calls of a running process, too, under the name of its program.
+    /// Also counts the calls of a running process, under the name of its program.
     pub fn mark(&mut self, process: BorrowedFd<'_>, program: &str) -> std::io::Result<()> {
         let number = FIRST_NAMED_PROGRAM + self.programs_named;
         self.programs_named += 1;
@@ -164,18 +166,19 @@ impl Counter {
         self.marker.mark(process, number)
     }
 
-    /// Threads that made a call and have not ended.
+    /// Returns the number of threads that made a call and have not ended.
     pub fn alive(&self) -> u64 {
         self.read_totals().alive
     }
 
-    /// Whether calls were counted. Those of a thread that is alive need not be seen.
+    /// Returns whether calls were counted. Calls of a live thread may not be visible yet.
     pub fn has_counted(&self) -> bool {
         let mut keys = self.kernel_sums.keys().filter_map(Result::ok);
         self.sums.calls > 0 || keys.any(|key| key.program != PROGRAM_NOT_TRACED)
     }
 
-    /// Takes what the kernel tells until a descriptor can be read or the time is over.
+    /// Waits until an event arrives, `until` is readable or `nap` is over, and takes all
+    /// pending events.
     pub fn wait(&mut self, until: Option<BorrowedFd<'_>>, nap: Duration) -> std::io::Result<()> {
         let nap = Timespec::try_from(nap).expect("short");
         let mut watched = vec![PollFd::new(&self.events, PollFlags::IN)];
@@ -191,19 +194,19 @@ impl Counter {
         Ok(())
     }
 
-    /// All that was counted so far, if no thread that is counted is alive.
+    /// Returns all that was counted so far. Complete if no counted thread is alive.
     pub fn so_far(&mut self) -> &Tally {
         self.take_events();
         let keys = self.kernel_sums.keys().filter_map(Result::ok).collect();
         self.take_sums(keys);
         let mut totals = self.read_totals();
-        // Of a process that was ended within one.
+        // A process may have ended inside a region.
         totals.is_in_region = 0;
         self.totals.set(0, totals, 0).expect("there is one entry");
         &self.sums.tally
     }
 
-    /// Stops counting.
+    /// Stops counting and returns the result.
     pub fn finish(mut self) -> Result<Counted, String> {
         self.links.clear();
         std::thread::sleep(LAST_RUN);
@@ -247,7 +250,8 @@ impl Counter {
         for key in keys {
             if let Ok(sum) = self.kernel_sums.get(&key, 0) {
                 sums.push((key, sum));
-                // If it stays it is read twice, which cannot happen to one that was read.
+                // A sum that stayed would be added twice; removing a key that was just read
+                // cannot fail.
                 self.kernel_sums.remove(&key).expect("it is there");
             }
         }
@@ -258,7 +262,7 @@ impl Counter {
         let program: &mut Iter = program(&mut self.bpf, "put_away_rest");
         let link = program.attach()?;
         let mut walk = program.take_link(link)?.into_file()?;
-        // Reading is what makes it run.
+        // The read runs the program.
         walk.read_to_end(&mut Vec::new())?;
         Ok(())
     }
@@ -282,15 +286,15 @@ fn program<'a, P>(bpf: &'a mut Ebpf, name: &str) -> &'a mut P
 where
     &'a mut P: TryFrom<&'a mut aya::programs::Program>,
 {
-    let program = bpf.program_mut(name).expect("the object has it");
+    let program = bpf.program_mut(name).expect("the object defines it");
     program.try_into().ok().expect("it is of this type")
 }
 
 fn take(bpf: &mut Ebpf, map: &str) -> Map {
-    bpf.take_map(map).expect("the object has it")
+    bpf.take_map(map).expect("the object defines it")
 }
 
-/// What the arguments of each call mean, by its number.
+/// Describes the arguments of each call, by its number.
 fn call_shapes() -> [CallShape; CALLS_MAX] {
     let place = |place: usize| i8::try_from(place).expect("calls have six arguments");
     let shape_of = |name: &str| {
@@ -311,7 +315,7 @@ fn call_shapes() -> [CallShape; CALLS_MAX] {
     })
 }
 
-/// Why the kernel takes no BPF, and what to do.
+/// Explains why the kernel refuses BPF, and what to do.
 fn refusal(error: &EbpfError) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
@@ -327,13 +331,13 @@ fn refusal(error: &EbpfError) -> String {
     }
 }
 
-/// What a reader needs to know of the sums.
+/// Lists what the sums lack.
 fn notes(totals: &Totals, calls_without_file: u64) -> Vec<String> {
     let lost = [
         (
             totals.calls_lost,
             "call",
-            "not counted: there were too many threads and files at once",
+            "not counted: too many threads and files at once",
         ),
         (
             totals.threads_lost,
@@ -353,7 +357,7 @@ fn notes(totals: &Totals, calls_without_file: u64) -> Vec<String> {
         (
             totals.calls_of_32_bit,
             "call",
-            "not counted: a program for 32 bits made it; --with strace counts it",
+            "not counted: made by a 32-bit program; --with strace counts these, too",
         ),
     ];
     let told = lost.iter().filter(|(number, ..)| *number > 0);

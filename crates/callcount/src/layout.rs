@@ -1,4 +1,4 @@
-//! What `bpf/count_calls.h` lays out, as the kernel hands it over.
+//! Rust types of the structures in `bpf/count_calls.h`, as the kernel passes them.
 
 use aya::Pod;
 
@@ -7,7 +7,7 @@ pub const OUTCOME_WHOLE: u32 = 0x80;
 pub const OUTCOME_ERROR: u32 = 0x1000;
 pub const ERROR_MASK: u32 = 0xfff;
 
-/// Program of threads whose calls are no part of the trace.
+/// Program of threads whose calls are not part of the trace.
 pub const PROGRAM_NOT_TRACED: u32 = u32::MAX;
 
 pub const EVENT_FILE: u32 = 1;
@@ -46,7 +46,7 @@ pub struct Sum {
     pub timed_ns: u64,
 }
 
-/// The first fields of a thread's state, and room for all others, which begin as zeros.
+/// The first fields of a thread's state, and room for the others, which begin as zeros.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Thread {
@@ -70,7 +70,7 @@ pub struct Totals {
     pub is_in_region: u64,
 }
 
-/// What stands in front of an event's text.
+/// Header before the text of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventHead {
     pub kind: u32,
@@ -83,7 +83,7 @@ pub struct EventHead {
 const HEAD_BYTES: usize = 32;
 
 impl EventHead {
-    /// Head and text of an event; `None` if it is too short for one.
+    /// Splits an event into its header and text; `None` if it is too short.
     pub fn read(event: &[u8]) -> Option<(Self, &[u8])> {
         let (head, text) = event.split_at_checked(HEAD_BYTES)?;
         let word = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().expect("4 bytes"));
@@ -98,11 +98,11 @@ impl EventHead {
     }
 }
 
-// SAFETY: any bytes are a shape, and it has no padding.
+// SAFETY: any bytes are a valid shape, and it has no padding.
 unsafe impl Pod for Shape {}
-// SAFETY: any bytes are a key, and it has no padding.
+// SAFETY: any bytes are a valid key, and it has no padding.
 unsafe impl Pod for SumKey {}
-// SAFETY: any bytes are a sum, and it has no padding.
+// SAFETY: any bytes are a valid sum, and it has no padding.
 unsafe impl Pod for Sum {}
-// SAFETY: any bytes are totals, and they have no padding.
+// SAFETY: any bytes are valid totals, and they have no padding.
 unsafe impl Pod for Totals {}

@@ -1,11 +1,11 @@
-//! Counts the system calls of processes in the kernel, by BPF.
+//! Counts the system calls of processes in the kernel, with BPF.
 //!
-//! `bpf/count_calls.c` adds up each call at the tracepoints of all system calls and
-//! sends events for what is rare. This crate loads it, marks processes, and makes
-//! a [`toll_calls::tally::Tally`] of sums and events.
+//! `bpf/count_calls.c` counts each call at the tracepoints of all system calls and sends
+//! events for what is rare. This crate loads it, marks processes, and builds a
+//! [`toll_core::trace::tally::Tally`] from sums and events.
 //!
-//! Nothing is left behind: programs and maps are held by descriptors alone, so that the
-//! kernel removes them when the process ends, however it does.
+//! Nothing is left behind: only file descriptors hold the programs and maps, so the kernel
+//! removes them however the process ends.
 
 mod counter;
 mod layout;

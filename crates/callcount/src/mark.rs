@@ -1,4 +1,4 @@
-//! Marking a process as traced, from outside or by itself.
+//! Marks a process as traced, from outside or from within.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -7,8 +7,8 @@ use crate::layout::{PROGRAM_NOT_TRACED, Thread};
 
 const MAP_UPDATE_ELEM: libc::c_long = 2;
 
-/// Takes no memory and no lock, so that a new process may use it before it executes a
-/// program.
+/// Marks processes as traced. Allocates no memory and takes no lock, so that a new process
+/// may use it before it executes a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Marker {
     pub(crate) threads: RawFd,
@@ -24,28 +24,27 @@ struct MapUpdate {
 }
 
 impl Marker {
-    /// From now on the calls of this process are counted, and those of its children.
+    /// Starts counting the calls of this process and of its children.
     pub fn mark_self(&self) -> io::Result<()> {
         self.mark_by_id(std::process::id(), 0, 0)
     }
 
-    /// From now on the calls of a process and of its children are counted.
+    /// Starts counting the calls of a process and of its children.
     pub fn mark_process(&self, id: u32) -> io::Result<()> {
         self.mark_by_id(id, 0, 0)
     }
 
-    /// From now on the calls of the programs that a process starts are counted, and not
-    /// its own.
+    /// Starts counting the calls of the programs that a process starts, but not its own.
     pub fn mark_programs_of(&self, id: u32) -> io::Result<()> {
         self.mark_by_id(id, 0, PROGRAM_NOT_TRACED)
     }
 
-    /// What this process does is no part of the trace of a group in which it is.
+    /// Excludes this process's own calls from the trace of a control group that it is in.
     pub(crate) fn leave_out_self(&self) -> io::Result<()> {
         self.mark_programs_of(std::process::id())
     }
 
-    /// The calls of the calling thread alone are counted, on Linux 6.9 or newer.
+    /// Counts the calls of the calling thread alone; needs Linux 6.9 or newer.
     pub(crate) fn mark_thread(&self, program: u32) -> io::Result<()> {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         self.mark_by_id(thread.cast_unsigned(), libc::O_EXCL, program)
@@ -58,7 +57,7 @@ impl Marker {
         self.mark(std::os::fd::AsFd::as_fd(&process), program)
     }
 
-    /// From now on the calls of a process are counted, of all its threads.
+    /// Starts counting the calls of all threads of a process.
     pub(crate) fn mark(&self, process: BorrowedFd<'_>, program: u32) -> io::Result<()> {
         let key = process.as_raw_fd();
         let value = Thread {
@@ -73,8 +72,8 @@ impl Marker {
             value: (&raw const value).expose_provenance() as u64,
             flags: 0,
         };
-        // SAFETY: the kernel reads `size_of::<MapUpdate>()` bytes, and what these point
-        // to is alive and as long as the map's keys and values.
+        // SAFETY: the kernel reads `size_of::<MapUpdate>()` bytes. The key and the value
+        // that these point to are alive and have the sizes of the map's keys and values.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_bpf,
@@ -90,9 +89,9 @@ impl Marker {
     }
 }
 
-/// rustix knows no descriptors of threads.
+/// Opens a pidfd: rustix has none for single threads.
 fn pidfd_open(id: u32, flags: i32) -> io::Result<RawFd> {
-    // SAFETY: this call takes numbers alone.
+    // SAFETY: this call takes only integers.
     let result = unsafe { libc::syscall(libc::SYS_pidfd_open, id, flags) };
     match RawFd::try_from(result) {
         Ok(descriptor) if descriptor >= 0 => Ok(descriptor),

@@ -1,4 +1,4 @@
-//! Names of files and calls.
+//! Names of files, programs, calls and errors.
 
 use rustix::fs::FileType;
 use syscalls::{Errno, Sysno};
@@ -10,7 +10,7 @@ const PIPE_FILE_SYSTEM: u32 = 0x5049_5045;
 const SOCKET_FILE_SYSTEM: u32 = 0x534f_434b;
 const ANONYMOUS_FILE_SYSTEM: u32 = 0x0904_1934;
 
-/// A file as `/proc/PID/fd` shows it.
+/// Returns the descriptor of a file, named as `/proc/PID/fd` shows it.
 pub fn file(head: EventHead, text: &[u8]) -> Descriptor {
     let path = path(text);
     let kind = FileType::from_raw_mode(head.mode);
@@ -22,7 +22,7 @@ pub fn file(head: EventHead, text: &[u8]) -> Descriptor {
     })
 }
 
-/// A path from its names, the last one first, each with a zero behind it.
+/// Builds a path from its names, last name first, each followed by a zero byte.
 fn path(text: &[u8]) -> String {
     let names = text
         .split(|byte| *byte == 0)
@@ -35,20 +35,20 @@ fn path(text: &[u8]) -> String {
     if path.is_empty() { "/".into() } else { path }
 }
 
-/// A program by the path that was executed, without directories.
+/// Returns the name of a program: the path that was executed, without directories.
 pub fn program(text: &[u8]) -> String {
     let path = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// `None` for a number that is none.
+/// Returns the name of a call; `None` if no call has this number.
 pub fn call(number: u32) -> Option<&'static str> {
     Sysno::new(number as usize).map(|call| call.name())
 }
 
-/// Name of an error; `None` for those that no program sees, since the kernel begins the
-/// call again.
+/// Returns the name of an error; `None` for errors on which the kernel restarts the call,
+/// which no program sees.
 pub fn error(number: u32) -> Option<String> {
     const FIRST_RESTART: u32 = 512;
     if number >= FIRST_RESTART {

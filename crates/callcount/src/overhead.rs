@@ -1,16 +1,16 @@
-//! What counting a call takes.
+//! Measures the time that counting adds to a call.
 
 use std::time::Instant;
 
 use crate::layout::PROGRAM_NOT_TRACED;
 use crate::mark::Marker;
 
-/// Enough calls that reading the clock does not matter.
+/// Calls per batch: enough that reading the clock does not matter.
 const CALLS: u32 = 1000;
-/// Of so many batches the median is taken: some are interrupted.
+/// The result is the median of this many batches, because some are interrupted.
 const BATCHES: usize = 9;
 
-/// Time of a small read as long as nothing is counted, in nanoseconds.
+/// Returns the time of a small read while nothing is counted, in nanoseconds.
 pub fn untraced_ns() -> Option<f64> {
     let zero = std::fs::File::open("/dev/zero").ok()?;
     let mut times: Vec<f64> = (0..BATCHES)
@@ -18,7 +18,7 @@ pub fn untraced_ns() -> Option<f64> {
             let begin = Instant::now();
             for _ in 0..CALLS {
                 let mut byte = [1];
-                // What it returns does not matter, only that it was made.
+                // Only the call matters, not its result.
                 let _ = rustix::io::read(&zero, &mut byte);
             }
             begin.elapsed().as_nanos() as f64 / f64::from(CALLS)
@@ -28,7 +28,8 @@ pub fn untraced_ns() -> Option<f64> {
     Some(times[BATCHES / 2])
 }
 
-/// The same, counted. The thread is a new one, of which nothing else is known.
+/// Returns the same time with counting. Uses a new thread, for which nothing else is
+/// recorded.
 pub fn traced_ns(marker: Marker) -> Option<f64> {
     let counted = std::thread::spawn(move || {
         marker.mark_thread(PROGRAM_NOT_TRACED).ok()?;

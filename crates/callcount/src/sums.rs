@@ -1,4 +1,4 @@
-//! From the kernel's sums to a tally.
+//! Turns the kernel's sums into a tally.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,16 +17,16 @@ use crate::names;
 #[derive(Debug, Default)]
 pub struct Sums {
     pub tally: Tally,
-    /// All calls, not only those of the tally.
+    /// All counted calls, not only those of the tally.
     pub calls: u64,
-    /// Calls on files whose names did not come through.
+    /// Calls on files whose names did not arrive.
     pub calls_without_file: u64,
     counts_all: bool,
     files: HashMap<u32, FileIndex>,
     programs: HashMap<u32, usize>,
     /// Threads that have ended and whose sums are still in the kernel.
     pub ended: HashSet<u32>,
-    /// Calls and time of those calls that were timed, by the number of the call.
+    /// Number and time of the timed calls, in nanoseconds, by system call number.
     timed: HashMap<u32, (u64, u64)>,
 }
 
@@ -93,8 +93,8 @@ impl Sums {
         });
     }
 
-    /// Time in the calls: on the CPU as in those that were timed, of these files or else
-    /// of any.
+    /// Estimates the time in the calls, in nanoseconds. Time on the CPU is extrapolated
+    /// from timed calls: those of this sum or, if there are none, of all files.
     fn traced_ns(&self, call: u32, sum: &Sum) -> u64 {
         let all = self.timed.get(&call).copied().unwrap_or_default();
         let (timed_calls, timed_ns) = match sum.timed_calls {
