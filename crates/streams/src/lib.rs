@@ -1,9 +1,10 @@
-//! Whether a program can use the standard streams that it was started with.
+//! Checks whether a program can use the standard streams that it was started with.
 //!
-//! Rust's start-up opens `/dev/null` in the place of a closed standard stream (`program
-//! <&-`), and its `Stdin` and `Stdout` take EBADF of one that is open the other way
-//! (`program 0>file`) for an end of input or a success. What is read there is empty, and
-//! what is written there is lost, both without an error. So a program must look before.
+//! Rust's start-up opens `/dev/null` in place of a closed standard stream (`program <&-`).
+//! For a stream that is open in the wrong direction (`program 0>file`), `Stdin` and
+//! `Stdout` take EBADF for end of input or success. Reads then return nothing and written
+//! data is lost, both without an error. So a program must check before Rust's start-up
+//! runs.
 
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd};
@@ -19,9 +20,9 @@ extern "C" fn look() {
     STDOUT_IS_USELESS.store(stdout, Ordering::Relaxed);
 }
 
-/// Whether a descriptor is closed, or only open in the wrong mode.
+/// Returns whether a descriptor is closed, or only open in the wrong mode.
 fn is_useless(descriptor: libc::c_int, wrong_mode: libc::c_int) -> bool {
-    // SAFETY: the call takes no pointer, and any descriptor may be asked.
+    // SAFETY: the call takes no pointer, and any descriptor number is allowed.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
     flags == -1 || flags & libc::O_PATH != 0 || flags & libc::O_ACCMODE == wrong_mode
 }
@@ -32,12 +33,14 @@ fn is_useless(descriptor: libc::c_int, wrong_mode: libc::c_int) -> bool {
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
-/// Fails as a read would if the program was started without a standard input to read.
+/// Fails with EBADF, as a read would, if the program was started without a readable standard
+/// input.
 pub fn check_stdin() -> io::Result<()> {
     check(&STDIN_IS_USELESS)
 }
 
-/// Fails as a write would if the program was started without a standard output to write.
+/// Fails with EBADF, as a write would, if the program was started without a writable standard
+/// output.
 pub fn check_stdout() -> io::Result<()> {
     check(&STDOUT_IS_USELESS)
 }
@@ -50,7 +53,7 @@ fn check(is_useless: &AtomicBool) -> io::Result<()> {
 }
 
 /// Closes a file and returns the error that dropping it would hide: NFS and FUSE report
-/// here what they could not keep (close(2)).
+/// here that they could not store data (close(2)).
 pub fn close(file: impl Into<OwnedFd>) -> io::Result<()> {
     let descriptor = file.into().into_raw_fd();
     // SAFETY: the descriptor was owned, so nothing else closes or uses it.
