@@ -1,9 +1,8 @@
-//! An OpenSSH server of one's own on the loopback interface, for tests and
-//! experiments: keys, configuration and port are its own, nothing of the
-//! system's server or of the user's configuration is used, and nothing is
-//! left when it is dropped.
+//! A private OpenSSH server on the loopback interface, for tests and experiments. It has
+//! its own keys, configuration and port, and uses neither the system's server nor the
+//! user's configuration. Dropping it leaves nothing behind.
 //!
-//! It lets in the user who started it, and as root any user that is named.
+//! It accepts logins of the user who started it, and if root starts it, of any given user.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,18 +15,18 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Where Debian puts the server, which is in no user's path.
+/// Where Debian installs the server, which is not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/sshd";
 
-/// Gives a program a signal for when its parent dies (util-linux).
+/// Starts a program that gets a signal when its parent dies (util-linux).
 const SETPRIV: &str = "/usr/bin/setpriv";
 
-/// OpenSSH's SFTP server as a program of its own.
+/// OpenSSH's SFTP server as a separate program.
 const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subsystem {
-    /// The one in sshd (`internal-sftp`), with these options.
+    /// The SFTP server inside sshd (`internal-sftp`), with these options.
     Internal(Vec<String>),
     /// The program `sftp-server`, started by the user's shell, with these
     /// options.
@@ -38,8 +37,7 @@ pub enum Subsystem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub subsystem: Subsystem,
-    /// Who logs in; the user of this process if it is none. Only root can
-    /// serve others.
+    /// User who logs in; `None`: the user of this process. Only root can serve other users.
     pub user: Option<String>,
 }
 
@@ -52,12 +50,12 @@ impl Default for Settings {
     }
 }
 
-/// A running server, ended with all its sessions when it is dropped.
+/// A running server. Dropping it ends it and all its sessions.
 #[derive(Debug)]
 pub struct Sshd {
     /// Keys, configuration and log.
     directory: PathBuf,
-    /// Removed in the end, if the directory is the server's own.
+    /// Removes the directory when dropped; `None` if the directory is the caller's.
     temporary: Option<TempDir>,
     settings: Settings,
     user: String,
@@ -65,7 +63,7 @@ pub struct Sshd {
     child: Option<Child>,
 }
 
-/// What of the programs that are needed is missing, and what to do about it.
+/// Returns which required program is missing and what to install, if one is.
 pub fn missing() -> Option<String> {
     for program in [PROGRAM, "/usr/bin/ssh", "/usr/bin/ssh-keygen"] {
         if !Path::new(program).exists() {
@@ -78,7 +76,8 @@ pub fn missing() -> Option<String> {
 }
 
 impl Sshd {
-    /// Starts a server, or tells in words why there can be none.
+    /// Starts a server whose files are in a temporary directory. An error says why it
+    /// cannot start.
     pub fn start(settings: &Settings) -> Result<Self, String> {
         let temporary = tempfile::Builder::new().prefix("toll-sshd-").tempdir();
         let temporary = temporary.map_err(cannot("make a directory for a server"))?;
@@ -86,9 +85,9 @@ impl Sshd {
         Self::begin(directory, Some(temporary), settings)
     }
 
-    /// Starts a server whose files are in an empty directory of the caller's.
-    /// It ends with the thread that starts it, however that ends, where
-    /// setpriv(1) is.
+    /// Starts a server whose files are in an empty directory of the caller. Where
+    /// setpriv(1) is installed, the server is killed when the thread that starts it ends,
+    /// however that happens.
     pub fn start_in(directory: PathBuf, settings: &Settings) -> Result<Self, String> {
         Self::begin(directory, None, settings)
     }
@@ -101,7 +100,7 @@ impl Sshd {
         if let Some(missing) = missing() {
             return Err(missing);
         }
-        // Another user's sshd process reads the keys in it.
+        // An sshd process of another user reads the keys in it.
         std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o755))
             .map_err(cannot("set permissions"))?;
         let user = match &settings.user {
@@ -126,7 +125,7 @@ impl Sshd {
             port: 0,
             child: None,
         };
-        // Another program may take the port between the two.
+        // Another program may take the port before sshd listens on it.
         for _ in 0..5 {
             server.port = free_port().map_err(cannot("find a free port"))?;
             server
@@ -137,16 +136,16 @@ impl Sshd {
             }
         }
         let log = std::fs::read_to_string(server.log()).unwrap_or_default();
-        let last = log.lines().last().unwrap_or("it said nothing");
+        let last = log.lines().last().unwrap_or("its log is empty");
         Err(format!("cannot start sshd: {last}"))
     }
 
-    /// Starts it again on the same port, after [`kill`](Self::kill).
+    /// Restarts the server on the same port, after [`kill`](Self::kill).
     pub fn start_again(&mut self) -> Result<(), String> {
-        assert!(self.child.is_none(), "it runs");
+        assert!(self.child.is_none(), "the server is still running");
         match self.run() {
             Ok(true) => Ok(()),
-            Ok(false) => Err("the port is taken".to_owned()),
+            Ok(false) => Err("cannot start sshd: its port is taken".to_owned()),
             Err(error) => Err(format!("cannot start sshd: {error}")),
         }
     }
@@ -180,8 +179,7 @@ impl Sshd {
             host_key = path("host_key"),
             authorized = path("authorized_keys"),
             user = self.user,
-            // A shell finds none of the user's start-up files there, which
-            // may print or take their time.
+            // Hides the user's shell start-up files, which may print or be slow.
             home = self.directory.display(),
         );
         std::fs::write(self.directory.join("sshd_config"), config)?;
@@ -190,7 +188,8 @@ impl Sshd {
         std::fs::write(self.directory.join("known_hosts"), known)
     }
 
-    /// Whether it listens; `false` if the port was taken.
+    /// Starts sshd. Returns `true` once it listens, `false` if it ended because the port
+    /// was taken.
     #[expect(
         clippy::disallowed_methods,
         reason = "the server is for tests and experiments"
@@ -198,8 +197,8 @@ impl Sshd {
     fn run(&mut self) -> std::io::Result<bool> {
         const PATIENCE: Duration = Duration::from_secs(120);
         if rustix::process::geteuid().is_root() {
-            // Its unprivileged part is confined there; Debian's service file
-            // makes it at every start of the system.
+            // sshd confines its unprivileged part to this directory, which Debian's service
+            // file creates at every boot.
             std::fs::create_dir_all("/run/sshd")?;
         }
         let messages = self.log();
@@ -225,8 +224,8 @@ impl Sshd {
                 self.child = None;
                 return Ok(false);
             }
-            // Not by connecting: another server may have taken the port, and what
-            // serves the attempt would be among the sessions.
+            // Connecting would not do: another server may have taken the port, and the
+            // attempt would be among the sessions.
             if std::fs::read_to_string(&messages)?.contains("Server listening on ") {
                 return Ok(true);
             }
@@ -240,19 +239,19 @@ impl Sshd {
         self.directory.join("log")
     }
 
-    /// Where it listens, on 127.0.0.1.
+    /// Returns the port on 127.0.0.1 on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where a directory of this machine is through the server, as `toll mount`
-    /// and `sshfs` take it.
+    /// Returns the location of one of this machine's directories through the server, in the
+    /// form that `toll mount` and `sshfs` take.
     pub fn location(&self, directory: &Path) -> String {
         format!("{}@127.0.0.1:{}", self.user, directory.display())
     }
 
-    /// The `-o` options of ssh by which it is reached, whatever the user's
-    /// configuration is.
+    /// Returns the `-o` options with which ssh reaches the server, whatever the user's
+    /// configuration says.
     pub fn ssh_settings(&self) -> Vec<String> {
         let known = self.directory.join("known_hosts");
         vec![
@@ -268,14 +267,14 @@ impl Sshd {
         self.directory.join("user_key")
     }
 
-    /// The processes that serve connections, of all of them.
+    /// Returns the processes that serve connections.
     pub fn sessions(&self) -> Vec<u32> {
         let child = self.child.as_ref();
         child.map_or_else(Vec::new, |child| descendants(child.id()))
     }
 
-    /// Ends every connection at once (SIGKILL to what serves it), and leaves
-    /// the server listening.
+    /// Ends every connection at once (SIGKILL to the processes that serve it). The server
+    /// keeps listening.
     pub fn kill_sessions(&self) {
         if let Some(child) = &self.child {
             kill_below(child.id());
@@ -285,10 +284,10 @@ impl Sshd {
     /// Ends the server with all its sessions (SIGKILL).
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // What does not run starts no more sessions.
+            // A stopped server starts no more sessions.
             signal(child.id(), Signal::STOP);
             kill_below(child.id());
-            // It has ended if it cannot be killed.
+            // If this fails, the server has already ended.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -303,13 +302,13 @@ impl Drop for Sshd {
 
 fn signal(process: u32, signal: Signal) {
     if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
-        // It may have ended with another one.
+        // The process may have ended together with another one.
         let _ = kill_process(process, signal);
     }
 }
 
-/// Kills all processes below one. They are stopped first: one that starts
-/// another while it is looked for would leave that behind.
+/// Kills all descendants of a process. Stops them first: a process that forks during the
+/// search would leave its child behind.
 fn kill_below(process: u32) {
     let mut stopped = Vec::new();
     loop {
@@ -324,9 +323,9 @@ fn kill_below(process: u32) {
     stopped.iter().for_each(|one| signal(*one, Signal::KILL));
 }
 
-/// The processes below one.
+/// Returns the descendants of a process.
 fn descendants(process: u32) -> Vec<u32> {
-    // Lists of children are there only where the kernel was built with CONFIG_PROC_CHILDREN.
+    // Lists of children exist only in kernels built with CONFIG_PROC_CHILDREN.
     let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -346,7 +345,8 @@ fn descendants(process: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The fourth field of /proc/PID/stat, which follows a name of any characters in parentheses.
+/// Returns the parent: the second field after the name in /proc/PID/stat. The name is in
+/// parentheses and may contain any character.
 fn parent(process: u32) -> Option<u32> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
@@ -363,7 +363,7 @@ fn cannot(what: &str) -> impl Fn(std::io::Error) -> String {
     move |error| format!("cannot {what}: {error}")
 }
 
-/// What a program that must succeed prints.
+/// Runs a program that must succeed and returns its output.
 #[expect(
     clippy::disallowed_methods,
     reason = "the server is for tests and experiments"
@@ -377,7 +377,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match output.status.success() {
         true => Ok(text(&output.stdout)),
-        false => Err(format!("{program} fails: {}", text(&output.stderr))),
+        false => Err(format!("{program} failed: {}", text(&output.stderr))),
     }
 }
 
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a test starts what it looks for")]
+    #[expect(clippy::disallowed_methods, reason = "the test starts its own process")]
     fn processes_below_one_are_found_by_their_parents_and_killed() {
         let mut shell = Command::new("sh")
             .args(["-c", "sleep 60 & wait"])
@@ -400,7 +400,7 @@ mod tests {
         };
         assert_eq!(parent(below), Some(shell.id()));
         kill_below(shell.id());
-        // The shell waits for nothing any more.
+        // Its child is dead, so the shell ends.
         shell.wait().unwrap();
         assert_eq!(parent(below), None);
     }
