@@ -1,5 +1,5 @@
-//! Documents of `toll` against the schemas that are published in `docs/schema`, by another
-//! reader of schemas than the one that wrote them.
+//! Validates documents of `toll` against the schemas in `docs/schema`, with another library
+//! than the one that wrote the schemas.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start the program, as users do"
@@ -17,20 +17,21 @@ const LAB: &str = "format = 1\nname = 'lab'\n[workload]\nkind = 'command'\ncomma
     text = 'the longer sleep takes longer'\nof = { s = '0.2' }\nto = { s = '0.001' }\n\
     direction = 'greater'\nthreshold = 1.2\n[run]\niterations = 2\n";
 
-/// The program of the same build.
+/// Returns the path of `toll` from the same build.
 fn program() -> PathBuf {
-    let test = std::env::current_exe().expect("the test is a program");
-    let built = test.ancestors().nth(2).expect("cargo puts it below deps");
+    let test = std::env::current_exe().expect("the test has a path");
+    let built = test.ancestors().nth(2).expect("cargo puts it into deps");
     let program = built.join("toll");
     assert!(
         program.is_file(),
-        "there is no {}; build the workspace first: cargo build --workspace",
+        "{} is missing; build the workspace first: cargo build --workspace",
         program.display()
     );
     program
 }
 
-/// Runs `toll` in a directory, which holds all that it reads and writes.
+/// Runs `toll` in a directory that holds all that it reads and writes, and returns its
+/// output. Panics if the exit status is not `status`.
 #[track_caller]
 fn toll(directory: &TempDir, status: i32, arguments: &str) -> String {
     let place = |name: &str| directory.path().join(name);
@@ -70,10 +71,10 @@ fn check(schema: &Validator, document: &Value) {
     assert_eq!(errors, Vec::<String>::new());
 }
 
-/// A directory with a run of an experiment in its store.
+/// Creates a directory with a run of an experiment in its store.
 fn measured() -> TempDir {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("it takes files");
-    std::fs::write(directory.path().join("lab.toml"), LAB).expect("it takes files");
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("it is writable");
+    std::fs::write(directory.path().join("lab.toml"), LAB).expect("it is writable");
     toll(&directory, 0, "run -q --no-html -r 8 lab.toml");
     directory
 }
@@ -84,12 +85,12 @@ fn exported_runs_are_valid() {
     let directory = measured();
     let document = json_of(&directory, 0, "export last --json -");
     check(&schema, &document);
-    // One block only: its intervals have no ends.
+    // Intervals of a single block have no ends.
     toll(&directory, 1, "run -q --no-html -r 1 true false");
     check(&schema, &json_of(&directory, 0, "export last --json -"));
     let mut wrong = document;
     wrong["trials"][0]["state"] = json!("purring");
-    assert!(!schema.is_valid(&wrong), "the schema refuses something");
+    assert!(!schema.is_valid(&wrong), "it accepts an unknown state");
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! A copy and others who write at the source: nothing that they wrote before an append
-//! here is lost, whatever opens and writes back at the same time; and what an earlier
-//! mount has kept goes only when the device has it.
+//! A cached copy and other writers at the source. Nothing that they wrote before an append
+//! here is lost, whatever opens and writes back at the same time. Data that an earlier
+//! mount has kept is dropped only when the device has it.
 
 use loom::sync::{Arc, Mutex};
 use loom::thread::spawn;
@@ -13,12 +13,12 @@ use crate::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackSta
 #[derive(Default)]
 struct Copy {
     content: Vec<u8>,
-    /// The length of the source's file that it was made from or written back as.
+    /// Length of the source's file when the copy was fetched or written back.
     version: usize,
     state: WriteBackState,
 }
 
-/// One open file, as the library's `CachedFile` has it in mode `whole`.
+/// One open file, as in the library's `CachedFile` in mode `whole`.
 struct File {
     copy: Mutex<Copy>,
     write_back_lock: Mutex<()>,
@@ -36,7 +36,8 @@ impl File {
         }
     }
 
-    /// What an open does, and the first write of a copy without changes.
+    /// Fetches the file again if it changed at the source. An open does this, and so does
+    /// the first write to an unchanged copy.
     fn follow(&self) {
         if self.copy.lock().unwrap().state.is_changed() {
             return;
@@ -97,8 +98,8 @@ impl WriteBack for Attempt<'_> {
     }
 }
 
-/// Runs a model of a file that is open here, and to which somebody else has appended a
-/// byte at the source since.
+/// Runs a model of a file that is open here and to which another writer has appended a byte
+/// at the source since then.
 fn check_file(model: impl Fn(&Arc<File>) + Sync + Send + 'static) {
     check(move || {
         let file = Arc::new(File::new(0));

@@ -1,5 +1,5 @@
-//! Write-back: what `fsync` acknowledged is on the device, whoever wrote it, and
-//! no change is lost when a write-back or an `fsync` fails.
+//! Write-back: data that `fsync` acknowledged is on the device, no matter which thread
+//! wrote it, and no change is lost when a write-back or an `fsync` fails.
 
 use loom::sync::{Arc, Mutex};
 use loom::thread::{JoinHandle, spawn};
@@ -8,20 +8,20 @@ use crate::check;
 use crate::source::Timespec;
 use crate::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
 
-/// A source of one byte, with a device behind its page cache.
+/// A source of one byte, with a page cache above its device.
 #[derive(Default)]
 struct Source {
     content: u8,
     device: u8,
-    /// A page that could not be written to the device counts as clean.
+    /// Cleared even if the page could not be written to the device.
     is_page_dirty: bool,
     sends_to_fail: usize,
     syncs_to_fail: usize,
-    /// What is sent to be synchronised is a new file, on the device at once.
+    /// A send with sync makes a new file, which is on the device at once.
     replaces: bool,
 }
 
-/// One open file, as the library's `CachedFile` has it.
+/// One open file, as in the library's `CachedFile`.
 struct File {
     copy: Mutex<(u8, WriteBackState)>,
     write_back_lock: Mutex<()>,
@@ -95,7 +95,8 @@ impl WriteBack for Attempt<'_> {
     }
 }
 
-/// Runs a model of a file to which 1 was written, and whose source fails so often.
+/// Runs a model of a file to which 1 was written, and whose source fails the given number
+/// of times.
 fn check_file(
     (sends_to_fail, syncs_to_fail): (usize, usize),
     model: impl Fn(Arc<File>) + Copy + Sync + Send + 'static,
@@ -166,7 +167,7 @@ fn a_kept_file_leaves_the_retry_queue_only_when_its_device_has_it() {
             }
         };
         let retry = beside(&file, move |file| keep_if_it_fails(file, true));
-        // A close: a file in the queue is synchronised, others need not be.
+        // A close: a file in the retry queue is synchronised, others need not be.
         keep_if_it_fails(&file, false);
         retry.join().unwrap();
         let was_kept = file.copy.lock().unwrap().1.is_kept();

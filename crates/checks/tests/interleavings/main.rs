@@ -1,8 +1,8 @@
-//! Model checking: every interleaving of a few threads that write back one file
-//! or lock paths. The modules are those of the library; `loom` puts its locks
-//! and threads in the place of the system's.
+//! Model checking: every interleaving of a few threads that write back one file or lock
+//! paths. The modules are the library's own; `loom` replaces the system's locks and
+//! threads.
 
-#![expect(dead_code, reason = "a model uses a part of each module")]
+#![expect(dead_code, reason = "the models use only parts of each module")]
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -23,8 +23,8 @@ mod both_sides;
 mod durability;
 mod paths;
 
-/// Runs a model in every interleaving with at most two forced switches between
-/// threads, which finds almost all faults in a fraction of the time.
+/// Runs a model in every interleaving with at most two preemptions, which finds almost all
+/// faults in a fraction of the time.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
