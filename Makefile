@@ -4,12 +4,12 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 CARGO ?= cargo
-# Where cargo puts what it builds: .cargo/config.toml names the host as target.
+# Cargo's output directory: .cargo/config.toml names the host as target.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release
 
-# What is built for use names neither this directory nor the user's: two builds of one
-# commit are the same, wherever they are made.
+# Released programs contain neither the path of this directory nor the user's: two builds of one
+# commit are identical, wherever they are made.
 build packaged-programs run book bench-programs bench-bisect bench-fleet-statistics replay: export CARGO_BUILD_RUSTFLAGS = \
 	--remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
 
@@ -26,14 +26,14 @@ help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Build toll, list what this machine charges, and judge all claims in the quick profile
+run: ## Build toll, list this machine's prices, and judge all claims in the quick profile
 	@tools/prerequisites run
 	@CARGO='$(CARGO)' tools/build-quietly toll-cli toll-probe toll-mount
 	@# Guests come last: until then no kernel is needed.
 	@$(RELEASE)/toll run --profile quick --build-kernels
 
 .PHONY: prerequisites
-prerequisites: ## Install, as root on Debian, what measuring can use; enables no service, upgrades nothing
+prerequisites: ## Install, as root on Debian, the packages that measuring can use; enable no service, upgrade nothing
 	@tools/prerequisites --install run
 
 .PHONY: build
@@ -42,17 +42,17 @@ build: ## Build all programs for use
 
 PROGRAMS = -p toll-cli -p toll-probe -p toll-mount -p toll-observe -p meow -p timewrite -p device -p primes -p memory_access
 
-# Those of bench/, and all programs that they measure.
+# Programs of bench/, and all programs that they measure.
 .PHONY: bench-programs
 bench-programs:
 	$(CARGO) build --release --workspace
 
-# Where nextest writes its reports, wherever Cargo builds.
+# nextest writes its reports here, wherever Cargo builds.
 REPORTS = target/nextest
 NEXTEST = $(CARGO) nextest run --workspace
 
 .PHONY: test
-test: ## Run all fast tests and one of each slow family; a pass of a commit is noted in target/tested
+test: ## Run all fast tests and one of each slow family; record a commit that passes in target/tested
 	@tools/prerequisites test
 	rm -f $(REPORTS)/default/junit.xml
 	$(NEXTEST)
@@ -66,7 +66,7 @@ test-rest: ## Run all slow tests, at their full size
 	TOLL_TESTS=full TOLL_REPLAY_RUNS=60 USERFS_OPERATIONS=500000 $(NEXTEST) --profile rest
 
 .PHONY: test-all
-test-all: ## Run every test at its full size: what make test and make test-rest run
+test-all: ## Run every test at its full size: make test, then make test-rest
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-rest
 
@@ -74,32 +74,32 @@ test-all: ## Run every test at its full size: what make test and make test-rest 
 FUZZ_SECONDS ?= 600
 
 .PHONY: fuzz
-fuzz: ## Try mutated experiments, documents and messages for FUZZ_SECONDS (600) a target
+fuzz: ## Fuzz with mutated experiments, documents and messages, FUZZ_SECONDS (600) per target
 	TOLL_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test -p toll-cli --test toll fuzz:: -- --nocapture --test-threads=1
 
-# Where benches write what came out, and with which profile they run.
+# Directory for the results of benchmarks, and the profile with which they run.
 BENCH_OUT ?= bench/results
 BENCH_PROFILE ?= standard
 
-# Runs an experiment of bench/ and writes its table and all that was measured.
+# Runs an experiment of bench/ and writes its table and all measurements.
 run-bench = LC_ALL=C $(RELEASE)/toll --store target/bench.sqlite run bench/$(1).toml --profile $(BENCH_PROFILE) $(BENCH_OPTIONS) && \
 	mkdir -p $(BENCH_OUT) && \
 	$(RELEASE)/toll --store target/bench.sqlite export last \
 		--markdown $(BENCH_OUT)/$(1).md --json $(BENCH_OUT)/$(1).json
 
 .PHONY: bench-bisect
-bench-bisect: ## Simulate searches for the version that brought a change, two minutes
+bench-bisect: ## Simulate searches for the version that introduced a change, two minutes
 	$(CARGO) run --release -p toll-bench --bin bench-bisect -- --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-cat
-bench-cat: bench-programs ## Time meow beside other programs that copy a file, about an hour
+bench-cat: bench-programs ## Compare meow with other programs that copy a file, about an hour
 	@tools/prerequisites bench
 	mkdir -p $(BENCH_OUT)
 	tools/bench-peers $(RELEASE) >$(BENCH_OUT)/cat-peers.txt
 	$(call run-bench,cat)
 
 .PHONY: bench-ci
-bench-ci: bench-programs ## Simulate calls of toll ci with this machine's noise, some 10 minutes
+bench-ci: bench-programs ## Simulate calls of toll ci with this machine's noise, about 10 minutes
 	rm -f target/ci.sqlite
 	LC_ALL=C $(RELEASE)/toll --store target/ci.sqlite run -q --no-html -r 400 -n one -n two -n three \
 		$(foreach copy,1 2 3,'dd if=/dev/zero of=/dev/null bs=64k count=22000 status=none')
@@ -118,7 +118,7 @@ bench-fleet: bench-programs ## Measure reports on 10 to 10,000 machines, and a q
 	tools/bench-fleet.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/fleet.md
 
 .PHONY: bench-fleet-statistics
-bench-fleet-statistics: ## Simulate fleets whose truth is known: how often are reports on them right, about 6 minutes
+bench-fleet-statistics: ## Simulate fleets with known effects: how often are reports on them right, about 6 minutes
 	$(CARGO) run --release -p toll-bench --bin bench-fleet-statistics -- --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-functions
@@ -129,7 +129,7 @@ bench-functions: bench-programs ## Plant costs in kernel functions, and see whet
 	tools/bench-functions.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/functions.md
 
 .PHONY: bench-hyperfine
-bench-hyperfine: bench-programs ## Measure right and wrong answers beside hyperfine, about 40 minutes
+bench-hyperfine: bench-programs ## Compare the rates of right and wrong answers with hyperfine's, about 40 minutes
 	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --hyperfine
 	$(call run-bench,hyperfine)
@@ -149,7 +149,7 @@ bench-prices: bench-programs ## Compare toll prices with lmbench and perf bench,
 	$(call run-bench,prices)
 
 .PHONY: bench-toll
-bench-toll: bench-programs ## Measure what toll itself costs, about 15 minutes
+bench-toll: bench-programs ## Measure the overhead of toll itself, about 15 minutes
 	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,toll)
@@ -157,30 +157,30 @@ bench-toll: bench-programs ## Measure what toll itself costs, about 15 minutes
 	$(call run-bench,toll-call)
 
 .PHONY: bench-trace
-bench-trace: bench-programs ## Compare what toll trace predicts with what is saved, and time what it adds, about 6 minutes
+bench-trace: bench-programs ## Compare the savings that toll trace predicts with the real ones, and time its overhead, about 6 minutes
 	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,trace)
 	$(call run-bench,trace-overhead)
 
-# Runs of each planted delay.
+# Number of runs for each planted delay.
 WHY_RUNS ?= 100
 
 .PHONY: bench-why
-bench-why: bench-programs ## Find out how often toll run --why finds planted delays, about 30 minutes
+bench-why: bench-programs ## Measure how often toll run --why finds planted delays, about 30 minutes
 	mkdir -p $(BENCH_OUT)
 	tools/bench-why $(RELEASE) --runs $(WHY_RUNS) --out $(BENCH_OUT)/why.md
 
 .PHONY: replay
-replay: ## Simulate runs of the built-in experiments: how often are their claims decided, and rightly
+replay: ## Simulate runs of the built-in experiments: how often are their claims decided, and how often rightly
 	$(CARGO) build --release -p toll-bench --bin bench-replay
 	$(RELEASE)/bench-replay --out $(BENCH_OUT) $(BENCH_OPTIONS) >/dev/null
 
-# Cuts of each cache mode, and of ext4 alone.
+# Power cuts for each cache mode, and for ext4 alone.
 POWER_CUTS ?= 500
 
 .PHONY: power-cuts
-power-cuts: ## Cut the power of guests POWER_CUTS (500) times a cache mode of toll mount, about 3 hours
+power-cuts: ## Cut the power of guests POWER_CUTS (500) times for each cache mode of toll mount, about 3 hours
 	@tools/prerequisites run
 	$(CARGO) build --workspace
 	$(CARGO) run --quiet --bin toll -- kernel build
@@ -200,7 +200,7 @@ check: ## Check formatting, lints, documentation and shell scripts
 	fi
 
 .PHONY: bless
-bless: ## Write snapshots and schema anew after an intended change
+bless: ## Rewrite snapshots and schemas after an intended change
 	$(CARGO) build --workspace
 	TOLL_BLESS=1 $(CARGO) test -p toll-wire --test format_document
 	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll-cli --lib
@@ -210,7 +210,7 @@ bless: ## Write snapshots and schema anew after an intended change
 install: build ## Install below PREFIX (/usr/local): programs, manual page, completions
 	@$(MAKE) --no-print-directory install-files
 
-# What install does when everything is built.
+# Installs the files of programs that are already built.
 .PHONY: install-files
 install-files:
 	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
@@ -241,7 +241,7 @@ install-files:
 	done
 
 .PHONY: uninstall
-uninstall: ## Remove what install installed; runs and reports stay
+uninstall: ## Remove what make install installed; keep runs and reports
 	rm -f $(BIN)/toll $(BIN)/toll-mount $(BIN)/toll-observe $(BIN)/meow $(BIN)/mycat[1-6] $(BIN)/timewrite $(BIN)/master $(BIN)/slave \
 		$(BIN)/prime_user $(BIN)/prime_sys_test $(BIN)/memory_access $(BIN)/compete_for_memory \
 		$(LIBEXEC)/toll-probe \
@@ -260,13 +260,13 @@ uninstall: ## Remove what install installed; runs and reports stay
 
 PACKAGES = $(or $(CARGO_TARGET_DIR),target)/packages
 
-# Smaller than those of `build`, and two minutes longer in the making.
+# Smaller than the programs of `build`; their build takes two minutes longer.
 .PHONY: packaged-programs
 packaged-programs:
 	$(CARGO) build --profile packaged $(PROGRAMS)
 
 .PHONY: dist
-dist: packaged-programs ## Pack what install installs as a tarball, in target/packages
+dist: packaged-programs ## Pack what make install installs as a tarball, in target/packages
 
 .PHONY: deb
 deb: packaged-programs ## Pack the same as a Debian package
@@ -280,7 +280,7 @@ wheel: packaged-programs ## Pack the same as a wheel, for pip
 dist deb rpm wheel:
 	@tools/make-package $@ $(PACKAGES) $(RELEASE:release=packaged)
 
-# Those that users install by cargo, and what these need.
+# Crates that users install with cargo, and their dependencies.
 CRATES = --workspace --exclude toll-bench --exclude toll-checks --exclude toll-testing --exclude device --exclude memory_access --exclude meow --exclude primes --exclude timewrite
 
 .PHONY: crates
@@ -288,7 +288,7 @@ crates: ## Pack the crates as they are published, in target/package
 	$(CARGO) package --no-verify $(CRATES) $(CRATES_OPTIONS)
 
 .PHONY: dist-check
-dist-check: ## Build the tarball of the last commit in two directories, and compare; a quarter of an hour
+dist-check: ## Build the tarball of the last commit in two directories, and compare them; a quarter of an hour
 	rm -rf target/dist-check
 	for place in one another/place; do \
 		git clone --quiet . target/dist-check/$$place && \
@@ -296,7 +296,7 @@ dist-check: ## Build the tarball of the last commit in two directories, and comp
 	done
 	cmp target/dist-check/one/target/packages/*.tar.gz \
 		target/dist-check/another/place/target/packages/*.tar.gz
-	@echo "the two tarballs are the same"
+	@echo "the two tarballs are identical"
 
 .PHONY: book
 book: ## Build the chapters and the reference as a site, in target/book

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes tables of many machines, and measures what a report on them and a query take.
+"""Creates tables of many machines, and measures the time and memory of a report and a query on them.
 
     bench-fleet.py TOLL [--machines N,N,...] [--times N]    prints the result in Markdown
 
-Every machine has the run of one experiment, with the times of one side multiplied by a factor
-of its own. The query is that of docs/FLEET.md which reads samples, by DuckDB.
+Every machine has the same run of one experiment, with the times of one side multiplied by its own
+factor. The query is the one of docs/FLEET.md that reads samples, run by DuckDB.
 """
 import argparse
 import json
@@ -39,10 +39,10 @@ threshold = 0.5
 """
 METRIC = "duration_per_call_ns"
 FILE_SYSTEMS = ["ext4", "xfs", "btrfs", "tmpfs"]
-# With them a run has some 10,000 samples, or so many times as many.
+# A run has about 10,000 samples with these iterations; longer runs have LONGER times as many.
 ITERATIONS = 28
 LONGER = 100
-# The query alone is timed, without the start of Python.
+# Only the query is timed, not the start of Python.
 ENGINE = """
 import duckdb, json, sys, time
 duckdb.sql("SET enable_progress_bar = false")
@@ -50,8 +50,8 @@ begin = time.monotonic()
 rows = duckdb.sql(sys.argv[1]).fetchall()
 print(json.dumps([time.monotonic() - begin, rows]))
 """
-# Starts a command, and prints its seconds and largest memory in MB after what it prints. The
-# kernel counts the memory of whoever starts it as its own, so that has to be a small process.
+# Runs a command, and prints its seconds and peak memory in MB after its output. The kernel counts
+# the memory of the parent process as the child's, so the parent has to be small.
 METER = """
 import os, sys, time
 begin = time.monotonic()
@@ -69,7 +69,7 @@ def toll(*arguments):
 
 
 class Fleet:
-    """Tables of machines that have one run each, and what was made of them."""
+    """Tables of machines with one run each, and measurements on them."""
 
     def __init__(self, directory, iterations):
         self.directory = directory
@@ -95,7 +95,7 @@ class Fleet:
         self.machines = machines
 
     def varied(self, number):
-        """The run as another machine would have made it."""
+        """Returns the run as another machine would have recorded it."""
         run = json.loads(self.run)
         run["run"]["uid"] = f"{number:016x}"
         machine = run["run"]["machine"]
@@ -111,14 +111,14 @@ class Fleet:
         return json.dumps(run)
 
     def multiply(self, times):
-        """Gives every machine copies under other names, which takes less time than importing."""
+        """Copies every machine under other names, which is faster than importing."""
         for folder in list(self.directory.glob("tables/*/*/machine=*")):
             for copy in range(1, times):
                 shutil.copytree(folder, folder.with_name(f"{folder.name}-{copy}"))
         self.machines *= times
 
     def measure(self):
-        """Report and query, each the fastest of three."""
+        """Measures report and query, each the fastest of three."""
         size = {"machines": self.machines, "samples": self.machines * self.samples_each}
         files = list(self.directory.rglob("*.parquet"))
         size["bytes"] = sum(file.stat().st_size for file in files)
@@ -127,27 +127,27 @@ class Fleet:
         return size | {"report": report, "query": query}
 
     def report(self):
-        """Seconds and largest memory in MB of a report with a page."""
+        """Returns seconds and peak memory in MB of a report with a page."""
         page, tables = self.directory / "page.html", self.directory / "tables"
         _, seconds, memory = metered([args.toll, "fleet", "report", tables, "--html", page])
         return seconds, memory
 
     def query(self):
-        """Seconds and largest memory in MB of the query."""
+        """Returns seconds and peak memory in MB of the query."""
         command = [args.engine, "-c", ENGINE, args.query]
         output, _, memory = metered(command, cwd=self.directory)
         seconds, rows = json.loads(output)
         counted = sum(machines for _, label, _, machines in rows if label == "vdso")
         if counted != self.machines:
             sys.exit(
-                f"cannot use the query's time: it counts {counted} machines of {self.machines}; "
-                "look at its result in DuckDB"
+                f"cannot use the query's time: it counts {counted} of {self.machines} machines; "
+                "check its result in DuckDB"
             )
         return seconds, memory
 
 
 def metered(command, **options):
-    """What a command prints, its seconds, and its largest memory in MB."""
+    """Returns a command's output, its seconds, and its peak memory in MB."""
     meter = [sys.executable, "-S", "-c", METER, *command]
     ran = subprocess.run(meter, stdout=subprocess.PIPE, text=True, **options)
     if ran.returncode:
@@ -164,14 +164,14 @@ def engine_version():
 
 
 def documented_query():
-    """The query of docs/FLEET.md that reads samples."""
+    """Returns the query of docs/FLEET.md that reads samples."""
     blocks = (ROOT / "docs/FLEET.md").read_text().split("```sql\n")[1:]
     queries = [block.split("```")[0] for block in blocks]
     return next(query for query in queries if "tables/samples" in query)
 
 
 def row(one, before):
-    """A row of the table. `before` is the next smaller size of the same runs."""
+    """Prints a row of the table. `before` is the next smaller size of the same runs."""
     cells = [f"{one['machines']:,}", f"{one['samples']:,}", f"{one['bytes'] / 1e6:.1f} MB"]
     for what in ["report", "query"]:
         seconds, memory = one[what]
@@ -180,7 +180,7 @@ def row(one, before):
 
 
 def exponent(one, before, what):
-    """Of the power of the number of samples by which the time grew."""
+    """Returns the exponent with which the time grew with the number of samples."""
     if before is None:
         return "–"
     times = one[what][0] / before[what][0]
@@ -188,8 +188,8 @@ def exponent(one, before, what):
 
 
 def costs(smallest, many, few, of):
-    """What there is without a machine, and what a machine and a sample cost: with these three
-    each of the fleets costs what it does."""
+    """Returns the cost without any machine, that of a machine and that of a sample, such that the cost
+    of each of the three fleets is the measured one."""
     def more(fleet):
         machines = fleet["machines"] - smallest["machines"]
         return of(fleet) - of(smallest), machines, fleet["samples"] - smallest["samples"]
@@ -203,17 +203,17 @@ def costs(smallest, many, few, of):
 
 
 def estimate(smallest, many, few):
-    """What follows for ten times as many samples."""
+    """Prints an estimate for ten times as many samples."""
     seconds = costs(smallest, many, few, lambda one: one["query"][0])
     memory = costs(smallest, many, few, lambda one: one["query"][1])
-    print(f"\n## {10 * many['samples']:,} samples, on paper\n")
+    print(f"\n## {10 * many['samples']:,} samples, estimated\n")
     print(
-        "The first line and the last two tell what a machine costs, with the three files of it "
-        "that the query reads, and what a sample\ncosts:\n\n"
+        "The first line and the last two give the cost of a machine, with its three files that the query "
+        "reads, and of a\nsample:\n\n"
         "| query | without any | a machine | a sample |\n|---|--:|--:|--:|\n"
         f"| time | {seconds[0]:.3f} s | {seconds[1] * 1e3:.3f} ms | {seconds[2] * 1e9:.2f} ns |\n"
         f"| memory | {memory[0]:.0f} MB | {memory[1] * 1e3:.2f} kB | {memory[2] * 1e6:.2f} B |\n\n"
-        "So ten times as much takes, and ten times the report's time:\n\n"
+        "So these are the costs of ten times as much, and ten times the report's time:\n\n"
         "| machines | samples | tables | query: seconds | memory | report: seconds |\n"
         "|--:|--:|--:|--:|--:|--:|"
     )
@@ -237,7 +237,7 @@ def main():
         f"{os.cpu_count()} CPUs. Each machine "
         "has one run. The report reads runs, machines and\nverdicts; the query reads samples: it "
         "is that of [FLEET](../../docs/FLEET.md#duckdb) by file system, in DuckDB. Files are in\n"
-        "the page cache. The *exponent* is that of the number of samples by which the time grew "
+        "the page cache. The *exponent* is that with which the time grew with the samples "
         "since the line above.\n"
     )
     print(
@@ -282,6 +282,6 @@ args.query = documented_query()
 engines = ROOT / "tools/install-python-packages"
 installed = subprocess.run([engines], stdout=subprocess.PIPE, text=True)
 if installed.returncode:
-    sys.exit(f"cannot install DuckDB: {engines} failed; see above, it needs python3-venv")
+    sys.exit(f"cannot install DuckDB: {engines} failed; see its output above, and install the package python3-venv")
 args.engine = installed.stdout.strip()
 main()

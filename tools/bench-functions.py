@@ -31,7 +31,7 @@ PLACES = [
     ("mm/memory.c", "vm_normal_page"),
     ("mm/rmap.c", "folio_add_file_rmap_ptes"),
 ]
-# Of 100 lists, as many have to be right.
+# Share of lists that have to be right.
 NEEDED = 0.95
 
 
@@ -40,19 +40,19 @@ def toll(*arguments):
 
 
 def counted(seed, kernels, commands):
-    """What toll says of kernels, or commands, beside the first one."""
+    """Returns toll's comparison of kernels, or commands, with the first one."""
     text = toll("count", "--json", "--seed", str(seed), "--kernel", ",".join(kernels), *commands)
     return json.loads(text)
 
 
 def counted_side_by_side(kernels, commands):
-    """The same for all seeds, as many at a time as there are CPUs."""
+    """Yields the same for each seed, on all CPUs in parallel."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from zip(seeds(), pool.map(lambda seed: counted(seed, kernels, commands), seeds()))
 
 
 def with_cost(source, function):
-    """The source with a loop at the begin of a function's definition."""
+    """Returns the source with a loop at the start of a function's definition."""
     head = re.compile(r"^\w[^;=]*?\b%s\([^;{]*\)\n\{\n" % function, re.MULTILINE)
     found = head.search(source)
     if not found:
@@ -62,7 +62,7 @@ def with_cost(source, function):
 
 
 def planted(tree, path, function, directory):
-    """Builds the kernel with a cost in a function; gives its name, and what that took."""
+    """Builds the kernel with a cost in a function; returns its name, and the seconds of the build."""
     before = tree / path
     after = directory / "after.c"
     after.write_text(with_cost(before.read_text(), function))
@@ -114,11 +114,11 @@ def note(text):
 
 
 def find_planted(tree, directory):
-    """By kernel, what toll lists for the cost that is planted in it."""
+    """Returns what toll lists for the cost planted in each kernel."""
     tallies = {}
     for path, function in places():
         name, build_s = planted(tree, path, function, directory)
-        note(f"{name} is built in {build_s:.0f} s")
+        note(f"built {name} in {build_s:.0f} s")
         tallies[name] = Tally(path, function, build_s)
     for seed, said in counted_side_by_side(["toll", *tallies], [COMMAND]):
         for comparison in said["comparisons"]:
@@ -131,7 +131,7 @@ def find_planted(tree, directory):
 
 
 def identical():
-    """Lists of the same kernel beside itself, and how many are empty."""
+    """Compares a kernel with itself. Returns the number of empty lists and of all lists."""
     empty, lists = 0, 0
     for seed, said in counted_side_by_side(["toll"], [COMMAND] * (len(places()) + 1)):
         lists += len(said["comparisons"])
@@ -145,7 +145,7 @@ def places():
 
 
 def seeds():
-    # Each count takes three seeds.
+    # Each count uses three seeds.
     return range(1, 3 * args.runs, 3)
 
 
@@ -178,7 +178,7 @@ random numbers. All lists are those of `toll count --json`.
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("toll")
-parser.add_argument("--runs", type=int, default=10, help="lists of each kernel, and for each of identical ones")
-parser.add_argument("--functions", type=int, default=len(PLACES), help="plant costs in so many functions only")
+parser.add_argument("--runs", type=int, default=10, help="lists for each kernel, and for each pair of identical kernels")
+parser.add_argument("--functions", type=int, default=len(PLACES), help="plant costs in this many functions only")
 args = parser.parse_args()
 main()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures how long whoever builds, runs or changes toll waits, in a fresh clone.
+"""Measures how long building, running and testing toll take, in a fresh clone.
 
     bench-loops.py [PART...]    prints the result in Markdown
 
-The parts are `run` (make run), `test` (make test) and `rest` (make test-rest); all unless some
-are named. Crates are downloaded before; nothing else is cached, kernels neither, since the clone
-has a home directory of its own. Wants a quiet machine, and says what else ran on it.
+The parts are `run` (make run), `test` (make test) and `rest` (make test-rest); all by default.
+Crates are downloaded beforehand. Nothing else is cached, not even kernels, because the clone has its
+own home directory. Run it on a quiet machine: it prints the load before.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def minutes(seconds):
 
 
 def environment(home):
-    """That of a user who has just cloned: a home of its own, and Cargo's downloads."""
+    """Returns the environment of a user who has just cloned: a new home, and Cargo's downloads."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -58,7 +58,7 @@ class Clone:
         subprocess.run(["cargo", "fetch", "--quiet", "--locked"], cwd=self.tree, check=True)
 
     def make(self, target):
-        """Seconds until `make` ends, and each line that it prints with the seconds until then."""
+        """Runs `make`. Returns its seconds, each line with the seconds until then, and whether it succeeded."""
         begin = time.monotonic()
         process = subprocess.Popen(
             ["make", "--no-print-directory", target],
@@ -80,14 +80,14 @@ class Clone:
         return time.monotonic() - begin, lines, status == 0
 
     def families(self, profile):
-        """The families of tests that take longest, as tools/test-summary lists them."""
+        """Returns the slowest families of tests, as tools/test-summary lists them."""
         report = self.tree / "target/nextest" / profile / "junit.xml"
         command = [self.tree / "tools/test-summary", "--slowest", "12", report]
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         return listed.split("families:\n")[1].rstrip()
 
     def last_run_of_the_host(self):
-        """The number of the last run before the first one that booted a guest."""
+        """Returns the number of the last run before the first one that booted a guest."""
         store = self.home / ".local/share/toll/runs.sqlite"
         with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
             (booted,) = connection.execute("SELECT min(run_id) FROM boots").fetchone()
@@ -98,7 +98,7 @@ class Clone:
 
 
 def first(lines, text):
-    """The seconds until the first line with a text."""
+    """Returns the seconds until the first line with a text; None without one."""
     return next((seconds for seconds, line in lines if text in line), None)
 
 
@@ -155,13 +155,13 @@ def main():
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
-    # Beside this tree: tests put file systems of their own over /tmp and /var.
+    # Next to this tree: tests mount file systems of their own over /tmp and /var.
     beside = pathlib.Path.cwd().parent
     with tempfile.TemporaryDirectory(prefix="toll-loops-", dir=beside) as directory:
-        # Tests become other users, who must get to the programs.
+        # Tests switch to other users, who must be able to reach the programs.
         os.chmod(directory, 0o755)
         rows, notes, families = measure(Clone(pathlib.Path(directory)), parts)
-    print("# How long one waits\n")
+    print("# How long building and testing take\n")
     print(f"By `make bench-loops` in a fresh clone of {commit}. {where}.\n")
     print("| what | here | goal |\n|---|---|---|")
     for name, goal in GOALS_MIN.items():
@@ -174,7 +174,7 @@ def main():
     for note in notes:
         print(f"- {note}")
     for target, listed in families.items():
-        print(f"\nWhat takes longest in `make {target}`, the tests' durations added up:\n")
+        print(f"\nThe slowest families of `make {target}`, by the sum of their tests' durations:\n")
         print(f"```text\n{listed}\n```")
 
 

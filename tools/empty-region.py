@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what two probes add to a trial by themselves, by turns.
+"""Measures the overhead that two probes add to a trial, in interleaved runs.
 
 Usage: tools/empty-region.py OLD NEW [--blocks N] [--out DIR]
 
-OLD and NEW are toll-probe programs that speak one version of the wire format.
-Every block asks both, in random order, for one iteration of each region: the
+OLD and NEW are toll-probe programs that speak the same version of the wire format.
+Every block runs both, in random order, for one iteration of each region: the
 call of an empty function, the command `true`, and a copy of one byte into a
-pipe. Writes DIR/region.md and DIR/region.json, which holds every value.
+pipe. Writes DIR/region.md and DIR/region.json; the latter holds every value.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def measure(probe, workload, missing):
 
 
 def interval(values):
-    """The exact 95 % interval of a median (order statistics)."""
+    """Returns the exact 95 % interval of a median (order statistics)."""
     values, n, tail, rank = sorted(values), len(values), 0.0, 0
     term = 0.5**n
     while tail + term <= 0.025:
@@ -74,8 +74,8 @@ def render(document):
             low, high = interval(differences)
             medians = [f"{statistics.median(values):g}" for values in (old, new, differences)]
             lines.append(f"| `{name}` | {medians[0]} | {medians[1]} | {medians[2]} [{low:g}, {high:g}] |")
-    lines += ["", "Medians of fresh processes with one iteration each, by turns in random order, and the exact 95 % interval of the",
-              "median difference. `cpu_ns` is user and system time together. Others were at work on the machine if its load says so.", ""]
+    lines += ["", "Medians of fresh processes with one iteration each, interleaved in random order, and the exact 95 % interval of the",
+              "median difference. `cpu_ns` is user and system time together. A high load means that the machine was busy with other work.", ""]
     return "\n".join(lines)
 
 

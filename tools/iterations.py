@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Tells how many iterations a trial should have.
+"""Computes how many iterations a trial should have.
 
 Usage: tools/iterations.py RUN.json… [--costs RUN.json…] [--out DIR]
 
 RUN.json is what `toll export RUN --json FILE` writes, of a run with at least two
-iterations a trial. From logarithms of times the table has the variance between the
-iterations of a trial and between trials of a treatment, without what a block has in
-common. --costs names runs of the same experiments with different numbers of iterations,
-which tell what an iteration costs, its preparation included; else it is the timed part
-of a trial. Writes DIR/iterations.md.
+iterations a trial. From the logarithms of times it computes the variance between the
+iterations of a trial and between the trials of a treatment, without what the trials of a
+block have in common. --costs names runs of the same experiments with different numbers of
+iterations, from which it computes the cost of an iteration, preparation included. Without
+them that cost is the timed part of a trial. Writes DIR/iterations.md.
 """
 
 import argparse
@@ -32,7 +32,7 @@ class Trial:
 
 
 def read(path):
-    """Name of the experiment, machine, and trials by treatment."""
+    """Returns the run's record (experiment, machine), and its completed trials by treatment."""
     document = json.loads(path.read_text())
     trials = defaultdict(list)
     for record in document["trials"]:
@@ -44,7 +44,7 @@ def read(path):
 
 
 def variances(trials):
-    """By treatment, the variance between iterations and the one between trials."""
+    """Returns, by treatment, the variance between iterations and that between trials."""
     centres = {label: statistics.median(statistics.fmean(one.logs) for one in own) for label, own in trials.items()}
     blocks = defaultdict(list)
     for label, own in trials.items():
@@ -66,7 +66,7 @@ def variances(trials):
 
 
 def distances(trials, value):
-    """By treatment, how far a value of a trial usually lies from what its treatment and its block have in common."""
+    """Returns, by treatment, the median distance of a trial's value from the centre of its treatment and its block."""
     residuals, blocks = defaultdict(list), defaultdict(list)
     for label, own in trials.items():
         centre = statistics.median(value(one) for one in own)
@@ -78,7 +78,7 @@ def distances(trials, value):
 
 
 def noise_of_one(trials, count):
-    """Square of that distance, of single iterations beside medians of all: the median over treatments."""
+    """Returns the squared distance of single iterations relative to medians of all: the median over treatments."""
     whole = distances(trials, lambda one: statistics.median(one.logs))
     single = [distances(trials, lambda one: one.logs[place]) for place in range(count)]
     squares = [
@@ -88,11 +88,11 @@ def noise_of_one(trials, count):
 
 
 def costs(own, others):
-    """Seconds of an iteration and of the rest of a trial."""
+    """Returns the seconds of an iteration and of the rest of a trial."""
     by_count = {len(one[0].logs): statistics.median(trial.wall_s for trial in one) for one in others if one}
     if len(by_count) > 1:
         (few, short), (many, long) = min(by_count.items()), max(by_count.items())
-        # On a busy machine noise may hide what little an iteration costs.
+        # On a busy machine noise may hide the small cost of an iteration.
         floor = statistics.median(trial.timed_s / len(trial.logs) for one in others for trial in one)
         iteration = max((long - short) / (many - few), floor)
         return iteration, max(short - few * iteration, 0.0)
@@ -102,13 +102,13 @@ def costs(own, others):
 
 
 def row(run, trials, others):
-    """A line of the table."""
+    """Returns a line of the table."""
     found = variances(trials)
     prices = {label: costs(trials[label], [other[label] for other in others]) for label in found}
     planned = len(next(iter(trials.values()))[0].logs)
 
     def gain(count):
-        """Precision per time beside the recorded number of iterations."""
+        """Returns the precision per time relative to the recorded number of iterations."""
         block_s = [sum(rest + many * one for one, rest in prices.values()) for many in (planned, count)]
         noise = [
             (between + within / planned) / (between + within / count)
@@ -118,7 +118,7 @@ def row(run, trials, others):
         return statistics.median(noise) * block_s[0] / block_s[1]
 
     def best(label):
-        """Kalibera and Jones 2013."""
+        """Returns the best number of iterations (Kalibera and Jones 2013)."""
         (within, between), (one, rest) = found[label], prices[label]
         return math.sqrt(rest / one * within / between) if between > 0 else math.inf
 
@@ -154,10 +154,10 @@ def main():
         lines.append("| " + " | ".join(map(str, row(run, trials, others))) + " |")
     text = "# How many iterations a trial should have\n\n"
     text += "".join(f"- Machine: {machine}\n" for machine in sorted(machines))
-    text += "- Command: `tools/iterations.py`, on exported runs; runs with 4 iterations are pilots on a busy machine, of files that have 1\n\n"
-    text += "Standard deviations of logarithms: medians over treatments. The iterations' share of a block's time. *Best*: the square root of the "
-    text += "ratio of costs times that of variances (Kalibera and Jones 2013). Then precision per time with so many iterations in every trial of a "
-    text += "block, beside the recorded number; *1, by distance*: by the median distance from the centre, which ranks follow, in place of the variance.\n\n"
+    text += "- Command: `tools/iterations.py`, on exported runs; runs with 4 iterations are pilots on a busy machine, of experiments that have 1\n\n"
+    text += "Standard deviations of logarithms: medians over treatments. *Share of the time*: that of the iterations in a block's time. *Best*: the square root of the "
+    text += "ratio of costs times that of variances (Kalibera and Jones 2013). The numbers: precision per time with this many iterations in every trial of a "
+    text += "block, relative to the recorded number. *1, by distance*: the same by the median distance from the centre, which ranks follow, not by the variance.\n\n"
     text += "\n".join(["| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 1)] + lines) + "\n"
     (arguments.out / "iterations.md").write_text(text)
 

@@ -3,9 +3,9 @@
 
 Usage: tools/moderated.py [--noise FILE] [--runs N] [--out DIR]
 
-Each simulated run has one claim for each pair of treatments that follow each other in
-the noise (20 at most), judged one-sided, together at 5 % by Holm's procedure. Blocks are
-drawn as by bench-replay: all treatments of a recorded block together. The moderated
+Each simulated run has one claim for each pair of treatments that are adjacent in the
+noise (20 at most). Claims are one-sided, together at 5 % by Holm's procedure. Blocks are
+drawn as in bench-replay: all treatments of a recorded block together. The moderated
 t-test (Smyth 2004) shrinks each claim's variance towards those of the run's other claims.
 Writes DIR/moderated.md.
 """
@@ -25,7 +25,7 @@ CLAIMS_MAX = 20
 RECORDED_MIN = 8
 SMOOTHING = 0.1
 STEP = 1e-5
-# Noise of claims on counts may be none.
+# Claims on counts may have no noise.
 DEVIATION_MIN = 1e-4
 
 
@@ -55,7 +55,7 @@ def betainc(a, b, x):
 
 
 def upper_tail(t, freedom):
-    """Chance of a Student's t above this one."""
+    """Returns the probability that Student's t is above `t`."""
     if math.isinf(freedom):
         return 0.5 * math.erfc(t / math.sqrt(2))
     tail = 0.5 * betainc(freedom / 2, 0.5, freedom / (freedom + t * t))
@@ -89,7 +89,7 @@ def trigamma_inverse(value):
 
 
 def prior(variances, freedom):
-    """Degrees of freedom and variance of the prior: Smyth 2004, section 6.2."""
+    """Returns the degrees of freedom and the variance of the prior: Smyth 2004, section 6.2."""
     logs = [math.log(one) - digamma(freedom / 2) + math.log(freedom / 2) for one in variances]
     mean = statistics.fmean(logs)
     excess = (statistics.variance(logs) if len(logs) > 1 else 0.0) - trigamma(freedom / 2)
@@ -100,7 +100,7 @@ def prior(variances, freedom):
 
 
 def moderated(series):
-    """One-sided p-values, that the mean is above 0."""
+    """Returns one-sided p-values for a mean above 0."""
     blocks = len(series[0])
     freedom = blocks - 1
     variances = [max(statistics.variance(one), 1e-20) for one in series]
@@ -114,7 +114,7 @@ def moderated(series):
 
 
 def student(series):
-    """One-sided p-values, that the mean is above 0."""
+    """Returns one-sided p-values for a mean above 0."""
     p_values = []
     for one in series:
         deviation = math.sqrt(max(statistics.variance(one), 1e-20) / len(one))
@@ -124,7 +124,7 @@ def student(series):
 
 @functools.lru_cache(None)
 def rank_sum_tail(blocks):
-    """By rank sum, the chance of at least as much without an effect."""
+    """Returns, by rank sum, the probability of at least this sum without an effect."""
     counts = [1] + [0] * (blocks * (blocks + 1) // 2)
     for rank in range(1, blocks + 1):
         for place in range(len(counts) - 1, rank - 1, -1):
@@ -137,7 +137,7 @@ def rank_sum_tail(blocks):
 
 
 def signed_rank(series):
-    """One-sided p-values, that the pseudo-median is above 0."""
+    """Returns one-sided p-values for a pseudo-median above 0."""
     p_values = []
     for one in series:
         by_distance = sorted(one, key=abs)
@@ -150,7 +150,7 @@ TESTS = {"signed-rank": signed_rank, "t": student, "moderated t": moderated}
 
 
 def holm(p_values):
-    """Which claims are decided."""
+    """Returns which claims are decided."""
     decided = [False] * len(p_values)
     for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if p_values[place] > ERROR / (len(p_values) - done):
@@ -185,11 +185,12 @@ class Noise:
         self.pairs = varying[:CLAIMS_MAX]
         trial = self.run(10_000, generator)
         self.deviations = [spread(values) for values in trial]
-        # What toll estimates. About the mean, which a single block may rule, t errs far more often.
+        # The pseudo-median is what toll estimates. A single block may dominate the mean, and about
+        # the mean t errs far more often.
         self.centres = [pseudo_median(values) for values in trial]
 
     def draw(self, generator):
-        """The log-ratio of each pair in one block."""
+        """Returns the log-ratio of each pair in one drawn block."""
         block = generator.randrange(self.blocks)
         values = []
         for row, known, jitter in self.rows:
@@ -203,7 +204,7 @@ class Noise:
 
 
 def spread(values):
-    """Standard deviation by the median distance from the median."""
+    """Estimates the standard deviation by the median distance from the median."""
     middle = statistics.median(values)
     return statistics.median(abs(value - middle) for value in values) / 0.6745
 
@@ -214,7 +215,7 @@ def pseudo_median(values):
 
 
 def errors(noise, blocks, runs, generator):
-    """Share of runs without effects with any wrong verdict, the worse of two directions."""
+    """Returns the share of runs without effects that have any wrong verdict, in the worse of two directions."""
     wrong = {name: [0, 0] for name in TESTS}
     for _ in range(runs):
         drawn = noise.run(blocks, generator)
@@ -227,7 +228,7 @@ def errors(noise, blocks, runs, generator):
 
 
 def powers(noise, blocks, effect, runs, generator):
-    """Share of claims decided, and of those that only their worst block leaves open."""
+    """Returns the share of claims decided, and of those that only their worst block leaves open."""
     decided, vetoed = dict.fromkeys(TESTS, 0), dict.fromkeys(TESTS, 0)
     for _ in range(runs):
         sides = zip(noise.run(blocks, generator), noise.centres, noise.deviations)
@@ -267,12 +268,12 @@ def main():
     rule = "--:|" * len(heads)
     text = "# Signed ranks or a moderated t-test\n\n"
     text += f"- Noise: {document['machine']}\n- Command: `tools/moderated.py --runs {arguments.runs}`\n"
-    text += "\n## Runs with any wrong verdict, in percent\n\nNo claim has an effect; 5 are allowed. By blocks and test, in the worse of both directions.\n\n"
+    text += "\n## Runs with any wrong verdict, in percent\n\nNo claim has an effect; 5 are allowed. By number of blocks and test, in the worse of the two directions.\n\n"
     text += f"| noise of | claims | {' | '.join(heads)} |\n|---|--:|{rule}\n"
     for name, noise in recorded.items():
         cells = [both(errors(noise, blocks, arguments.runs, generator)) for blocks in BLOCKS]
         text += f"| {name} | {len(noise.pairs)} | {' | '.join(cells)} |\n"
-    text += "\n## Claims decided, in percent\n\nMean over the experiments, with an effect of so many deviations of a claim's log-ratio. "
+    text += "\n## Claims decided, in percent\n\nMean over the experiments, with an effect of this many standard deviations of a claim's log-ratio. "
     text += "In brackets: left open, but decided without their worst block.\n\n"
     text += f"| effect | {' | '.join(heads)} |\n|--:|{rule}\n"
     for effect in EFFECTS:

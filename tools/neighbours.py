@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Tells what trials of one block do to each other: shared noise, and dirty pages.
+"""Measures how trials of one block affect each other: shared noise, and dirty pages.
 
 Usage: tools/neighbours.py RUN.json… [--out DIR]
 
-RUN.json is what `toll export RUN --json FILE` writes. Each trial's time, over the
-median of its treatment, is a residual. Two residuals of one block differ by noise
-alone; the first table has the standard deviation of that difference, from the median of
-its squares, by how many trials apart the two ran. The second table compares the trials
-of each treatment that began with more dirty pages than its median with the others: if
-the dirty pages of a trial cost the next one time, it takes longer. Beside the
-difference stands what 95 % of random divisions of the same trials come to.
+RUN.json is what `toll export RUN --json FILE` writes. Each trial's time, divided by the
+median of its treatment, is a residual. Two residuals of one block differ only by noise.
+The first table has the standard deviation of that difference, from the median of its
+squares, by how many trials apart the two ran. The second table compares the trials of each
+treatment that began with more dirty pages than its median with the others: if the dirty
+pages of a trial cost the next one time, it takes longer. Next to the difference is the
+bound within which 95 % of random divisions of the same trials stay.
 Writes DIR/neighbours.md.
 """
 
@@ -31,7 +31,7 @@ DIVISIONS = 400
 
 
 def residuals(document):
-    """By block, (position, treatment, logarithm of time over the treatment's median, dirty bytes)."""
+    """Returns, by block, (position, treatment, logarithm of time over the treatment's median, dirty bytes)."""
     blocks, columns = defaultdict(list), defaultdict(list)
     for trial in document["trials"]:
         times = trial["samples"].get("duration_ns")
@@ -48,7 +48,7 @@ def residuals(document):
 
 
 def deviations(blocks):
-    """Percent by range of distances; None without a pair."""
+    """Yields the deviation in percent for each range of distances; None without a pair."""
     squares = defaultdict(list)
     for block in blocks:
         for index, (place, _, log, _) in enumerate(block):
@@ -60,7 +60,7 @@ def deviations(blocks):
 
 
 def dirty_row(blocks):
-    """Dirty MiB at the begin of a trial, and what more of it does; None with too few trials."""
+    """Returns dirty MiB at the start of each trial, sorted, and the effect of more; None with too few trials."""
     columns = defaultdict(list)
     for block in blocks:
         middle = statistics.median(log for _, _, log, _ in block)
@@ -120,13 +120,13 @@ def main():
         cells = [f"{statistics.median(every):.1f}", f"{every[-1]:.1f}"]
         cells += [f"{100 * math.expm1(effect[0]):+.2f} %", f"± {percent(effect[1])}"] if effect else ["–", "–"]
         dirty_lines.append(f"| {run['experiment']} | {len(every)} | " + " | ".join(cells) + " |")
-    text = "# What trials of one block do to each other\n\n"
+    text = "# How trials of one block affect each other\n\n"
     text += "".join(f"- Machine: {machine}\n" for machine in sorted(machines))
     text += "- Command: `tools/neighbours.py`, on the exported runs of a quiet `make run`\n\n"
     text += "Standard deviation of the log-ratio of two trials of one block, by how many trials apart they ran.\n\n"
-    text += "\n".join(lines) + "\n\n## Dirty pages at the begin of a trial\n\n"
-    text += "How much longer trials take that begin with more dirty pages than the median of their treatment, each over the\n"
-    text += "median of its block; and what 95 % of random divisions of the same trials come to.\n\n"
+    text += "\n".join(lines) + "\n\n## Dirty pages at the start of a trial\n\n"
+    text += "How much longer trials take if they begin with more dirty pages than the median of their treatment, each over the\n"
+    text += "median of its block; and the bound within which 95 % of random divisions of the same trials stay.\n\n"
     (arguments.out / "neighbours.md").write_text(text + "\n".join(dirty_lines) + "\n")
 
 

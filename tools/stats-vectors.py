@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the reference values that the tests of toll-stats are held against.
+"""Writes the reference values with which the tests of toll-stats compare.
 
 Each value comes from SciPy, NumPy or statsmodels, or, where these have none,
-from the definition worked out the slow way: every sign pattern, every Walsh
-average. Nothing here shares an algorithm with the crate.
+from the definition by brute force: every sign pattern, every Walsh average.
+Nothing here shares an algorithm with the crate.
 
     python3 -m venv /tmp/venv
     /tmp/venv/bin/pip install numpy==2.4.6 scipy==1.17.1 statsmodels==0.15.0
@@ -83,7 +83,7 @@ def binomial_cdf(n):
 
 
 def order_interval(ascending, cdf, confidence):
-    """The narrowest k-th smallest to k-th largest with this confidence."""
+    """Returns the narrowest interval from k-th smallest to k-th largest with this confidence."""
     alpha = 1 - Fraction(str(confidence))
     best = 1
     for k in range(1, len(ascending) // 2 + 1):
@@ -267,7 +267,7 @@ def main():
     )
     parts = [f'"made_with": {json.dumps(versions)}']
     for section in sections:
-        # A row a line, so that a change shows as the rows it changed.
+        # One row per line, so that a diff shows the changed rows.
         rows = ",\n".join(json.dumps(row, allow_nan=False) for row in section())
         parts.append(f'"{section.__name__}": [\n{rows}\n]')
     OUTPUT.write_text("{\n" + ",\n".join(parts) + "\n}\n")

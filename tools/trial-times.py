@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tells how long the trial of each treatment takes, for simulated runs.
+"""Computes how long a trial of each treatment takes, for simulated runs.
 
 Usage: tools/trial-times.py RUN.json… [--out FILE]
 
 RUN.json is what `toll export RUN --json FILE` writes. A trial lasts until the next one
 starts; the table has the mean over trials. A treatment that was skipped takes no time;
 one that the run did not reach is left out. Writes bench/replay-times.json, which
-`bench-replay` reads. Of several runs of an experiment in a profile the last counts.
+`bench-replay` reads. If an experiment has several runs in a profile, the last one counts.
 """
 
 import argparse
@@ -18,13 +18,13 @@ from pathlib import Path
 
 
 def seconds(text):
-    """Seconds since the epoch; Python's dates have microseconds at most."""
+    """Returns seconds since the epoch. Python's dates resolve microseconds at most."""
     whole, _, fraction = text.rstrip("Z").partition(".")
     return datetime.fromisoformat(whole + "+00:00").timestamp() + float("0." + (fraction or "0"))
 
 
 def times(document):
-    """Mean seconds of a trial by label of its treatment."""
+    """Returns the mean seconds of a trial by the label of its treatment."""
     taken = defaultdict(list)
     trials = document["trials"]
     for trial, following in zip(trials, trials[1:] + [None]):
