@@ -2,7 +2,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "tests start the process that serves them, and say what they skip"
+    reason = "tests start the process that serves them, and print what they skip"
 )]
 
 mod command;

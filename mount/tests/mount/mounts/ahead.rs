@@ -1,5 +1,5 @@
-//! What is sent to another host before a file is closed: it becomes the file
-//! as it is at the close, or nothing.
+//! Data that is sent to another host before a file is closed: it becomes part of the file
+//! as it is at the close, or is discarded.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -18,8 +18,8 @@ fn content(seed: usize) -> Vec<u8> {
     common::content(seed, BYTES)
 }
 
-/// Opens a file to be overwritten, writes a content, and waits until some of
-/// it is at the source. Begins again if the file was written back already.
+/// Truncates a file, writes new content, and waits until some of it is at the source.
+/// Starts again if the file has already been written back.
 fn write_some(mounted: &Mounted, name: &str, content: &[u8]) -> File {
     let behind = mounted.behind(name);
     let directory = behind.parent().unwrap();
@@ -41,11 +41,12 @@ fn write_some(mounted: &Mounted, name: &str, content: &[u8]) -> File {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    panic!("no content comes before the close");
+    panic!("no content arrives before the close");
 }
 
-/// Fails unless a file has an old content, or as much of a new one as there was
-/// when another test's new process closed its copy of the descriptor.
+/// Panics unless a file has the old content or the beginning of the new one. Another test's
+/// child process may have closed its copy of the file descriptor, which writes the file
+/// back.
 fn assert_old(mounted: &Mounted, name: &str, old: &[u8], new: &[u8]) {
     let found = mounted.read_behind(name);
     let is_new = found.len() >= PIECE_BYTES && new.starts_with(&found);
@@ -65,7 +66,7 @@ fn each_cached(test: impl Fn(&mut Mounted)) {
     });
 }
 
-/// Changes a file that was sent to some part, closes it, and compares.
+/// Changes a file that was partly sent, closes it, and compares.
 fn check_changed(change: impl Fn(&File, &mut Vec<u8>)) {
     each_cached(|mounted| {
         let mut expected = content(1);
@@ -146,7 +147,7 @@ fn a_connection_that_is_lost_while_a_file_is_sent_costs_neither_content() {
             assert_old(mounted, "f", &before, &new);
             if let Err(error) = close(file) {
                 assert_eq!(error, rustix::io::Errno::IO);
-                assert_same(&mounted.read("f"), &new, "what the mount has");
+                assert_same(&mounted.read("f"), &new, "content in the mount");
             }
             await_that("the new content", || mounted.read_behind("f") == new);
             await_no_temporaries(&mounted.source);

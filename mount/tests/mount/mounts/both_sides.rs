@@ -1,10 +1,10 @@
-//! Random changes on both sides of a mount, and the same on a directory without one:
-//! one user changes files at the source, another by their group on the mount, where
-//! descriptors stay open. Whatever is closed or synchronised must be at the source,
-//! and an open must see it.
+//! Random changes on both sides of a mount, compared with the same changes in a plain
+//! directory. One user changes files at the source; another, with access through their
+//! group, changes them on the mount, where file descriptors stay open. Whatever is closed
+//! or synchronised must be at the source, and an open must see it.
 //!
-//! The seed is printed; `USERFS_SEED` repeats it, `USERFS_OPERATIONS` says how
-//! many operations there are over all settings.
+//! The seed is printed; `USERFS_SEED` repeats it. `USERFS_OPERATIONS` sets the number of
+//! operations over all settings.
 
 use std::fs::{self, File};
 use std::io::{Result, Write};
@@ -23,7 +23,7 @@ const OPERATIONS: u64 = 4_000;
 const FILES: usize = 3;
 const HELD_MAX: usize = 4;
 const LENGTH_MAX: usize = 200_000;
-/// Longer than what is replaced whatever has changed, in blocks.
+/// Longer than the files that mode `blocks` replaces whatever has changed.
 const LONG: usize = 1_400_000;
 
 fn at_source<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> T {
@@ -40,7 +40,7 @@ enum Change {
     Append(Vec<u8>),
     Write(Vec<u8>, u64),
     Cut(u64),
-    /// A new content with the old length and time of change.
+    /// New content with the old length and modification time.
     Disguise(Vec<u8>),
 }
 
@@ -74,7 +74,7 @@ impl Change {
     }
 }
 
-/// A descriptor on the mount, and one of the same file without a mount.
+/// A file descriptor on the mount, and one of the same file in the plain directory.
 struct Held {
     file: usize,
     mounted: File,
@@ -143,7 +143,7 @@ impl<'a> Run<'a> {
         match self.random.below(5) {
             0 => Change::Overwrite(content),
             1 => Change::Append(content),
-            // SFTP shows a change by its length alone, within a second.
+            // Within a second, SFTP shows a change only by the length.
             2 => Change::Write(
                 content,
                 1 + (length / 2) as u64 + u64::from(!is_disguised) * length as u64,
@@ -157,7 +157,7 @@ impl<'a> Run<'a> {
     fn step(&mut self) {
         let file = self.random.below(FILES);
         if self.random.below(4) == 0 {
-            // The kernel may ask for attributes again, or not.
+            // The kernel may request attributes again, or not.
             std::thread::sleep(Duration::from_millis(self.random.below(12) as u64));
         }
         let what = match self.random.below(10) {

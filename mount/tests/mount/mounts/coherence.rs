@@ -1,5 +1,5 @@
-//! Two mounts of one source, and changes at the source: who opens a file sees
-//! what was there when the last writer had closed it.
+//! Two mounts of one source, and changes at the source: an open sees the content that the
+//! last writer had closed.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -86,16 +86,16 @@ fn a_name_that_another_file_has_taken_leads_to_that_file() {
 #[test]
 fn the_kernel_keeps_its_pages_of_what_it_has_written_back_itself() {
     each(&[Setting::new("none", "writeback")], |mounted| {
-        // In memory, a change through a mapping changes no time.
+        // In memory, a change through a mapping does not change timestamps.
         let small = Small::new(&mounted.behind("small"), "size=4m").unwrap();
-        // The kernel may drop pages whenever it likes.
+        // The kernel may drop pages at any time.
         let is_kept = (0..50).any(|round| {
             let name = format!("small/f{round}");
             fs::write(mounted.behind(&name), [0; 10_000]).unwrap();
             let behind = open(&mounted.behind(&name));
-            // SAFETY: nobody cuts the file while it is mapped.
+            // SAFETY: nobody truncates the file while it is mapped.
             let mut mapped = unsafe { memmap2::MmapMut::map_mut(&behind) }.unwrap();
-            // The first write to a page is the one that changes a time.
+            // Only the first write to a page changes a timestamp.
             mapped.fill(0);
             let file = mounted.open(&name);
             file.write_all_at(&[1; 10_000], 0).unwrap();
@@ -108,7 +108,7 @@ fn the_kernel_keeps_its_pages_of_what_it_has_written_back_itself() {
             assert_eq!(times(&before), times(&after));
             mounted.read(&name) == [1; 10_000]
         });
-        assert!(is_kept, "each open has dropped them");
+        assert!(is_kept, "every open has dropped the pages");
         drop(small);
     });
 }
@@ -123,13 +123,14 @@ fn an_open_sees_a_new_content_with_the_old_length_and_time() {
         let behind = open(&mounted.behind("f"));
         let rounds = [(false, false), (true, false), (false, true), (true, true)];
         for (round, (is_held, is_settled)) in (1..).zip(rounds) {
-            // Else a file that has just changed counts as changed whatever its times.
+            // Otherwise a file that has just changed counts as changed whatever its
+            // timestamps.
             let settle = || is_settled.then(outlive_tick);
             let mtime = behind.metadata().unwrap().modified().unwrap();
             let held = is_held.then(|| mounted.open("f"));
             settle();
             mounted.read("f");
-            // What `cp -p` and rsync do.
+            // As `cp -p` and rsync do.
             behind.write_all_at(&[round; 10_000], 0).unwrap();
             behind.set_modified(mtime).unwrap();
             settle();
@@ -139,7 +140,7 @@ fn an_open_sees_a_new_content_with_the_old_length_and_time() {
     });
 }
 
-/// Longer than the kernel's clock for times of files stands still.
+/// Waits for longer than a tick of the kernel's clock for file timestamps.
 fn outlive_tick() {
     std::thread::sleep(Duration::from_millis(40));
 }
@@ -156,12 +157,12 @@ fn a_local_file_that_changed_in_this_tick_counts_as_changed() {
             ..now
         })
     };
-    // This thread may be held up for longer than a tick, but not always.
+    // This thread may be delayed for longer than a tick, but not always.
     assert!((0..1000).any(|_| !settled_after(0)));
     assert!(settled_after(1) && settled_after(-3600));
 }
 
-/// A short lifetime of attributes, so that the kernel asks soon.
+/// Shortens the attribute timeout, so that the kernel soon requests attributes again.
 fn brief(settings: &[Setting]) -> Vec<Setting> {
     let brief = |setting: &Setting| Setting {
         lifetime_ms: 10,
@@ -170,7 +171,7 @@ fn brief(settings: &[Setting]) -> Vec<Setting> {
     settings.iter().map(brief).collect()
 }
 
-/// Longer than the kernel believes attributes in these tests.
+/// Waits for longer than the attribute timeout of these tests.
 fn outlive_attributes() {
     std::thread::sleep(Duration::from_millis(40));
 }
@@ -181,7 +182,7 @@ fn append(path: &Path, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
-/// All ways to cache in which somebody else may change the source.
+/// Returns all cache settings in which somebody else may change the source.
 fn shared_settings() -> Vec<Setting> {
     let all = [&SETTINGS[..], &REMOTE_SETTINGS[..]].concat();
     let shared = all
@@ -192,7 +193,7 @@ fn shared_settings() -> Vec<Setting> {
 
 #[test]
 fn an_append_comes_after_what_others_appended_while_the_file_was_open_here() {
-    // Also where the kernel takes the old length for right.
+    // Also while the kernel takes the old length to be valid.
     let slow = |setting: &Setting| Setting {
         lifetime_ms: 600_000,
         ..setting.clone()
@@ -242,7 +243,7 @@ fn an_open_sees_what_others_wrote_while_the_file_was_open_here() {
 #[test]
 fn a_descriptor_that_appends_writes_after_what_others_have_appended_since_it_was_opened() {
     let settings = shared_settings();
-    // Without a copy, a round trip for each write over SFTP would be too much.
+    // Without a copy, a round trip for each write over SFTP would cost too much.
     let asks = |setting: &&Setting| setting.mode != "none" || !setting.is_remote;
     each(settings.iter().filter(asks), |mounted| {
         let mut options = File::options();

@@ -18,13 +18,13 @@ use crate::mounts::watched::Control;
 
 pub use crate::fixtures::{Small, assert_same, content, set_mode};
 
-/// Read while a process is started, until it executes its program.
+/// Read-locked while a process is started, until it executes its program.
 static STARTS: RwLock<()> = RwLock::new(());
 
-/// Keeps other tests from starting processes. A new one has a copy of every
-/// descriptor until it executes its program, and of a file in a mount each copy
-/// is closed for itself: to write it back, and to keep the mount busy so long.
-/// Where that makes a difference, this is held as long as the file is open.
+/// Keeps other tests from starting processes. A child process has a copy of every file
+/// descriptor until it executes its program. Each copy of a file in a mount counts: closing
+/// it writes the file back, and until then it keeps the mount busy. Where that matters, a
+/// test holds this lock while the file is open.
 pub fn without_new_processes() -> RwLockWriteGuard<'static, ()> {
     STARTS.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -44,13 +44,13 @@ pub struct Setting {
     pub kernel: &'static str,
     pub lifetime_ms: u32,
     pub is_read_only: bool,
-    /// The source is reached over SFTP, from a server of the test's own.
+    /// The source is reached over SFTP, through the test's own server.
     pub is_remote: bool,
     /// The test sees the calls of the source, and can stop them.
     pub is_watched: bool,
-    /// A limit of the serving process, as prlimit(1) takes it.
+    /// A resource limit of the serving process, in the syntax of prlimit(1).
     pub limit: Option<&'static str>,
-    /// The mount works at the source as a user other than root.
+    /// The mount accesses the source as a user other than root.
     pub is_of_user: bool,
 }
 
@@ -83,7 +83,7 @@ impl Setting {
     }
 }
 
-/// All ways to cache that change what happens.
+/// All cache settings that change behaviour.
 pub const SETTINGS: [Setting; 6] = [
     Setting::new("whole", "pages"),
     Setting::new("blocks", "pages"),
@@ -93,10 +93,10 @@ pub const SETTINGS: [Setting; 6] = [
     Setting::new("none", "passthrough"),
 ];
 
-/// Those with a local copy.
+/// The settings with a local copy.
 pub const CACHED: &[Setting] = SETTINGS.split_at(2).0;
 
-/// All over SFTP, where nothing can pass through.
+/// All settings over SFTP, where passthrough is impossible.
 pub const REMOTE_SETTINGS: [Setting; 5] = [
     Setting::remote("whole", "pages"),
     Setting::remote("blocks", "pages"),
@@ -105,10 +105,10 @@ pub const REMOTE_SETTINGS: [Setting; 5] = [
     Setting::remote("none", "writeback"),
 ];
 
-/// Those over SFTP with a local copy.
+/// The settings over SFTP with a local copy.
 pub const REMOTE_CACHED: &[Setting] = REMOTE_SETTINGS.split_at(2).0;
 
-/// The ways to cache over SFTP that are the default for each mode.
+/// The settings over SFTP that are the default for each mode.
 pub const REMOTE_MODES: [Setting; 3] = [
     Setting::remote("whole", "pages"),
     Setting::remote("blocks", "pages"),
@@ -123,19 +123,19 @@ pub fn watched<'a>(settings: impl IntoIterator<Item = &'a Setting>) -> Vec<Setti
     settings.map(|setting| setting.clone().watched()).collect()
 }
 
-/// Why nothing can be mounted here, if so; and why not over SFTP.
+/// Why this machine cannot mount, and why not over SFTP; `None` if it can.
 static REFUSAL: LazyLock<Option<&'static str>> = LazyLock::new(|| {
     if !rustix::process::geteuid().is_root() {
         return Some("only root may mount without a helper program");
     }
     let device = File::open("/dev/fuse");
-    device.is_err().then_some("there is no /dev/fuse")
+    device.is_err().then_some("cannot open /dev/fuse")
 });
 static REMOTE_REFUSAL: LazyLock<Option<String>> =
     LazyLock::new(|| start(&Settings::default()).err());
 
 impl Setting {
-    /// Whether this machine can mount so; says why not.
+    /// Returns whether this machine can mount with this setting; prints why not.
     pub fn is_possible(&self) -> bool {
         let remote = REMOTE_REFUSAL.as_deref().filter(|_| self.is_remote);
         let refusal = REFUSAL.or(remote);
@@ -179,8 +179,8 @@ impl Mounted {
         Self::with(setting, |_| Settings::default())
     }
 
-    /// The same over a server with these settings. They get the directory above
-    /// the mount's.
+    /// Mounts over a server with these settings. `settings` gets the directory that
+    /// contains the source and the mount point.
     pub fn with(setting: &Setting, settings: impl FnOnce(&Path) -> Settings) -> Self {
         let place = tempfile::Builder::new()
             .prefix("userfs-")
@@ -202,7 +202,7 @@ impl Mounted {
     }
 
     fn over(source: &Path, place: &Path, setting: &Setting, server: Option<Sshd>) -> Self {
-        // Other users come to it, too.
+        // Other users access it, too.
         set_mode(place, 0o755);
         let mut mounted = Self {
             source: source.to_path_buf(),
@@ -268,7 +268,7 @@ impl Mounted {
             match lines.next() {
                 Some(Ok(line)) if line == "ready" => break,
                 Some(Ok(line)) => said.lock().unwrap().push(line),
-                _ => panic!("no mount: {:?}", said.lock().unwrap()),
+                _ => panic!("cannot mount: {:?}", said.lock().unwrap()),
             }
         }
         let heard = Arc::clone(&said);
@@ -314,7 +314,7 @@ impl Mounted {
         assert_same(
             &self.read_behind(name),
             expected.as_ref(),
-            &format!("{name} behind {:?}", self.setting),
+            &format!("{name} at the source of {:?}", self.setting),
         );
     }
 
@@ -336,7 +336,7 @@ impl Mounted {
         self.process.as_ref().expect("it is mounted")
     }
 
-    /// The serving process, which prlimit(1) becomes.
+    /// Returns the serving process. prlimit(1) executes it without a fork.
     pub fn process_id(&self) -> u32 {
         self.running().child.id()
     }
@@ -345,14 +345,14 @@ impl Mounted {
         self.running().said.lock().unwrap().clone()
     }
 
-    /// Stops it as a signal would. Returns what it said, and whether all was
-    /// written back.
+    /// Stops the mount as a signal would. Returns the messages of the process, and whether
+    /// everything was written back.
     pub fn stop(&mut self) -> (Vec<String>, bool) {
         let Some(mut process) = self.process.take() else {
             return (Vec::new(), true);
         };
         if self.setting.is_of_user && !self.setting.is_remote {
-            // The process may not unmount.
+            // The process is not allowed to unmount.
             self.detach();
         } else {
             drop(process.input.take());
@@ -363,7 +363,7 @@ impl Mounted {
         (said, status.success())
     }
 
-    /// The same; all must have been written back.
+    /// Stops the mount. Panics unless everything was written back.
     #[track_caller]
     pub fn stop_clean(&mut self) {
         let (said, is_clean) = self.stop();
@@ -374,13 +374,13 @@ impl Mounted {
         let child = &self.running().child;
         let pid = rustix::process::Pid::from_child(child);
         rustix::process::kill_process(pid, signal).unwrap();
-        // Until then a thread may still answer a request.
+        // Until all threads are stopped, one may still answer a request.
         while signal == Signal::STOP && !is_stopped(child.id()) {
             std::thread::yield_now();
         }
     }
 
-    /// The contents in the directory of kept copies, without their records.
+    /// Returns the contents in the directory of kept copies, without their records.
     pub fn kept(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.copies.join("kept"));
         let entries = entries.into_iter().flatten();
@@ -390,7 +390,7 @@ impl Mounted {
             .collect()
     }
 
-    /// Waits until the serving process ends by itself. Whether it ended well.
+    /// Waits until the serving process ends by itself. Returns whether it succeeded.
     pub fn await_end(&mut self) -> bool {
         let mut process = self.process.take().expect("it is mounted");
         process.child.wait().unwrap().success()
@@ -401,7 +401,7 @@ impl Mounted {
         self.mount();
     }
 
-    /// Takes the mount of a killed process away, and mounts again.
+    /// Detaches the mount of a killed process, and mounts again.
     pub fn mount_anew(&mut self) {
         self.detach();
         self.mount();
@@ -429,7 +429,7 @@ impl Drop for Mounted {
 fn is_stopped(process: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     threads.flatten().all(|thread| {
-        // None of a thread that has ended meanwhile.
+        // A thread that has ended meanwhile has none.
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
         state.is_empty() || state.starts_with('T')
@@ -441,7 +441,7 @@ pub fn open(path: &Path) -> File {
     File::options().read(true).write(true).open(path).unwrap()
 }
 
-/// Closes a file and tells what `close` says, which dropping it does not.
+/// Closes a file and returns the error of `close`, which dropping it would hide.
 pub fn close(file: File) -> rustix::io::Result<()> {
     use std::os::fd::IntoRawFd;
     let descriptor = file.into_raw_fd();
@@ -461,14 +461,14 @@ pub fn assert_errno<T: std::fmt::Debug>(outcome: std::io::Result<T>, errno: i32)
     assert_eq!(found, Some(errno), "{outcome:?}");
 }
 
-/// Longer than anything takes that does not hang.
+/// Timeout: longer than anything takes that does not hang.
 pub const LONG: Duration = Duration::from_secs(600);
 
 #[track_caller]
 pub fn await_that(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + LONG;
     while !is_so() {
-        assert!(Instant::now() < deadline, "{what} does not come");
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -485,11 +485,11 @@ pub fn temporaries(directory: &Path) -> Vec<PathBuf> {
     paths.filter(is_temporary).collect()
 }
 
-/// A write-back that failed may be tried again just now, or the kernel may have
-/// told of the last close after that returned.
+/// Waits, because a failed write-back may be tried again just now, and the kernel may
+/// report the last close only after that has returned.
 #[track_caller]
 pub fn await_no_temporaries(directory: &Path) {
-    await_that("an end of temporary files", || {
+    await_that("the end of temporary files", || {
         temporaries(directory).is_empty()
     });
 }

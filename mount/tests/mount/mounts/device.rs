@@ -1,17 +1,17 @@
-//! A model of a device that loses all that was not synchronised.
+//! A model of a device that loses everything that was not synchronised.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
-    /// With its file, whose `fsync` brings it to the device, too.
+    /// Created with its file, whose `fsync` brings the name to the device, too.
     Created,
-    /// Only an `fsync` of the directory brings it there.
+    /// Only an `fsync` of the directory brings the name to the device.
     Moved,
 }
 
-/// A device according to what the source was asked.
+/// State of a device according to the calls to the source.
 #[derive(Default)]
 pub struct Device {
     files: usize,
@@ -19,15 +19,15 @@ pub struct Device {
     handles: HashMap<String, usize>,
     /// Files with changes that are not on the device.
     dirty: HashSet<usize>,
-    /// Files of which a `fsync` failed: what had been written before is not
-    /// written by a second one.
+    /// Files with a failed `fsync`: a second one does not write what had been written
+    /// before.
     lost: HashSet<usize>,
     /// Names that are not on the device.
     pub named: HashMap<PathBuf, Named>,
 }
 
 impl Device {
-    /// After calls, each with a path and what else it concerns.
+    /// Returns the device after calls, each with a path and its other argument.
     pub fn after(calls: &[Vec<String>]) -> Self {
         let mut device = Self::default();
         for call in calls {
@@ -36,7 +36,7 @@ impl Device {
         device
     }
 
-    /// The file of a name, from now on if it was not known.
+    /// Returns the file of a name, a new one if the name was not known.
     fn file(&mut self, path: &Path) -> usize {
         let next = self.files;
         let file = *self.names.entry(path.to_path_buf()).or_insert(next);
@@ -104,13 +104,13 @@ impl Device {
         self.named.insert(to.to_path_buf(), Named::Moved);
     }
 
-    /// Why a file would not be there, or not as it was, after a loss of power.
+    /// Returns why a file would be missing or different after a power loss.
     pub fn would_lose(&self, path: &Path) -> Option<&'static str> {
         let Some(file) = self.names.get(path) else {
-            return Some("the source was never told of it");
+            return Some("no call to the source named it");
         };
         if self.lost.contains(file) {
-            return Some("what a failed fsync left behind was not written again");
+            return Some("data of a failed fsync was not written again");
         }
         if self.dirty.contains(file) {
             return Some("its content was not synchronised after it was written");

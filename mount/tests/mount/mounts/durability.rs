@@ -1,5 +1,5 @@
-//! What `fsync` acknowledges is on the source's device, whoever wrote it and
-//! when: told by a model of a device that loses all that was not synchronised.
+//! Data that `fsync` acknowledged is on the source's device, whoever wrote it and when. A
+//! model of a device that loses everything that was not synchronised decides.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,7 +13,8 @@ use crate::mounts::common::{
 };
 use crate::mounts::device::Device;
 
-/// In place in one request, replaced, and in parts where that can be.
+/// Sizes of files that are written in place in one request, replaced, and, where possible,
+/// written in parts.
 pub const SIZES: [usize; 3] = [10 << 10, 100 << 10, 3 << 20];
 
 #[track_caller]
@@ -37,7 +38,7 @@ fn sync(mounted: &Mounted, name: &str) {
     File::open(mounted.path(name)).unwrap().sync_all().unwrap();
 }
 
-/// A way to synchronise a file of a size.
+/// A way to write and synchronise a file of a size.
 pub type Fsync = fn(&Mounted, &str, usize);
 
 pub const FSYNCS: [(&str, Fsync); 7] = [
@@ -121,8 +122,8 @@ fn fsync_of_a_directory_brings_the_names_in_it_to_the_device() {
     });
 }
 
-/// A file that is open and of which one descriptor has been closed: its changes
-/// are at the source, and nothing was synchronised.
+/// Returns an open file of which one descriptor has been closed: its changes are at the
+/// source, but nothing was synchronised.
 fn closed_in_place(mounted: &Mounted) -> File {
     let mut file = File::create(mounted.path("f")).unwrap();
     file.write_all(&[3; 10 << 10]).unwrap();
@@ -162,7 +163,7 @@ fn a_file_whose_fsync_failed_is_written_again_by_the_retry_before_it_says_so() {
         drop(file);
         drop(alone);
         let is_told = || mounted.said().iter().any(|line| line.contains("after all"));
-        await_that("a word of the retry", is_told);
+        await_that("a message of the retry", is_told);
         assert_durable(mounted, "f", "retry");
         await_nothing_kept(mounted);
     });
@@ -192,7 +193,7 @@ fn fsync_brings_each_of_many_changes_to_the_device() {
             file.rewind().unwrap();
             file.write_all(&[round; 20 << 10]).unwrap();
             if round % 2 == 0 {
-                // Another descriptor's close has brought it there already.
+                // The close of another descriptor has brought it there already.
                 drop(file.try_clone().unwrap());
             }
             let syncing = if round % 3 == 0 { &file } else { &other };

@@ -35,8 +35,8 @@ fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() 
         file.write_all(&content).unwrap();
         assert_eq!(close(file), Err(Errno::NOSPC), "{:?}", mounted.setting);
         drop(alone);
-        // The source has the old content, the mount the new, which lies where
-        // it says.
+        // The source has the old content, the mount the new one, which is in the file that
+        // the message names.
         mounted.assert_behind("f", vec![1; 1 << 20]);
         await_no_temporaries(&mounted.source);
         mounted.assert_read("f", &content);
@@ -45,7 +45,7 @@ fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() 
             let (_, rest) = said.split_once("kept in ")?;
             Some(rest.split_once(" and will be sent")?.0.into())
         };
-        await_that("a word of where it is", || kept().is_some());
+        await_that("the message that says where it is", || kept().is_some());
         let kept = kept().unwrap();
         assert!(fs::read(&kept).unwrap() == content);
         fs::remove_file(mounted.behind("ballast")).unwrap();
@@ -64,7 +64,7 @@ fn a_full_disk_is_told_to_fsync_and_what_was_acknowledged_before_stays() {
         let file = File::create(mounted.path("f")).unwrap();
         file.write_all_at(&vec![3; 1 << 20], 0).unwrap();
         file.sync_all().unwrap();
-        // One of the two must say it: the write if it goes through.
+        // Either the write or the fsync must fail: the write if it goes through.
         let written = file.write_all_at(&vec![4; 8 << 20], 1 << 20);
         assert_errno(written.and_then(|()| file.sync_all()), libc::ENOSPC);
         assert!(mounted.read_behind("f").starts_with(&vec![3; 1 << 20]));
@@ -72,7 +72,7 @@ fn a_full_disk_is_told_to_fsync_and_what_was_acknowledged_before_stays() {
         file.set_len(1 << 20).unwrap();
         let synced = file.sync_all();
         if setting.kernel == "writeback" && synced.is_err() {
-            // The kernel had tried to write pages again before they were cut.
+            // The kernel had retried pages before they were truncated.
             file.sync_all().unwrap();
         } else {
             assert!(synced.is_ok(), "{setting:?}: {synced:?}");
@@ -96,7 +96,7 @@ fn what_cannot_be_written_back_before_the_end_is_kept_and_told() {
         let name = kept[0].to_str().unwrap();
         assert!(said.iter().any(|line| line.contains(name)), "{said:?}");
         assert!(fs::read(&kept[0]).unwrap() == vec![5; 3 << 20]);
-        // The next mount has nothing to do with it.
+        // The next mount leaves it alone.
         mounted.mount();
         assert!(kept[0].exists());
     });
@@ -120,8 +120,7 @@ fn a_kill_leaves_a_dead_mount_and_what_was_acknowledged_at_the_source() {
     });
 }
 
-/// Kills the mount while it writes a file back. Whether it has left a temporary
-/// file.
+/// Kills the mount while it writes a file back. Returns whether a temporary file is left.
 fn kill_in_write_back(mounted: &mut Mounted) -> bool {
     let mut file = File::create(mounted.path("f")).unwrap();
     file.write_all(&vec![8; 64 << 20]).unwrap();
@@ -133,8 +132,8 @@ fn kill_in_write_back(mounted: &mut Mounted) -> bool {
     let closed = closing.join().unwrap();
     let content = mounted.read_behind("f");
     if closed.is_err() {
-        // Another test's new process may have closed its copy of the
-        // descriptor, with what had been written by then.
+        // Another test's child process may have closed its copy of the file descriptor,
+        // with what had been written by then.
         let is_new = !content.is_empty() && content.iter().all(|byte| *byte == 8);
         assert!(content == b"old" || is_new, "{} bytes", content.len());
     }
@@ -145,7 +144,7 @@ fn kill_in_write_back(mounted: &mut Mounted) -> bool {
 fn temporary_files_of_a_killed_mount_are_removed_by_the_next() {
     each(&CACHED[..1], |mounted| {
         fs::write(mounted.behind("f"), b"old").unwrap();
-        // At most some kills hit no write-back.
+        // Some kills may hit no write-back.
         let hits_one = (0..20).any(|_| {
             let is_left = kill_in_write_back(mounted);
             let journals = fs::read_dir(&mounted.copies).unwrap().count();
@@ -164,7 +163,7 @@ fn the_old_content_stays_until_there_is_a_new_one() {
     each(CACHED, |mounted| {
         fs::write(mounted.behind("f"), b"old").unwrap();
         let file = File::create(mounted.path("f")).unwrap();
-        // What a shell does before it starts a command with its output here.
+        // As a shell does before it starts a command whose output goes here.
         drop(file.try_clone().unwrap());
         mounted.assert_behind("f", b"old");
         mounted.assert_read("f", b"");

@@ -1,5 +1,5 @@
-//! Kept copies: what could not be written back outlives the mount, is listed, and is
-//! sent by the next mount of the source unless the file there has changed.
+//! Kept copies: changes that could not be written back outlive the mount, are listed, and
+//! are sent by the next mount of the source unless the file there has changed.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -16,7 +16,7 @@ fn listed(mounted: &Mounted) -> Vec<KeptCopy> {
     kept(&mounted.copies).unwrap()
 }
 
-/// Changes the beginning of a file, and closes it without a server.
+/// Changes the beginning of a file, and closes it after the server was killed.
 fn close_without_server(mounted: &mut Mounted, old: &[u8], piece: &[u8]) {
     let alone = without_new_processes();
     fs::write(mounted.behind("f"), old).unwrap();
@@ -25,7 +25,7 @@ fn close_without_server(mounted: &mut Mounted, old: &[u8], piece: &[u8]) {
     mounted.server.as_mut().unwrap().kill();
     assert_eq!(close(file), Err(Errno::IO));
     drop(alone);
-    // `close` returns when the copy is on the disk.
+    // `close` returns once the copy is on disk.
     assert_eq!(listed(mounted).len(), 1, "{:?}", mounted.said());
 }
 
@@ -52,16 +52,16 @@ fn assert_sent(mounted: &Mounted, expected: &[u8]) {
     await_that("the end of the kept copy", || {
         mounted.kept().is_empty() && listed(mounted).is_empty()
     });
-    // It ends when the source has its content, and never before.
+    // The copy is removed only once the source has its content.
     mounted.assert_behind("f", expected);
     let left = fs::read_dir(mounted.copies.join("kept")).unwrap().count();
-    assert_eq!(left, 0, "of records");
+    assert_eq!(left, 0, "records are left");
     mounted.assert_read("f", expected);
 }
 
 #[test]
 fn what_is_kept_while_the_server_is_away_is_sent_by_the_next_mount() {
-    // In blocks, only a part of the longer file is in the copy.
+    // In mode `blocks`, the copy has only a part of the longer file.
     for (how, size_bytes) in [
         (End::Kill, 10_000),
         (End::Kill, 3_000_000),
@@ -87,7 +87,7 @@ fn what_is_kept_while_the_server_is_away_is_sent_by_the_next_mount() {
             mounted.assert_behind("f", &old);
             mounted.start_server_again();
             mounted.mount();
-            // Also before it is sent.
+            // Even before it is sent.
             mounted.assert_read("f", changed(&old, b"new content"));
             assert_sent(mounted, &changed(&old, b"new content"));
             mounted.stop_clean();
@@ -109,7 +109,7 @@ fn what_is_kept_of_a_file_that_has_changed_since_is_left_and_said() {
         mounted.assert_read("f", &others);
         mounted.stop_clean();
         mounted.assert_behind("f", &others);
-        // Removing the content gives it up.
+        // Removing the content discards the copy.
         let place = listed(mounted)[0].place.clone();
         assert!(fs::read(&place).unwrap().starts_with(b"new content"));
         fs::remove_file(place).unwrap();
@@ -131,7 +131,7 @@ fn a_file_that_changes_after_the_mount_has_begun_is_not_overwritten_by_what_was_
             close_without_server(mounted, &content(1, 10_000), b"new content");
             end(mounted, End::Kill);
             mounted.start_server_again();
-            // Writing back fails, until somebody else has changed the file.
+            // Write-backs fail until somebody else has changed the file.
             mounted.control.fail("write", "f", libc::ENOSPC);
             mounted.control.fail("rename", "", libc::ENOSPC);
             mounted.mount();
@@ -139,7 +139,7 @@ fn a_file_that_changes_after_the_mount_has_begun_is_not_overwritten_by_what_was_
             fs::write(mounted.behind("f"), &others).unwrap();
             mounted.control.succeed("write");
             mounted.control.succeed("rename");
-            await_that("a word of it", || {
+            await_that("the message", || {
                 mounted.said().join("\n").contains("has changed since")
             });
             assert!(!mounted.stop().1);
@@ -161,7 +161,7 @@ fn what_is_kept_as_the_disk_was_full_is_sent_by_the_next_mount_when_there_is_roo
         let alone = without_new_processes();
         let written = fs::write(mounted.path("f"), &new);
         drop(alone);
-        // `fs::write` ignores what close returns.
+        // `fs::write` ignores the result of close.
         written.unwrap();
         await_that("a kept copy", || !listed(mounted).is_empty());
         assert_eq!(
@@ -192,12 +192,12 @@ fn what_had_no_room_to_be_kept_is_kept_once_there_is_some() {
         let new = content(3, 2_000_000);
         fs::write(mounted.path("f"), &new).unwrap();
         let said = |what: &str| mounted.said().join("\n").matches(what).count();
-        // After the close, and when the kernel gives up the file.
-        await_that("two words of it", || said("is kept in memory") == 2);
+        // One after the close, one when the kernel gives up the file.
+        await_that("two messages", || said("is kept in memory") == 2);
         assert_eq!(mounted.kept(), Vec::<std::path::PathBuf>::new());
         fs::remove_file(ballast).unwrap();
         await_that("a kept copy", || !listed(mounted).is_empty());
-        await_that("a word of it", || said(" now") == 1);
+        await_that("a message", || said(" now") == 1);
         end(mounted, End::Kill);
         mounted.control.succeed("write");
         mounted.control.succeed("rename");

@@ -46,7 +46,7 @@ fn a_file_that_others_cut_while_it_is_read_answers_every_read() {
             });
             let mut buffer = vec![1; 1 << 20];
             for _ in 0..100 {
-                // A new open drops the kernel's pages of the file that changed.
+                // A new open drops the kernel's pages of a file that has changed.
                 let file = File::open(mounted.path("f")).unwrap();
                 let count = file.read_at(&mut buffer, 0).unwrap();
                 let is_known = |byte: &u8| matches!(byte, 0 | 7);

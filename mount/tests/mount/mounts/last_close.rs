@@ -1,5 +1,5 @@
-//! The last close wins, whatever has the name by then, and is never told to
-//! have brought content to a place where nobody finds it.
+//! The last close wins, whatever has the name by then. It never succeeds with content that
+//! nobody finds.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,7 @@ use crate::mounts::common::{
     CACHED, Mounted, REMOTE_CACHED, assert_same, close, each, without_new_processes,
 };
 
-/// Opens a file of this content, writes to it, lets others do something, and closes.
+/// Opens a file with this content, writes to it, lets others do something, and closes it.
 fn each_changed(
     content: &[u8],
     (written, at): (&[u8], u64),
@@ -83,7 +83,8 @@ fn a_part_that_is_closed_last_is_there_though_the_source_replaced_the_large_file
         (b"ten bytes!", 1 << 20),
         replace,
         |mounted| {
-            // In whole all is this one's; in blocks what it has not written is the other's.
+            // In mode `whole` all content is this file's; in mode `blocks` what it has not
+            // written is the other's.
             let rest = if mounted.setting.mode == "whole" {
                 1
             } else {
@@ -98,7 +99,7 @@ fn a_part_that_is_closed_last_is_there_though_the_source_replaced_the_large_file
 
 #[test]
 fn a_file_with_two_names_is_not_written_through_what_had_its_name_before() {
-    // What has the name by now can only be written in place.
+    // The file that has the name by now can only be written in place.
     let replace = |mounted: &Mounted| {
         fs::write(mounted.behind("g"), [2; 100]).unwrap();
         fs::remove_file(mounted.behind("f")).unwrap();

@@ -1,5 +1,5 @@
-//! Writes without a copy that are answered before their server has them: what
-//! reads them finds them, and what became of them is told.
+//! Writes without a copy that are acknowledged before their server has them: reads find
+//! them, and their errors are reported.
 
 use std::fs::{self, File};
 use std::io::Result;
@@ -28,7 +28,7 @@ fn closed(file: File) -> Result<()> {
 #[test]
 fn a_lost_write_is_told_once_by_whatever_is_called_next() {
     let told: [fn(File); 3] = [
-        // To each close.
+        // Each close reports it.
         |file| {
             assert_errno(closed(file.try_clone().unwrap()), libc::EIO);
             assert_errno(closed(file), libc::EIO);
@@ -38,7 +38,7 @@ fn a_lost_write_is_told_once_by_whatever_is_called_next() {
             close(file).unwrap();
         },
         |file| {
-            // Until the end of the connection is seen, there is nothing to tell.
+            // A write fails only once the end of the connection is seen.
             let mut last = Ok(());
             while last.is_ok() {
                 std::thread::sleep(Duration::from_millis(50));
@@ -54,7 +54,7 @@ fn a_lost_write_is_told_once_by_whatever_is_called_next() {
             file.write_all_at(b"here", 0).unwrap();
             file.sync_all().unwrap();
             stop_server(mounted);
-            // Returns though nobody is there to answer.
+            // Returns although nobody is there to answer.
             file.write_all_at(&[1; 100_000], 4).unwrap();
             mounted.server.as_ref().unwrap().kill_sessions();
             told(file);
@@ -87,11 +87,11 @@ fn what_was_written_is_seen_by_whatever_is_asked_next() {
     each(&[DIRECT], |mounted| {
         drop(File::create(mounted.path("f")).unwrap());
         let (one, two) = (mounted.open("f"), mounted.open("f"));
-        // SFTP has no word for it.
+        // SFTP has no request for it.
         let allocated = rustix::fs::fallocate(&one, rustix::fs::FallocateFlags::empty(), 0, 10);
         assert_eq!(allocated, Err(rustix::io::Errno::OPNOTSUPP));
         for round in 0..50 {
-            // Several requests, more than are in flight at a time in some rounds.
+            // Several requests; in some rounds more than may be in flight at a time.
             let length = 1 + round * 60_000;
             let new = content(round, length);
             let (writer, reader) = match round % 2 {

@@ -1,5 +1,5 @@
-//! Descriptors, threads and disks that run out: one call fails, and the rest
-//! goes on.
+//! File descriptors, threads and disk space that run out: one call fails, and everything
+//! else goes on.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -27,7 +27,7 @@ fn with_limit<'a>(
 
 #[test]
 fn an_open_that_would_take_the_last_descriptors_fails_and_nothing_else_does() {
-    // What passes through needs no descriptor here for long.
+    // With passthrough, a file does not need a file descriptor here for long.
     each(&with_limit(&SETTINGS[..5], "--nofile=100:600"), |mounted| {
         fs::create_dir(mounted.behind("d")).unwrap();
         for number in 0..600 {
@@ -97,13 +97,13 @@ fn programs_that_a_mount_starts_get_the_limit_that_it_was_started_with() {
     });
 }
 
-/// Ends the making of threads in the serving process for good. Root is exempt
-/// from limits of processes, but not from one of address space.
+/// Prevents the serving process from creating threads, for good. Root is exempt from limits
+/// on processes, but not from one on address space.
 fn allow_no_further_thread(mounted: &Mounted) {
     let pid = mounted.process_id();
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
-    // Less than the stack of a thread.
+    // Leaves less room than the stack of a thread.
     let bytes = pages * 4096 + (1 << 20);
     let pid = Pid::from_raw(i32::try_from(pid).unwrap());
     let limit = rustix::process::Rlimit {
@@ -118,7 +118,7 @@ fn where_no_thread_can_be_had_requests_are_answered_all_the_same() {
     each(CACHED, |mounted| {
         let large = content(3, 3 << 20);
         fs::write(mounted.behind("large"), &large).unwrap();
-        // All buffers are there already.
+        // So that all buffers exist already.
         mounted.assert_read("large", &large);
         fs::write(mounted.path("other"), &large[..100_000]).unwrap();
         allow_no_further_thread(mounted);
@@ -145,7 +145,7 @@ fn a_length_that_does_not_fit_is_refused_before_the_disk_of_copies_is_full() {
     }
 }
 
-/// In `whole` at open, before anything is fetched; in `blocks` where it is read.
+/// In mode `whole` at open, before anything is fetched; in mode `blocks` at the read.
 fn refuse_lengths(setting: &Setting) {
     let is_whole = setting.mode == "whole";
     let mut mounted = Mounted::new(setting);
@@ -156,7 +156,7 @@ fn refuse_lengths(setting: &Setting) {
     for size_bytes in [90 << 20, 1 << 40, i64::MAX.cast_unsigned()] {
         let file = File::create(mounted.behind("f")).unwrap();
         if file.set_len(size_bytes).is_err() {
-            // The file system of the source has no such files.
+            // The file system of the source cannot have such files.
             continue;
         }
         let (least, is_over) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
@@ -168,7 +168,7 @@ fn refuse_lengths(setting: &Setting) {
                 }
             });
             let read = File::open(mounted.path("f")).and_then(|mut file| {
-                assert!(!is_whole, "it was opened");
+                assert!(!is_whole, "the open succeeded");
                 std::io::copy(&mut file, &mut std::io::sink())
             });
             is_over.store(true, Ordering::Relaxed);
@@ -206,7 +206,7 @@ fn a_write_to_what_has_become_too_long_to_copy_fails_and_replaces_nothing() {
         for _ in 0..2 {
             assert_errno(file.write_all_at(b"new", 0), libc::EFBIG);
         }
-        // Nor while it cannot be found out what the source has now.
+        // A write also fails while the mount cannot find out what the source has now.
         let aside = mounted.behind("aside");
         fs::rename(mounted.behind("f"), &aside).unwrap();
         assert_errno(file.write_all_at(b"new", 0), libc::EIO);

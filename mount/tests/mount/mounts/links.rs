@@ -15,7 +15,7 @@ fn with_links(mounted: &Mounted) {
         ("up", "../outside"),
         ("d/e/up", "../../../outside"),
         ("d/here", "."),
-        // By names alone it stays inside.
+        // Judged by its names alone, it stays inside.
         ("d/twisted", "here/here/../../../outside"),
         ("d/e/good", "../../f"),
         ("good", "./d/e/good"),

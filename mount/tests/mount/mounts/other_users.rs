@@ -1,5 +1,5 @@
-//! Root serves users who may rename files in the source, and so may put another
-//! file at a name while root works for them.
+//! Root serves users who may rename files in the source. They may put another file at a
+//! name while root works for them.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, chown, symlink};
@@ -14,7 +14,7 @@ use crate::mounts::common::{CACHED, Mounted, SETTINGS, Setting, each, set_mode};
 
 const USER: u32 = 54_321;
 
-/// Runs a thread whose requests are a user's.
+/// Runs work in a thread whose requests are a user's.
 fn as_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let become_user = || {
         // SAFETY: it changes the calling thread's credentials alone.
@@ -38,8 +38,8 @@ const KINDS: [(&str, Act); 4] = [
     ("file", |path| _ = File::create_new(path)),
 ];
 
-/// Swaps a name with that of a file of root's whenever there is something, and
-/// back again a little later.
+/// Swaps a name with that of a file of root's whenever the name exists, and swaps back a
+/// little later.
 fn swap(mounted: &Mounted, is_over: &AtomicBool) {
     let (name, roots) = (mounted.behind("d/n"), mounted.behind("d/roots"));
     let swap = || rustix::fs::renameat_with(CWD, &name, CWD, &roots, RenameFlags::EXCHANGE);
@@ -107,7 +107,7 @@ fn what_a_user_makes_is_the_users_with_the_permissions_that_were_asked_for() {
     });
 }
 
-/// Settings under which the kernel hears of no change at the source.
+/// Returns settings under which the kernel notices no change at the source.
 fn forgetful<'a>(settings: impl IntoIterator<Item = &'a Setting>) -> Vec<Setting> {
     let slow = |setting: &Setting| Setting {
         lifetime_ms: 600_000,
@@ -116,8 +116,8 @@ fn forgetful<'a>(settings: impl IntoIterator<Item = &'a Setting>) -> Vec<Setting
     settings.into_iter().map(slow).collect()
 }
 
-/// A file of the user's, as the mount knows it, whose name has another file by
-/// now.
+/// Creates a file of the user's that the mount knows, and then puts another file at its
+/// name.
 fn swapped(mounted: &Mounted, name: &str, put: impl FnOnce(&Path)) {
     let behind = mounted.behind(name);
     fs::write(&behind, b"user's").unwrap();
@@ -189,8 +189,8 @@ fn a_pipe_that_has_taken_the_name_of_a_file_holds_nobody_up() {
             swapped(mounted, "f", |behind| {
                 rustix::fs::mknodat(CWD, behind, FileType::Fifo, Mode::RWXO, 0).unwrap();
             });
-            // Without waiting for a reader or writer of the pipe at the source. The
-            // kernel looks again, and finds a pipe, which it serves itself.
+            // The open does not wait for a reader or writer of the pipe at the source. The
+            // kernel looks up the name again, and finds a pipe, which it serves itself.
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
             let opened = rustix::fs::open(mounted.path("f"), flags, Mode::empty());
             assert!(opened.is_ok(), "{opened:?}");

@@ -1,9 +1,8 @@
-//! Random operations on a mount and on a directory without one, as `fsx` does:
-//! each must return the same, and whenever nothing is open the source must agree
-//! with both.
+//! Random operations on a mount and in a directory without one, as `fsx` does: each must
+//! return the same in both, and whenever no file is open the source must agree with both.
 //!
-//! The seed is printed; `USERFS_SEED` repeats it, `USERFS_OPERATIONS` says how
-//! many operations there are over all settings.
+//! The seed is printed; `USERFS_SEED` repeats it. `USERFS_OPERATIONS` sets the number of
+//! operations over all settings.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -18,7 +17,7 @@ use crate::mounts::common::{
 };
 use crate::mounts::script::{Random, Script, directory, entries, number_of, seed_of_now, tree};
 
-/// So many operations take some seconds.
+/// This many operations take some seconds.
 const OPERATIONS: u64 = 14_000;
 const LOG_LINES: usize = 60;
 
@@ -29,7 +28,7 @@ struct Run<'a> {
     /// The directory without a mount.
     plain: TempDir,
     random: Random,
-    /// On that directory, and on the mount.
+    /// One on that directory, one on the mount.
     scripts: [Script; 2],
     log: VecDeque<String>,
     steps: u64,
@@ -53,7 +52,7 @@ fn directories(base: &Path) -> Vec<std::os::fd::OwnedFd> {
 impl<'a> Run<'a> {
     fn new(mounted: &'a mut Mounted, seed: u64) -> Self {
         let plain = tempfile::tempdir().unwrap();
-        // SFTP has no word for it.
+        // SFTP has no request for it.
         let allocates = !mounted.setting.is_remote || mounted.setting.mode != "none";
         let scripts = [plain.path(), &mounted.at].map(|base| {
             fs::create_dir_all(base.join("d/e")).unwrap();
@@ -93,7 +92,7 @@ impl<'a> Run<'a> {
         assert_same(&mounted.1, &plain.1, &plain.0);
     }
 
-    /// What `fsync` acknowledges is at the source.
+    /// Synchronises a file on the mount, and checks that its content is at the source.
     fn sync(&mut self) {
         let open = &self.scripts[0].open;
         if open.is_empty() {
@@ -110,7 +109,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Closes all and compares the source and the mount with the directory.
+    /// Closes all files, and compares the source and the mount with the directory.
     fn settle(&mut self) {
         self.note("close all and compare");
         self.scripts
@@ -118,8 +117,8 @@ impl<'a> Run<'a> {
             .for_each(|script| script.open.clear());
         let expected = tree(self.plain.path());
         for name in expected.keys() {
-            // A file that was opened to be overwritten, and was not, is empty at
-            // the source shortly after its last close and not before.
+            // A file that was truncated by an open and not written becomes empty at the
+            // source only shortly after its last close.
             let length = |path| fs::metadata(path).unwrap().len();
             let is_empty = length(self.plain.path().join(name)) == 0;
             await_that("an empty file", || {
@@ -138,8 +137,8 @@ impl<'a> Run<'a> {
     fn remount(&mut self) {
         self.settle();
         if self.mounted.setting.is_remote {
-            // A mount over SFTP knows only of the hard links that it made: one name
-            // of each file is left.
+            // A mount over SFTP knows only the hard links that it made, so one name of each
+            // file is left.
             for (name, (path, _)) in entries(self.plain.path()) {
                 let found = fs::metadata(&path).unwrap();
                 if found.is_file() && found.nlink() > 1 {

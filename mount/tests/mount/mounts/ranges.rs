@@ -1,4 +1,4 @@
-//! A set of bytes of a file against a set of single bytes.
+//! Ranges of bytes of a file, compared with a set of single bytes.
 
 use proptest::prelude::*;
 use toll_mount::ranges::Ranges;

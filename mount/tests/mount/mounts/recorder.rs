@@ -1,5 +1,5 @@
-//! What a mount asks its server for, by the server's log: each request when it is
-//! begun, and what came of it before that is sent.
+//! Requests of a mount to its server, from the server's log: each request when it begins,
+//! and its result before that is sent.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use toll_sshd::{Settings, Subsystem};
 
 use crate::mounts::common::{Mounted, Setting};
 
-/// A mount whose server writes a log. Attributes last as long as the test.
+/// A mount whose server writes a log. The attribute timeout is longer than the test.
 pub struct Recorded {
     pub mounted: Mounted,
     log: PathBuf,
@@ -32,9 +32,9 @@ impl Recorded {
         Self { mounted, log }
     }
 
-    /// The words of each line so far, without its level: `request 7: open flags 1`
-    /// begins a request, `request 7: sent status 0` answers it, and lines between
-    /// them have the names that it is about.
+    /// Returns the words of each line so far, without its level: `request 7: open flags 1`
+    /// begins a request, `request 7: sent status 0` answers it, and lines between them have
+    /// the names that it concerns.
     pub fn lines(&self) -> Vec<Vec<String>> {
         let log = fs::read_to_string(&self.log).unwrap();
         let words = |line: &str| {

@@ -1,5 +1,5 @@
-//! What `fsync` and `close` acknowledge over SFTP: the server has answered
-//! `fsync@openssh.com` for the file, and that was asked after the last write.
+//! What `fsync` and `close` acknowledge over SFTP: the server has answered an
+//! `fsync@openssh.com` for the file that was sent after the last write.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,7 +10,7 @@ use crate::mounts::device::Device;
 use crate::mounts::durability::{FSYNCS, SIZES};
 use crate::mounts::recorder::{Recorded, each};
 
-/// The calls of a source that the answered requests of a server's log stand for.
+/// Translates the answered requests of a server's log to calls of a source.
 fn calls(lines: &[Vec<String>]) -> Vec<Vec<String>> {
     let mut calls = Vec::new();
     let mut request: Vec<&str> = Vec::new();
@@ -46,8 +46,8 @@ fn calls(lines: &[Vec<String>]) -> Vec<Vec<String>> {
     calls
 }
 
-/// Fails unless the server has answered that what a name stands for is on its
-/// device with all that was written.
+/// Panics unless the server has confirmed that the file of a name is on its device with
+/// everything that was written.
 #[track_caller]
 fn assert_durable(recorded: &Recorded, name: &str, what: &str) {
     let (calls, setting) = (calls(&recorded.lines()), &recorded.mounted.setting);
@@ -76,10 +76,10 @@ fn a_close_that_has_replaced_a_file_has_waited_for_the_servers_fsync() {
         let mut file = File::create(&path).unwrap();
         file.write_all(&vec![2; 40_000]).unwrap();
         close(file).unwrap();
-        assert_durable(recorded, "f", "close of a file that was written anew");
+        assert_durable(recorded, "f", "close of an overwritten file");
         let file = open(&path);
         file.write_all_at(&[3; 300], 50).unwrap();
         close(file).unwrap();
-        assert_durable(recorded, "f", "close of a file of which a part was written");
+        assert_durable(recorded, "f", "close of a partly written file");
     });
 }

@@ -1,6 +1,5 @@
-//! What a source refuses while a file is written back: whoever may write a file
-//! brings the content there, and after a refusal the source has the old content
-//! or the new one.
+//! Refusals of a source while a file is written back: a user who may write a file gets the
+//! content there, and after a refusal the source has the old content or the new one.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -27,7 +26,7 @@ fn assert_shared(mounted: &Mounted, name: &str, expected: &[u8]) {
     assert!(mounted.kept().is_empty(), "{:?}", mounted.said());
 }
 
-/// Writes a file anew as a shell's `>` does. Returns what the last close says.
+/// Overwrites a file as a shell's `>` does. Returns the result of the last close.
 fn overwrite(path: &Path, content: &[u8]) -> rustix::io::Result<()> {
     let alone = without_new_processes();
     let mut file = File::create(path).unwrap();
@@ -68,7 +67,7 @@ fn a_file_of_somebody_else_that_the_group_may_write_gets_the_new_content() {
             file.sync_all().unwrap();
             assert_shared(mounted, name, &[0; 8]);
             drop(file);
-            // Holes and changes in the middle of what was there.
+            // Holes and changes in the middle of the old content.
             put_shared(&mounted.source, name, &content(3, 3_000_000));
             let file = mounted.open(name);
             let mut expected = content(3, 3_000_000);
@@ -88,7 +87,7 @@ fn a_file_of_somebody_else_that_the_group_may_write_gets_the_new_content() {
     });
 }
 
-/// A file that is written in place, as it has a second name.
+/// Creates a file that is written in place, because it has a second name.
 fn put_linked(mounted: &Mounted, content: &[u8]) {
     let _ = fs::remove_file(mounted.behind("g"));
     fs::write(mounted.behind("f"), content).unwrap();
@@ -128,11 +127,11 @@ fn a_write_in_place_that_is_refused_in_the_middle_says_so() {
     each(&watched(CACHED), |mounted| {
         put_linked(mounted, &content(1, 60_000));
         let file = mounted.open("f");
-        // The end of the write-back, after the content.
+        // This ends the write-back, after the content.
         mounted.control.fail("set_handle", "f", libc::EDQUOT);
         file.write_all_at(b"new", 0).unwrap();
         assert!(file.sync_all().is_err());
-        await_that("a word of it", || {
+        await_that("the message", || {
             mounted.said().join("\n").contains("may have part of it")
         });
         mounted.control.succeed("set_handle");
@@ -166,7 +165,7 @@ fn a_server_that_sets_no_attributes_gets_the_content() {
             mounted.assert_behind("f", &new);
             mounted.assert_read("f", &new);
         }
-        // It cannot make a file shorter, which is known before it is overwritten.
+        // The server cannot shorten a file, which the mount knows before it overwrites one.
         let old = content(1, 5000);
         fs::write(mounted.behind("f"), &old).unwrap();
         assert!(overwrite(&mounted.path("f"), &content(2, 3000)).is_err());

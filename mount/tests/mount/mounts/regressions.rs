@@ -1,5 +1,4 @@
-//! Calls that meet in the middle of one another: each was once answered wrong,
-//! or never.
+//! Calls that overlap: each was once answered wrongly, or never.
 
 use std::fs::{self, File, FileTimes};
 use std::io::Write;
@@ -20,12 +19,12 @@ fn each_cached(test: impl Fn(&mut Mounted)) {
     each(&watched(CACHED), test);
 }
 
-/// What another call gets while one is held. If it has to wait for that one, it
-/// gets it afterwards.
+/// Time for another call while one is held. If it has to wait for the held call, it ends
+/// afterwards.
 const MEANWHILE: Duration = Duration::from_secs(2);
 
-/// Runs a call while another is held, and lets that go on when it has returned
-/// or does not seem to.
+/// Runs a call while another is held. Releases the held one when the call has returned or
+/// seems to wait.
 fn meanwhile<T: Send>(mounted: &Mounted, held: &str, call: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
@@ -47,7 +46,7 @@ fn closing<'scope>(
     scope.spawn(move || close(file))
 }
 
-/// A file that is open, of another content than at the source.
+/// Returns an open file whose content differs from that at the source.
 fn changed(mounted: &Mounted, name: &str) -> File {
     fs::write(mounted.behind(name), vec![1; 100_000]).unwrap();
     let file = mounted.open(name);
@@ -67,8 +66,8 @@ fn assert_nothing_kept(mounted: &Mounted) {
 
 const NEW: Option<&[u8]> = Some(&[2; 100_000]);
 
-/// Changes and closes a file, makes a change of names while its content is on
-/// the way to the source, and checks what is there in the end.
+/// Changes and closes a file, runs `change` while its content is on the way to the source,
+/// and checks what is there in the end.
 fn check_change_while_closing(
     name: &str,
     change: impl Fn(&Mounted) + Sync,
@@ -78,7 +77,7 @@ fn check_change_while_closing(
         if let Some((directory, _)) = name.split_once('/') {
             fs::create_dir(mounted.path(directory)).unwrap();
         }
-        // A new process closes its copy of the descriptor.
+        // A child process would close its copy of the file descriptor.
         let alone = without_new_processes();
         let file = changed(mounted, name);
         mounted.control.hold("write", "");
@@ -130,8 +129,8 @@ fn a_file_that_is_replaced_by_rename_while_it_is_written_back_stays_replaced() {
     check_change_while_closing("f", replace, &[("f", Some(b"other"))]);
 }
 
-/// A file that is open and of which the source lacks the times alone: they were
-/// set while the content was on the way.
+/// Returns an open file of which the source lacks only the times: they were set while the
+/// content was on the way.
 fn with_new_times(mounted: &Mounted) -> File {
     let file = changed(mounted, "f");
     let content = file.try_clone().unwrap();
@@ -196,7 +195,7 @@ fn nothing_is_kept_of_a_file_that_is_removed_after_its_write_back_failed() {
         fs::remove_file(mounted.path("f")).unwrap();
         await_that("the end of the kept copy", || mounted.kept().is_empty());
         mounted.control.succeed("write");
-        // Longer than until the next attempt.
+        // Longer than the pause before the next attempt.
         std::thread::sleep(Duration::from_secs(3));
         let said = mounted.said();
         let is_told = said.iter().any(|line| line.contains("wrote back"));
@@ -277,7 +276,7 @@ fn rmdir_and_a_rename_above_it_end_though_a_file_is_still_sent_to_there() {
         let mut file = File::create(mounted.path("above/middle/d/f")).unwrap();
         file.write_all(&vec![5; 4 << 20]).unwrap();
         let directory = mounted.behind("above/middle/d");
-        await_that("what is sent ahead", || temporaries(&directory).len() == 1);
+        await_that("data sent ahead", || temporaries(&directory).len() == 1);
         let to = mounted.path("above/middle/f");
         fs::rename(mounted.path("above/middle/d/f"), to).unwrap();
         mounted.control.hold("remove_directory", "d");
@@ -288,7 +287,7 @@ fn rmdir_and_a_rename_above_it_end_though_a_file_is_still_sent_to_there() {
         std::thread::spawn(move || sender.send(fs::remove_dir(doomed)));
         mounted.control.await_held("remove_directory");
         std::thread::spawn(move || ended.send(fs::rename(from, to)));
-        // Until the rename waits for the rmdir; if it comes later, less is tried.
+        // Until the rename waits for the rmdir; if it comes later, the test covers less.
         std::thread::sleep(Duration::from_millis(500));
         mounted.control.let_go("remove_directory");
         let outcomes = [(); 2].map(|()| receiver.recv_timeout(LONG / 4));
@@ -313,7 +312,7 @@ const LARGE_BYTES: u64 = 65 << 20;
 #[test]
 fn a_file_grows_where_a_copy_cannot_be_made_without_a_name() {
     for setting in CACHED.iter().filter(|setting| setting.is_possible()) {
-        // Copies lie on a file system without `O_TMPFILE`, which a mount is.
+        // Copies are on a mount, which is a file system without `O_TMPFILE`.
         let inner = Mounted::new(&Setting::new("none", "direct"));
         let place = tempfile::tempdir().unwrap();
         set_mode(&inner.source, 0o700);

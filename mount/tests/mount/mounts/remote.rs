@@ -1,6 +1,6 @@
-//! Mounts of a remote directory whose server is killed, goes away or is full:
-//! what close or fsync acknowledged is on the server, what they did not is
-//! told, and an old content stays until a new one is complete.
+//! Mounts of a remote directory whose server is killed, goes away or is full: what close or
+//! fsync acknowledged is on the server, anything else is reported as an error, and old
+//! content stays until the new one is complete.
 
 use std::fs::{self, File};
 use std::io::{Result, Write};
@@ -14,7 +14,7 @@ use crate::mounts::common::{
     content, each, without_new_processes,
 };
 
-/// Writes a file anew, and synchronises it if it is told so.
+/// Overwrites a file, and synchronises it if `syncs`.
 fn write(path: &Path, content: &[u8], syncs: bool) -> Result<()> {
     let mut file = File::create(path)?;
     let written = content
@@ -31,7 +31,7 @@ fn kill_again_and_again(mounted: &Mounted, written: &AtomicUsize, failed: &Atomi
         if failed.load(Ordering::Relaxed) >= 4 {
             break;
         }
-        // Somewhere in the write after one that was done.
+        // Kills at some point of the write after one that succeeded.
         let before = written.load(Ordering::Relaxed);
         for _ in 0..3000 {
             if written.load(Ordering::Relaxed) > before {
@@ -59,14 +59,14 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
             for round in 0.. {
                 let name = format!("f{}", round % 7);
                 let new = content_of(round);
-                // After an error it is what it was, or what it was to be, or empty
-                // from being opened.
+                // After an error it has the old content or the new one, or is empty from
+                // the open.
                 acknowledged.retain(|(other, _)| *other != name);
                 match write(&watched.path(&name), &new, round % 2 == 0) {
                     Ok(()) => {
                         written.fetch_add(1, Ordering::Relaxed);
                         watched.assert_behind(&name, &new);
-                        // Killed in between, a read is right or an error.
+                        // If the server is killed in between, the read is right or fails.
                         if let Ok(found) = fs::read(watched.path(&name)) {
                             assert_same(&found, &new, &name);
                         }
@@ -77,7 +77,7 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
                         failed.fetch_add(1, Ordering::Relaxed);
                         let found = fs::read(watched.behind(&name)).unwrap_or_default();
                         if watched.setting.mode == "whole" && !found.is_empty() {
-                            // All of what some write was to bring.
+                            // It has all the content of some write.
                             let round = found.len() - content_of(0).len();
                             assert_same(&found, &content_of(round), &name);
                         }
@@ -98,7 +98,8 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
     });
 }
 
-/// A file with a new content whose server is gone, and what the server still has.
+/// Kills the server of an open file with new content. Returns the file, the content that
+/// the server still has, and the new content.
 fn without_server(mounted: &mut Mounted) -> (File, Vec<u8>, Vec<u8>) {
     let (old, new) = (content(1, 900_000), content(2, 800_000));
     fs::write(mounted.behind("f"), &old).unwrap();
@@ -146,7 +147,7 @@ fn a_full_disk_of_the_server_ruins_no_file() {
         let old = content(1, 1 << 20);
         fs::write(directory.join("f"), &old).unwrap();
         let alone = without_new_processes();
-        // Over the old content, without emptying it first.
+        // Over the old content, without truncating it first.
         let mut file = mounted.open("small/f");
         let written = file.write_all(&content(2, 8 << 20));
         let synced = written.and_then(|()| file.sync_all());
@@ -154,13 +155,13 @@ fn a_full_disk_of_the_server_ruins_no_file() {
         assert_errno(synced.and(closed.map_err(Into::into)), libc::ENOSPC);
         drop(alone);
         let found = mounted.read_behind("small/f");
-        // The mount tries again by itself, and has a temporary file meanwhile.
-        await_that("an end of temporary files", || {
+        // The mount retries by itself, and has a temporary file meanwhile.
+        await_that("the end of temporary files", || {
             fs::read_dir(&directory).unwrap().count() == 1
         });
         match setting.mode {
             "whole" => assert!(found == old, "{setting:?}: {} bytes", found.len()),
-            // A long file is changed in place, from what makes it longer on.
+            // A long file is changed in place, starting with the part that makes it longer.
             "blocks" => assert!(found.starts_with(&old), "{setting:?}"),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! What a mount asks its server for: the fewest requests, all that need not
-//! wait for each other in one round trip.
+//! Requests of a mount to its server: as few as possible, and in one round trip all that
+//! need not wait for each other.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use crate::mounts::common::{Mounted, REMOTE_CACHED, await_that, without_new_proc
 use crate::mounts::recorder::{Recorded, each};
 
 impl Recorded {
-    /// How often each kind of request was sent so far.
+    /// Counts each kind of request that was sent so far.
     fn requests(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for line in self.lines() {
@@ -25,14 +25,14 @@ impl Recorded {
         counts
     }
 
-    /// What is asked for by some work, once it is all written down.
+    /// Counts each kind of request that some work sends, once the log has all of them.
     fn by(&self, closes: usize, work: impl FnOnce(&Mounted)) -> BTreeMap<String, usize> {
         let before = self.requests();
         let count_before = |kind: &str| before.get(kind).copied().unwrap_or(0);
         let alone = without_new_processes();
         work(&self.mounted);
         drop(alone);
-        // A file is closed after its last user was answered.
+        // A file is closed after the reply to its last user.
         let closes = closes + count_before("close");
         await_that("a close", || {
             closes == 0 || self.requests().get("close") >= Some(&closes)
@@ -60,9 +60,9 @@ fn a_small_file_is_made_in_three_round_trips() {
             }
         };
         recorded.by(1, make("a"));
-        // Looked up; made and looked at with its directory; written, given its
-        // time and looked at, by handle, and by name before and after; closed by
-        // the way.
+        // Looked up; created and looked at, with its directory; written, given its time and
+        // looked at, by handle, and by name before and after. The close needs no round trip
+        // of its own.
         let made = expected([
             ("close", 1),
             ("fsetstat", 1),
@@ -92,7 +92,7 @@ fn names_of_a_directory_are_asked_for_together_after_a_few() {
             }
         });
         asked.remove("readdir");
-        // Of both directories and two files, then of all.
+        // `lstat` of both directories and two files, then a listing of all.
         assert_eq!(
             asked,
             expected([("close", 1), ("lstat", 4), ("opendir", 1)])
@@ -113,7 +113,7 @@ fn a_tree_that_was_listed_is_opened_without_being_looked_up() {
                 assert_eq!(fs::read(entry.path()).unwrap().len(), 1);
             }
         });
-        // Of the directory, and with each opening.
+        // `lstat` of the directory, and with each open.
         asked.remove("readdir");
         let counts = [
             ("close", 3),
@@ -149,7 +149,7 @@ fn who_goes_through_a_tree_gets_directories_beside_each_other_at_once() {
                 assert_eq!(names(directory.clone()), [directory.join("f")]);
             }
         });
-        assert_eq!(others, expected([]), "they were told already");
+        assert_eq!(others, expected([]), "they were read already");
         // A listing is reused until it is too old, or this mount changes something.
         let again = recorded.by(0, |_| assert_eq!(names(directories[2].clone()).len(), 1));
         assert!(!again.contains_key("opendir"), "{again:?}");
@@ -167,7 +167,7 @@ fn a_page_at_a_random_place_brings_little_more_than_itself() {
         fs::write(recorded.mounted.behind("f"), vec![3; 8 << 20]).unwrap();
         let asked = recorded.by(1, |mounted| {
             let file = File::open(mounted.path("f")).unwrap();
-            // Each far from the one before.
+            // Each is far from the previous one.
             for number in 1..16_u64 {
                 let mut page = [0; 4096];
                 let at = (number * 7 % 16) * (500 << 10);

@@ -1,5 +1,5 @@
-//! Random operations on files: the same for the same seed, so that those on a
-//! mount can be compared with those on a directory without one.
+//! Random operations on files: the same for the same seed, so that a mount can be compared
+//! with a directory without one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Metadata};
@@ -20,11 +20,11 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const OPEN_MAX: usize = 6;
 /// Most files stay below this length.
 const LENGTH_MAX: usize = 300_000;
-/// Some files get longer than what a copy holds in memory.
+/// Some files get longer than a copy may be in memory.
 const LONG: usize = 1_400_000;
 
-/// A small generator of numbers (Steele, Lea, Flood, "Fast splittable
-/// pseudorandom number generators", 2014).
+/// A small random number generator (Steele, Lea, Flood, "Fast splittable pseudorandom
+/// number generators", 2014).
 pub struct Random(pub u64);
 
 impl Random {
@@ -36,7 +36,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below a bound.
+    /// Returns a number below a bound.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// A number that the environment gives.
+/// Returns the number in an environment variable.
 pub fn number_of(variable: &str) -> Option<u64> {
     let given = std::env::var(variable).ok()?;
     Some(given.parse().expect("it is a number"))
@@ -61,7 +61,7 @@ pub fn seed_of_now() -> u64 {
     since.as_nanos() as u64
 }
 
-/// What is done to a name, to two, or to an open file.
+/// An operation on a name, on two, or on an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Open,
@@ -82,7 +82,7 @@ pub enum Operation {
     WriteMapped,
 }
 
-/// How often each operation is done.
+/// Relative frequency of each operation.
 const WEIGHTS: [(Operation, usize); 16] = [
     (Operation::Open, 150),
     (Operation::Close, 80),
@@ -102,16 +102,15 @@ const WEIGHTS: [(Operation, usize); 16] = [
     (Operation::Look, 30),
 ];
 
-/// A sequence of operations. Which ones they are depends on the seed and on what
-/// the earlier ones returned.
+/// A sequence of operations, determined by the seed and by the results of the earlier ones.
 pub struct Script {
     pub random: Random,
     pub directories: Vec<OwnedFd>,
-    /// What distinguishes its names from those of other scripts.
+    /// Distinguishes its names from those of other scripts.
     number: u64,
     pub open: Vec<File>,
-    /// The file system can allocate storage, and so can the one that it is compared
-    /// with.
+    /// Whether this file system, and the one that it is compared with, can allocate
+    /// storage.
     pub allocates: bool,
 }
 
@@ -135,7 +134,7 @@ impl Script {
         format!("{name}{}", self.number)
     }
 
-    /// A name in one of the directories, or in one that the script may have made
+    /// Returns a name in one of the directories, or in one that the script may have made
     /// there.
     fn place(&mut self) -> (usize, String) {
         let at = self.random.below(self.directories.len());
@@ -146,7 +145,8 @@ impl Script {
         }
     }
 
-    /// Does an operation. Returns what it was, what came of it, and what was read.
+    /// Performs an operation. Returns what it was with its result, and the content that was
+    /// read.
     pub fn step(&mut self) -> (String, Vec<u8>) {
         let each = |(operation, weight): (Operation, usize)| repeat_n(operation, weight);
         let all: Vec<Operation> = WEIGHTS.into_iter().flat_map(each).collect();
@@ -185,7 +185,7 @@ impl Script {
             if found.is_dir() {
                 return "a directory".to_owned();
             }
-            // Else two sets of pages would stand for one file.
+            // If these differed, there would be two sets of pages for one file.
             let is_same = |other: &File| other.metadata().unwrap().ino() == found.ino();
             let same = self.open.iter().position(is_same);
             self.open.push(file);
@@ -242,7 +242,7 @@ impl Script {
         format!("{flags:?} {}", told(done.map_err(Into::into)))
     }
 
-    /// Reads or writes a part inside of a file by a mapping.
+    /// Reads or writes a part of a file through a mapping.
     fn on_mapping(
         &mut self,
         operation: Operation,
@@ -260,7 +260,7 @@ impl Script {
         let mut options = MmapOptions::new();
         options.offset(offset as u64).len(length);
         if operation == Operation::ReadMapped {
-            // SAFETY: the range lies inside of the file, which nobody cuts meanwhile.
+            // SAFETY: the range is inside the file, which nobody truncates meanwhile.
             let mapped = unsafe { options.map(file) };
             return told(mapped.map(|mapped| content.extend_from_slice(&mapped)));
         }
@@ -300,7 +300,7 @@ impl Script {
     }
 }
 
-/// Reads until there is as much or the file ends.
+/// Reads until there are `length` bytes or the file ends.
 fn read(file: &File, offset: usize, length: usize, content: &mut Vec<u8>) -> Result<()> {
     content.resize(length, 0);
     let mut done = 0;
@@ -323,8 +323,8 @@ pub fn directory(path: &Path) -> OwnedFd {
     rustix::fs::open(path, flags, Mode::empty()).unwrap()
 }
 
-/// What a file holds, shown in short. It is hashed only to be shown: of all files after
-/// each operation that takes most of the time of an unoptimised test.
+/// Content of a file, with a short `Debug` form. It is hashed only for that: hashing all
+/// files after each operation would take most of the time of an unoptimised test.
 #[derive(PartialEq)]
 pub struct Content(pub Vec<u8>);
 
@@ -336,8 +336,8 @@ impl std::fmt::Debug for Content {
     }
 }
 
-/// Every file's content by its path, with how many links it has and which path is
-/// the first of them; `None` for a directory.
+/// Returns every file's content by its path, with the number of its links and the first of
+/// their paths; `None` for a directory.
 pub fn tree(at: &Path) -> BTreeMap<String, Option<(Content, u64, String)>> {
     let mut first_names = HashMap::new();
     let read = |(name, (path, metadata)): (String, (PathBuf, Metadata))| {
@@ -351,7 +351,7 @@ pub fn tree(at: &Path) -> BTreeMap<String, Option<(Content, u64, String)>> {
     entries(at).into_iter().map(read).collect()
 }
 
-/// Path and attributes of all that is below a directory, by the path from there.
+/// Returns path and attributes of everything below a directory, by the path from there.
 pub fn entries(at: &Path) -> BTreeMap<String, (PathBuf, Metadata)> {
     let mut found = BTreeMap::new();
     let mut left = vec![at.to_path_buf()];

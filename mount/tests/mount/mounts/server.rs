@@ -1,6 +1,6 @@
-//! The process that serves a mount: this program, started again. A process
-//! must not map files that it serves itself, as the kernel writes a mapping's
-//! pages while it holds the lock that the serving threads' own memory needs.
+//! The process that serves a mount: this program, started again. A process must not map
+//! files that it serves itself, because the kernel writes a mapping's pages while it holds
+//! the lock that the serving threads' own memory needs.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn needed(name: &str) -> String {
-    variable(name).unwrap_or_else(|| panic!("{name} is set"))
+    variable(name).unwrap_or_else(|| panic!("{name} is not set"))
 }
 
 fn options() -> Options {
@@ -41,7 +41,7 @@ fn options() -> Options {
     }
 }
 
-/// Lets the process work as somebody who is not root, after it has mounted.
+/// Makes the process that of a user other than root, after it has mounted.
 fn become_user(directory: &Path) {
     std::os::unix::fs::chown(directory, Some(USER), Some(USER)).unwrap();
     // SAFETY: the list has one element; glibc changes all threads.
@@ -89,21 +89,21 @@ fn serve() {
     };
     let note = Box::new(move |text: &str| {
         if let Some(control) = &control {
-            // A message is no call that could fail.
+            // A message is not a call that could fail.
             let _ = control.enter("note", Path::new(text));
         }
         eprintln!("note: {text}");
     });
     let (mount, stopper) = Mount::begin(source, Path::new(&mountpoint), &options(), note).unwrap();
     if variable("USERFS_AS_USER").is_some() {
-        // An answer shows that its threads have opened the device, which may be
-        // for root alone.
+        // A reply shows that the threads have opened the device, which may be accessible to
+        // root alone.
         std::fs::metadata(&mountpoint).unwrap();
         become_user(&options().directory);
     }
     eprintln!("ready");
     std::thread::spawn(move || {
-        // The end of the input is the order to stop.
+        // The end of the input means stop.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         let ended = stopper.stop().unwrap();
         eprintln!("stopped: {} kept", ended);

@@ -1,5 +1,4 @@
-//! A source that hangs: of a mount whose source has another mount below it, the
-//! process that serves that other one is stopped.
+//! A source that hangs: it contains another mount, whose serving process is stopped.
 
 use std::fs;
 use std::sync::mpsc::channel;
@@ -9,11 +8,10 @@ use rustix::process::Signal;
 
 use crate::mounts::common::{LONG, Mounted, SETTINGS, Setting};
 
-/// More than there are threads that wait for requests.
+/// More than the threads that wait for requests.
 const HANGING: usize = 24;
 
-/// What must not wait: names, attributes, contents, also those that are
-/// replaced.
+/// Work that must not wait: on names, attributes and contents, also replaced ones.
 fn work_elsewhere(mounted: &Mounted) {
     for round in 0..20_u8 {
         fs::write(mounted.path("plain"), vec![round; 100_000]).unwrap();
@@ -39,9 +37,9 @@ fn what_hangs_below_one_directory_keeps_nothing_elsewhere_waiting() {
         for number in 0..HANGING {
             fs::write(far.join(number.to_string()), b"at last").unwrap();
         }
-        // Its mountpoint is the directory `at` of the other's source.
+        // Its mount point is the directory `at` in the other's source.
         let inner = Mounted::of(&far, &source, &Setting::new("none", "direct"));
-        // No name has to be looked up while the source hangs.
+        // So that no name has to be looked up while the source hangs.
         let setting = Setting {
             lifetime_ms: 1_000_000,
             ..setting.clone()
@@ -60,7 +58,7 @@ fn what_hangs_below_one_directory_keeps_nothing_elsewhere_waiting() {
                     sender.send(content.unwrap()).unwrap();
                 });
             }
-            // Only to let them get there; if they do not, less is tried.
+            // Lets the reads get there; if they do not, the test covers less.
             std::thread::sleep(Duration::from_millis(200));
             let (done, is_done) = channel();
             let worker = &mounted;

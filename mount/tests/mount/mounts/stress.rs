@@ -13,9 +13,9 @@ use crate::mounts::script::{Content, Script, directory, tree};
 const THREADS: u64 = 4;
 const EXT4_MAGIC: i64 = 0xef53;
 
-/// A script in a directory of its own and in the common one, and writes to a file
-/// that another thread gives other names, each followed by a close. Names of one
-/// thread are no other's, so that every result is determined.
+/// Runs a script in its own directory and in the common one. Also writes to a file that
+/// another thread renames, each write followed by a close. No name is used by two threads,
+/// so every result is determined.
 fn run_script(mut script: Script, moved: File, operations: usize) -> Vec<(String, Content)> {
     let mut results = Vec::new();
     for _ in 0..operations {
@@ -37,8 +37,8 @@ fn run_script(mut script: Script, moved: File, operations: usize) -> Vec<(String
     results
 }
 
-/// Gives the common directory and each thread's `moved` file another name and
-/// back, until it is told to stop: under everybody's feet. Tells how often.
+/// Renames the common directory and each thread's `moved` file and back, while the threads
+/// use them, until `is_over`. Returns the number of rounds.
 fn rename_all(base: &Path, is_over: &AtomicBool) -> u64 {
     let files = (0..THREADS).map(|number| format!("moved{number}"));
     let names: Vec<_> = files.chain(["common".to_owned()]).collect();

@@ -1,4 +1,4 @@
-//! Mounts and threads that work as other users than root.
+//! Mounts and threads that work as users other than root.
 
 use std::fs;
 use std::io::Result;
@@ -9,13 +9,13 @@ use toll_sshd::{Settings, Subsystem};
 
 use crate::mounts::common::{Mounted, REMOTE_MODES, Setting, set_mode};
 
-/// Who may write files of somebody else by the group alone: Debian's `nobody`, as
-/// `sftp-server` wants a user with a name.
+/// A user who may write others' files only through the group: Debian's `nobody`, because
+/// `sftp-server` needs a user with a name.
 pub const USER: u32 = 65_534;
 pub const OTHER_USER: u32 = 64_001;
 pub const GROUP: u32 = 64_003;
 
-/// A server that works as [`USER`].
+/// Settings of a server that works as [`USER`].
 fn server_of_user() -> Settings {
     Settings {
         subsystem: Subsystem::Command(format!(
@@ -26,8 +26,8 @@ fn server_of_user() -> Settings {
     }
 }
 
-/// Makes a file in a directory of a project below `base`: somebody else's, and
-/// writable for the group.
+/// Creates a file in the directory `project` below `base` that belongs to another user and
+/// is writable for the group.
 pub fn put_shared(base: &Path, name: &str, content: &[u8]) {
     let directory = base.join("project");
     fs::create_dir_all(&directory).unwrap();
@@ -54,7 +54,7 @@ pub fn each_of_user<'a>(
     }
 }
 
-/// Works as somebody who is not root, in a thread of its own.
+/// Works as a user other than root, in its own thread.
 pub fn as_user<T: Send>(uid: u32, gid: u32, work: impl FnOnce() -> Result<T> + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -75,7 +75,7 @@ fn the_user_of_the_server_is_shown_as_the_one_who_mounts() {
         for (name, uid, gid) in [
             ("own", USER, USER),
             ("others", OTHER_USER, GROUP),
-            // Who has here the number of the one who mounts is somebody else there.
+            // The id of the mounting user belongs to somebody else there.
             ("roots", 0, 0),
         ] {
             fs::write(mounted.behind(name), b"content").unwrap();
@@ -92,7 +92,7 @@ fn the_user_of_the_server_is_shown_as_the_one_who_mounts() {
         assert_eq!(shown("new"), (0, 0));
         let behind = fs::metadata(mounted.behind("new")).unwrap();
         assert_eq!((behind.uid(), behind.gid()), (USER, USER));
-        // The server gets its own numbers: it gives nothing to anybody else.
+        // The server gets its own ids, and gives no file to anybody else.
         chown(mounted.path("own"), Some(0), Some(0)).unwrap();
         assert!(chown(mounted.path("own"), Some(OTHER_USER), None).is_err());
         let behind = fs::metadata(mounted.behind("own")).unwrap();

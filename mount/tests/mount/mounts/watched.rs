@@ -1,9 +1,9 @@
-//! A source that a test sees through: it tells each change that reaches the
-//! source behind it, stops at one that the test names, or fails there.
+//! A source that a test observes: it records each change that reaches the wrapped source,
+//! and holds or fails the changes that the test names.
 //!
-//! The test and the process that serves its mount share a directory: `calls`
-//! has one line for each change that has been made; `hold-CALL` and
-//! `fail-CALL` are what the test wants of the next ones.
+//! The test and the process that serves its mount share a directory: `calls` has one line
+//! for each change that has been made; `hold-CALL` and `fail-CALL` say what happens to the
+//! next ones.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,7 +21,7 @@ use toll_mount::source::{
 
 use crate::mounts::common::await_that;
 
-/// The directory, from both sides.
+/// The shared directory, as both sides see it.
 #[derive(Clone)]
 pub struct Control {
     directory: PathBuf,
@@ -29,7 +29,7 @@ pub struct Control {
 
 /// The test's side.
 impl Control {
-    /// The directory may be there, as it is for the source's side.
+    /// Creates the directory unless it exists, as it does for the source's side.
     pub fn new(directory: &Path) -> Self {
         fs::create_dir_all(directory).unwrap();
         let directory = directory.to_path_buf();
@@ -44,14 +44,15 @@ impl Control {
         self.directory.join(format!("{what}-{call}"))
     }
 
-    /// Complete from the beginning, as the other side may read it at once.
+    /// Writes a file that is complete from the beginning, because the other side may read
+    /// it at once.
     fn put(&self, what: &str, call: &str, content: &str) {
         let new = self.directory.join("new");
         fs::write(&new, content).unwrap();
         fs::rename(new, self.file(what, call)).unwrap();
     }
 
-    /// Lets each such call wait before it is made whose path has a part like this.
+    /// Holds each such call before it is made if its path contains `part`.
     pub fn hold(&self, call: &str, part: &str) {
         self.put("hold", call, part);
     }
@@ -79,7 +80,7 @@ impl Control {
         fs::remove_file(self.file("fail", call)).unwrap();
     }
 
-    /// All changes so far, each with what it concerns.
+    /// Returns all changes so far, each with what it concerns.
     pub fn calls(&self) -> Vec<Vec<String>> {
         let calls = fs::read_to_string(self.directory.join("calls")).unwrap_or_default();
         let fields = |line: &str| line.split('\t').map(str::to_owned).collect();
@@ -89,7 +90,7 @@ impl Control {
 
 /// The source's side.
 impl Control {
-    /// Before a call: waits and fails as the test wants.
+    /// Waits or fails before a call, as the test wants.
     pub fn enter(&self, call: &str, path: &Path) -> Result<()> {
         let path = path.to_string_lossy();
         let hold = self.file("hold", call);
@@ -99,7 +100,7 @@ impl Control {
             while hold.exists() {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // Several may have waited.
+            // Several calls may have waited.
             let _ = fs::remove_file(held);
         }
         let fail = self.file("fail", call);
@@ -107,7 +108,7 @@ impl Control {
             return Ok(());
         };
         let [times, errno, part] = rule.splitn(3, ' ').collect::<Vec<_>>()[..] else {
-            panic!("a rule says {rule}");
+            panic!("malformed rule: {rule}");
         };
         if !path.contains(part) || (times == "once" && fs::remove_file(&fail).is_err()) {
             return Ok(());
@@ -164,7 +165,7 @@ impl Watched {
     }
 }
 
-/// Methods that only call the source or handle behind.
+/// Methods that only call the wrapped source or handle.
 macro_rules! forward {
     ($(fn $method:ident(&self $(, $name:ident: $type:ty)*) $(-> $result:ty)?;)*) => {$(
         fn $method(&self $(, $name: $type)*) $(-> $result)? {
@@ -232,7 +233,7 @@ impl Source for Watched {
     }
 }
 
-/// An open file of it. Combined calls come as their parts.
+/// An open file of a watched source. Combined calls are recorded as their parts.
 struct WatchedHandle {
     inner: Box<dyn Handle>,
     control: Control,

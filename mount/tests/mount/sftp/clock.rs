@@ -1,5 +1,5 @@
-//! Whether a file can change again without a later time: by the server's clock,
-//! which may be years apart from this host's.
+//! Whether a file can change again without a later timestamp, by the server's clock, which
+//! may be years apart from this host's.
 
 use toll_mount::source::{Source, Timespec};
 
@@ -21,11 +21,11 @@ fn a_file_that_was_just_made_says_what_time_it_is_at_the_server() {
             kind::LSTAT => request.answer(kind::ATTRS, &stat_at(made)),
             _ => None,
         });
-        assert!(!source.is_settled(time(0)), "nothing is known");
+        assert!(!source.is_settled(time(0)), "the time is not known");
         let file = open(&source, "f", READ_WRITE).unwrap();
         assert!(source.is_settled(time(made - 2)));
         assert!(!source.is_settled(time(made + 1000)));
-        // As time goes by.
+        // The time passes.
         while !source.is_settled(time(made)) {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }

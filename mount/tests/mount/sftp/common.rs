@@ -1,4 +1,4 @@
-//! A server, a directory that it serves, and a source of that.
+//! A server, a directory that it serves, and a source for that.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-#[expect(clippy::print_stderr, reason = "a process of a test tells the test")]
+#[expect(clippy::print_stderr, reason = "a test's process reports to it")]
 pub fn tell(line: &str) {
     eprintln!("{line}");
 }
@@ -78,7 +78,7 @@ impl Bench {
         }
     }
 
-    /// Where a directory of this machine is through the server.
+    /// Returns the address of one of this machine's directories through the server.
     pub fn address(&self, directory: &Path) -> Address {
         Address::parse(&self.server.location(directory)).unwrap()
     }
@@ -87,7 +87,7 @@ impl Bench {
         self.connect_with(|_| {}).unwrap()
     }
 
-    /// A source that is reached otherwise than by default.
+    /// Connects with changed options.
     pub fn connect_with(
         &self,
         change: impl FnOnce(&mut Options),
@@ -172,7 +172,7 @@ pub fn rename(source: &dyn Source, from: &str, to: &str) -> Result<()> {
     source.rename(Path::new(from), Path::new(to), RenameFlags::empty())
 }
 
-/// The same, unless something has the new name.
+/// Renames a file unless the new name exists.
 pub fn rename_new(source: &dyn Source, from: &str, to: &str) -> Result<()> {
     source.rename(Path::new(from), Path::new(to), RenameFlags::NOREPLACE)
 }
@@ -181,7 +181,7 @@ pub fn set(source: &dyn Source, path: &str, changes: SetAttributes) -> Result<()
     source.set_attributes(Path::new(path), None, &changes)
 }
 
-/// A change of the length alone.
+/// A change of the length alone, to 0.
 pub fn cut() -> SetAttributes {
     SetAttributes {
         size_bytes: Some(0),

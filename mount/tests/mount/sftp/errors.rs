@@ -1,5 +1,4 @@
-//! The error numbers of a source are those that the server's files would
-//! give without it.
+//! A source returns the error numbers that the server's files would return without it.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,7 +13,7 @@ use crate::sftp::common::{
     skip,
 };
 
-/// What is done, by name.
+/// An operation with its name.
 type Case = (&'static str, fn(&dyn Source) -> Result<()>);
 
 const EXCLUSIVE: OpenFlags = OpenFlags {
@@ -36,8 +35,8 @@ fn read_link(source: &dyn Source, path: &str) -> Result<()> {
     source.read_link(Path::new(path)).map(drop)
 }
 
-/// In a directory with a file `f`, a directory `d` with a file `d/f`, an
-/// empty directory `e`, and a symbolic link `s` to `f`.
+/// Operations that fail in a directory with a file `f`, a directory `d` with a file `d/f`,
+/// an empty directory `e`, and a symbolic link `s` to `f`.
 const CASES: &[Case] = &[
     ("lstat of nothing", |s| attributes(s, "x").map(drop)),
     ("list of nothing", |s| list(s, "x").map(drop)),
@@ -102,7 +101,7 @@ fn errors_are_those_of_the_directory_itself_on_either_server() {
         let mut wrong = Vec::new();
         for (name, case) in CASES {
             let (expected, found) = (case(&local), case(&remote));
-            assert!(expected.is_err(), "{name}: it is no error locally");
+            assert!(expected.is_err(), "{name}: no error locally");
             if found != expected {
                 wrong.push(format!("{name}: {found:?}, locally {expected:?}"));
             }
@@ -115,7 +114,7 @@ fn errors_are_those_of_the_directory_itself_on_either_server() {
 fn small(directory: &Path, options: &str) -> Option<Small> {
     let small = Small::new(directory, options);
     small
-        .inspect_err(|error| skip(&format!("no tmpfs can be mounted: {error}")))
+        .inspect_err(|error| skip(&format!("cannot mount a tmpfs: {error}")))
         .ok()
 }
 
@@ -222,7 +221,7 @@ fn a_server_without_rights_refuses_and_says_so() {
         ] {
             assert_errno(refused, errno);
         }
-        // What it makes is its own, whoever asks for it.
+        // New files belong to the server's user, whoever asked for them.
         let owner = Some(Owner { uid: 0, gid: 0 });
         let flags = OpenFlags {
             create: Some(Creation { mode: 0o640, owner }),

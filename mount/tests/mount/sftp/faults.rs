@@ -1,5 +1,5 @@
-//! Servers that go silent or away, and connections that cannot be made: every
-//! call ends, and says why.
+//! Servers that fall silent or go away, and connections that cannot be made: every call
+//! ends, and says why.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const PIECE: usize = 1 << 20;
 
 #[test]
 fn a_server_that_stops_answering_is_given_up_and_used_again_when_it_goes_on() {
-    // By this client, after the time that was set; or by ssh, which asks.
+    // By this client after the timeout, or by ssh, which probes the server.
     for (answer_s, alive) in [(6, None), (60, Some("ServerAliveInterval=4"))] {
         let Some(bench) = Bench::start() else { return };
         let source = bench.connect_with(|options| {
@@ -27,7 +27,7 @@ fn a_server_that_stops_answering_is_given_up_and_used_again_when_it_goes_on() {
         let signal = |signal| {
             for session in bench.server.sessions() {
                 let process = Pid::from_raw(session.cast_signed()).unwrap();
-                // One of them may have ended.
+                // A session may have ended.
                 let _ = kill_process(process, signal);
             }
         };
@@ -71,7 +71,7 @@ fn a_server_that_is_away_gives_errors_and_is_used_again_when_it_is_back() {
     assert_eq!(&buffer, b"content");
 }
 
-/// Fails unless connecting is refused with an error that has all these parts.
+/// Panics unless connecting fails with an error that contains all these parts.
 #[track_caller]
 fn check_refused(bench: &Bench, change: impl FnOnce(&mut Options), parts: &[&str]) {
     let why = bench
@@ -130,7 +130,7 @@ fn a_server_without_sftp_or_without_a_word_is_told() {
     check_refused(&bench, hurry, &["did not answer for 2 s"]);
 }
 
-/// The numbers of processes with a word in their command line.
+/// Returns the ids of processes with a word in their command line.
 fn processes_with(word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,5 +1,5 @@
-//! Servers that break the protocol: nothing they send is believed, nothing
-//! hangs, nothing panics.
+//! Servers that break the protocol: nothing they send is trusted, nothing hangs, nothing
+//! panics.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -68,7 +68,7 @@ fn a_server_that_never_greets_or_never_answers_is_given_up() {
     assert!(told.contains("did not answer"), "{told}");
 }
 
-/// What a server answers to an LSTAT that ends the connection.
+/// Answers to an LSTAT that end the connection.
 fn wrong_answers(id: u32) -> Vec<(&'static str, Vec<u8>)> {
     let attrs = |id| packet(kind::ATTRS, id, &stat(FILE, 5));
     let with_length = |bytes: u32| [&bytes.to_be_bytes(), &attrs(id)[4..]].concat();
@@ -101,7 +101,7 @@ fn an_answer_that_breaks_the_protocol_ends_the_connection() {
             let wrong = || Answer::Bytes(wrong_answers(request.id)[number].1.clone());
             (request.kind == kind::LSTAT).then(wrong)
         });
-        // Of two answers the first is right.
+        // The first of two answers is right.
         let first = look(&source);
         assert!(
             name == "two answers" || first == Err(Error::Lost),
@@ -111,13 +111,13 @@ fn an_answer_that_breaks_the_protocol_ends_the_connection() {
     }
 }
 
-/// A listing with one name, which is said to have `count`.
+/// Lists a directory of which the server sends one name and announces `count`.
 fn list_of(listed: &[u8], count: u32) -> Result<Vec<Entry>> {
     list_of_all(&[listed], count).0
 }
 
-/// The same with several names. Also returns the messages, which are fit for a
-/// terminal.
+/// Lists a directory of which the server sends several names and announces `count`. Also
+/// returns the messages, which must contain no control characters.
 fn list_of_all(listed: &[&[u8]], count: u32) -> (Result<Vec<Entry>>, String) {
     let each = listed
         .iter()
@@ -177,8 +177,7 @@ fn a_directory_is_listed_without_the_names_that_are_too_long() {
     assert!(told.contains("1 left out"), "{told}");
 }
 
-/// A server whose directories have no end, with as many names in a packet as it
-/// may have.
+/// A server whose directories have no end, with as many names in a packet as are allowed.
 fn endless() -> (Sftp, crate::sftp::scripted::Told) {
     let one = name(b"12345678", &stat(FILE, 1))[4..].to_vec();
     let count = (1 << 20) / one.len() - 1;
@@ -195,7 +194,7 @@ fn endless() -> (Sftp, crate::sftp::scripted::Told) {
 }
 
 #[test]
-#[ignore = "not a test: the process of the next one"]
+#[ignore = "not a test: the process of the next test"]
 fn list_without_an_end() {
     let (source, told) = endless();
     assert_errno(list(&source, ""), libc::EOVERFLOW);
@@ -230,7 +229,7 @@ fn an_answer_is_no_longer_than_its_kind_can_be() {
         (kind::NAME, 2 << 20),
     ] {
         let (source, told) = source(move |request| {
-            // A right answer, if it were not for what follows it.
+            // A valid answer, except for the bytes after it.
             let code = [&2_u32.to_be_bytes()[..], &vec![0; bytes]].concat();
             let wrong = || Answer::Bytes(packet(answer, request.id, &code));
             (request.kind == kind::LSTAT).then(wrong)
@@ -260,7 +259,7 @@ fn a_target_or_a_root_that_no_kernel_takes_is_refused() {
     );
 }
 
-/// What a read of 10 bytes of a file gives.
+/// Reads 10 bytes of a file; returns the result and the buffer.
 fn read_of(
     mut data: impl FnMut(&Request) -> Option<Answer> + Send + 'static,
 ) -> (Result<usize>, [u8; 10]) {
@@ -344,7 +343,7 @@ fn the_beginning_of_a_file_that_comes_by_another_handle_is_not_taken() {
     assert!(guesses.contains(&vec![1]), "{guesses:?}");
 }
 
-/// The answer of a server that means well.
+/// The answer of a server that keeps to the protocol.
 fn sound(request: &Request) -> Option<Answer> {
     match request.kind {
         kind::OPEN | kind::OPENDIR => request.answer(kind::HANDLE, &string(b"h")),
@@ -357,15 +356,14 @@ fn sound(request: &Request) -> Option<Answer> {
     }
 }
 
-/// Runs what a mount would against a server whose answers are changed from
-/// some moment on, by `change`. Answers are whatever they are; the test is
-/// that there are some.
+/// Makes the calls of a mount to a server whose answers are changed by `change` from some
+/// point on. The results do not matter: the test is that every call returns.
 fn survive(changed_from: usize, change: impl Fn(Vec<u8>) -> Vec<u8> + Send + 'static) {
     let mut answers = 0;
     let (source, _) = source(move |request| {
         answers += 1;
         match sound(request) {
-            // The first three find the root.
+            // The first three answers find the root.
             Some(Answer::Bytes(bytes)) if answers > 3 + changed_from => {
                 Some(Answer::End(change(bytes)))
             }

@@ -1,4 +1,4 @@
-//! Connections that end at a chosen moment, and those that follow.
+//! Connections that end at a chosen moment, and the connections that follow.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +13,11 @@ use crate::sftp::scripted::{
     self, Answer, FILE, Request, Told, greeting, kind, options, stat, string, transport,
 };
 
-/// A server with files of a length, all sessions of which see the same.
+/// A server with files of given lengths, which all its sessions share.
 #[derive(Default)]
 struct World {
     files: BTreeMap<Vec<u8>, u64>,
-    /// The kind of request at which the session ends, before it is done.
+    /// The kind of request at which the session ends, before the request is done.
     ends_at: Option<u8>,
     opened: Vec<Vec<u8>>,
 }
@@ -81,7 +81,7 @@ fn connect(world: &Shared) -> Transport {
     transport(move |request| answer(&world, request))
 }
 
-/// A source of a server that is reached again by `again`.
+/// A source whose server is connected again by `again`.
 fn source_with(
     world: &Shared,
     again: impl Fn() -> Result<Transport, String> + Send + Sync + 'static,
@@ -91,8 +91,7 @@ fn source_with(
     (source.unwrap(), told)
 }
 
-/// A source of a server with the files `f` and `g`, which can always be
-/// reached again.
+/// A source whose server has the files `f` and `g`, and can always be connected again.
 fn source() -> (Sftp, Shared) {
     let world = Shared::default();
     world.lock().unwrap().add("/srv/f", 1);
@@ -106,7 +105,7 @@ fn end_at(world: &Shared, kind: u8) {
     world.lock().unwrap().ends_at = Some(kind);
 }
 
-/// Loses the connection, by looking at a file that is none of a test's.
+/// Loses the connection by looking at a file that is not one of the test's.
 fn lose(source: &Sftp, world: &Shared) {
     end_at(world, kind::LSTAT);
     assert_eq!(attributes(source, "g"), Err(Error::Lost));
@@ -132,7 +131,7 @@ fn an_open_file_is_opened_again_without_being_made_or_emptied() {
     world.lock().unwrap().files.remove(&b"/srv/f"[..]);
     end_at(&world, kind::WRITE);
     assert_eq!(file.write_at(b"1", 0), Err(Error::Lost));
-    // It is gone, and stays so.
+    // The file is gone, and stays so.
     assert_eq!(file.write_at(b"1", 0), Err(Error::Lost));
     assert!(!world.lock().unwrap().files.contains_key(&b"/srv/f"[..]));
 }
@@ -191,7 +190,7 @@ fn a_file_that_may_be_another_one_stays_lost() {
         |_, world| {
             world.lock().unwrap().add("/srv/f", 2);
         },
-        // Given another name by a rename of which it is not known whether it was done.
+        // Renamed by a request that may or may not have been done.
         |source, world| {
             end_at(world, kind::RENAME);
             assert_eq!(rename_new(source, "f", "h"), Err(Error::Lost));
@@ -214,7 +213,7 @@ fn a_sync_never_says_that_what_an_earlier_session_took_is_safe() {
     let file = open(&source, "f", OpenFlags::WRITE).unwrap();
     file.write_at(b"1", 0).unwrap();
     lose(&source, &world);
-    // The server may have lost it with the session.
+    // The server may have lost the data with the session.
     assert_eq!(file.sync(), Err(Error::Lost));
     assert_eq!(file.sync(), Ok(()));
     file.write_at(b"1", 0).unwrap();
@@ -256,7 +255,7 @@ fn a_server_that_cannot_be_reached_is_tried_with_pauses_and_each_call_ends() {
     for _ in 0..3 {
         assert_eq!(attributes(&source, "f"), Err(Error::Lost));
     }
-    // Pauses of 0.1, 0.2, 0.4, 0.8 s fit the 2 s of a call; the next do not.
+    // Pauses of 0.1, 0.2, 0.4, 0.8 s fit into the 2 s of a call; the next do not.
     let tries = tries.load(Ordering::Relaxed);
     assert!((1..=8).contains(&tries), "{tries}");
     let told = told.lock().unwrap();
@@ -281,6 +280,6 @@ fn a_file_is_closed_at_the_server_though_nothing_else_is_asked() {
     let source = scripted::connect(first, again, &options).unwrap();
     drop(open(&source, "f", OpenFlags::READ).unwrap());
     let is_closed = closed.recv_timeout(Duration::from_secs(60));
-    assert!(is_closed.is_ok(), "no CLOSE came");
+    assert!(is_closed.is_ok(), "no CLOSE arrived");
     drop(source);
 }

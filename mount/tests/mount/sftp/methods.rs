@@ -52,7 +52,7 @@ fn parts_of_a_file_are_read_and_written_at_any_offset() {
 
 #[test]
 fn the_beginning_of_a_file_comes_with_its_opening() {
-    // OpenSSH gives the handle away first that was closed last.
+    // OpenSSH hands out the handle first that was closed last.
     for bench in both_servers() {
         let lengths = [1, 0, 40_000, 300, 32 << 10];
         for (number, length) in (0..).zip(lengths) {
@@ -251,7 +251,7 @@ fn what_is_made_has_just_the_permissions_that_were_asked_for() {
 #[test]
 fn a_server_that_works_as_root_gives_new_files_their_owner() {
     if !is_root() {
-        return skip("only root gives a directory another group");
+        return skip("only root can give a directory another group");
     }
     let Some(bench) = Bench::start() else { return };
     let source = bench.connect();
@@ -308,7 +308,7 @@ fn a_server_without_extensions_does_what_it_can() {
     let source = bench.connect();
     std::fs::write(bench.path("a"), "a").unwrap();
     std::fs::write(bench.path("b"), "b").unwrap();
-    // There is no way to replace a file that never leaves its name without one.
+    // Without an extension, no request replaces a file such that its name always exists.
     assert_errno(rename(&source, "a", "b"), libc::EOPNOTSUPP);
     rename(&source, "a", "c").unwrap();
     assert_eq!(
@@ -358,7 +358,7 @@ fn a_rename_between_two_names_of_one_file_leaves_both() {
     let found = attributes(&source, "b").unwrap();
     assert_eq!(found.links, 2);
     remove(&source, "b").unwrap();
-    // The open file is still known as the first.
+    // The open file is still known by the first name.
     let left = file.attributes().unwrap();
     assert_eq!((left.identity, left.links), (found.identity, 1));
 }

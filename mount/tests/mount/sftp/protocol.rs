@@ -1,4 +1,4 @@
-//! What is sent to a server, byte for byte, and what is made of its words.
+//! Requests to a server, byte for byte, and the interpretation of its answers.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,8 +17,8 @@ use crate::sftp::scripted::{
 
 type Asked = Arc<Mutex<Vec<(u8, Vec<u8>)>>>;
 
-/// A server that answers by a function, else as the usual one, else "failure";
-/// and what it is asked after its root is found.
+/// A server that answers by a function, else as usual, else "failure"; and the requests
+/// that it gets after its root is found.
 fn recording(mut answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> (Sftp, Asked) {
     let asked = Asked::default();
     let record = Arc::clone(&asked);
@@ -47,7 +47,7 @@ fn paths_lie_below_the_root() {
             kind::REALPATH => request.answer(kind::NAME, &name(root.as_bytes(), &[0; 4])),
             _ => None,
         });
-        // What is refused is looked at, and the directory that it lies in.
+        // After a refusal the source looks at the path, and at its parent directory.
         attributes(&source, path).unwrap_err();
         let looked = |path: &str| (kind::LSTAT, string(path.as_bytes()));
         let expected = [looked(remote), looked(remote), looked(parent)];
@@ -109,7 +109,7 @@ fn times_outside_of_the_protocols_are_the_nearest_of_it() {
             mtime: at(seconds),
             ..SetAttributes::default()
         };
-        // An LSTAT first, as this server would follow a link.
+        // An LSTAT comes first, because this server would follow a symbolic link.
         let (source, asked) = recording(|_| None);
         set(&source, "f", changes).unwrap_err();
         assert_eq!(asked.lock().unwrap()[0].0, kind::LSTAT);
@@ -137,7 +137,7 @@ fn attributes_may_have_further_fields_but_not_endless_ones() {
     assert_eq!(found, (0o666, 5, 4));
     let endless = [&extended[..], &[255; 4]].concat();
     assert_eq!(answered(endless), Err(Error::Lost));
-    // Longer than a file can be, and without a kind of file.
+    // A length that no file can have, and attributes without a file type.
     assert_errno(answered(stat(FILE, u64::MAX)), libc::EIO);
     assert_errno(answered(stat(0o644, 5)), libc::EIO);
     assert_errno(answered(vec![0; 4]), libc::EIO);
@@ -234,7 +234,7 @@ fn a_part_of_a_file_arrives_with_zeros_behind_its_end() {
     let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&content).unwrap();
-    // The kernel passes no pages on of what is not stored.
+    // The kernel passes on no pages of a file that is not stored.
     let unstored = File::open("/proc/version").unwrap();
     let version = std::fs::read("/proc/version").unwrap();
     for (file, content) in [(file, content), (unstored, version)] {

@@ -1,5 +1,5 @@
-//! A server that answers as it is told, byte for byte. A real one keeps to the
-//! protocol, and does not fail at a chosen moment.
+//! A server that sends scripted answers, byte for byte. A real one keeps to the protocol,
+//! and does not fail at a chosen moment.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ pub mod kind {
     }
 }
 
-/// A request: its kind, its id, and what follows that.
+/// A request: its kind, its id, and the fields after that.
 pub struct Request {
     pub kind: u8,
     pub id: u32,
@@ -36,7 +36,7 @@ impl Request {
         Some(Answer::Bytes(status(self.id, code)))
     }
 
-    /// The strings that its fields begin with: paths or handles.
+    /// Returns the strings at the start of its fields: paths or handles.
     pub fn strings<const N: usize>(&self) -> [Vec<u8>; N] {
         let mut rest = &self.fields[..];
         std::array::from_fn(|_| {
@@ -77,7 +77,7 @@ pub fn status(id: u32, code: u32) -> Vec<u8> {
     packet(kind::STATUS, id, &fields)
 }
 
-/// A kind and permissions, a length, and times.
+/// Encodes attributes: type and permissions, length, and times.
 pub fn stat(permissions: u32, size_bytes: u64) -> Vec<u8> {
     let mut bytes = 0xf_u32.to_be_bytes().to_vec();
     bytes.extend(size_bytes.to_be_bytes());
@@ -87,7 +87,7 @@ pub fn stat(permissions: u32, size_bytes: u64) -> Vec<u8> {
     bytes
 }
 
-/// The same of a file that was changed at a time, in seconds since 1970.
+/// Encodes attributes of a file that was changed at a time, in seconds since 1970.
 pub fn stat_at(changed: u32) -> Vec<u8> {
     let mut bytes = stat(FILE, 0);
     let end = bytes.len() - 4;
@@ -98,7 +98,7 @@ pub fn stat_at(changed: u32) -> Vec<u8> {
 pub const DIRECTORY: u32 = libc::S_IFDIR | 0o755;
 pub const FILE: u32 = libc::S_IFREG | 0o644;
 
-/// The greeting of version 3 with extensions, each with its version.
+/// Encodes the greeting of version 3 with extensions, each with its version.
 pub fn greeting(extensions: &[&str]) -> Vec<u8> {
     let words = extensions.iter().map(|word| string(word.as_bytes()));
     packet(kind::VERSION, 3, &words.collect::<Vec<_>>().concat())
@@ -114,7 +114,7 @@ pub fn name(name: &[u8], stat: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// Answers what finds the root; what follows is a test's.
+/// Answers the requests that find the root; the test answers the others.
 fn usual(request: &Request) -> Option<Answer> {
     match request.kind {
         kind::INIT => Some(Answer::Bytes(greeting(&["fsync@openssh.com", "1"]))),
@@ -124,7 +124,7 @@ fn usual(request: &Request) -> Option<Answer> {
     }
 }
 
-/// The server sees the end of its input by itself.
+/// Controls no program: the server sees the end of its input by itself.
 struct NoProgram;
 
 impl Peer for NoProgram {
@@ -137,15 +137,15 @@ impl Peer for NoProgram {
     }
 }
 
-/// A way to a server that answers by a function. What that does not answer is
-/// answered as usual, or not at all.
+/// Returns the transport to a server that answers by a function. Requests that the function
+/// does not answer get the usual answer, or none.
 pub fn transport(mut answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> Transport {
     let (mut input, writer): (PipeReader, PipeWriter) = std::io::pipe().unwrap();
     let (reader, mut output) = std::io::pipe().unwrap();
     std::thread::spawn(move || {
         while let Some(request) = receive(&mut input) {
             let answer = match request.kind {
-                // Asked for the server's clock, once: there is no such file.
+                // The source asks once for the server's clock: there is no such file.
                 kind::LSTAT if request.strings() == [b"/proc/self/stat"] => request.status(2),
                 _ => answer(&request).or_else(|| usual(&request)),
             };
@@ -181,10 +181,10 @@ fn receive(stream: &mut impl Read) -> Option<Request> {
     })
 }
 
-/// A message for each line that the user would see.
+/// The messages that the user would see.
 pub type Told = Arc<Mutex<Vec<String>>>;
 
-/// Options that let a busy machine take its time, but for reconnecting.
+/// Options with timeouts for a busy machine, except that for reconnecting.
 pub fn options(reconnect_timeout: Duration) -> (Options, Told) {
     let told = Told::default();
     let keep = Arc::clone(&told);
@@ -198,7 +198,7 @@ pub fn options(reconnect_timeout: Duration) -> (Options, Told) {
     (options, told)
 }
 
-/// A source of a server, which is reached first by one way and then by others.
+/// Connects a source by `first`, and later by `again`.
 pub fn connect(
     first: Transport,
     again: impl Fn() -> Result<Transport, String> + Send + Sync + 'static,
@@ -210,7 +210,7 @@ pub fn connect(
     Sftp::over(Box::new(connect), &address, options)
 }
 
-/// A source of a server that cannot be reached again.
+/// A source whose server cannot be connected again.
 pub fn source(answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> (Sftp, Told) {
     let (options, told) = options(Duration::ZERO);
     let again = || Err("it is gone".to_owned());

@@ -1,4 +1,4 @@
-//! A table's line: who calls what, and what should come of it.
+//! A line of a table: the caller, the call, and the expected outcome.
 //!
 //! `[UID:GID[,GID…] |] CALL ARGUMENT… -> OUTCOME`, where the outcome is `ok`,
 //! the name of an error, or fields such as `mode=0644 size=3`. A name is
@@ -72,11 +72,11 @@ impl Caller {
         }
     }
 
-    /// Makes this thread, and no other, one of the caller's.
+    /// Gives this thread, and no other, the caller's credentials.
     fn become_it(&self) {
         let gid = self.groups[0];
-        // SAFETY: the call reads as many numbers as the slice has. As a raw
-        // system call it concerns this thread alone.
+        // SAFETY: the call reads as many numbers as the slice has. As a raw system call it
+        // affects this thread alone.
         let grouped =
             unsafe { libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()) };
         // SAFETY: three numbers.
@@ -128,12 +128,12 @@ fn octal(text: &str) -> u32 {
     u32::from_str_radix(text, 8).expect("an octal number")
 }
 
-/// A number of a user or group; `-` leaves it as it is.
+/// Parses the id of a user or group; `-` leaves it unchanged.
 fn id(text: &str) -> Option<u32> {
     (text != "-").then(|| text.parse().unwrap())
 }
 
-/// A time as seconds and nanoseconds, `now`, or `omit`.
+/// Parses a time: seconds and nanoseconds, `now`, or `omit`.
 fn time(text: &str) -> Timespec {
     let (tv_sec, tv_nsec) = match text {
         "now" => (0, rustix::fs::UTIME_NOW),
@@ -146,7 +146,7 @@ fn time(text: &str) -> Timespec {
     Timespec { tv_sec, tv_nsec }
 }
 
-/// `ok`, or fields; or an error of the system.
+/// `ok` or fields, or an error of the system.
 type Outcome = std::io::Result<String>;
 
 fn ok(outcome: rustix::io::Result<()>) -> Outcome {
@@ -230,7 +230,7 @@ fn look(words: &[&str], directory: &Path) -> Outcome {
             Ok(format!("content={}", String::from_utf8_lossy(&content)))
         }
         "changes" => changes(&at(1), &words[2..], directory),
-        other => panic!("no call is named {other}"),
+        other => panic!("unknown call {other}"),
     }
 }
 
@@ -250,7 +250,7 @@ fn open(path: &Path, flags: OFlags, mode: Mode) -> Outcome {
 
 fn open_flags(text: &str) -> OFlags {
     let flag = |name: &str| match name {
-        // No bit.
+        // Has no bit.
         "RDONLY" => OFlags::RDONLY,
         "CREAT" => OFlags::CREATE,
         name => OFlags::from_name(name).expect("a flag of open(2)"),
@@ -265,11 +265,11 @@ fn kind_and_device(kind: &str) -> (FileType, u64) {
         "socket" => (FileType::Socket, 0),
         "char" => (FileType::CharacterDevice, rustix::fs::makedev(1, 3)),
         "block" => (FileType::BlockDevice, rustix::fs::makedev(7, 300)),
-        other => panic!("no kind of file is named {other}"),
+        other => panic!("unknown kind of file {other}"),
     }
 }
 
-/// `truncate(2)`: by a name, without opening it.
+/// Calls `truncate(2)`: by name, without opening the file.
 pub fn truncate(path: &Path, length: i64) -> std::io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes()).unwrap();
     // SAFETY: the path ends with a zero byte and outlives the call.
@@ -304,7 +304,7 @@ fn told(found: &Metadata) -> String {
     )
 }
 
-/// Makes a call and tells which times of a file it changed.
+/// Makes a call and reports which times of a file it changed.
 fn changes(of: &Path, words: &[&str], directory: &Path) -> Outcome {
     let before = std::fs::symlink_metadata(of)?;
     // The kernel's clock for files advances by ticks of up to 10 ms.

@@ -1,6 +1,6 @@
-//! What POSIX lays down for calls on names and attributes, as tables of calls
-//! and outcomes (`tables/`), in the manner of `pjdfstest`. Each table is also run
-//! on a directory without a mount: a line that fails there is wrong itself.
+//! POSIX rules for calls on names and attributes, as tables of calls and outcomes
+//! (`tables/`) in the style of `pjdfstest`. Each table also runs in a directory without a
+//! mount: a line that fails there is itself wrong.
 
 mod calls;
 
@@ -10,8 +10,8 @@ use crate::mounts::common::{SETTINGS, each, set_mode};
 pub use calls::truncate;
 use calls::{Line, perform};
 
-/// Runs the lines of a table in an empty directory. Returns what came out
-/// otherwise than it should, and how many lines there were.
+/// Runs the lines of a table in an empty directory. Returns the lines with an unexpected
+/// outcome, and the number of lines.
 fn run(table: &str, directory: &Path) -> (Vec<String>, usize) {
     let mut wrong = Vec::new();
     let mut count = 0;
