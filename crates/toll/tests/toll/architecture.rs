@@ -55,7 +55,7 @@ fn texts(directory: &str, extensions: &[&str]) -> Vec<(String, String)> {
 }
 
 fn all_sources() -> Vec<(String, String)> {
-    let directories = ["crates", "programs", "bench", "mount", "observe"];
+    let directories = ["crates", "verbs", "programs", "bench", "mount", "observe"];
     directories.map(|directory| texts(directory, &["rs"])).concat()
 }
 
@@ -160,18 +160,40 @@ fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
     }
 }
 
-/// `toll VERB` starts `toll-VERB`, so nothing needs to wait for the build of another product.
+/// `toll VERB` starts `toll-VERB`, so nothing waits for the build of another product.
 #[test]
 fn no_crate_needs_a_product() {
-    let mut manifests = texts("crates", &["toml"]);
-    manifests.extend(texts("bench", &["toml"]));
-    for (path, text) in manifests {
-        let manifest: toml::Table = text.parse().unwrap();
-        let tables = ["dependencies", "build-dependencies"].map(|table| manifest.get(table));
-        let needed = tables.into_iter().flatten().filter_map(toml::Value::as_table);
-        for product in ["toll-mount", "toll-observe"] {
-            let needs = needed.clone().any(|table| table.contains_key(product));
-            assert!(!needs, "{path} needs {product}");
+    for directory in ["crates", "verbs", "bench"] {
+        for (path, text) in texts(directory, &["toml"]) {
+            for product in ["toll-mount", "toll-observe"] {
+                assert!(!needs(&text, product), "{path} needs {product}");
+            }
+        }
+    }
+}
+
+/// Whether a manifest names a dependency, not counting those of tests.
+fn needs(manifest: &str, package: &str) -> bool {
+    let manifest: toml::Table = manifest.parse().expect("the manifest is TOML");
+    let tables = ["dependencies", "build-dependencies"].map(|table| manifest.get(table));
+    let mut tables = tables.into_iter().flatten().filter_map(toml::Value::as_table);
+    tables.any(|table| table.contains_key(package))
+}
+
+#[test]
+fn only_the_command_line_uses_verbs() {
+    let verbs = texts("verbs", &["toml"]);
+    let name = |text: &str| {
+        let manifest: toml::Table = text.parse().expect("the manifest is TOML");
+        let name = manifest["package"]["name"].as_str();
+        name.expect("a package has a name").to_owned()
+    };
+    let names: Vec<String> = verbs.iter().map(|(_, text)| name(text)).collect();
+    assert!(names.len() >= 5, "{names:?}");
+    for (path, text) in [texts("crates", &["toml"]), verbs].concat() {
+        for verb in &names {
+            let is_allowed = path == "crates/toll/Cargo.toml";
+            assert!(is_allowed || !needs(&text, verb), "{path} needs {verb}");
         }
     }
 }
@@ -215,7 +237,7 @@ fn only_the_store_speaks_sql() {
 
 #[test]
 fn only_fleet_speaks_parquet() {
-    only_in("parquet::", "crates", &["crates/toll/src/fleet/"]);
+    only_in("parquet::", "crates", &["crates/tables/src/"]);
 }
 
 #[test]
