@@ -1,11 +1,11 @@
-//! Puts the kernel sources of the tree into the program: an installed `toll`
+//! Compiles the tree's kernel sources into the program: an installed `toll`
 //! has no tree to read them from.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// What below `kernel/` kernels and modules are made from. Building a module by
-/// hand leaves other files beside its sources.
+/// Files below `kernel/` from which kernels and modules are made. Building a module by
+/// hand leaves other files next to its sources.
 const FILES: &[(&str, &[&str])] = &[
     ("common", &[".c", ".h", ".S", "FLAGS"]),
     ("configs", &[".config"]),
@@ -16,10 +16,10 @@ const FILES: &[(&str, &[&str])] = &[
 ];
 
 fn main() {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where");
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it");
     // In the tree this is a link, in a published crate a directory.
     let kernel = Path::new(&manifest).join("kernel").canonicalize();
-    let kernel = kernel.expect("the kernel's sources lie beside this program's");
+    let kernel = kernel.expect("the kernel's sources are next to this program's");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", kernel.display());
 
@@ -35,12 +35,12 @@ fn main() {
         writeln!(code, "({name:?}, include_bytes!({path:?}).as_slice()),").expect("text grows");
     }
     code.push_str("]\n");
-    let out = std::env::var_os("OUT_DIR").expect("Cargo says where");
-    std::fs::write(Path::new(&out).join("kernel_files.rs"), code).expect("OUT_DIR takes files");
+    let out = std::env::var_os("OUT_DIR").expect("Cargo sets it");
+    std::fs::write(Path::new(&out).join("kernel_files.rs"), code).expect("OUT_DIR is writable");
     compile_plugin(Path::new(&manifest), Path::new(&out));
 }
 
-/// Compiles the plugin that QEMU loads, which is no part of this program's code.
+/// Compiles the plugin that QEMU loads, which is not part of this program's code.
 #[expect(
     clippy::disallowed_methods,
     reason = "cc's own command links statically, which a plugin cannot be"
@@ -62,11 +62,11 @@ fn compile_plugin(manifest: &Path, out: &Path) {
         .arg(out.join("count_blocks.so"))
         .arg(&source)
         .status();
-    let is_done = status.expect("a C compiler is there").success();
-    assert!(is_done, "the plugin compiles");
+    let is_done = status.expect("a C compiler is installed").success();
+    assert!(is_done, "the plugin does not compile");
 }
 
-/// The files below a directory that end so, by their paths from `kernel`.
+/// Collects the files below a directory with one of these endings, as paths below `kernel`.
 fn collect(kernel: &Path, directory: &str, endings: &[&str], found: &mut Vec<String>) {
     for entry in std::fs::read_dir(kernel.join(directory))
         .into_iter()

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A plugin of QEMU's translator (TCG) that counts the instructions of a guest
+ * A plugin for QEMU's translator (TCG) that counts the instructions of a guest
  * by translated block. `toll` counts nothing else: see docs/METHODOLOGY.md.
  *
- * A mark in the guest, an instruction that does nothing, sets all counters to
- * zero, and another one appends what was counted since to a file. QEMU has to
- * run one virtual CPU: its inline additions are not atomic.
+ * A mark in the guest, an instruction that does nothing, resets all counters,
+ * and another one appends what was counted since then to a file. QEMU must
+ * run a single virtual CPU, since its inline additions are not atomic.
  *
- * Each instruction adds to the counter of its block before it runs. So one
- * that faults is counted each time that it is begun, and what a block has
- * behind it is not.
+ * Each instruction adds to the counter of its block before it runs. So an
+ * instruction that faults is counted each time that it begins, and those after
+ * it in the block are not.
  *
- * The guest decides how many blocks there are, and how often it counts. So both
- * have limits, and a guest that exceeds one ends with QEMU and a message.
+ * The guest decides how many blocks there are, and how often it counts. Both
+ * have limits; if a guest exceeds one, QEMU exits with a message.
  *
- * Debian's QEMU comes without a header, so what is used of its interface is
+ * Debian's QEMU comes without a header, so the used part of its interface is
  * declared here (include/qemu/qemu-plugin.h of QEMU). QEMU up to 8.2 adds to
- * any place in memory; from 9.0 on only to a scoreboard.
+ * any place in memory, from 9.0 on only to a scoreboard.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,11 +79,11 @@ EXPORT int qemu_plugin_version = 1;
 
 #define PAGE_BYTES 4096
 
-/* The marks: `nopl MARK(%rax)`. crates/probe/src/count_mark.rs has them, too. */
+/* The marks: `nopl MARK(%rax)`, as in crates/probe/src/count_mark.rs. */
 static const uint8_t MARK_BEGIN[] = { 0x0f, 0x1f, 0x80, 'T', 'O', 'L', 'b' };
 static const uint8_t MARK_END[] = { 0x0f, 0x1f, 0x80, 'T', 'O', 'L', 'e' };
 
-/* The file's content, little-endian: a head before so many entries. */
+/* The file's content, little-endian: a head, then this many entries. */
 struct record_head {
 	char magic[8];
 	uint64_t entries;
@@ -101,7 +101,7 @@ struct counters {
 	uint64_t instructions;
 };
 
-/* A block: where it is, and the content of its page where it is a program's. */
+/* A block: its address, and in a program the identity of its page. */
 struct block {
 	uint64_t address;
 	uint64_t page;
@@ -120,11 +120,11 @@ struct chunk {
 
 static struct chunk *chunks[CHUNKS_MAX];
 static uint32_t blocks_used;
-/* Numbers of blocks plus one by a hash of the block; a power of two long. */
+/* Block numbers plus one, by a hash of the block; a power of two long. */
 static uint32_t *table;
 static uint32_t table_length;
 static FILE *output;
-/* Longest that the file may become, which its reader empties. */
+/* Maximum size of the file, which its reader empties. */
 static uint64_t output_bytes_max;
 static bool is_counting;
 
@@ -213,7 +213,7 @@ static void add_chunk(void)
 		chunks[index]->counters = allocate(bytes);
 }
 
-/* The number of a block, which a translation before may have got. */
+/* The number of a block, which an earlier translation may have assigned. */
 static uint32_t number_of(uint64_t address, uint64_t page)
 {
 	uint32_t *slot;
@@ -235,8 +235,8 @@ static bool is_kernel(uint64_t address)
 	return address >> 63;
 }
 
-/* Names the content of a page of a program: `page_identity` of `toll` has the
- * same for pages of files.
+/* Identifies the content of a program's page: `page_identity` of `toll`
+ * computes the same for pages of files.
  */
 static uint64_t identity(const uint8_t *page)
 {
@@ -273,7 +273,7 @@ static void end(unsigned int cpu, void *data)
 	for (uint32_t number = 0; number < blocks_used; number++)
 		head.entries += counters_of(number)->instructions != 0;
 	if (fstat(fileno(output), &file))
-		fail("cannot look at the file of what was counted");
+		fail("cannot look at the file of counts");
 	if (file.st_size + sizeof(head) +
 		    head.entries * sizeof(struct record_entry) > output_bytes_max)
 		fail("the guest counted more regions than the file may hold");
@@ -289,10 +289,10 @@ static void end(unsigned int cpu, void *data)
 			fwrite(&entry, sizeof(entry), 1, output);
 	}
 	if (fflush(output) || ferror(output))
-		fail("cannot write what was counted");
+		fail("cannot write the counts");
 }
 
-/* A mark lies within a page (it is aligned), so its bytes do, too. */
+/* A mark is within one page (it is aligned), and so are its bytes. */
 static void look_for_mark(struct qemu_plugin_insn *insn)
 {
 	uint64_t address = qemu_plugin_insn_vaddr(insn);
@@ -309,7 +309,7 @@ static void look_for_mark(struct qemu_plugin_insn *insn)
 			insn, end, CALLBACK_NO_REGISTERS, NULL);
 }
 
-/* Has a block, if an instruction is given that one, add to a counter. */
+/* Makes a block, or an instruction if one is given, add to a counter. */
 static void add(struct qemu_plugin_tb *block, struct qemu_plugin_insn *insn,
 		uint32_t number, size_t member)
 {

@@ -1,4 +1,4 @@
-//! Reading what others wrote, up to a limit.
+//! Bounded reads of files that others wrote.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 /// Reads to the end.
 ///
 /// # Errors
-/// If there is more than `bytes_max`, which is not read.
+/// Fails if the source has more than `bytes_max` bytes; the rest is not read.
 pub fn read_bounded(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = source.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -20,7 +20,7 @@ pub fn read_bounded(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Opens a regular file of at most `bytes_max`. Anything else is refused and not waited for: a
+/// Opens a regular file of at most `bytes_max` bytes. Refuses anything else without blocking: a
 /// pipe may never end.
 pub fn open_bounded(path: &Path, bytes_max: u64) -> io::Result<File> {
     let file = File::options()
@@ -36,7 +36,7 @@ pub fn open_bounded(path: &Path, bytes_max: u64) -> io::Result<File> {
     }
 }
 
-/// Reads a regular file of at most `bytes_max`, as text.
+/// Reads a regular file of at most `bytes_max` bytes as text in UTF-8.
 pub fn text_of(path: &Path, bytes_max: u64) -> io::Result<String> {
     let bytes = read_bounded(open_bounded(path, bytes_max)?, bytes_max)?;
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text in UTF-8"))

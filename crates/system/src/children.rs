@@ -1,4 +1,4 @@
-//! Processes that trials start, and what becomes of them.
+//! Processes that trials start, and how they are ended.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,42 +14,42 @@ use rustix::process::{
 
 use crate::process_stat::{ProcessStat, all_processes};
 
-/// Longest wait for killed processes. One in a system call that cannot be
-/// interrupted takes as long as that call.
+/// Longest wait for killed processes to exit. One in an uninterruptible system
+/// call lives until that call returns.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Time between looks whether they have gone.
+/// Interval between checks whether they have exited.
 const END_POLL: Duration = Duration::from_millis(1);
 
-/// Makes this process the parent of all that descends from it and loses its own
-/// (PR_SET_CHILD_SUBREAPER of prctl(2)): what a probe had started comes here if
-/// the probe itself dies.
+/// Makes this process the parent of all orphaned descendants
+/// (PR_SET_CHILD_SUBREAPER of prctl(2)): if a probe dies, the processes that it
+/// started become children of this one.
 pub fn adopt_orphans() {
-    // It cannot fail on a kernel since 3.4.
+    // This cannot fail since Linux 3.4.
     let _ = set_child_subreaper(Some(getpid()));
 }
 
 /// Children of this process.
 pub fn of_this_process() -> BTreeSet<i32> {
-    // Asked twice a trial, and mostly there is none: that one call tells, and
-    // takes nobody's status away.
+    // Called twice a trial, mostly without children. This one call detects that, and
+    // leaves every exit status in place.
     let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     if let Err(Errno::CHILD) = waitid(WaitId::All, any) {
         return BTreeSet::new();
     }
     // Orphans go to the main thread (find_new_reaper in kernel/exit.c), which
-    // also starts all others.
+    // also starts all other children.
     let main = getpid().as_raw_pid();
     let listed = children_of_thread(main, main);
     let listed = listed.unwrap_or_else(|| children_by_parent(main));
     listed.into_iter().collect()
 }
 
-/// Ends all children of this process but some, with all that descends from them.
+/// Kills all children of this process except the known ones, with all their descendants.
 pub fn end_all_but(known: &BTreeSet<i32>) {
     let deadline = Instant::now() + END_PATIENCE;
     loop {
-        // Theirs become ours when they die, and are seen in the next round.
+        // Their children become ours when they die, and are found in the next round.
         let others = &of_this_process() - known;
         if others.is_empty() || Instant::now() > deadline {
             return;
@@ -62,8 +62,8 @@ pub fn end_all_but(known: &BTreeSet<i32>) {
     }
 }
 
-/// Ends a probe and everything that it started, also what made groups of its
-/// own.
+/// Kills a probe and everything that it started, including processes in groups of
+/// their own.
 pub fn end_tree(child: &mut Child) {
     let Ok(root) = i32::try_from(child.id()) else {
         return;
@@ -75,17 +75,17 @@ pub fn end_tree(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Kills a process and all that descend from it.
+/// Kills a process and all its descendants.
 pub fn kill_tree(root: i32) {
-    // Stopped first, so that no child is born between the look and the kill.
+    // Stopped first, so that no child is forked between the lookup and the kill.
     let found = tree(root, |pid| signal(pid, Signal::STOP));
     for &pid in found.iter().rev() {
         signal(pid, Signal::KILL);
     }
 }
 
-/// A process among a probe and all that descend from it that is stopped: its
-/// number and name.
+/// Finds a stopped process among a probe and all its descendants. Returns its
+/// PID and name.
 pub fn stopped_below(child: &Child) -> Option<(i32, String)> {
     let root = i32::try_from(child.id()).ok()?;
     tree(root, |_| {}).into_iter().find_map(|pid| {
@@ -95,8 +95,8 @@ pub fn stopped_below(child: &Child) -> Option<(i32, String)> {
     })
 }
 
-/// A process and all that descend from it, each told of before its children are
-/// looked for.
+/// Returns a process and all its descendants. Calls `each` on a process before
+/// its children are looked up.
 pub fn tree(root: i32, mut each: impl FnMut(i32)) -> Vec<i32> {
     let mut found = vec![root];
     let mut next = 0;
@@ -114,7 +114,7 @@ fn signal(pid: i32, signal: Signal) {
     }
 }
 
-/// Children of a process, of all its threads.
+/// Returns the children of all threads of a process.
 pub fn children(pid: i32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
     let threads = tasks.into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Where things lie, by the XDG base directory specification.
+//! Where files are kept, by the XDG base directory specification.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::private_directory::Place;
 use crate::users;
 
-/// Says in words what could not be done with a file.
+/// Turns an I/O error into a message that names the failed action and the file.
 pub trait Cannot<T> {
     fn cannot(self, verb: &str, path: &Path) -> Result<T, String>;
 }
@@ -17,10 +17,10 @@ impl<T> Cannot<T> for io::Result<T> {
     }
 }
 
-/// A place of this program below a directory of the XDG base directory specification.
+/// Returns a place of this program below a directory of the XDG base directory specification.
 fn place(variable: &'static str, fallback: &str, own: &str) -> Result<Place, String> {
     let named = std::env::var_os(variable).map(PathBuf::from);
-    // The specification has empty and relative paths ignored.
+    // The specification says to ignore empty and relative paths.
     match named.filter(|path| path.is_absolute()) {
         Some(path) => Ok(Place::new(path, "", own, variable)),
         None => Ok(Place::new(users::home()?, fallback, own, variable)),
@@ -39,17 +39,17 @@ fn state(own: &str) -> Result<Place, String> {
     place("XDG_STATE_HOME", ".local/state", own)
 }
 
-/// The store's file, unless `TOLL_STORE` or `--store` names another.
+/// Returns the store's file: `TOLL_STORE` or the default. `--store` takes precedence.
 pub fn store() -> Result<PathBuf, String> {
     std::env::var_os("TOLL_STORE").map_or_else(default_store, |path| Ok(path.into()))
 }
 
-/// The store's file where none is named.
+/// Returns the default store's file.
 pub fn default_store() -> Result<PathBuf, String> {
     Ok(store_directory()?.unchecked_path().join("runs.sqlite"))
 }
 
-/// The directory of that file.
+/// The directory of the default store.
 pub fn store_directory() -> Result<Place, String> {
     data("toll")
 }
@@ -59,8 +59,8 @@ pub fn reports() -> Result<Place, String> {
     data("toll/reports")
 }
 
-/// Where work directories are made. `directory` is what `--work-dir` names; otherwise
-/// `TOLL_WORK_DIR` may. Not the temporary directory: that is often a tmpfs.
+/// Where work directories are made: in `directory`, from `--work-dir`, or else in
+/// `TOLL_WORK_DIR`. The default is not the temporary directory, which is often a tmpfs.
 pub fn work(directory: Option<&Path>) -> Result<Place, String> {
     let named = directory.map(PathBuf::from);
     let named = named.or_else(|| std::env::var_os("TOLL_WORK_DIR").map(PathBuf::from));
@@ -70,12 +70,12 @@ pub fn work(directory: Option<&Path>) -> Result<Place, String> {
     }
 }
 
-/// Where a user's kernels are defined, a file each.
+/// Where a user's kernels are defined, in one file each.
 pub fn kernel_definitions() -> Result<Place, String> {
     data("toll/kernels")
 }
 
-/// Where built kernels are kept, a directory each.
+/// Where built kernels are kept, in one directory each.
 pub fn kernels() -> Result<Place, String> {
     cache("toll/kernels")
 }
@@ -85,38 +85,38 @@ pub fn kernel_work() -> Result<Place, String> {
     cache("toll/kernel-work")
 }
 
-/// What is known of KVM on this machine: a file in this directory.
+/// Directory of the file with what is known about KVM on this machine.
 pub fn kvm_trials() -> Result<Place, String> {
     cache("toll")
 }
 
-/// Where versions of programs are built that are compared.
+/// Where versions of programs are built for comparison.
 pub fn versions() -> Result<Place, String> {
     cache("toll/versions")
 }
 
-/// Where programs are that tools of this project build for comparison.
+/// Where this project's tools put the programs that they build for comparison.
 pub fn peers() -> Result<Place, String> {
     cache("toll/peers")
 }
 
-/// Where the key is by which this user's runs are known.
+/// Directory of the key that marks this user's runs.
 pub fn run_key_directory() -> Result<Place, String> {
     state("toll")
 }
 
-/// Where running instances note what must be put back.
+/// Where running instances record what must be undone.
 pub fn leftovers() -> Result<Place, String> {
     state("toll/leftovers")
 }
 
-/// Where mounts keep local copies, journals and what could not be written
+/// Where mounts keep local copies, journals and data that could not be written
 /// back. Not below the cache directory, which may be cleared at any time.
 pub fn mounts() -> Result<Place, String> {
     state("toll/mount")
 }
 
-/// Every place of this program with what it is for, as `toll doctor` examines them.
+/// Lists the places of this program and their purposes, for `toll doctor` to check.
 pub fn all() -> Vec<(&'static str, Result<Place, String>)> {
     vec![
         ("directory for runs", store_directory()),

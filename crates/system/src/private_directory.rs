@@ -1,9 +1,9 @@
 //! Directories that belong to this user alone.
 //!
-//! What `HOME`, an XDG variable or an option names is the user's choice. Each
-//! directory that this program makes below it has mode 0700. One that is there
-//! already is used only if it is this user's and nobody else may write to it:
-//! what lies in it then was put there by this user, and names below it keep
+//! A directory named by `HOME`, an XDG variable or an option is the user's choice. Each
+//! directory that this program makes below it has mode 0700. An existing
+//! one is used only if this user owns it and nobody else may write to it:
+//! its content was then put there by this user, and names below it keep
 //! leading to the same files.
 
 use std::ffi::{OsStr, OsString};
@@ -23,14 +23,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::users::user_name;
 
-/// Directories are opened for their identity alone, which needs no right to read.
+/// Opens a directory only for its identity, which needs no read permission.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// Distinguishes a file from all others of one boot.
+/// Identifies a file uniquely within one boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub device: u64,
@@ -55,12 +55,12 @@ pub struct Place {
     shared: PathBuf,
     /// Directories below those that are this program's own.
     own: PathBuf,
-    /// What names another place, for messages.
+    /// The setting that chooses another place, for messages.
     setting: &'static str,
 }
 
 impl Place {
-    /// Names a place below `HOME` or what an XDG variable names.
+    /// Describes a place below `HOME` or below what an XDG variable names.
     pub fn new(chosen: PathBuf, shared: &str, own: &str, setting: &'static str) -> Self {
         Self {
             chosen,
@@ -70,20 +70,20 @@ impl Place {
         }
     }
 
-    /// Takes a directory that the user names, in which other users may make files, too.
+    /// Describes a directory that the user named, in which other users may also create files.
     pub fn named(directory: &Path, setting: &'static str) -> Result<Self, String> {
-        // Absolute before it is noted in a journal: the next start may have another directory.
+        // Absolute before it is written to a journal: the next start may have another directory.
         let chosen = std::path::absolute(directory)
             .map_err(|error| format!("cannot use {}: {error}", directory.display()))?;
         Ok(Self::new(chosen, "", "", setting))
     }
 
-    /// Names what chooses another place.
+    /// Replaces the setting that chooses another place.
     pub fn named_by(self, setting: &'static str) -> Self {
         Self { setting, ..self }
     }
 
-    /// Names a directory below.
+    /// Describes a directory below this one.
     pub fn join(&self, name: &str) -> Self {
         let own = self.own.join(name);
         Self {
@@ -92,19 +92,19 @@ impl Place {
         }
     }
 
-    /// Its path, without a look at what lies there.
+    /// Returns the path without a check of what is there.
     pub fn unchecked_path(&self) -> PathBuf {
         let mut path = self.chosen.clone();
         path.extend(self.shared.components().chain(self.own.components()));
         path
     }
 
-    /// Its path, if nothing lies there yet, or a directory of this user alone.
+    /// Returns the path if nothing is there yet, or a directory of this user alone.
     pub fn path(&self) -> Result<PathBuf, String> {
         self.open().map(|_| self.unchecked_path())
     }
 
-    /// Opens the directory if it is there.
+    /// Opens the directory if it exists.
     pub fn open(&self) -> Result<Option<Directory>, String> {
         self.walk(false)
     }
@@ -163,14 +163,15 @@ impl Place {
         }))
     }
 
-    /// Anyone may rename what lies in a directory that all may write to and that is not sticky.
+    /// Refuses a directory that all may write to and that is not sticky: anyone may rename its
+    /// files.
     fn check_chosen(&self, file: &OwnedFd) -> Result<(), String> {
         let is_open = |stat: Stat| stat.st_mode & OTHERS_WRITE != 0 && stat.st_mode & STICKY == 0;
         if fstat(file).is_ok_and(is_open) {
             return Err(self.refuse(
                 &self.chosen,
                 &format!(
-                    "all users may rename what is made in it; chmod o-w '{}', or make it sticky",
+                    "all users may rename files in it; chmod o-w '{}', or make it sticky",
                     self.chosen.display()
                 ),
             ));
@@ -178,13 +179,14 @@ impl Place {
         Ok(())
     }
 
-    /// How a component is opened. A link is followed only where other programs' directories
-    /// lie, which people move to another disk, and only if this user or root made it.
+    /// Returns the flags for opening a component. A link is followed only for directories shared
+    /// with other programs, which people move to another disk, and only if this user or root
+    /// made it.
     fn flags(&self, path: &Path, link: &Stat, is_shared: bool) -> Result<OFlags, String> {
         match FileType::from_raw_mode(link.st_mode) {
             FileType::Symlink if is_shared && is_trusted(link.st_uid) => Ok(DIRECTORY),
             FileType::Symlink if is_shared => {
-                let why = format!("it is a link of {}", user_name(link.st_uid));
+                let why = format!("it is a link that belongs to {}", user_name(link.st_uid));
                 Err(self.refuse(path, &why))
             }
             FileType::Symlink => Err(self.refuse(path, "it is a link")),
@@ -204,8 +206,8 @@ impl Place {
             let [owner, me] = [stat.st_uid, own].map(user_name);
             return Err(self.refuse(path, &format!("it belongs to {owner}, not to {me}")));
         }
-        // With umask 002, as some distributions set it, directories of other programs can be
-        // written to by a group in which the user is alone.
+        // With umask 002, as some distributions set it, directories of other programs are
+        // writable by a group in which the user is alone.
         let is_private_group = is_shared && stat.st_gid == getegid().as_raw();
         let refused = if is_private_group {
             OTHERS_WRITE
@@ -214,8 +216,8 @@ impl Place {
         };
         if stat.st_mode & refused != 0 {
             return Err(format!(
-                "cannot use {path}: others may write to it (mode {mode:04o}); look whether all in it \
-                 is yours, then chmod go-w '{path}'",
+                "cannot use {path}: others may write to it (mode {mode:04o}); check that \
+                 everything in it is yours, then chmod go-w '{path}'",
                 path = path.display(),
                 mode = stat.st_mode & 0o7777
             ));
@@ -232,8 +234,8 @@ impl Place {
     }
 }
 
-/// Refuses what somebody else made or can change: what is in it may lead anywhere. `setting`
-/// names another place.
+/// Refuses a path that somebody else made or can change, since it may lead anywhere. `setting`
+/// chooses another place.
 pub fn check_trusted(path: &Path, setting: &'static str) -> Result<(), String> {
     let stat = statat(CWD, path, AtFlags::empty()).map_err(|errno| {
         let error = io::Error::from(errno);
@@ -246,17 +248,17 @@ fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw()
 }
 
-/// A directory that was found to be this user's alone, held open.
+/// An open directory that was checked to be this user's alone.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
     file: OwnedFd,
-    /// What names another place, for messages.
+    /// The setting that chooses another place, for messages.
     setting: &'static str,
 }
 
 impl Directory {
-    /// Opens a directory that the user named, whoever may write to it.
+    /// Opens a directory that the user named, even if others may write to it.
     pub fn of_user(path: &Path, setting: &'static str) -> Result<Self, String> {
         let opened = openat(CWD, path, DIRECTORY, Mode::empty());
         let file = opened.map_err(|errno| {
@@ -275,7 +277,7 @@ impl Directory {
         &self.path
     }
 
-    /// A path in it whose name nobody can foresee.
+    /// Returns a path in it with an unpredictable name.
     pub fn unused_path(&self, prefix: &str) -> Result<PathBuf, String> {
         let mut random = [0_u8; 8];
         let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
@@ -284,7 +286,7 @@ impl Directory {
         Ok(self.path.join(format!("{prefix}-{number:016x}")))
     }
 
-    /// Makes a directory with mode 0700 that was not there.
+    /// Makes a new directory with mode 0700; an existing one is an error.
     pub fn make_new(&self, path: &Path) -> Result<Identity, String> {
         let name = path.file_name().unwrap_or_default();
         let flags = DIRECTORY | OFlags::NOFOLLOW;
@@ -303,10 +305,10 @@ impl Directory {
         Ok(Identity::of(&made?))
     }
 
-    /// Opens a file of this user that nobody else may read or write, and that has no other
-    /// name.
+    /// Opens a file of this user that nobody else may read or write, and that has no other hard
+    /// link.
     pub fn open_private(&self, name: &OsStr, flags: OFlags) -> Result<File, String> {
-        // Without NONBLOCK a planted FIFO would be waited for.
+        // Without NONBLOCK, opening a planted FIFO would block.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(&self.file, name, flags, Mode::RUSR | Mode::WUSR);
         let file = opened.map_err(|errno| match errno {
@@ -328,7 +330,7 @@ impl Directory {
         Err(why)
     }
 
-    /// Names of what lies in it, in their order.
+    /// Returns the names of its entries, sorted.
     pub fn names(&self) -> Result<Vec<OsString>, String> {
         let read = || -> rustix::io::Result<Vec<OsString>> {
             let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -345,8 +347,8 @@ impl Directory {
     }
 }
 
-/// A lock that is a file: it is removed with this value, and counts for nothing without its
-/// holder.
+/// A lock that is a file. The file is removed when this value is dropped, and means nothing
+/// once its holder is gone.
 #[derive(Debug)]
 pub struct LockFile {
     path: PathBuf,
@@ -355,8 +357,8 @@ pub struct LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // Removed while it is locked, so that nobody holds it yet. If that fails, it is
-        // locked again by the next caller.
+        // Removed while it is locked, so that nobody else holds it. If that fails, the next
+        // caller locks it again.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -375,7 +377,7 @@ impl Directory {
                 Err(TryLockError::Error(error)) => return Err(cannot(error.to_string())),
             }
             let stat = fstat(&file).map_err(|errno| cannot(errno.to_string()))?;
-            // Its last holder removed it after it was opened here.
+            // Otherwise its last holder removed it after it was opened here: retry.
             if identity(&path).is_some_and(|(found, _)| found == Identity::of(&stat)) {
                 return Ok(Some(LockFile { path, _file: file }));
             }
@@ -383,13 +385,13 @@ impl Directory {
     }
 }
 
-/// Identity of what lies at a path, without following a link at its end.
+/// Returns the identity of the file at a path, without following a final link.
 pub fn identity(path: &Path) -> Option<(Identity, Stat)> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some((Identity::of(&stat), stat))
 }
 
-/// Whether a path is absolute and leads nowhere by `..`.
+/// Whether a path is absolute and has no `..` component.
 pub fn is_plain(path: &Path) -> bool {
     let mut components = path.components();
     path.is_absolute() && !components.any(|part| part == Component::ParentDir)

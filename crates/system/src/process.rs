@@ -1,4 +1,4 @@
-//! Programs run for their effect, such as `mkfs.ext4`.
+//! Runs programs for their effect, such as `mkfs.ext4`.
 #![expect(
     clippy::disallowed_methods,
     reason = "the environment is one of two places that start processes"
@@ -13,10 +13,10 @@ use std::thread;
 use crate::bounded::read_bounded;
 use crate::paths::Cannot;
 
-/// Most bytes of each output of a program that are read.
+/// Most bytes that are read from each output of a program.
 const OUTPUT_BYTES_MAX: u64 = 256 << 20;
 
-/// Runs a program to its end and gives its standard output.
+/// Runs a program to its end and returns its standard output.
 pub fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String> {
     run_on(Stdio::null(), program, arguments)
 }
@@ -24,7 +24,7 @@ pub fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String> {
 /// Runs a program as [`run`] does, with a standard input.
 pub fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Result<String, String> {
     let path = find(program)
-        .ok_or_else(|| format!("cannot run {program}: it is not in an absolute entry of PATH"))?;
+        .ok_or_else(|| format!("cannot run {program}: it is in no absolute directory of PATH"))?;
     let mut command = Command::new(path);
     command.args(arguments).stdin(stdin);
     if program == "git" {
@@ -39,11 +39,11 @@ pub fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Result<Strin
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
     Err(format!(
         "{program} failed: {}",
-        last.unwrap_or("without a word").trim()
+        last.unwrap_or("no message").trim()
     ))
 }
 
-/// Runs a program to its end and gives what it prints, which is ended where it is too much.
+/// Runs a program to its end and returns what it prints; kills it if that is too much.
 fn bounded_output(command: &mut Command) -> io::Result<Output> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -64,8 +64,8 @@ fn bounded_output(command: &mut Command) -> io::Result<Output> {
     })
 }
 
-/// Takes away what git tells a hook about its repository: it would act on that one, and
-/// not on the one where it is run.
+/// Removes the variables by which git names a repository to its hooks: git would act on that
+/// one, and not on the one where it is run.
 pub fn forget_repository(command: &mut Command) {
     for name in [
         "DIR",
@@ -85,7 +85,7 @@ pub fn forget_repository(command: &mut Command) {
     }
 }
 
-/// Settings of the user that would run programs, or change what is read of the output:
+/// Overrides user settings that would run programs or change the output that is read:
 /// hooks and a file system monitor, recursion into submodules, the encoding of commits.
 const PLAIN_GIT: [&str; 10] = [
     "-c",
@@ -100,12 +100,12 @@ const PLAIN_GIT: [&str; 10] = [
     "advice.detachedHead=false",
 ];
 
-/// Runs git in a directory, without hooks. It writes nothing there unless told to.
+/// Runs git in a directory, without hooks. It writes there only if the arguments say so.
 pub fn git(repository: &Path, arguments: &[&str]) -> Result<String, String> {
     git_of_user(repository, &[&PLAIN_GIT, arguments].concat())
 }
 
-/// Runs git in a repository of the user's, with its hooks and settings.
+/// Runs git in a user's repository, with its hooks and settings.
 pub fn git_of_user(repository: &Path, arguments: &[&str]) -> Result<String, String> {
     if find("git").is_none() {
         return Err("git is missing; install the package git".into());
@@ -116,16 +116,16 @@ pub fn git_of_user(repository: &Path, arguments: &[&str]) -> Result<String, Stri
     run("git", &all).map_err(|why| format!("{}: {why}", repository.display()))
 }
 
-/// Starts a program that stays in the foreground, its output dropped but for
-/// what it says on standard error, if that is to be logged. It gets killed when
-/// this program dies, however that happens.
+/// Starts a program that stays in the foreground. Discards its output, except
+/// for standard error if there is a `log`. The program is killed when
+/// this one dies, however that happens.
 pub fn start(line: &[OsString], log: Option<&Path>) -> Result<Child, String> {
     let errors = match log {
         Some(log) => std::fs::File::create(log).cannot("make", log)?.into(),
         None => Stdio::null(),
     };
-    // setpriv is in util-linux, which Debian always has; without it the server
-    // is ended by the next start.
+    // setpriv is in util-linux, which Debian always has; without it, the next
+    // start ends the server.
     let setpriv = find("setpriv").map(PathBuf::into_os_string);
     let mut words = Vec::from_iter(setpriv);
     if !words.is_empty() {
@@ -141,8 +141,8 @@ pub fn start(line: &[OsString], log: Option<&Path>) -> Result<Child, String> {
         .map_err(|error| format!("cannot run {}: {error}", line[0].display()))
 }
 
-/// The path of a program, looked for in `PATH` and where Debian keeps those
-/// for root, which an ordinary user's `PATH` leaves out. Only in absolute entries: others, and
+/// Finds a program in `PATH` and in Debian's directories for root's programs, which an
+/// ordinary user's `PATH` leaves out. Searches only absolute entries: others, and
 /// empty ones, mean the current directory, in which a file may be anybody's.
 pub fn find(program: &str) -> Option<PathBuf> {
     find_in(program, &std::env::var_os("PATH").unwrap_or_default())

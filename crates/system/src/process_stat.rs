@@ -1,4 +1,4 @@
-//! What the kernel tells of a process in one line.
+//! Reads the line in which the kernel describes a process.
 
 /// Fields of /proc/PID/stat (proc_pid_stat(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,12 +8,12 @@ pub struct ProcessStat {
     pub parent: i32,
     /// User and system time of its threads, in clock ticks.
     pub cpu_ticks: u64,
-    /// When it began after the boot, in clock ticks.
+    /// Its start time since boot, in clock ticks.
     pub start_ticks: u64,
 }
 
 impl ProcessStat {
-    /// `None` if there is no such process, or it is not to be seen.
+    /// Reads the fields; `None` if there is no such process, or it is hidden.
     pub fn of(pid: u32) -> Option<Self> {
         let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         Self::parse(&String::from_utf8_lossy(&text))
@@ -24,7 +24,7 @@ impl ProcessStat {
         let (start, rest) = text.rsplit_once(')')?;
         let (_, name) = start.split_once('(')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // The third of the manual's fields is the first here.
+        // The manual's field 3 is the first one here.
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Self {
             name: name.to_owned(),
@@ -36,7 +36,7 @@ impl ProcessStat {
     }
 }
 
-/// Numbers of all processes that are to be seen.
+/// Lists the PIDs of all visible processes.
 pub fn all_processes() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

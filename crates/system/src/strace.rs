@@ -1,4 +1,4 @@
-//! Running a command under strace.
+//! Runs a command under strace.
 #![expect(
     clippy::disallowed_methods,
     reason = "the environment is one of two places that start processes"
@@ -23,11 +23,11 @@ use crate::paths::Cannot;
 use crate::output;
 use crate::process;
 
-/// Longest wait before a signal to pass on is looked for.
+/// Longest wait before checking for a signal to forward.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Asked of the kernel for the pipe from strace, so that strace waits seldom.
-/// It is the most that everyone may have (`/proc/sys/fs/pipe-max-size`).
+/// Requested size of the pipe from strace, so that strace seldom waits.
+/// It is the largest that every user may have (`/proc/sys/fs/pipe-max-size`).
 const PIPE_BYTES: usize = 1 << 20;
 
 /// A line of strace longer than this is cut: strings are short, and only paths,
@@ -45,26 +45,26 @@ pub struct TraceEnd {
     pub wall: Duration,
 }
 
-/// A strace that works here.
+/// A strace program that works here.
 #[derive(Debug, Clone)]
 pub struct Strace {
     path: PathBuf,
-    /// Only the calls asked for stop the program, by a filter in the kernel;
+    /// Whether only the traced calls stop the program, by a filter in the kernel;
     /// without it every call does.
     filters: bool,
-    /// What stands behind a descriptor's number, in the words of
+    /// What is printed after a descriptor's number, in the words of
     /// `--decode-fds`.
     decodes: &'static str,
-    /// Times of calls, and the beginnings of strings and lists.
+    /// Whether to print the times of calls, and the beginnings of strings and lists.
     has_details: bool,
 }
 
 /// Why a command cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unstartable {
-    /// There is none of this name: status 127, as shells have it.
+    /// There is no program of this name: status 127, as in shells.
     NotFound(String),
-    /// It is no program: status 126.
+    /// It is not a program: status 126.
     NotExecutable(String),
 }
 
@@ -81,7 +81,7 @@ impl Strace {
             has_details: false,
         };
         match strace.try_out() {
-            // It warns, and goes on without, where the kernel has no seccomp.
+            // Without seccomp in the kernel, strace warns and continues without it.
             Ok(warning) if warning.contains("seccomp") => strace.filters = false,
             Ok(_) => {}
             Err(_) => {
@@ -92,7 +92,7 @@ impl Strace {
         Ok(strace)
     }
 
-    /// The same, with the numbers of devices behind their paths.
+    /// Returns the same, with device numbers after the paths of devices.
     #[must_use]
     pub fn with_devices(self) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Strace {
         }
     }
 
-    /// The same, with the time that passed before each line, and the first 32
+    /// Returns the same, with the time that passed before each line, and the first 32
     /// bytes of strings.
     #[must_use]
     pub fn with_details(self) -> Self {
@@ -111,7 +111,7 @@ impl Strace {
         }
     }
 
-    /// What strace said on standard error.
+    /// Traces `true` and returns what strace printed on standard error.
     fn try_out(&self) -> Result<String, String> {
         let output = Command::new(&self.path)
             .args(self.options(&["read"], Path::new("/dev/null")))
@@ -130,7 +130,7 @@ impl Strace {
         let mut options: Vec<OsString> = [
             // Threads and child processes too.
             "-f",
-            // Not who was attached to; the ends of threads are wanted.
+            // Omits attachments; the exits of threads are needed.
             "--quiet=attach,personality",
             "--syscall-times=ns",
         ]
@@ -140,7 +140,7 @@ impl Strace {
             true => ["-s", "32", "--relative-timestamps=ns"]
                 .map(OsString::from)
                 .to_vec(),
-            // None of the bytes that are moved.
+            // No bytes of the moved data.
             false => ["-s", "0"].map(OsString::from).to_vec(),
         });
         options.push(format!("--decode-fds={}", self.decodes).into());
@@ -148,7 +148,7 @@ impl Strace {
             if self.filters {
                 options.push("--seccomp-bpf".into());
             }
-            // A call that this architecture lacks is no error behind `?`.
+            // With `?`, a call that this architecture lacks is not an error.
             let list: Vec<String> = calls.iter().map(|call| format!("?{call}")).collect();
             options.push("-e".into());
             options.push(format!("trace={}", list.join(",")).into());
@@ -158,11 +158,11 @@ impl Strace {
     }
 
     /// Runs a command to its end, with the standard streams of this program,
-    /// and hands over each line of strace as it comes. `calls` are the calls to
-    /// trace; none means all.
+    /// and passes each line of strace to `on_line` as it arrives. `calls` are the
+    /// calls to trace; an empty list means all.
     ///
-    /// As strace does, it also waits for what the command left running. Asked
-    /// for a signal ten times a second, it passes one on to the command.
+    /// Like strace, it also waits for processes that the command left running. It
+    /// polls `signal` ten times a second and forwards a signal to the command.
     pub fn run(
         &self,
         command: &[OsString],
@@ -170,12 +170,12 @@ impl Strace {
         signal: &mut dyn FnMut() -> Option<i32>,
         on_line: &mut dyn FnMut(&str),
     ) -> Result<TraceEnd, String> {
-        let wrong = |error: io::Error| format!("cannot listen to strace: {error}");
+        let wrong = |error: io::Error| format!("cannot read from strace: {error}");
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| wrong(e.into()))?;
-        // A smaller pipe does too.
+        // A smaller pipe works, too.
         let _ = fcntl_setpipe_size(&writer, PIPE_BYTES);
-        // By this name strace opens the pipe for itself, so that no descriptor
-        // of it is handed down to the command, which could outlive both.
+        // strace opens the pipe by this name, so that the command inherits no
+        // descriptor of it: the command could outlive both.
         let output = format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd());
         let begin = Instant::now();
         let child = Command::new(&self.path)
@@ -203,8 +203,8 @@ impl Strace {
     }
 }
 
-/// Waits for strace and then closes the last end of the pipe that can be
-/// written to, so that its reader sees the end.
+/// Waits for strace, then closes the last write end of the pipe, so that its
+/// reader sees the end of file.
 fn wait(mut child: Child, writer: OwnedFd) -> io::Result<ExitStatus> {
     let status = child.wait();
     drop(writer);
@@ -254,8 +254,8 @@ fn append(line: &mut Vec<u8>, part: &[u8]) {
     line.extend_from_slice(&part[..part.len().min(room)]);
 }
 
-/// strace itself keeps back signals while it writes to a file, so what is sent
-/// to it would not reach the command.
+/// Signals the command itself: strace blocks signals while it writes to a file, so
+/// a signal to strace would not reach the command.
 fn send_to_command(strace: u32, signal: i32) {
     if signal == SIGINT && has_terminal() {
         return;
@@ -270,16 +270,16 @@ fn send_to_command(strace: u32, signal: i32) {
 }
 
 /// Whether this program is in the foreground of its terminal: then ^C has
-/// reached the command as well, and twice is not the same as once.
+/// already reached the command, and a second signal may act differently.
 pub fn has_terminal() -> bool {
     let terminal = std::fs::File::open("/dev/tty");
     let foreground = terminal.and_then(|terminal| Ok(rustix::termios::tcgetpgrp(terminal)?));
     foreground.is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// What strace's last words mean for its user.
+/// Explains strace's last message to the user.
 fn explain(words: &str) -> String {
-    let last = words.lines().last().unwrap_or("it said nothing").trim();
+    let last = words.lines().last().unwrap_or("it printed nothing").trim();
     let is_refused = words.contains("not permitted") || words.contains("ermission denied");
     if is_refused {
         return format!(
@@ -290,10 +290,10 @@ fn explain(words: &str) -> String {
     if words.contains("option") || words.contains("invalid") {
         return format!("cannot trace: this strace is too old ({last}); install 5.6 or newer");
     }
-    format!("cannot trace: strace failed on a trial ({last})")
+    format!("cannot trace: a test of strace failed ({last})")
 }
 
-/// Whether a command can be started, looked for as `execvp` does.
+/// Checks whether a command can be started, looked up as `execvp` does.
 pub fn startable(command: &OsStr) -> Result<(), Unstartable> {
     let shown = command.to_string_lossy().into_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -312,13 +312,13 @@ pub fn startable(command: &OsStr) -> Result<(), Unstartable> {
     }
     match found {
         Some(path) => Err(Unstartable::NotExecutable(format!(
-            "cannot run {shown}: {} is no program that may be executed",
+            "cannot run {shown}: {} is not an executable program",
             path.display()
         ))),
         None => Err(Unstartable::NotFound(format!(
             "cannot run {shown}: there is no such program{}",
             match shown.contains(' ') {
-                true => "; a line for a shell is given as: sh -c 'LINE'",
+                true => "; give a line for a shell as: sh -c 'LINE'",
                 false => "",
             }
         ))),

@@ -1,7 +1,7 @@
 //! Users of this machine: their names and home directories.
 //!
-//! The programs are linked statically. There `getpwuid_r` would load modules of
-//! the system's glibc, which have to be of the same version. So local users are
+//! The programs are linked statically. In them `getpwuid_r` would load modules of
+//! the system's glibc, which must have the same version. So local users are
 //! read from `/etc/passwd`, and `getent` finds all others.
 
 use std::ffi::OsString;
@@ -43,7 +43,7 @@ fn find_in(database: &[u8], uid: u32) -> Option<User> {
 /// The home directory of the user that this program runs as.
 pub fn home() -> Result<PathBuf, String> {
     let named = std::env::var_os("HOME").map(PathBuf::from);
-    // An empty or relative one would lead below the current directory.
+    // An empty or relative path would lead below the current directory.
     if let Some(home) = named.filter(|home| home.is_absolute()) {
         return Ok(home);
     }

@@ -1,4 +1,4 @@
-//! Slurm, asked by its own commands.
+//! Queries and submits to Slurm by its own commands.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,13 +14,13 @@ use toll_system::process;
 /// Name of the jobs, by which squeue finds them.
 pub const JOB_NAME: &str = "toll-fleet";
 
-/// States of nodes to which Slurm gives no job, without the marks behind them (sinfo(1),
+/// States of nodes to which Slurm gives no job, without the marks that follow them (sinfo(1),
 /// "NODE STATE CODES").
 const UNUSABLE: [&str; 8] = [
     "blocked", "down", "drained", "draining", "error", "fail", "failing", "unknown",
 ];
 
-/// A node, as sinfo tells of it.
+/// A node, as sinfo lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Why it gets no job.
+    /// Returns why the node gets no job; `None` if it may get one.
     pub fn obstacle(&self) -> Option<String> {
         // A mark such as `*` says that the node does not respond.
         let state = self.state.trim_end_matches(|c: char| !c.is_alphabetic());
@@ -44,9 +44,9 @@ impl Node {
 /// A task of a job array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// Slurm's word, such as `NODE_FAIL`.
+    /// Slurm's name of the state, such as `NODE_FAIL`.
     pub state: String,
-    /// Why it waits, or ended so.
+    /// Why it waits, or ended in this state.
     pub reason: Option<String>,
 }
 
@@ -66,13 +66,13 @@ impl Slurm {
         match missing {
             None => Ok(Self),
             Some(program) => Err(format!(
-                "cannot use Slurm: {program} is missing; do this where jobs are submitted, or \
+                "cannot use Slurm: {program} is missing; run this where jobs are submitted, or \
                  run measure.sh of the directory on each machine yourself"
             )),
         }
     }
 
-    /// All nodes.
+    /// Lists all nodes.
     ///
     /// # Errors
     /// If Slurm does not answer.
@@ -81,7 +81,7 @@ impl Slurm {
         Ok(listed.into_iter().map(|(node, _)| node).collect())
     }
 
-    /// The nodes of a partition, or of the one to which jobs go by default.
+    /// Lists the nodes of a partition, or of the default partition.
     ///
     /// # Errors
     /// If Slurm does not answer, or there is no such partition.
@@ -107,7 +107,7 @@ impl Slurm {
         }
     }
 
-    /// Why Slurm would not run a job with these options on a node, whenever that is.
+    /// Returns why Slurm would not run a job with these options on a node at any time.
     pub fn refusal(&self, options: &[String], node: &str) -> Option<String> {
         let pinned = format!("--nodelist={node}");
         let mut arguments = vec!["--test-only", "--wrap=true", &pinned];
@@ -115,12 +115,12 @@ impl Slurm {
         run("sbatch", &arguments).err()
     }
 
-    /// Submits a script as a job array with a task for each node, in their order. `note`
-    /// gets its number before any task may begin. If that or anything else fails, no task
-    /// begins. `options` are stronger than those in the script.
+    /// Submits a script as a job array with one task for each node, in their order. `note`
+    /// gets the job number before any task may begin. If it or anything else fails, no task
+    /// begins. `options` override those in the script.
     ///
     /// # Errors
-    /// What Slurm says, or `note`.
+    /// What Slurm or `note` reports.
     pub fn submit(
         &self,
         script: &Path,
@@ -138,7 +138,7 @@ impl Slurm {
         let number = answer.split(';').next().unwrap_or_default().trim();
         let job: u64 = number
             .parse()
-            .map_err(|_| format!("sbatch gave no job number, but: {answer}"))?;
+            .map_err(|_| format!("sbatch printed no job number, but: {answer}"))?;
         let released = pin(job, nodes)
             .and_then(|()| note(job))
             .and_then(|()| run("scontrol", &["release", number]));
@@ -151,8 +151,8 @@ impl Slurm {
         }
     }
 
-    /// What is known of the tasks of job arrays, by array and index. Live ones and those
-    /// that ended lately are with the controller, others with the accounting.
+    /// Returns what is known about the tasks of job arrays, by array and index. The controller
+    /// knows live and recently ended tasks; the accounting knows the others.
     ///
     /// # Errors
     /// If the controller does not answer.
@@ -175,7 +175,7 @@ impl Slurm {
             let Some([id, state, reason]) = fields(line) else {
                 continue;
             };
-            // A row such as `7_[0-3]` is of tasks that the controller knows.
+            // A row such as `7_[0-3]` describes tasks that the controller knows.
             let task = id.split_once('_');
             let task = task.and_then(|(job, index)| Some((job.parse().ok()?, index.parse().ok()?)));
             if let Some(task) = task {
@@ -197,7 +197,7 @@ impl Slurm {
     }
 }
 
-/// Nodes, each with a partition, of which the default one is marked with `*`.
+/// Lists nodes, each with a partition; the default partition is marked with `*`.
 fn list_nodes(arguments: &[&str]) -> Result<Vec<(Node, String)>, String> {
     let mut all = vec!["--noheader", "--Node", "--format=%N|%T|%P|%E"];
     all.extend(arguments);
@@ -215,26 +215,26 @@ fn list_nodes(arguments: &[&str]) -> Result<Vec<(Node, String)>, String> {
     nodes.collect()
 }
 
-/// Refuses a name that scontrol would take for more than one word, or for several nodes.
+/// Refuses a name that scontrol would read as several words or as several nodes.
 fn check_node(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
     match name.chars().all(is_plain) && !name.is_empty() && !name.starts_with(['-', '.']) {
         true => Ok(()),
         false => Err(format!(
-            "{name:?} is not the name of a node: it has other characters than letters, digits and \
+            "{name:?} is not the name of a node: it has characters other than letters, digits and \
              any of ._-"
         )),
     }
 }
 
-/// Gives each task of a held array its node.
+/// Assigns each task of a held array to its node.
 fn pin(job: u64, nodes: &[String]) -> Result<(), String> {
     let mut requests = String::new();
     for (index, node) in nodes.iter().enumerate() {
         check_node(node)?;
         let _ = writeln!(requests, "update JobId={job}_{index} ReqNodeList={node}");
     }
-    let cannot = |error: io::Error| format!("cannot ask scontrol for nodes: {error}");
+    let cannot = |error: io::Error| format!("cannot assign nodes by scontrol: {error}");
     let mut input = File::from(
         memfd_create("nodes", MemfdFlags::CLOEXEC)
             .map_err(io::Error::from)
@@ -251,20 +251,20 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     process::run(program, &arguments)
 }
 
-/// The fields of a line; the last may have the sign between fields in it.
+/// Splits a line into fields; the last one may contain the separator.
 fn fields<const N: usize>(line: &str) -> Option<[&str; N]> {
     let fields: Vec<&str> = line.trim().splitn(N, '|').collect();
     fields.try_into().ok()
 }
 
-/// A field that says something.
+/// Returns a field's value; `None` for an empty field or Slurm's placeholders for one.
 fn told(field: &str) -> Option<String> {
     let is_nothing = field.is_empty() || ["none", "None", "(null)"].contains(&field);
     (!is_nothing).then(|| field.to_owned())
 }
 
 fn task_of(state: &str, reason: &str) -> Task {
-    // As in `CANCELLED by 1000`.
+    // Only the first word, as in `CANCELLED by 1000`.
     let state = state.split_whitespace().next().unwrap_or_default();
     Task {
         state: state.to_owned(),

@@ -1,24 +1,24 @@
-//! The history of measurements of a git repository: lines kept as notes of its commits.
+//! The history of measurements of a git repository: lines kept as notes on its commits.
 
 use toll_system::process::{git, git_of_user};
 
 use crate::repository::Repository;
 use crate::series::Commit;
 
-/// Under `refs/notes/`.
+/// Name of the notes below `refs/notes/`.
 const REF: &str = "toll";
 
-/// A branch along first parents, and what is noted of its commits.
+/// A branch along first parents, and the notes on its commits.
 pub struct Branch {
     /// Oldest first.
     pub commits: Vec<Commit>,
-    /// Lines of notes, each with what names it.
+    /// Lines of notes, each with a name of its note for messages.
     pub lines: Vec<(String, String)>,
     /// Whether older commits are missing because the clone is shallow.
     pub is_shallow: bool,
 }
 
-/// Reads a branch with its notes, in one call of git.
+/// Reads a branch with its notes in one call of git.
 pub fn branch(repository: &Repository, tip: &str) -> Result<Branch, String> {
     let tip = repository.find(tip)?.hash;
     let notes = format!("--notes={REF}");
@@ -44,10 +44,10 @@ pub fn branch(repository: &Repository, tip: &str) -> Result<Branch, String> {
         let mut lines = one.lines();
         let mut next = || lines.next().unwrap_or_default().to_owned();
         let (hash, subject) = (next(), next());
-        // A note is a text of others, and may hold the byte that separates commits.
+        // Notes are written by others, and may contain the byte that separates commits.
         if !is_hash(&hash) {
             return Err(format!(
-                "cannot read the notes of {tip}: one has a byte that no line of toll has; see git \
+                "cannot read the notes of {tip}: one has a byte that toll never writes; see git \
                  notes --ref={REF}"
             ));
         }
@@ -64,7 +64,7 @@ fn is_hash(text: &str) -> bool {
     [40, 64].contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// Adds a line to the notes of a commit.
+/// Adds a line to the note on a commit.
 pub fn append(repository: &Repository, commit: &str, line: &str) -> Result<(), String> {
     let directory = repository.directory();
     let reference = format!("--ref={REF}");

@@ -1,5 +1,5 @@
-//! Versions of a git repository, laid out and built beside it. The repository itself is
-//! only read.
+//! Versions of a git repository, checked out and built outside of it. The repository itself
+//! is only read.
 #![expect(
     clippy::disallowed_methods,
     reason = "the environment is one of two places that start processes"
@@ -17,14 +17,14 @@ use toll_system::paths::{Cannot, versions};
 use toll_system::private_directory::{LockFile, Place};
 use toll_host::environment::work_trees::check_out;
 
-/// How often a build is looked at.
+/// Interval between checks whether a build has ended.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Why a commit is not there.
+/// Why a commit is missing.
 const SHALLOW: &str = "the clone is shallow; run git fetch --unshallow, or fetch all of it at once \
                        (fetch-depth: 0 of GitHub's checkout)";
 
-/// A commit, as it is shown.
+/// A commit, as shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub hash: String,
@@ -34,18 +34,18 @@ pub struct Version {
 }
 
 impl Version {
-    /// Long enough to be one version's alone among those of a history.
+    /// The abbreviated hash, long enough to be unique in a history.
     pub fn short(&self) -> &str {
         self.hash.get(..12).unwrap_or(&self.hash)
     }
 }
 
-/// What keeps a version from being measured.
+/// Why a version cannot be measured.
 #[derive(Debug)]
 pub enum BuildFailure {
-    /// It does not build: this version alone.
+    /// This version does not build; others may.
     OfVersion(String),
-    /// Something else, which others would meet, too.
+    /// Something else, which would also affect other versions.
     Other(String),
 }
 
@@ -70,7 +70,7 @@ impl Repository {
         process::git(&self.directory, arguments)
     }
 
-    /// `good` and all commits after it up to `bad`, along first parents.
+    /// Lists `good` and all commits after it up to `bad`, along first parents.
     pub fn range(&self, good: &str, bad: &str) -> Result<Vec<Version>, String> {
         let (good, bad) = (self.hash(good)?, self.hash(bad)?);
         if good == bad {
@@ -81,8 +81,8 @@ impl Repository {
             .is_err()
         {
             return Err(format!(
-                "cannot search from {} to {}: the first is no ancestor of the second; turn them \
-                 round, or start at git merge-base",
+                "cannot search from {} to {}: the first is not an ancestor of the second; swap \
+                 them, or start at git merge-base",
                 &good[..12],
                 &bad[..12]
             ));
@@ -93,7 +93,7 @@ impl Repository {
         hashes.map(|hash| self.version(hash)).collect()
     }
 
-    /// The commit of a name.
+    /// Resolves a name to a commit.
     pub fn find(&self, name: &str) -> Result<Version, String> {
         self.version(&self.hash(name)?)
     }
@@ -107,24 +107,24 @@ impl Repository {
         })
     }
 
-    /// Where a commit left the default branch.
+    /// Finds where a commit left the default branch.
     pub fn merge_base(&self, commit: &Version) -> Result<Version, String> {
         let branch = self.default_branch().ok_or(
             "cannot find the default branch: there is no origin/HEAD, main or master; name the \
-             base by --base",
+             base with --base",
         )?;
         let found = self.git(&["merge-base", &branch, &commit.hash]);
         let base = found.map_err(|_| {
             let why = match self.is_shallow() {
                 true => SHALLOW,
-                false => "they have no commit in common; name the base by --base",
+                false => "they have no commit in common; name the base with --base",
             };
             format!("cannot find where {} left {branch}: {why}", commit.short())
         })?;
         match base == commit.hash {
             true => Err(format!(
-                "cannot compare {} with its base: it is on {branch}; name the base by --base, such \
-                 as {0}~1",
+                "cannot compare {} with its base: it is on {branch}; name the base with --base, \
+                 such as {0}~1",
                 commit.short()
             )),
             false => self.version(&base),
@@ -141,15 +141,15 @@ impl Repository {
         })
     }
 
-    /// Whether commits are missing since they were not fetched.
+    /// Whether commits are missing because they were not fetched.
     pub fn is_shallow(&self) -> bool {
         let told = self.git(&["rev-parse", "--is-shallow-repository"]);
         told.is_ok_and(|told| told == "true")
     }
 
-    /// Files of the work tree that differ from its commit.
+    /// Lists the files of the work tree that differ from its commit.
     pub fn changed_files(&self) -> Result<Vec<String>, String> {
-        // Its output is made for programs: no setting changes it.
+        // This format is made for programs: no setting changes it.
         let words = [
             "status",
             "--porcelain=v2",
@@ -159,8 +159,8 @@ impl Repository {
         ];
         let listed = self.git(&words)?;
         let paths = listed.split('\0').filter_map(|entry| {
-            // Fields of a changed and of an unmerged file; the path, the last one, may have
-            // spaces.
+            // Number of fields for a changed and for an unmerged file; the path comes last and may
+            // have spaces.
             let fields = match entry.get(..2)? {
                 "1 " => 9,
                 "u " => 11,
@@ -172,7 +172,7 @@ impl Repository {
     }
 
     pub fn version(&self, hash: &str) -> Result<Version, String> {
-        // Unlike log it heeds no setting of the user's. Its first line is of its own.
+        // Unlike git log, it ignores the user's settings. It first prints one line of its own.
         let format = "--format=%H%n%an <%ae>%n%as%n%s";
         let words = [
             "rev-list",
@@ -202,16 +202,16 @@ impl Repository {
         }
     }
 
-    /// Where a version is built with a command.
+    /// Returns the directory in which a version is built with a command.
     pub fn directory_of(&self, version: &Version, build: Option<&str>) -> Result<PathBuf, String> {
         Ok(self.built(build)?.path()?.join(version.short()))
     }
 
-    /// Keeps other searches from the versions that are built with a command.
+    /// Locks the versions that are built with a command against other searches.
     pub fn lock_built(&self, build: Option<&str>) -> Result<LockFile, String> {
         let name = format!("{}.lock", self.name_of_built(build));
         versions()?.make()?.lock_file(&name)?.ok_or_else(|| {
-            "cannot build versions: another search of this repository builds them; wait for it"
+            "cannot build versions: another search of this repository is building them; wait for it"
                 .into()
         })
     }
@@ -229,7 +229,7 @@ impl Repository {
         format!("{:016x}", xxhash_rust::xxh3::xxh3_64(made_of.as_bytes()))
     }
 
-    /// Lays a version out and builds it, unless it is there already.
+    /// Checks a version out and builds it, unless that is already done.
     pub fn prepare(
         &self,
         version: &Version,
@@ -243,7 +243,7 @@ impl Repository {
         if done.exists() {
             return Ok(());
         }
-        // A build that was interrupted may have left half a file.
+        // An interrupted build may have left a partial file.
         let removed = match directory.exists() {
             true => std::fs::remove_dir_all(&directory).cannot("remove", &directory),
             false => Ok(()),
@@ -262,7 +262,7 @@ impl Repository {
     }
 }
 
-/// Runs the build of one version; its output goes to a file beside the directory.
+/// Runs the build of one version; its output goes to a file next to the directory.
 pub fn run_build(
     command: &str,
     directory: &Path,
@@ -303,15 +303,15 @@ pub fn run_build(
     match status.success() {
         true => Ok(()),
         false => {
-            // The log goes with what was built.
+            // The log is removed with what was built.
             let last = last_lines(&log, 1);
-            let last = last.first().map_or("without a word", |line| line.trim());
+            let last = last.first().map_or("no message", |line| line.trim());
             Err(BuildFailure::OfVersion(format!("{status}: {last}")))
         }
     }
 }
 
-/// The last lines of what the build of a version said.
+/// Returns the last non-empty lines that the build of a version printed.
 pub fn last_of_build(directory: &Path, count: usize) -> Vec<String> {
     last_lines(&directory.with_extension("log"), count)
 }

@@ -1,4 +1,4 @@
-//! In the place of counting in the kernel, where this was built without the feature `bpf`.
+//! Stand-in for counting in the kernel, for builds without the feature `bpf`.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use toll_calls::tally::Tally;
 
-/// None is ever made.
+/// Never constructed.
 pub struct Counter(());
 
 #[derive(Clone, Copy)]
 pub struct Marker(());
 
-const NONE_IS_MADE: &str = "no counter is made";
+const NONE_IS_MADE: &str = "without bpf no counter is ever made";
 
 pub enum Scope<'a> {
     Marked,

@@ -1,4 +1,4 @@
-//! What can run on this machine, and what not and why.
+//! What can run on this machine, and why the rest cannot.
 
 use toll_system::process;
 use toll_system::strace::Strace;
@@ -9,8 +9,8 @@ use super::fuse_servers::Served;
 use super::memory_limit::memory_limit_obstacle;
 use super::{guest, memory};
 
-/// File systems that a program serves, each of which needs something that the
-/// others do not.
+/// File systems served by a program, each with a requirement that the others
+/// do not have.
 const SERVED: [&str; 6] = [
     "userfs",
     "userfs-passthrough",
@@ -23,13 +23,13 @@ const SERVED: [&str; 6] = [
 /// One thing that experiments may need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
-    /// What it is, in words.
+    /// Its name, as shown to the user.
     pub name: String,
-    /// How it is there, or why it is not.
+    /// How it is available, or why it is not.
     pub state: Result<String, String>,
 }
 
-/// Looks for everything that the built-in experiments may need.
+/// Checks for everything that the built-in experiments may need.
 pub fn capabilities() -> Vec<Capability> {
     let mut list = vec![
         capability("root", || match rustix::process::geteuid().is_root() {
@@ -80,7 +80,7 @@ pub fn capabilities() -> Vec<Capability> {
         || match std::fs::read_to_string("/proc/sys/kernel/randomize_va_space") {
             Ok(text) if text.trim() == "2" => Ok("on".into()),
             Ok(text) => Err(format!(
-                "kernel.randomize_va_space is {}; layouts repeat, set it to 2",
+                "kernel.randomize_va_space is {}, so memory layouts repeat; set it to 2",
                 text.trim()
             )),
             Err(error) => Err(error.to_string()),
@@ -100,16 +100,16 @@ fn perf() -> Result<String, String> {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
         .map_err(|_| "this kernel has no perf events".to_owned())?;
     let level: i32 = level.trim().parse().unwrap_or(4);
-    // cpu is the core's counting unit; hybrid CPUs have one a kind of core.
+    // "cpu" is the core's counting unit; hybrid CPUs have one for each kind of core.
     let has_unit = ["cpu", "cpu_core", "armv8_pmuv3_0"].iter().any(|unit| {
         std::path::Path::new("/sys/bus/event_source/devices")
             .join(unit)
             .exists()
     });
     if !has_unit {
-        return Err("software events only: this CPU or guest shows no counting unit".into());
+        return Err("software events only: this CPU or guest has no visible counting unit".into());
     }
-    // Counting the kernel's part, as the probe does, takes 1 or less.
+    // The probe also counts in kernel mode, which needs level 1 or less.
     if level > 1 && !rustix::process::geteuid().is_root() {
         return Err(format!(
             "kernel.perf_event_paranoid is {level}; run as root or set it to 1"
@@ -121,18 +121,18 @@ fn perf() -> Result<String, String> {
 fn io_uring() -> Result<String, String> {
     match std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled") {
         Ok(text) if text.trim() == "0" => Ok("yes".into()),
-        // 1 shuts out those without a privilege that root has.
+        // 1 excludes callers without a privilege that root has.
         Ok(text) if text.trim() == "1" && rustix::process::geteuid().is_root() => Ok("yes".into()),
         Ok(text) => Err(format!(
             "kernel.io_uring_disabled is {}; set it to 0",
             text.trim()
         )),
-        // The switch came with 6.6; before, io_uring is on if it is there.
-        Err(_) => Ok("not known before the first trial".into()),
+        // This switch exists since Linux 6.6; older kernels that have io_uring enable it.
+        Err(_) => Ok("unknown until the first trial".into()),
     }
 }
 
-/// Why a file system of the factor `fs` cannot be had here, if it cannot.
+/// Returns why a file system of the factor `fs` is not available here; `None` if it is.
 pub fn file_system_obstacle(name: &str) -> Option<String> {
     match name {
         "work" => None,

@@ -18,7 +18,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// The group of a directory, or of a path below the mount of version 2.
+    /// Opens the group at a directory, or at a path relative to the mount of version 2.
     pub fn find(path: &Path) -> Result<Self, String> {
         let cannot = |why: &str| format!("cannot trace cgroup {}: {why}", path.display());
         let directory = directory_of(path).map_err(|why| cannot(&why))?;
@@ -31,8 +31,8 @@ impl Cgroup {
         })
     }
 
-    /// Whether a process is in it or in a group below it; `None` once it is removed, even
-    /// if there is another of its name, as of a service that restarted. The root has no end.
+    /// Whether the group or one below it has a process; `None` once the group is removed, even if
+    /// a new one has its name, as after a restart of a service. The root never ends.
     pub fn is_populated(&self) -> Option<bool> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let events = openat(&self.descriptor, "cgroup.events", flags, Mode::empty());
@@ -62,12 +62,12 @@ fn directory_of(path: &Path) -> Result<PathBuf, String> {
         Some("cgroup2") => return Ok(path.to_owned()),
         Some("cgroup") => {
             return Err(
-                "it is one of version 1; name one of version 2 (/proc/PID/cgroup has it \
-                        in the line that begins with 0::)"
+                "it is a group of version 1; name one of version 2 (in the line of \
+                        /proc/PID/cgroup that begins with 0::)"
                     .into(),
             );
         }
-        // A path below the mount of version 2 may be the name of another directory, too.
+        // A path below the mount of version 2 may also name another directory.
         _ => {}
     }
     let mount = mounts()
@@ -80,7 +80,7 @@ fn directory_of(path: &Path) -> Result<PathBuf, String> {
     match kind(&directory).as_deref() {
         Some("cgroup2") => Ok(directory),
         _ if path.is_dir() => Err(format!(
-            "it is a directory of another file system, and {root} has no group of that name; \
+            "it is a directory on another file system, and {root} has no group of that name; \
              see systemd-cgls"
         )),
         _ => Err(format!(

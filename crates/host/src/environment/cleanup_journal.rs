@@ -1,16 +1,16 @@
-//! What a run must put back, written down before it is changed.
+//! Journal of what a run must undo, written before each change.
 //!
-//! Each running instance appends one line for each change to a file of its own,
-//! and removes the file when all is put back. A file whose process is gone is
-//! the work of a kill: the next start, or `toll doctor --restore`, puts back
-//! what it lists. Programs that the killed instance had started to make those
-//! things hold a lock on the file, and are waited for.
+//! Each running instance appends one line per change to its own file, and
+//! removes the file when everything is undone. A file whose process is gone was
+//! left by a killed run: the next start, or `toll doctor --restore`, undoes what
+//! it lists. Programs that the killed instance had started to make those things
+//! hold a lock on the file; the next start waits for them.
 //!
-//! A journal is obeyed only if this user wrote it: it lies in a directory of
-//! this user alone, and is a file that nobody else may write. Its first line
+//! A journal is followed only if this user wrote it: its directory belongs to
+//! this user alone, and nobody else may write the file. Its first line
 //! names the machine, the boot and the PID namespace. Journals of other machines
-//! and namespaces are left alone: whether their process lives cannot be seen
-//! here. After a reboot only directories are left of a run.
+//! and namespaces are left alone, since it cannot be seen here whether their
+//! process lives. After a reboot only the directories of a run remain.
 
 mod origin;
 
@@ -34,53 +34,53 @@ use toll_system::process_stat::ProcessStat;
 use self::origin::{Origin, State};
 use super::{filesystem, memory_limit, swap};
 
-/// Most bytes of a journal: a thousand times what a run of all experiments writes.
+/// Largest journal that is read: a thousand times what a run of all experiments writes.
 const JOURNAL_BYTES_MAX: u64 = 4 << 20;
 
 /// Longest wait for programs that a killed instance had started.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Time between looks whether they have ended.
+/// Interval between checks whether they have ended.
 const LOCK_POLL: Duration = Duration::from_millis(10);
 
-/// Something that must be put back. What has a path is noted before it is made,
-/// without an identity, and with one when it is made.
+/// A change that must be undone. Something with a path is recorded twice: before
+/// it is made, without an identity, and again with one when it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Change {
-    /// To be removed with all that is in it.
+    /// Removed with everything in it.
     Directory {
         path: PathBuf,
         made: Option<Identity>,
     },
-    /// The file behind a loop device, which is to be detached. Like the next two it
-    /// lies in a directory of the same journal.
+    /// The file of a loop device, which is detached. Like the paths of the next two
+    /// variants it is inside a directory of the same journal.
     LoopImage(PathBuf),
-    /// A directory on which a program mounts a file system.
+    /// A directory on which a program mounts a file system, which is unmounted.
     MountPoint(PathBuf),
-    /// To be taken out of use.
+    /// Taken out of use as swap.
     SwapFile(PathBuf),
-    /// To be removed with all processes in it.
+    /// Removed with all processes in it.
     ControlGroup {
         path: PathBuf,
         made: Option<Identity>,
     },
-    /// To be ended, with all that descend from it.
+    /// Killed with all its descendants.
     Process(Instance),
 }
 
 /// What a killed instance left.
 #[derive(Debug)]
 pub enum Leftover {
-    /// It was put back.
+    /// It was undone.
     Cleared(String),
-    /// It could not be put back.
+    /// It could not be undone.
     Failed(String),
     /// It may still be in use elsewhere.
     LeftAlone(String),
 }
 
-/// A process. Numbers are reused, so its start time in clock ticks is part of
+/// A process. PIDs are reused, so its start time in clock ticks is part of
 /// its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Instance {
@@ -89,7 +89,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// A process that lives.
+    /// Returns the instance of a live process.
     pub fn of(pid: u32) -> Option<Self> {
         let start_ticks = start_ticks(pid)?;
         Some(Self { pid, start_ticks })
@@ -99,7 +99,7 @@ impl Instance {
         Self::of(self.pid) == Some(self)
     }
 
-    /// Time since it began.
+    /// Time since the process started.
     pub fn age(self) -> Option<Duration> {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let began_s = self.start_ticks / rustix::param::clock_ticks_per_second();
@@ -108,15 +108,15 @@ impl Instance {
     }
 }
 
-/// The journal of this process, or of one that is gone.
+/// The journal of this process, or of one that has ended.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    /// Locked by this process and by the programs that [`Self::run`] starts, for
-    /// as long as one of them lives.
+    /// Locked by this process and by the programs that [`Self::run`] starts, as
+    /// long as one of them lives.
     file: File,
     changes: Vec<Change>,
-    /// Whether this boot is the one in which the changes were made.
+    /// Whether the changes were made in the current boot.
     is_of_this_boot: bool,
 }
 
@@ -143,7 +143,7 @@ impl Journal {
         })
     }
 
-    /// Makes a directory that this instance removes with all that is in it.
+    /// Makes a directory that this instance removes with everything in it.
     pub fn make_directory(&mut self, parent: &Directory, prefix: &str) -> Result<PathBuf, String> {
         let path = parent.unused_path(prefix)?;
         let note = |made| Change::Directory {
@@ -156,7 +156,7 @@ impl Journal {
         Ok(path)
     }
 
-    /// Notes what is about to be changed.
+    /// Records a change before it is made.
     pub fn note(&mut self, change: Change) -> Result<(), String> {
         let wrong = |error: io::Error| format!("cannot write {}: {error}", self.path.display());
         let line = serde_json::to_string(&change).map_err(|error| wrong(error.into()))?;
@@ -167,11 +167,11 @@ impl Journal {
         Ok(())
     }
 
-    /// Runs a program that makes what is noted here, as [`process::run`] does. If
-    /// this process is killed meanwhile, what is noted is not cleared before that
+    /// Runs a program that makes a recorded change, as [`process::run`] does. If
+    /// this process is killed meanwhile, the change is not undone before that
     /// program has ended, too.
     pub fn run(&self, program: &str, options: &[&str], path: &Path) -> Result<String, String> {
-        // It inherits the lock as its standard input, which is at its end.
+        // The program inherits the lock as its standard input, which is at end of file.
         let lock = self
             .file
             .try_clone()
@@ -179,25 +179,25 @@ impl Journal {
         process::run_on(Stdio::from(lock), program, &with_path(options, path))
     }
 
-    /// Puts everything back and forgets it.
+    /// Undoes all changes and removes the journal.
     pub fn close(&self) -> Result<(), String> {
         let changes = self.changes.iter().rev();
         changes
             .filter(|change| self.is_of_this_boot || matches!(change, Change::Directory { .. }))
             .try_for_each(|change| self.put_back(change))?;
         match fs::remove_file(&self.path) {
-            // Another start put it back at the same time.
+            // Another start undid the changes at the same time.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.cannot("remove", &self.path),
         }
     }
 
-    /// Puts one change back; one that was not made, or is put back, is fine.
+    /// Undoes one change. It is no error if it was not made, or is already undone.
     fn put_back(&self, change: &Change) -> Result<(), String> {
         match change {
             Change::Directory { path, made } => self.remove_directory(path, *made),
             Change::ControlGroup { path, made } => {
-                // Without an identity it was about to be made, and nothing is in it.
+                // Without an identity the group was only about to be made, and is empty.
                 let is_ours =
                     made.is_some_and(|made| identity(path).map(|one| one.0) == Some(made));
                 memory_limit::remove(path, is_ours)
@@ -223,7 +223,7 @@ impl Journal {
         }
     }
 
-    /// Whether a path lies in a directory that the instance made and that is still there.
+    /// Whether a path is inside a directory that the instance made and that still exists.
     fn is_inside(&self, path: &Path) -> bool {
         is_plain(path)
             && self.changes.iter().any(|change| match change {
@@ -236,7 +236,7 @@ impl Journal {
     }
 
     /// Whether a directory is the one that the instance made. Its name has 64 random bits.
-    /// Numbers of devices may change with each boot.
+    /// Device numbers may change with each boot.
     fn is_still(&self, path: &Path, made: Identity) -> bool {
         identity(path).is_some_and(|(found, stat)| {
             FileType::from_raw_mode(stat.st_mode) == FileType::Directory
@@ -251,8 +251,8 @@ impl Journal {
             return Ok(());
         }
         let Some(made) = made else {
-            // It was about to be made, and nothing is in it. If it was made, the next line
-            // of the journal says so, and it is gone by now.
+            // It was only about to be made, and is empty. If it was made, the next line
+            // of the journal says so, and it is already removed.
             return match fs::remove_dir(path) {
                 Err(error) if identity(path).is_some() => Err(format!(
                     "cannot remove {}: {error}; look at it and remove it",
@@ -271,14 +271,14 @@ impl Journal {
         remove_tree(path)
     }
 
-    /// Waits until no program that the instance started holds its lock.
+    /// Waits until no program that the instance started holds the lock.
     fn wait_for_helpers(&self) -> Result<(), String> {
         let deadline = Instant::now() + LOCK_PATIENCE;
         while self.file.try_lock().is_err() {
             if Instant::now() > deadline {
                 return Err(
-                    "cannot clear after a killed run: a program that it started still makes a file \
-                     system or swap; wait for it, or end it"
+                    "cannot clean up after a killed run: a program that it started is still making \
+                     a file system or swap; wait for it, or end it"
                         .into(),
                 );
             }
@@ -287,8 +287,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts back what a killed run left; says what, or nothing if it had changed
-    /// nothing yet.
+    /// Undoes what a killed run left. Returns a description, or `None` if the run had
+    /// not changed anything yet.
     fn restore(&self) -> Result<Option<String>, String> {
         self.wait_for_helpers()?;
         self.close()?;
@@ -306,14 +306,14 @@ impl Journal {
 }
 
 impl Instance {
-    /// Ends a process and all that descend from it.
+    /// Kills the process and all its descendants.
     fn end(self) {
         let number = i32::try_from(self.pid).ok();
         let Some(pid) = number.and_then(Pid::from_raw) else {
             return;
         };
-        // A descriptor leads to one process. If that is the noted one, and it is stopped, then
-        // its number is not given to another before it is killed.
+        // A pidfd refers to one process. If that is the recorded one, and it is stopped, its
+        // PID is not reused before it is killed.
         let descriptor = pidfd_open(pid, PidfdFlags::empty());
         if !self.is_alive() {
             return;
@@ -325,12 +325,12 @@ impl Instance {
     }
 }
 
-/// A journal as it was read: what it is of, if its first line is complete.
+/// Reads a journal. Its origin is `None` if the first line is incomplete.
 fn read(directory: &Directory, name: &OsStr) -> Result<(Option<Origin>, Journal), String> {
     let path = directory.path().join(name);
     let wrong = |why: &dyn std::fmt::Display| {
         format!(
-            "cannot obey {}: {why}; look into it and remove it",
+            "cannot use the journal {}: {why}; look into it and remove it",
             path.display()
         )
     };
@@ -345,7 +345,7 @@ fn read(directory: &Directory, name: &OsStr) -> Result<(Option<Origin>, Journal)
     if text.len() as u64 > JOURNAL_BYTES_MAX {
         return Err(wrong(&"it is larger than any journal"));
     }
-    // A line that a kill cut short is of a change that was not made.
+    // A line that a kill cut short belongs to a change that was not made.
     let mut lines = text
         .split_inclusive('\n')
         .filter(|line| line.ends_with('\n'));
@@ -361,19 +361,19 @@ fn read(directory: &Directory, name: &OsStr) -> Result<(Option<Origin>, Journal)
     Ok((origin, journal))
 }
 
-/// The words of a command line that ends with a path.
+/// Builds a command line that ends with a path.
 pub(super) fn with_path<'a>(options: &'a [&str], path: &'a Path) -> Vec<&'a OsStr> {
     let options = options.iter().map(OsStr::new);
     options.chain([path.as_os_str()]).collect()
 }
 
-/// A number that no two workspaces of this process share.
+/// Returns a number that is unique among the workspaces of this process.
 pub(super) fn serial() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Puts back what instances that are gone left behind, and reports each.
+/// Undoes what ended instances left behind, and reports each leftover.
 pub fn restore() -> Vec<Leftover> {
     let directory = match paths::leftovers().and_then(|place| place.open()) {
         Ok(Some(directory)) => directory,
@@ -401,7 +401,7 @@ fn restore_one(directory: &Directory, name: &OsStr, here: &Origin) -> Option<Lef
         Err(why) => return Some(Leftover::Failed(why)),
     };
     let Some(origin) = origin else {
-        // Nothing was changed yet. Its owner holds a lock, and its number is in the name.
+        // Nothing was changed yet. A live owner holds the lock, and its PID is in the name.
         let is_free = journal.file.try_lock().is_ok() && !is_named_after_a_process(name);
         let removed = is_free.then(|| fs::remove_file(&journal.path));
         return match removed {
@@ -414,8 +414,8 @@ fn restore_one(directory: &Directory, name: &OsStr, here: &Origin) -> Option<Lef
     };
     let left_alone = |whose: &str| {
         Some(Leftover::LeftAlone(format!(
-            "{} is of {whose} (process {} on {}) and was left alone; if that run is over, remove \
-             what it lists, then the file",
+            "{} belongs to {whose} (process {} on {}) and was left alone; if that run is over, \
+             remove what it lists, then the file",
             journal.path.display(),
             origin.process.pid,
             origin.host
@@ -434,19 +434,19 @@ fn restore_one(directory: &Directory, name: &OsStr, here: &Origin) -> Option<Lef
     Some(restored.map_or_else(Leftover::Failed, Leftover::Cleared))
 }
 
-/// Whether a process lives whose number a journal's name begins with.
+/// Whether a journal's name begins with the PID of a live process.
 fn is_named_after_a_process(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let pid = name.split('-').next().and_then(|pid| pid.parse().ok());
     pid.and_then(Instance::of).is_some()
 }
 
-/// Removes a directory of ours with all that is in it. The standard library opens each
-/// directory below by its parent's descriptor and follows no link (O_NOFOLLOW), so that
-/// one that is replaced by a link meanwhile leads nowhere else.
+/// Removes one of our directories with everything in it. The standard library opens each
+/// subdirectory relative to its parent's descriptor and follows no link (O_NOFOLLOW), so
+/// one that is replaced by a link meanwhile cannot redirect the removal.
 fn remove_tree(directory: &Path) -> Result<(), String> {
-    // A mount of a live namespace under it would be emptied through it. The kernel lists it by a
-    // path without links.
+    // The removal would empty a file system that is mounted below it in a live namespace. The
+    // kernel lists mount points by paths without links.
     let real = directory.canonicalize().cannot("look at", directory)?;
     let mut mounts = mounts().into_iter();
     if let Some(mount) = mounts.find(|mount| mount.point.starts_with(&real)) {
@@ -465,7 +465,7 @@ fn remove_tree(directory: &Path) -> Result<(), String> {
 }
 
 /// Detaches loop devices from an image. Normally there are none: each is set
-/// to clear itself as soon as it is mounted.
+/// to clear itself right after it is mounted.
 fn detach(image: &Path) {
     let listed = process::run("losetup", &with_path(&["-n", "-O", "NAME", "-j"], image));
     for device in listed.unwrap_or_default().lines() {

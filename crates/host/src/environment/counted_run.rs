@@ -25,12 +25,12 @@ use toll_calls::model::WatchEnd;
 use super::call_counter::{Counter, Marker};
 use super::cgroup::Cgroup;
 
-/// Longest wait before a signal or the end of the time is looked for.
+/// Longest wait before checking for a signal or the end of the time.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Runs a command to its end, with the standard streams of this program, and waits for
-/// what it left running, too. A signal is passed on to the command; behind its end, one
-/// ends the wait.
+/// Runs a command to its end with the standard streams of this program, and also waits for
+/// the processes that it left running. Forwards a signal to the command; after the command's
+/// end, a signal ends the wait.
 pub fn run(
     counter: &mut Counter,
     command: &[OsString],
@@ -39,7 +39,7 @@ pub fn run(
     let begin = Instant::now();
     let mut child = start(command, counter.marker())?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let pid = pid.expect("a process has a number");
+    let pid = pid.expect("a running process has a PID");
     let process = pidfd_open(pid, PidfdFlags::empty())
         .map_err(|error| format!("cannot wait for the command: {error}"))?;
     let wrong = |error: io::Error| format!("cannot wait for the command: {error}");
@@ -59,7 +59,7 @@ pub fn run(
         let until = status.is_none().then_some(process.as_fd());
         counter.wait(until, NAP).map_err(wrong)?;
     }
-    let status = status.expect("the loop ends behind the command");
+    let status = status.expect("the loop ends after the command");
     Ok(TraceEnd {
         status: status.code(),
         signal: status.signal(),
@@ -71,12 +71,12 @@ fn start(command: &[OsString], marker: Marker) -> Result<Child, String> {
     let name = &command[0];
     let path = match name.to_string_lossy().contains('/') {
         true => PathBuf::from(name),
-        // A search by the new process would be counted.
+        // A search of PATH in the new process would be counted.
         false => process::find(&name.to_string_lossy()).unwrap_or_else(|| PathBuf::from(name)),
     };
     let mut child = Command::new(&path);
     child.arg0(name).args(&command[1..]);
-    // SAFETY: marking makes two system calls and neither takes memory nor a lock.
+    // SAFETY: marking makes two system calls and neither allocates memory nor takes a lock.
     unsafe { child.pre_exec(move || marker.mark_self()) };
     child.spawn().cannot("run", &path)
 }
@@ -95,7 +95,7 @@ fn pass_on(signal: i32, pid: Pid) {
 #[derive(Debug)]
 pub enum Watched {
     Processes(Vec<OwnedFd>),
-    /// Those in a control group: from its first process to its last.
+    /// The processes of a control group, from its first to its last.
     Cgroup {
         cgroup: Cgroup,
         was_populated: bool,
@@ -113,8 +113,8 @@ impl Watched {
                 cgroup,
                 was_populated,
             } => {
-                // A process may come and go between two looks, and one may come between
-                // the two questions here.
+                // A process may come and go between two checks, and one may appear between
+                // the two queries here.
                 let had_process = *was_populated || counter.has_counted();
                 let is_populated = cgroup.is_populated();
                 *was_populated = had_process || is_populated == Some(true);
@@ -126,7 +126,7 @@ impl Watched {
         }
     }
 
-    /// What can be read once a process has ended.
+    /// A descriptor that becomes readable once a process has ended.
     fn ending(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Processes(processes) => processes.first().map(AsFd::as_fd),
@@ -135,12 +135,12 @@ impl Watched {
     }
 }
 
-/// Counts the calls of a running process and of its descendants from now on; gives its
-/// command, too.
+/// Counts the calls of a running process and of its descendants from now on. Also returns
+/// its command.
 pub fn mark_processes(counter: &mut Counter, pid: u32) -> Result<(Watched, Vec<String>), String> {
     let mut marked = BTreeSet::new();
     let mut processes = Vec::new();
-    // Until nothing new is found: one that is not marked yet may start another.
+    // Until nothing new is found: a process that is not marked yet may start another.
     loop {
         let found = descendants(pid);
         let new: Vec<u32> = found
@@ -185,7 +185,7 @@ fn mark(counter: &mut Counter, pid: u32) -> Result<OwnedFd, String> {
     Ok(process)
 }
 
-/// A process and all that it and its children have started.
+/// Returns a process and all its descendants.
 fn descendants(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut at = 0;
@@ -194,7 +194,7 @@ fn descendants(pid: u32) -> Vec<u32> {
         let children = children
             .into_iter()
             .filter_map(|pid| u32::try_from(pid).ok());
-        // This program may be one of them; what it does is no part of the trace.
+        // This program may be one of them; its own calls are not part of the trace.
         all.extend(children.filter(|pid| *pid != std::process::id()));
         at += 1;
     }
@@ -210,7 +210,7 @@ fn command_of(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// Counts until all that is watched has ended, a signal comes, or the time is over.
+/// Counts until everything watched has ended, a signal arrives, or the time is up.
 pub fn watch(
     counter: &mut Counter,
     mut watched: Watched,

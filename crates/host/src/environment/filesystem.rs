@@ -16,34 +16,34 @@ use toll_system::mount_table::{MountEntry, is_fuse, mounts};
 use super::cleanup_journal::{Change, Journal, with_path};
 use super::inspect::file_system_of;
 
-/// Smallest image: below 300 MiB `mkfs.xfs` refuses.
+/// Smallest image: `mkfs.xfs` refuses less than 300 MiB.
 const IMAGE_BYTES_MIN: u64 = 512 << 20;
 
-/// Types that count as foreign: files live with another program or machine.
+/// File system types that count as foreign: another program or machine holds the files.
 const FOREIGN_KINDS: &[&str] = &["9p", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "vboxsf"];
 
-/// How long a server may take: those over SSH wait for a connection first.
+/// Longest wait for a server to mount: those over SSH connect first.
 const MOUNT_PATIENCE: Duration = Duration::from_secs(20);
 
-/// A file system under test. Dropping it unmounts what is ours and ends its
-/// server.
+/// A file system under test. Dropping it unmounts it if we mounted it, and kills
+/// the server if we started it.
 #[derive(Debug)]
 pub(super) struct Mounted {
-    /// Where files may be made.
+    /// Where files may be created.
     pub directory: PathBuf,
-    /// Mount point to be unmounted at the end, if it is ours.
+    /// Mount point to unmount at the end, if we mounted it.
     mount_point: Option<PathBuf>,
-    /// The server of a user-level file system, if it is ours.
+    /// The server of a user-level file system, if we started it.
     server: Option<Child>,
-    /// Where its files lie, if it shows those of another file system.
+    /// Where its files are stored, if it shows those of another file system.
     pub below: Option<PathBuf>,
-    /// The reason why files stay in memory when they are dropped from the page cache, if they
-    /// do.
+    /// Why files stay in memory when they are dropped from the page cache; `None` if they do
+    /// not.
     pub cold_obstacle: Option<String>,
 }
 
 impl Mounted {
-    /// A directory of a file system that is mounted already.
+    /// Wraps a directory of a file system that is already mounted.
     pub fn there(directory: PathBuf) -> Self {
         Self {
             directory,
@@ -60,7 +60,7 @@ impl Mounted {
         mounted
     }
 
-    /// Waits until a server has mounted `below` at a point.
+    /// Waits until a server has mounted `below` at `point`.
     pub fn served(point: &Path, below: PathBuf, server: Child) -> Result<Self, String> {
         let mut mounted = Self::at(point);
         mounted.below = Some(below);
@@ -71,7 +71,7 @@ impl Mounted {
                 break;
             }
             if let Ok(Some(_)) = server.try_wait() {
-                return Err("its server ended without a word".into());
+                return Err("its server ended without a message".into());
             }
             if Instant::now() > deadline {
                 return Err(format!("it took more than {} s", MOUNT_PATIENCE.as_secs()));
@@ -94,14 +94,14 @@ impl Drop for Mounted {
     }
 }
 
-/// Moves this thread, and what it starts, into a mount namespace of its own.
-/// Mounts made there vanish with the last process in it, so that even
+/// Moves this thread, and what it starts, into a new mount namespace.
+/// Mounts made there vanish with the last process in it, so even
 /// `kill -9` leaves none behind. Must be called before other threads start:
-/// those would stay outside. It needs root.
+/// those would stay outside. Needs root.
 pub(super) fn enter_mount_namespace() -> Result<(), String> {
     let wrong = |error: rustix::io::Errno| format!("cannot make a mount namespace: {error}");
-    // SAFETY: of all flags only CLONE_FILES makes descriptors owned elsewhere
-    // invalid; NEWNS and the FS it implies share nothing that Rust relies on.
+    // SAFETY: only the flag CLONE_FILES makes descriptors owned elsewhere
+    // invalid; NEWNS, and the FS that it implies, unshare nothing that Rust relies on.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(wrong)?;
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(wrong)
@@ -119,9 +119,9 @@ impl LoopKind {
         let (kind, make_options, mount_options): (_, &[_], &[_]) = match name {
             "ext4" => ("ext4", &["-F"], &[]),
             "xfs" => ("xfs", &["-f"], &[]),
-            // With this option the stripe is what stat(2) calls the best size
-            // (xfs_stat_blksize in fs/xfs/xfs_iops.c). The log of a stripe needs
-            // 64 MiB in one of the groups.
+            // With this option stat(2) reports the stripe as the preferred I/O size
+            // (xfs_stat_blksize in fs/xfs/xfs_iops.c). The log of a striped file system
+            // needs 64 MiB in one allocation group.
             "xfs-striped" => (
                 "xfs",
                 &["-f", "-b", "size=2048", "-d", "su=2048,sw=3,agcount=2"],
@@ -138,7 +138,7 @@ impl LoopKind {
     }
 }
 
-/// Why a file system made on a loop device cannot be had, if it cannot.
+/// Returns why a file system on a loop device is not available; `None` if it is.
 pub(super) fn loop_obstacle(name: &str) -> Option<String> {
     let Some(LoopKind { kind, .. }) = LoopKind::named(name) else {
         return Some(format!("there is no file system {name}"));
@@ -201,7 +201,7 @@ pub(super) fn mount_loop(
     let make_options = [&["-q"][..], make_options].concat();
     journal.run(&format!("mkfs.{kind}"), &make_options, &image)?;
     journal.note(Change::LoopImage(image.clone()))?;
-    // Direct I/O below the loop device: else the image's pages stay in the
+    // Direct I/O below the loop device: otherwise the image's pages stay in the
     // host's page cache, and a file dropped from the cache above is still warm.
     let attach = |options: &[&str]| journal.run("losetup", options, &image);
     let device = attach(&["--find", "--show", "--direct-io=on"])
@@ -223,8 +223,8 @@ pub(super) fn mount_loop(
     Ok(mounted)
 }
 
-/// Whether a loop device bypasses the page cache below it. One that was asked to do so may
-/// have been set up without it, and no call says so (loop_update_dio in
+/// Whether a loop device bypasses the page cache below it. The kernel may set one up without
+/// direct I/O although it was requested, and no call reports that (loop_update_dio in
 /// drivers/block/loop.c).
 fn has_direct_io(device: &str) -> bool {
     let name = device.trim().trim_start_matches("/dev/");
@@ -234,7 +234,7 @@ fn has_direct_io(device: &str) -> bool {
 
 const NO_TMPFS: &str = "tmpfs needs root or a writable /dev/shm";
 
-/// Why no tmpfs can be had, if it cannot.
+/// Returns why tmpfs is not available; `None` if it is.
 pub(super) fn tmpfs_obstacle() -> Option<String> {
     let is_root = rustix::process::geteuid().is_root();
     (!is_root && shared_memory_directory().is_none()).then(|| NO_TMPFS.into())
@@ -245,7 +245,7 @@ fn shared_memory_directory() -> Option<PathBuf> {
     (file_system_of(&path).kind == "tmpfs" && is_writable(&path)).then_some(path)
 }
 
-/// Mounts a tmpfs of our own as root, else uses `/dev/shm`.
+/// Mounts a new tmpfs as root; otherwise uses `/dev/shm`.
 pub(super) fn mount_tmpfs(
     directory: &Path,
     bytes_needed: u64,
@@ -262,8 +262,7 @@ pub(super) fn mount_tmpfs(
     Ok(Mounted::at(&point))
 }
 
-/// Whether files of this kind of file system live with another program or
-/// machine.
+/// Returns the source, as in the mount table, of a FUSE file system mounted at `point`.
 fn is_foreign(kind: &str) -> bool {
     FOREIGN_KINDS.contains(&kind) || is_fuse(kind)
 }
@@ -272,11 +271,11 @@ fn is_foreign(kind: &str) -> bool {
 pub fn check_foreign(directory: &Path) -> Result<(), String> {
     let kind = file_system_of(directory).kind;
     let why = match (directory.is_dir(), is_foreign(&kind)) {
-        (false, _) => "it is no directory".to_owned(),
+        (false, _) => "it is not a directory".to_owned(),
         (true, false) => {
-            format!("it lies on {kind}, not on 9p, virtiofs, NFS, SMB, vboxsf or FUSE")
+            format!("it is on {kind}, not on 9p, virtiofs, NFS, SMB, vboxsf or FUSE")
         }
-        (true, true) if !is_writable(directory) => "it takes no files".to_owned(),
+        (true, true) if !is_writable(directory) => "it is not writable".to_owned(),
         (true, true) => return Ok(()),
     };
     Err(format!(
@@ -285,19 +284,19 @@ pub fn check_foreign(directory: &Path) -> Result<(), String> {
     ))
 }
 
-/// The program by which a run makes a foreign file system of its own.
+/// Finds the program with which a run makes its own foreign file system.
 pub(super) fn bindfs() -> Result<PathBuf, String> {
     if rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, 0.into()).is_err() {
-        return Err("there is no right to mount by FUSE; name a --foreign-dir".into());
+        return Err("mounting with FUSE is not permitted; name a --foreign-dir".into());
     }
     process::find("bindfs").ok_or_else(|| {
         "bindfs is missing; install the package bindfs or name a --foreign-dir".into()
     })
 }
 
-/// Gives a directory on a foreign file system: in the one that the user named,
-/// or the work directory seen through `bindfs`, a pass-through on FUSE. Others
-/// that are mounted belong to somebody else.
+/// Returns a directory on a foreign file system: in the one that the user named,
+/// or the work directory seen through `bindfs`, a pass-through on FUSE. Other foreign
+/// mounts belong to somebody else.
 pub(super) fn mount_foreign(
     named: Option<&Path>,
     directory: &Path,
@@ -336,11 +335,11 @@ fn is_writable(path: &Path) -> bool {
     !read_only && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Unmounts what a killed run left mounted, which there is only without a
-/// mount namespace of its own. Other mounts stay.
+/// Unmounts what a killed run left mounted. Only a run without its own mount namespace
+/// leaves mounts. Other mounts stay.
 pub(super) fn unmount_left(point: &Path) {
-    // Mounts are listed by paths without links. A server that is gone lets nobody look at its
-    // own point.
+    // Mounts are listed by paths without links. Once its server is gone, the mount point
+    // itself cannot be resolved.
     let directory = point.parent().and_then(|parent| parent.canonicalize().ok());
     let (Some(directory), Some(name)) = (directory, point.file_name()) else {
         return;
@@ -349,12 +348,12 @@ pub(super) fn unmount_left(point: &Path) {
     let mounts = mounts();
     let mut here = mounts.iter().filter(|mount| mount.point == *point);
     if here.any(MountEntry::is_fuse) {
-        // What cannot be unmounted is told when its directory is removed.
+        // If this fails, removing its directory reports it.
         unmount(point);
     }
 }
 
-/// Unmounts without waiting for who still uses it: what stays busy goes with the
+/// Unmounts without waiting for its users: what stays busy goes with the
 /// mount namespace.
 fn unmount(point: &Path) {
     let _ = match rustix::process::geteuid().is_root() {

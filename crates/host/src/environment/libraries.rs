@@ -1,8 +1,8 @@
-//! The shared libraries of a program, found as the dynamic linker of a guest will find
+//! Finds the shared libraries of a program as the dynamic linker of a guest will find
 //! them there (ld.so(8)), from files alone.
 //!
 //! A guest has no `LD_LIBRARY_PATH` and no `/etc/ld.so.preload`. Its CPU differs from the
-//! host's, so it gets all variants of a library for CPUs.
+//! host's, so it gets a library's variants for all CPUs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,19 +13,19 @@ use std::path::{Path, PathBuf};
 use super::program_files::{ProgramFiles, content_of};
 use crate::count::Linking;
 
-/// The dynamic linker's own list of libraries (ldconfig(8)).
+/// The dynamic linker's cache of library paths (ldconfig(8)).
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 
-/// Longest such list that is read.
+/// Largest cache that is read.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
 
-/// Most libraries that a program may need.
+/// Maximum number of libraries of a program.
 const LIBRARIES_MAX: usize = 4096;
 
-/// Most directories in which libraries are looked for, each counted as often as it is named.
+/// Maximum number of directories to search, each counted as often as it is named.
 const DIRECTORIES_MAX: usize = 1 << 16;
 
-/// Where glibc looks last: Debian's directories, then those of others.
+/// Directories that glibc searches last: Debian's, then those of other distributions.
 const DIRECTORIES: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -35,10 +35,10 @@ const DIRECTORIES: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// Where musl looks last, unless a file says otherwise.
+/// Directories that musl searches last, unless a file names others.
 const MUSL_DIRECTORIES: &str = "/lib:/usr/local/lib:/usr/lib";
 
-/// Beginnings of the names of libraries that musl's dynamic linker contains.
+/// Prefixes of the names of libraries that musl's dynamic linker contains.
 const OF_MUSL: [&str; 7] = [
     "libc.",
     "libpthread.",
@@ -49,10 +49,10 @@ const OF_MUSL: [&str; 7] = [
     "libxnet.",
 ];
 
-/// Meanings of `$LIB` in a path.
+/// Values of `$LIB` in a path.
 const LIB: [&str; 3] = ["lib/x86_64-linux-gnu", "lib64", "lib"];
 
-/// A directory to look in: as a guest has it, and as it is here.
+/// A directory to search: its path in a guest, and its path here.
 #[derive(Debug, Clone)]
 struct Place {
     guest: PathBuf,
@@ -68,14 +68,14 @@ impl Place {
     }
 }
 
-/// A file whose libraries are to be found.
+/// A file whose libraries have still to be found.
 #[derive(Debug)]
 struct Loaded {
     path: PathBuf,
     needed: Vec<String>,
-    /// Directories of its own.
+    /// Its own search directories.
     own: Vec<Place>,
-    /// Directories that it hands on to the libraries that it needs.
+    /// Search directories that it passes on to the libraries that it needs.
     inherited: Vec<Place>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Libraries {
 }
 
 impl Libraries {
-    /// Finds the interpreter and all libraries of a program, with the lists by which the
+    /// Finds the interpreter and all libraries of a program, with the files by which the
     /// guest's interpreter finds them.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Libraries {
         }
         let content = content_of(&interpreter).map_err(|error| cannot(&error.to_string()))?;
         if Linking::read(&content).map(|found| found.kind) != Ok(linking.kind) {
-            return Err(cannot("is not an ELF program of its kind"));
+            return Err(cannot("is not an ELF program of the same kind"));
         }
         let name = interpreter.file_name().unwrap_or_default();
         let name = name.to_string_lossy();
@@ -130,7 +130,7 @@ impl Libraries {
             if search.files.len() > LIBRARIES_MAX {
                 return Err(format!("it needs more than {LIBRARIES_MAX} libraries"));
             }
-            // Each hands its directories on.
+            // Each library passes its directories on.
             let inherited = search.left.iter().map(|one| one.inherited.len());
             if inherited.sum::<usize>() > DIRECTORIES_MAX {
                 return Err(format!(
@@ -145,7 +145,7 @@ impl Libraries {
         self.files.insert(guest, host).is_none()
     }
 
-    /// Notes the places in which libraries lie by default, and takes what names them.
+    /// Records the default library directories, and takes the files that name them.
     fn find_directories(&mut self, interpreter: &str) -> Result<(), String> {
         if self.is_musl {
             // ld-musl-x86_64.so.1 reads ld-musl-x86_64.path.
@@ -177,15 +177,15 @@ impl Libraries {
         Ok(())
     }
 
-    /// Notes a file whose libraries are to be found. `inherited` is what the file that needs
-    /// it hands on.
+    /// Queues a file whose libraries are to be found. `inherited` are the directories that the
+    /// file that needs it passes on.
     fn load(&mut self, path: &Path, linking: Linking, inherited: &[Place]) {
         let places = |paths: &[String]| {
             let expanded = paths.iter().flat_map(|one| expand(one, path));
             expanded.collect::<Vec<Place>>()
         };
         let (mut handed_on, mut own) = (places(&linking.rpath), places(&linking.runpath));
-        // To musl both are the same.
+        // musl treats both alike.
         if self.is_musl {
             handed_on.append(&mut own);
         }
@@ -210,7 +210,7 @@ impl Libraries {
             self.found(Place::same(&path), linking, by);
             return Ok(());
         }
-        // With directories of its own those that it inherits do not count (ld.so(8)).
+        // A file with its own directories ignores those that it inherits (ld.so(8)).
         let inherited = if by.own.is_empty() {
             &by.inherited[..]
         } else {
@@ -241,7 +241,7 @@ impl Libraries {
             || self.is_musl && OF_MUSL.iter().any(|begin| name.starts_with(begin))
     }
 
-    /// Takes a library from the first of some directories that has it.
+    /// Takes a library from the first directory that has it.
     fn find_below(&mut self, places: &[Place], name: &str, by: &Loaded) -> bool {
         for place in places {
             let mut is_found = false;
@@ -266,7 +266,7 @@ impl Libraries {
         }
     }
 
-    /// What a file asks for, if it is a library of the program's kind.
+    /// Reads what a file needs; `None` if it is not a library of the program's kind.
     fn linking(&self, path: &Path) -> Option<Linking> {
         let linking = Linking::read(&content_of(path).ok()?).ok()?;
         (linking.kind == self.kind).then_some(linking)
@@ -278,7 +278,7 @@ fn missing(name: &str, by: &Loaded) -> String {
     format!("{name}, which {by} needs, is not found; install it")
 }
 
-/// A directory itself, and those below it for kinds of CPUs.
+/// Lists the directory itself, as an empty path, and its subdirectories for kinds of CPUs.
 fn variants(directory: &Path) -> Vec<PathBuf> {
     let below = fs::read_dir(directory.join("glibc-hwcaps"));
     let names = below.into_iter().flatten().flatten();
@@ -286,11 +286,11 @@ fn variants(directory: &Path) -> Vec<PathBuf> {
     std::iter::once(PathBuf::new()).chain(variants).collect()
 }
 
-/// The directories that a path of a program stands for.
+/// Expands a search path of a program to directories.
 fn expand(path: &str, program: &Path) -> Vec<Place> {
     let parent = |path: &Path| path.parent().unwrap_or(path).to_owned();
-    // A program knows its own place by /proc/self/exe, which follows links. A guest has
-    // a file where the link is.
+    // A program finds its own directory by /proc/self/exe, which follows links. A guest has
+    // a file in place of the link.
     let real = fs::canonicalize(program);
     let real = real.map_or_else(|_| parent(program), |real| parent(&real));
     let here = parent(program);
@@ -302,7 +302,7 @@ fn expand(path: &str, program: &Path) -> Vec<Place> {
             |origin: &Path| PathBuf::from(path.replace("$ORIGIN", &origin.to_string_lossy()));
         let guest = with(&here);
         for host in [with(&here), with(&real)] {
-            // The rest of what the linker would expand is not known.
+            // Other tokens that the linker would expand are not known here.
             if guest.is_absolute() && !path.replace("$ORIGIN", "").contains('$') {
                 places.push(Place {
                     guest: guest.clone(),
@@ -315,14 +315,14 @@ fn expand(path: &str, program: &Path) -> Vec<Place> {
     places
 }
 
-/// Libraries by name, as ldconfig lists them (`struct cache_file_new` in glibc's
-/// sysdeps/generic/dl-cache.h). A damaged list has none.
+/// Reads libraries by name from ldconfig's cache (`struct cache_file_new` in glibc's
+/// sysdeps/generic/dl-cache.h). A damaged cache has none.
 fn entries(bytes: &[u8]) -> BTreeMap<String, Vec<PathBuf>> {
     const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
     const HEAD_BYTES: usize = 48;
     const ENTRY_BYTES: usize = 24;
     let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    // Older ldconfigs put a list for older linkers before it.
+    // Older versions of ldconfig put a list for older linkers before it.
     let Some(begin) = bytes.windows(MAGIC.len()).position(|here| here == MAGIC) else {
         return found;
     };
@@ -360,7 +360,7 @@ mod tests {
         };
         let known = entries(&bytes);
         assert!(known["libc.so.6"].iter().any(|path| path.is_file()));
-        // Damaged, it names less, and nothing panics.
+        // A damaged cache names fewer, and nothing panics.
         for cut in [0, 10, 30, 60, bytes.len() / 2] {
             assert!(entries(&bytes[..cut]).len() <= known.len());
         }

@@ -1,10 +1,10 @@
-//! Memory that trials ask for, and whether this machine has it.
+//! Checks whether this machine has the memory that trials ask for.
 
 use std::fs::read_to_string;
 
-/// Why a buffer of `bytes` in pages of a sort cannot be had here, if it cannot:
-/// `huge_pages` is a word of the parameter of that name. What the kernel does
-/// not tell is no obstacle; the trial will show it.
+/// Returns why a buffer of `bytes` in a kind of pages is not available here; `None` if it is.
+/// `huge_pages` is a value of the parameter of that name. What the kernel does
+/// not report is no obstacle; the trial will show it.
 pub fn memory_obstacle(bytes: u64, huge_pages: &str) -> Option<String> {
     let meminfo = read_to_string("/proc/meminfo").unwrap_or_default();
     match huge_pages {
@@ -18,7 +18,7 @@ pub fn memory_obstacle(bytes: u64, huge_pages: &str) -> Option<String> {
     }
 }
 
-/// How huge pages can be had here, or why they cannot.
+/// Returns "yes" if huge pages are available here, or else why they are not.
 pub(super) fn huge_pages(kind: &str) -> Result<String, String> {
     match memory_obstacle(1, kind) {
         Some(reason) => Err(reason),
@@ -27,13 +27,13 @@ pub(super) fn huge_pages(kind: &str) -> Result<String, String> {
 }
 
 fn space_obstacle(meminfo: &str, bytes: u64) -> Option<String> {
-    // Swap counts: a buffer that has to be paged is slow, but there.
+    // Swap counts: a buffer that has to be paged is slow, but possible.
     let available = field(meminfo, "MemAvailable")?
         .checked_add(field(meminfo, "SwapFree").unwrap_or(0))?
         .checked_mul(1024)?;
     (bytes > available).then(|| {
         format!(
-            "{} MiB of memory are needed and {} MiB available; free memory or use a smaller buffer",
+            "{} MiB of memory are needed, but {} MiB available; free some or use a smaller buffer",
             bytes >> 20,
             available >> 20
         )
@@ -51,7 +51,7 @@ fn reserve_obstacle(meminfo: &str, bytes: u64) -> Option<String> {
     let needed = bytes.div_ceil(page_bytes);
     (needed > free).then(|| {
         format!(
-            "{needed} reserved huge pages are needed and {free} free; \
+            "{needed} reserved huge pages are needed, but {free} are free; \
              reserve them in /proc/sys/vm/nr_hugepages"
         )
     })
@@ -69,7 +69,7 @@ fn transparent_obstacle(setting: Option<&str>) -> Option<String> {
     }
 }
 
-/// A number of `/proc/meminfo`, in the unit that stands there.
+/// Reads a number from `/proc/meminfo`, in the unit given there.
 fn field(meminfo: &str, name: &str) -> Option<u64> {
     let value = super::inspect::field(meminfo, name)?;
     value.split_ascii_whitespace().next()?.parse().ok()

@@ -1,5 +1,5 @@
-//! A limit on the memory of some processes, by a control group, so that
-//! pressure on them is none on the machine.
+//! Limits the memory of some processes by a control group, so that
+//! memory pressure on them does not affect the rest of the machine.
 
 use std::fs;
 use std::io;
@@ -20,8 +20,8 @@ const MOUNTS: [(&str, Version); 3] = [
     ("/sys/fs/cgroup/unified", Version::Two),
 ];
 
-/// Name of the group of version 2 that this process goes to, so that the one above it may
-/// have others with limits.
+/// Name of the version 2 group that this process moves to, so that the group above it may
+/// have children with limits.
 const LEAF: &str = "toll-main";
 
 /// Longest wait for killed processes to leave a group.
@@ -44,15 +44,15 @@ impl Version {
     }
 }
 
-/// A group with a limit. Dropping it ends its processes and removes it.
+/// A group with a limit. Dropping it kills its processes and removes it.
 #[derive(Debug)]
 pub struct MemoryLimit {
     directory: PathBuf,
 }
 
 impl MemoryLimit {
-    /// Makes a group whose processes may have `limit_bytes` of memory together;
-    /// what is beyond goes to swap.
+    /// Makes a group whose processes may use `limit_bytes` of memory together;
+    /// the rest goes to swap.
     pub(super) fn create(limit_bytes: u64, journal: &mut Journal) -> Result<Self, String> {
         let parent = parent()?;
         parent
@@ -76,12 +76,12 @@ impl MemoryLimit {
         Ok(group)
     }
 
-    /// Puts a process under the limit, for all memory that it takes from now
+    /// Puts a process under the limit, for all memory that it allocates from now
     /// on.
     pub fn admit(&self, pid: u32) -> Result<(), String> {
         fs::write(self.directory.join("cgroup.procs"), pid.to_string()).map_err(|error| {
             format!(
-                "cannot put process {pid} into {}: {error}; see whether it still runs",
+                "cannot put process {pid} into {}: {error}; check whether it still runs",
                 self.directory.display()
             )
         })
@@ -90,13 +90,13 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // What cannot be put back stays in the journal for the next start.
+        // If this fails, the group stays in the journal for the next start.
         let _ = remove(&self.directory, true);
     }
 }
 
-/// Removes a group; one that is not there is fine. Ends the processes in it only if it
-/// `is_ours` for sure.
+/// Removes a group; a missing one is no error. Kills the processes in it only if it
+/// certainly `is_ours`.
 pub(super) fn remove(directory: &Path, is_ours: bool) -> Result<(), String> {
     let deadline = Instant::now() + LEAVE_TIMEOUT;
     loop {
@@ -106,7 +106,7 @@ pub(super) fn remove(directory: &Path, is_ours: bool) -> Result<(), String> {
         match fs::remove_dir(directory) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            // It is another's: the run's own is gone.
+            // It is somebody else's: the run's own group is gone.
             Err(_) if !is_ours => return Ok(()),
             // Busy until the last process is gone.
             Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
@@ -124,7 +124,7 @@ fn processes(directory: &Path) -> Vec<rustix::process::Pid> {
         .collect()
 }
 
-/// Why there can be no limit here, if there cannot.
+/// Returns why memory cannot be limited here; `None` if it can.
 pub fn memory_limit_obstacle() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("a limit on memory needs root".into());
@@ -132,13 +132,13 @@ pub fn memory_limit_obstacle() -> Option<String> {
     parent().err().or_else(swap_obstacle)
 }
 
-/// The group to make ours in.
+/// The group in which we make ours.
 #[derive(Debug, PartialEq, Eq)]
 struct Parent {
     directory: PathBuf,
     version: Version,
-    /// Whether this process has to leave it first, since only groups without processes pass
-    /// their controllers on (no internal process constraint of cgroup-v2.rst).
+    /// Whether this process has to leave it first, since only groups without processes may pass
+    /// their controllers on ("no internal process constraint" of cgroup-v2.rst).
     must_leave: bool,
 }
 
@@ -149,7 +149,7 @@ impl Parent {
         }
         let leaf = self.directory.join(LEAF);
         match fs::create_dir(&leaf) {
-            // A run that was killed left it.
+            // A killed run may have left it.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
@@ -160,10 +160,10 @@ impl Parent {
     }
 }
 
-/// Finds the group to make ours in: the own one, where a limit above still holds.
+/// Finds the group in which to make ours: our own, where limits from above still apply.
 fn parent() -> Result<Parent, String> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    // Documented by systemd as the test whether it is the service manager (sd_booted(3)).
+    // systemd documents this as the test whether it is the service manager (sd_booted(3)).
     let is_managed = Path::new("/run/systemd/system").is_dir();
     for (mount, version) in MOUNTS {
         let mount = Path::new(mount);
@@ -190,8 +190,8 @@ fn parent() -> Result<Parent, String> {
     )
 }
 
-/// The group of version 2 to make ours in; `None` without a memory controller. Below the root
-/// only where no service manager is, which owns every group that it did not delegate.
+/// Finds the version 2 group in which to make ours; `None` without a memory controller. Uses
+/// the root only without a service manager, which owns every group that it did not delegate.
 fn of_version_two(mount: &Path, own: &str, is_managed: bool) -> Option<Result<Parent, String>> {
     let parent = |directory: &Path, must_leave| Parent {
         directory: directory.to_owned(),
@@ -200,11 +200,11 @@ fn of_version_two(mount: &Path, own: &str, is_managed: bool) -> Option<Result<Pa
     };
     let own = mount.join(own);
     let own = match own.parent() {
-        // This process has left its group for an earlier limit.
+        // This process has already left its group for an earlier limit.
         Some(above) if own.ends_with(LEAF) => above,
         _ => &own,
     };
-    // The root alone has no such file.
+    // Only the root has no such file.
     let is_root = !own.join("cgroup.events").exists();
     if !is_root && passes_memory_on(own) {
         return Some(Ok(parent(own, false)));
@@ -217,7 +217,7 @@ fn of_version_two(mount: &Path, own: &str, is_managed: bool) -> Option<Result<Pa
     }
     if is_managed {
         return Some(Err(
-            "systemd owns the control groups; start toll in one of its own: systemd-run --scope -p \
+            "systemd owns the control groups; start toll in its own group: systemd-run --scope -p \
              Delegate=yes toll ..."
                 .into(),
         ));
@@ -225,15 +225,15 @@ fn of_version_two(mount: &Path, own: &str, is_managed: bool) -> Option<Result<Pa
     Some(Ok(parent(mount, false)))
 }
 
-/// Whether all processes of a group descend from this one.
+/// Whether all processes of a group are this process or its descendants.
 fn is_ours_alone(group: &Path) -> bool {
     let ours = children::tree(std::process::id().cast_signed(), |_| {});
     let all = processes(group);
     all.iter().all(|pid| ours.contains(&pid.as_raw_pid()))
 }
 
-/// Our group of a hierarchy, as a relative path: of version 1 by its controller, of version 2
-/// by an empty one.
+/// Returns our group in a hierarchy, as a relative path. Version 1 is selected by a controller,
+/// version 2 by an empty one.
 fn own_group<'a>(listed: &'a str, controller: &str) -> &'a str {
     let found = listed.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -262,7 +262,7 @@ fn lists_memory(file: &Path) -> bool {
 
 fn cannot_make(directory: &Path, error: &io::Error) -> String {
     format!(
-        "cannot limit memory by {}: {error}; run as root outside of a container",
+        "cannot limit memory with {}: {error}; run as root outside of a container",
         directory.display()
     )
 }
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(own_group(listed, ""), "u");
     }
 
-    /// Files as those of a group of version 2.
+    /// Makes files like those of a version 2 group.
     fn group(directory: &Path, controllers: &str, passed_on: &str, processes: &str) {
         fs::create_dir_all(directory).unwrap();
         for (name, content) in [
@@ -313,10 +313,10 @@ mod tests {
         let refused = find(true).unwrap().unwrap_err();
         assert!(refused.contains("systemd-run --scope"), "{refused}");
         assert_eq!(find(false), Some(Ok((root.to_owned(), false))));
-        // Delegated, with processes in groups of their own.
+        // Delegated, with its processes in groups below it.
         group(&own, "cpu memory", "memory", "");
         assert_eq!(find(true), Some(Ok((own.clone(), false))));
-        // No controller to be had.
+        // Without a memory controller.
         group(&own, "cpu", "", &myself);
         group(root, "cpu", "cpu", "1");
         assert_eq!(find(true), None);
@@ -330,7 +330,7 @@ mod tests {
         group(&own, "memory", "", &myself);
         fs::write(own.join("cgroup.events"), "").unwrap();
         let parent = of_version_two(mount.path(), "own", true).unwrap().unwrap();
-        // Twice, as after a run that was killed.
+        // Twice, as after a killed run.
         for _ in 0..2 {
             parent.prepare().unwrap();
             let written = |name: &str| fs::read_to_string(own.join(name)).unwrap();

@@ -1,5 +1,5 @@
-//! What other programs take of this machine's CPUs, and how far apart equal work lies beside
-//! them.
+//! Measures how much of this machine's CPUs other programs use, and how much the times of equal
+//! work vary beside them.
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use toll_system::process_stat::{ProcessStat, all_processes};
 
-/// How long it is looked at what runs: some ten of the kernel's ticks.
+/// Time between the two snapshots: about ten of the kernel's ticks.
 const LOOK: Duration = Duration::from_millis(100);
-/// Share of one CPU from which other work is worth a word.
+/// Busy CPUs from which other work is worth a message.
 const BUSY_CPUS: f64 = 0.3;
 /// How long equal work is repeated beside it, and how long one piece takes alone: longer than
-/// a turn that the scheduler gives, which is some 3 ms.
+/// the scheduler's time slice of about 3 ms.
 const REPEATED: Duration = Duration::from_millis(500);
 const PIECE: Duration = Duration::from_millis(5);
 
-/// Work of others, seen for a moment.
+/// Work of other programs, observed for a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtherWork {
     /// How many CPUs it keeps busy.
@@ -29,23 +29,23 @@ pub struct OtherWork {
     pub cpus_online: usize,
     /// CPUs that each program keeps busy, by its name, the busiest first.
     pub programs: Vec<(String, f64)>,
-    /// What it makes of equal work.
+    /// How much the times of equal work vary beside it.
     pub scatter: Scatter,
 }
 
-/// Equal work that was repeated.
+/// Variation of the times of equal work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scatter {
-    /// What a piece takes alone.
+    /// Time that a piece takes alone.
     pub piece: Duration,
-    /// What it takes here on average.
+    /// Average wall time of a piece here.
     pub mean: Duration,
-    /// Standard deviation of the logarithm of that time, and of the CPU time.
+    /// Standard deviation of the logarithm of the wall time, and of the CPU time.
     pub wall_deviation: f64,
     pub cpu_deviation: f64,
 }
 
-/// Looks at other work, if there is enough of it to be worth a word.
+/// Observes other work; `None` if there is too little to be worth a message.
 pub fn look() -> Option<OtherWork> {
     let before = Snapshot::take()?;
     thread::sleep(LOOK);
@@ -60,7 +60,7 @@ pub fn look() -> Option<OtherWork> {
     })
 }
 
-/// What all CPUs and all processes have done since the machine was started.
+/// CPU time of all CPUs and processes since boot.
 struct Snapshot {
     at: Instant,
     busy_ticks: u64,
@@ -115,14 +115,14 @@ impl Snapshot {
     }
 }
 
-/// Ticks that all CPUs spent with work, and without being given to this machine (proc_stat(5)).
+/// Ticks in which all CPUs were busy, and in which they were stolen (proc_stat(5)).
 fn busy_and_stolen(stat: &str) -> Option<[u64; 2]> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line
         .split_whitespace()
         .map_while(|field| field.parse().ok())
         .collect();
-    // User, nice, system, idle, waiting for storage, interrupts, soft interrupts, stolen.
+    // user, nice, system, idle, iowait, irq, softirq, steal.
     let [user, nice, system, _, _, hard, soft, stolen, ..] = fields[..] else {
         return None;
     };
@@ -149,10 +149,10 @@ impl Scatter {
         }
     }
 
-    /// The smallest difference, as a share, that pairs of such work and a third, its twin, show
-    /// in some time with a chance of 80 %, at an error of 5 %; by time and by CPU time.
+    /// Returns the smallest relative difference that shows within a time with 80 % power, at an
+    /// error of 5 %, by wall time and by CPU time. Each block has a pair of pieces and a twin.
     pub fn least_visible(&self, within: Duration) -> [f64; 2] {
-        // The quantiles of 0.975 and 0.8 of the normal distribution.
+        // The 0.975 and 0.8 quantiles of the normal distribution.
         const DEVIATIONS: f64 = 1.96 + 0.84;
         let blocks = (within.as_secs_f64() / (3.0 * self.mean.as_secs_f64())).max(1.0);
         [self.wall_deviation, self.cpu_deviation].map(|deviation| {
@@ -169,13 +169,13 @@ fn deviation_of_logarithm(values: &[f64]) -> f64 {
     (squares / (count - 1.0)).sqrt()
 }
 
-/// CPU time of this thread.
+/// CPU time of this thread, in seconds.
 fn cpu_time_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// How many rounds take so much CPU time; the least of some tries is not interrupted.
+/// Returns how many rounds take this much CPU time; the fastest try is not interrupted.
 fn rounds_of(time: Duration) -> u64 {
     const TRIED: u64 = 100_000;
     let tries = (0..8).map(|_| {
@@ -225,7 +225,7 @@ mod tests {
     fn programs_are_named_by_what_they_used_between_two_looks() {
         let begin = Instant::now();
         let before = [(7, "yes", 500, 1), (8, "idle", 900, 1), (9, "gone", 100, 1)];
-        // Process 9 has ended, and another has its number.
+        // Process 9 has ended, and another has its PID.
         let after = [(7, "yes", 600, 1), (8, "idle", 900, 1), (9, "yes", 50, 2)];
         let before = snapshot(begin, 1000, &before);
         let after = snapshot(begin + Duration::from_secs(1), 1150, &after);

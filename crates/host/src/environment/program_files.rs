@@ -1,4 +1,4 @@
-//! The files that a program needs in a guest that has none.
+//! Collects the files that a program needs in a guest that has none.
 //!
 //! Files are read and never executed, since the program may be anybody's.
 
@@ -12,23 +12,23 @@ use toll_system::bounded::{open_bounded, read_bounded};
 use super::libraries::Libraries;
 use crate::count::{Linking, Programs};
 
-/// How deep the directories of a tree may lie in each other.
+/// Maximum nesting of directories in a tree.
 const TREE_DEPTH_MAX: u32 = 64;
 
-/// Longest program or library.
+/// Largest program or library.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 
-/// As much of another file is read: the first line of a script is no longer.
+/// Bytes that are read of another file: the first line of a script is not longer.
 const BEGIN_BYTES: u64 = 4096;
 
 /// Files to copy, by their paths in the guest.
 pub type ProgramFiles = BTreeMap<PathBuf, PathBuf>;
 
-/// How deep scripts may name each other as interpreters (execve(2)).
+/// Maximum nesting of scripts as interpreters (execve(2)).
 const INTERPRETERS_MAX: u32 = 4;
 
 /// Finds a program as a shell does, and adds it with its interpreter and libraries.
-/// Gives its path.
+/// Returns its path.
 pub fn add_program(name: &str, files: &mut ProgramFiles) -> Result<PathBuf, String> {
     let found = match name.contains('/') {
         true => Some(PathBuf::from(name)).filter(|path| path.is_file()),
@@ -56,7 +56,7 @@ pub fn add_copied(
         if !host.is_file() {
             let shown = host.display();
             return Err(format!(
-                "cannot copy {shown}: it is not a regular file; a directory is for --tree"
+                "cannot copy {shown}: it is not a regular file; use --tree for a directory"
             ));
         }
         files.insert(guest, host);
@@ -88,11 +88,11 @@ fn add_below(
     let cannot = |why: &dyn std::fmt::Display| format!("cannot copy {}: {why}", host.display());
     let deeper = depth
         .checked_sub(1)
-        .ok_or_else(|| cannot(&"its directories do not end; a link may point upwards"))?;
+        .ok_or_else(|| cannot(&"its directories are nested too deep; a link may point upwards"))?;
     for entry in std::fs::read_dir(host).map_err(|error| cannot(&error))? {
         let entry = entry.map_err(|error| cannot(&error))?;
         let (from, to) = (entry.path(), guest.join(entry.file_name()));
-        // Of what a link points to; one that leads nowhere is left out, as are sockets.
+        // Follows links; leaves out dangling ones, and sockets.
         match std::fs::metadata(&from) {
             Ok(found) if found.is_dir() => add_below(&from, &to, deeper, files)?,
             Ok(found) if found.is_file() => drop(files.insert(to, from)),
@@ -102,9 +102,9 @@ fn add_below(
     Ok(())
 }
 
-/// The functions of all programs and libraries; those of the main one are named as
-/// `program`, so that two versions of it have the same names. Of the guest's init
-/// some hundred instructions are counted, too.
+/// Reads the functions of all programs and libraries. Those of the main one are named
+/// `program`, so that two versions of it have the same names. The guest's init is among
+/// them, since some hundred of its instructions are counted, too.
 pub fn functions(
     files: &ProgramFiles,
     main: Option<&Path>,
@@ -126,8 +126,8 @@ pub fn functions(
     Ok(programs)
 }
 
-/// The content of an ELF file; of any other, which may be large, its begin. Files of `/proc` and
-/// `/sys` that would be waited for have no content.
+/// Returns the content of an ELF file, or only the beginning of any other, which may be large.
+/// Files of `/proc` and `/sys` that would block have no content.
 pub(super) fn content_of(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut begin = Vec::new();
     let file = open_bounded(path, u64::MAX)?;
@@ -153,7 +153,7 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
             .ok_or_else(|| cannot(&"its first line names no program"))?;
         let depth = depth
             .checked_sub(1)
-            .ok_or_else(|| cannot(&"its interpreters do not end"))?;
+            .ok_or_else(|| cannot(&"its interpreters are nested too deep"))?;
         let absolute = std::path::absolute(interpreter).map_err(|error| cannot(&error))?;
         add(&absolute, files, depth)?;
         // Options and assignments come first (env(1)).

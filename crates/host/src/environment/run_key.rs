@@ -1,4 +1,4 @@
-//! The key by which this user's toll knows the experiments that it wrote into a store.
+//! The key by which this user's toll recognises the experiments that it wrote into a store.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ const BYTES: usize = 32;
 /// The key itself.
 type Key = [u8; BYTES];
 
-/// The user's key, which is made at its first use.
+/// Returns the user's key, which is made at its first use.
 ///
 /// # Errors
 /// If it cannot be read or made, or somebody else may read it.
@@ -27,8 +27,8 @@ pub fn own() -> Result<Key, String> {
 fn read_or_make(path: &Path) -> Result<Key, String> {
     let cannot = |why: &str| {
         format!(
-            "cannot use the key {}: {why}; remove it to have a new one made, which does not know \
-             the runs begun so far",
+            "cannot use the key {}: {why}; remove it to have a new one made, which does not \
+             recognise the runs begun so far",
             path.display()
         )
     };
@@ -59,7 +59,7 @@ fn read(path: &Path) -> io::Result<Key> {
     Ok(bytes)
 }
 
-/// Makes a key under a name of its own first, so that no other toll reads half of one.
+/// Writes a key under a temporary name first, so that no other toll reads a partial one.
 fn make(path: &Path) -> io::Result<()> {
     let (mut bytes, mut name) = ([0; BYTES], [0; 8]);
     for part in [&mut bytes[..], &mut name[..]] {
@@ -67,7 +67,7 @@ fn make(path: &Path) -> io::Result<()> {
             return Err(io::Error::other("there are too few random bytes"));
         }
     }
-    // The number of a process would name what one that was killed has left.
+    // With the PID as name it could meet a file that a killed process left.
     let new = path.with_extension(format!("{:016x}", u64::from_le_bytes(name)));
     let made = File::options()
         .write(true)

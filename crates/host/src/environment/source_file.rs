@@ -1,4 +1,4 @@
-//! Files to be copied or mapped.
+//! Source files, which trials copy or map.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 pub use toll_wire::SourceContent;
 use xxhash_rust::xxh3::Xxh3;
 
-/// A file that is to be laid out.
+/// Describes a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceSpec {
     /// Its size, in bytes.
     pub size_bytes: u64,
-    /// What is in it.
+    /// Its content.
     pub content: SourceContent,
 }
 
@@ -37,7 +37,7 @@ impl SourceSpec {
 /// The lines of a file of [`SourceContent::Lines`].
 const LINES: &[u8] = b"meow!\nCats are so cute!\n";
 
-/// A file to be copied, with what a right copy hashes to.
+/// A source file, with the hash of a correct copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     /// The file.
@@ -49,14 +49,14 @@ pub struct SourceFile {
 const CHUNK_BYTES: usize = 1 << 20;
 
 impl SourceFile {
-    /// Makes a file and brings it to the device.
+    /// Creates a file and writes it back to the device.
     pub fn create(path: &Path, spec: SourceSpec) -> io::Result<Self> {
         let mut file = File::create_new(path)?;
         let mut hash = Xxh3::new();
         let mut rng = toll_stats::Rng::new(spec.size_bytes);
         let mut chunk = match spec.content {
             SourceContent::Random => vec![0_u8; CHUNK_BYTES],
-            // Whole lines, so that each chunk goes on where the last one ended.
+            // Whole lines, so that each chunk continues where the last one ended.
             SourceContent::Lines => LINES.repeat(CHUNK_BYTES / LINES.len()),
         };
         let mut left = spec.size_bytes;
@@ -80,8 +80,8 @@ impl SourceFile {
     }
 }
 
-/// Makes a file of zeros whose blocks are all there, unlike those of a hole, and
-/// brings it to the device.
+/// Creates a file of zeros without holes, all of its blocks allocated, and writes
+/// it back to the device.
 pub fn lay_zeros(path: &Path, size_bytes: u64) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     io::copy(&mut io::repeat(0).take(size_bytes), &mut file)?;

@@ -1,4 +1,4 @@
-//! Swap of a run's own, for what a limit pushes out of memory.
+//! A run's own swap, for what a limit pushes out of memory.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -33,7 +33,7 @@ impl Swap {
         let file = File::options()
             .write(true)
             .create_new(true)
-            // Whoever reads swap reads memory (swapon(8)).
+            // A user who can read swap can read memory (swapon(8)).
             .mode(0o600)
             .open(&path)
             .map_err(|error| cannot(&error))?;
@@ -52,12 +52,12 @@ impl Swap {
 
 impl Drop for Swap {
     fn drop(&mut self) {
-        // What cannot be put back stays in the journal for the next start.
+        // If this fails, the file stays in the journal for the next start.
         let _ = take_out(&self.path);
     }
 }
 
-/// Takes a swap file out of use; one that is not in use is fine.
+/// Takes a swap file out of use; one that is not in use is no error.
 pub(super) fn take_out(path: &Path) -> Result<(), String> {
     if !is_in_use(path) {
         return Ok(());
@@ -74,7 +74,7 @@ fn is_in_use(path: &Path) -> bool {
         .any(|name| Path::new(&name.replace("\\040", " ")) == path)
 }
 
-/// Why there can be no swap here, if there cannot.
+/// Returns why swap is not available here; `None` if it is.
 pub(super) fn swap_obstacle() -> Option<String> {
     if !Path::new("/proc/swaps").exists() {
         return Some("this kernel has no swap".into());

@@ -1,4 +1,4 @@
-//! Names at addresses, by `blazesym`.
+//! Finds the names at addresses with `blazesym`.
 
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{self, Input, Symbolized};
@@ -14,8 +14,8 @@ impl Symbolizer {
         Ok(Self(symbolize::Symbolizer::default()))
     }
 
-    /// Names at addresses of a file, or of the kernel. A file that cannot be read has
-    /// none.
+    /// Returns the names at offsets in a file, or at addresses of the kernel if `file` is `None`.
+    /// A file that cannot be read has none.
     pub fn names(&self, file: Option<&str>, addresses: &[u64]) -> Vec<Option<String>> {
         let found = match file {
             None => self.0.symbolize(

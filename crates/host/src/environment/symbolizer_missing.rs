@@ -1,4 +1,4 @@
-//! In the place of names at addresses, where this was built without the feature `profiles`.
+//! Stand-in for names at addresses, for builds without the feature `profiles`.
 
 pub enum Symbolizer {}
 

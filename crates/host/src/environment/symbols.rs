@@ -1,4 +1,4 @@
-//! Names of the functions that a profile's addresses lie in.
+//! Finds the names of the functions that contain a profile's addresses.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -14,7 +14,7 @@ use super::symbolizer::Symbolizer;
 /// x86's `syscall`.
 const SYSTEM_CALL_INSTRUCTION: [u8; 2] = [0x0f, 0x05];
 
-/// Puts the stacks of profiles into a record, by names.
+/// Adds the stacks of profiles to a record, with names of functions.
 pub struct Symbols {
     symbolizer: Symbolizer,
     functions: HashMap<ProfiledFunction, u32>,
@@ -24,7 +24,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// None yet; where names cannot be found, the reason and what to do.
+    /// Starts with no names. If names cannot be found, the error says why and what to do.
     pub fn new() -> Result<Self, String> {
         Ok(Self {
             symbolizer: Symbolizer::new()?,
@@ -34,7 +34,7 @@ impl Symbols {
         })
     }
 
-    /// Adds a trial's stacks to a record; gives activity, stack and time of each.
+    /// Adds a trial's stacks to a record. Returns activity, stack and time in nanoseconds of each.
     pub fn add(
         &mut self,
         profile: &Profile,
@@ -100,7 +100,7 @@ fn kernel_function(name: Option<String>) -> ProfiledFunction {
     ProfiledFunction { name, file: None }
 }
 
-/// File and offset of an address, or the kernel's address; no file is the empty one.
+/// Returns file and offset of an address, or the kernel's address; an empty name means no file.
 fn key(profile: &Profile, frame: CodeAddress) -> (Option<String>, u64) {
     match frame {
         CodeAddress::Kernel(address) => (None, address),
@@ -121,8 +121,8 @@ fn bare_name(file: &str) -> String {
     )
 }
 
-/// Whether the innermost instruction is the one behind a system call. Interrupts are
-/// off on the way out of the kernel, so that the timer's samples of it come there.
+/// Whether the innermost instruction follows a system call. Interrupts are off on the way out
+/// of the kernel, so the timer's samples of that path appear there.
 fn returns_from_call(profile: &Profile, frames: &[CodeAddress]) -> bool {
     let Some(CodeAddress::File(file, offset)) = frames.first() else {
         return false;
@@ -136,7 +136,7 @@ fn returns_from_call(profile: &Profile, frames: &[CodeAddress]) -> bool {
     cfg!(target_arch = "x86_64") && read.is_ok() && bytes == SYSTEM_CALL_INSTRUCTION
 }
 
-/// The place of something in a list, at whose end it is put if it is new.
+/// Returns the index of a value in a list; appends the value if it is new.
 fn number<T: Clone + Eq + std::hash::Hash>(
     numbers: &mut HashMap<T, u32>,
     list: &mut Vec<T>,
@@ -188,7 +188,7 @@ mod tests {
         );
     }
 
-    /// Offset of this function in the file of the program that runs.
+    /// Offset of this function in the file of the running program.
     #[inline(never)]
     fn own_function_offset() -> u64 {
         let address = own_function_offset as fn() -> u64 as usize as u64;

@@ -1,4 +1,4 @@
-//! Work trees of a repository: repositories of their own that borrow its objects, so that
+//! Work trees of a repository: separate repositories that borrow its objects, so that
 //! neither its own work tree nor its list of work trees is touched.
 
 use std::fs;
@@ -11,21 +11,21 @@ use toll_system::process::git;
 use super::cleanup_journal::Journal;
 use crate::spec::trees::{SIDES, Trees};
 
-/// Most calls that share a directory at a time.
+/// Maximum number of calls that share a directory at a time.
 const PAIRS_MAX: u32 = 1000;
 
 /// A directory for the work trees of both sides.
 #[derive(Debug)]
 pub struct WorkTrees {
     directory: PathBuf,
-    /// Removes them, now or at the next start.
+    /// Removes the work trees, now or at the next start.
     journal: Option<Journal>,
     /// Keeps other calls from checking out in trees that stay.
     _lock: Option<LockFile>,
 }
 
 impl WorkTrees {
-    /// In the cache; they go with this value.
+    /// Makes a directory in the cache, which is removed when this value is dropped.
     pub fn temporary() -> Result<Self, String> {
         let versions = versions()?.make()?;
         let mut journal = Journal::open()?;
@@ -37,8 +37,8 @@ impl WorkTrees {
         })
     }
 
-    /// In a directory that stays, where each call has the first pair of trees that no other
-    /// one uses.
+    /// Uses a directory that stays, in which each call takes the first pair of trees that no other
+    /// call uses.
     pub fn kept(directory: &Path) -> Result<Self, String> {
         let place = Place::named(directory, "--keep-trees")?;
         let kept = place.make()?;
@@ -59,12 +59,12 @@ impl WorkTrees {
         ))
     }
 
-    /// The trees of an earlier call, if the commits that it compared still lie there.
+    /// Reopens the trees of an earlier call, if the commits that it compared are still there.
     pub fn again(trees: &Trees) -> Result<Self, String> {
         let directory = PathBuf::from(&trees.directory);
         let gone = || {
             format!(
-                "{} does not hold its commits any more; start the same toll ci anew",
+                "{} no longer has its commits; start the same toll ci again",
                 directory.display()
             )
         };
@@ -78,13 +78,13 @@ impl WorkTrees {
         place.join(&name).open()?.ok_or_else(gone)?;
         let lock = kept.lock_file(&format!("{name}.lock"))?.ok_or_else(|| {
             format!(
-                "another toll ci uses its work trees in {}; wait for it",
+                "another toll ci is using its work trees in {}; wait for it",
                 directory.display()
             )
         })?;
         for (side, commit) in SIDES.iter().zip(&trees.commits) {
             let tree = directory.join(side);
-            // Without .git it would be another repository, in which all of this lies.
+            // Without .git, git would find another repository that contains this directory.
             let is_there = tree.join(".git").is_dir();
             let head = is_there.then(|| git(&tree, &["rev-parse", "HEAD"]));
             if head.is_none_or(|head| head.as_ref() != Ok(commit)) {
@@ -110,7 +110,7 @@ impl Drop for WorkTrees {
     }
 }
 
-/// Lays a commit out in a directory. If it is there from an earlier call, only files that
+/// Checks a commit out in a directory. If an earlier call did so already, only files that
 /// differ are written, and what a build made and git ignores stays.
 pub fn check_out(repository: &Path, hash: &str, directory: &Path) -> Result<(), String> {
     if !directory.join(".git").exists() {
@@ -126,7 +126,7 @@ pub fn check_out(repository: &Path, hash: &str, directory: &Path) -> Result<(), 
 }
 
 /// Makes a repository that borrows the objects of another one, as `git clone --shared` does.
-/// A clone starts upload-pack, which refuses the repository of another user even where
+/// A clone would start upload-pack, which refuses another user's repository even if
 /// safe.directory names it: it looks for the name of its `.git`. Here git has accepted the
 /// repository by the user's own settings when it was opened, and only objects are read.
 fn borrow(repository: &Path, directory: &Path) -> Result<(), String> {
@@ -134,12 +134,12 @@ fn borrow(repository: &Path, directory: &Path) -> Result<(), String> {
     let format = format!("--object-format={format}");
     let made = directory.display().to_string();
     let init = ["init", "--quiet", "--template=", &format, "--", &made];
-    // The list of references is written below in the format of files.
+    // The references are written below in the files format.
     let settings = ["-c", "init.defaultRefFormat=files"];
     git(repository, &[&settings[..], &init].concat())?;
     let path_of = |name: &str| {
         let path = git(repository, &["rev-parse", "--git-path", name])?;
-        // It is relative to where git ran, or absolute.
+        // The path is relative to where git ran, or absolute.
         Ok::<_, String>(repository.join(path))
     };
     let own = directory.join(".git");
@@ -147,7 +147,7 @@ fn borrow(repository: &Path, directory: &Path) -> Result<(), String> {
     let alternates = own.join("objects/info/alternates");
     fs::create_dir_all(own.join("objects/info")).cannot("make", &alternates)?;
     fs::write(&alternates, format!("{}\n", objects.display())).cannot("write", &alternates)?;
-    // Where history ends in a shallow repository.
+    // This file says where history ends in a shallow repository.
     let shallow = path_of("shallow")?;
     if shallow.exists() {
         fs::copy(&shallow, own.join("shallow")).cannot("read", &shallow)?;
@@ -156,7 +156,7 @@ fn borrow(repository: &Path, directory: &Path) -> Result<(), String> {
     git(directory, &["config", "remote.origin.url", &url]).map(drop)
 }
 
-/// Gives a work tree the tags and branches of its repository, by which builds name versions.
+/// Copies the repository's tags and branches to a work tree, since builds name versions by them.
 fn lay_refs(repository: &Path, directory: &Path) -> Result<(), String> {
     let words = [
         "for-each-ref",
@@ -170,15 +170,15 @@ fn lay_refs(repository: &Path, directory: &Path) -> Result<(), String> {
     fs::write(&path, refs + "\n").cannot("write", &path)
 }
 
-/// Lays out the submodules of a work tree, and theirs, from those of the repository, so
-/// that nothing comes over the network.
+/// Checks out the submodules of a work tree, recursively, from those of the repository, so
+/// that nothing is fetched over the network.
 pub fn check_out_submodules(repository: &Path, directory: &Path) -> Result<(), String> {
     if !directory.join(".gitmodules").exists() {
         return Ok(());
     }
     let listed = git(directory, &["ls-files", "--stage", "-z"])?;
     for entry in listed.split('\0') {
-        // MODE HASH STAGE<tab>PATH; this mode is a commit of another repository.
+        // MODE HASH STAGE<tab>PATH; mode 160000 is a commit of another repository.
         let Some((words, path)) = entry.split_once('\t') else {
             continue;
         };
@@ -196,7 +196,7 @@ pub fn check_out_submodules(repository: &Path, directory: &Path) -> Result<(), S
         };
         laid_out.map_err(|why| {
             format!(
-                "cannot lay out the submodule {path}: {why}; it has to be in the repository with \
+                "cannot check out the submodule {path}: {why}; it has to be in the repository with \
                  this commit: git submodule update --init --recursive"
             )
         })?;

@@ -19,38 +19,38 @@ use super::workspace_check::{Fault, Made, lacks_room};
 /// What the trials of a run need.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceRequest {
-    /// File systems, by level name of the factor `fs`, and behind a colon the
-    /// level of `mount_cache` where a program serves it and the trial has one.
+    /// File systems, by level name of the factor `fs`, followed by a colon and the
+    /// level of `mount_cache` if a program serves it and the trial has one.
     pub file_systems: Vec<String>,
-    /// Source files, each with the file system that it is to be laid on.
+    /// Source files, each with the file system to create it on.
     pub sources: Vec<(String, SourceSpec)>,
-    /// Sizes of files of zeros to be laid on each, in bytes.
+    /// Sizes of files of zeros to create on each file system, in bytes.
     pub zeros_sizes: Vec<u64>,
     /// Limits on the memory of some trials, in bytes.
     pub memory_limits: BTreeSet<u64>,
-    /// Most bytes that trials have on one file system at a time beside the
-    /// sources.
+    /// Most bytes that trials use on one file system at a time, in addition to
+    /// the sources.
     pub scratch_bytes: u64,
-    /// Swap of the guest that has most of it, in bytes; `None` without guests.
+    /// Largest swap of any guest, in bytes; `None` without guests.
     pub guest_swap_bytes: Option<u64>,
-    /// Whether two guests run at one time, each with disks of its own.
+    /// Whether two guests run at a time, each with its own disks.
     pub has_two_guests: bool,
     /// Where to make the work directory; the default place if absent.
     pub base: Option<PathBuf>,
-    /// A directory of the user's on a foreign file system; the run makes one of
-    /// its own if absent.
+    /// The user's directory on a foreign file system; the run makes its own if
+    /// absent.
     pub foreign: Option<PathBuf>,
 }
 
 impl WorkspaceRequest {
-    /// Asks for a file system, once.
+    /// Requests a file system, once.
     pub fn add_file_system(&mut self, name: &str) {
         if !self.file_systems.iter().any(|known| known == name) {
             self.file_systems.push(name.to_owned());
         }
     }
 
-    /// Asks for a source file on a file system, once.
+    /// Requests a source file on a file system, once.
     pub fn add_source(&mut self, file_system: &str, spec: SourceSpec) {
         let source = (file_system.to_owned(), spec);
         if !self.sources.contains(&source) {
@@ -58,39 +58,39 @@ impl WorkspaceRequest {
         }
     }
 
-    /// Size of a guest's work disk, in bytes: all that is laid out, and room for
-    /// what trials add. Even an empty one has space for ext4 and its journal.
+    /// Size of a guest's work disk, in bytes: all files created in advance, and room for
+    /// what trials add. Even an empty disk has space for ext4 and its journal.
     pub fn guest_disk_bytes(&self) -> u64 {
         Workspace::bytes_needed(self).max(128 << 20)
     }
 }
 
-const NOT_ASKED: &str = "it was not asked for";
+const NOT_ASKED: &str = "it was not requested";
 
-/// Work directories, one a file system, and the files to be copied. Dropping
+/// Work directories, one for each file system, and the source files. Dropping
 /// it unmounts and removes everything.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
-    /// By name; those that cannot be had with the reason.
+    /// By name; the error says why one is not available.
     file_systems: BTreeMap<String, Result<Mounted, String>>,
     servers: Servers,
     sources: BTreeMap<(String, SourceSpec), SourceFile>,
     zeros: BTreeMap<(String, u64), PathBuf>,
-    /// By size in bytes, or why they cannot be had.
+    /// By size in bytes, or why they are not available.
     memory_limits: Result<BTreeMap<u64, MemoryLimit>, String>,
     swap: Option<Swap>,
     made: Made,
-    /// Most bytes that a trial needs beside what is laid out.
+    /// Most bytes that a trial needs in addition to the files created in advance.
     scratch_bytes: u64,
     journal: RefCell<Journal>,
 }
 
 impl Workspace {
-    /// Makes the work directories. A file system that cannot be had is no
+    /// Makes the work directories. An unavailable file system is not an
     /// error; [`Self::directory`] says why. Must be called before other threads
-    /// start, since it may move this one into a mount namespace. Looks whether it
-    /// was `interrupted` before each thing that takes time.
+    /// start, since it may move this one into a mount namespace. Checks
+    /// `interrupted` before each step that takes time.
     pub fn create(
         request: &WorkspaceRequest,
         interrupted: &dyn Fn() -> bool,
@@ -104,7 +104,7 @@ impl Workspace {
                 return Err(why);
             }
         };
-        // Whatever fails from here on is put back by its drop.
+        // If anything fails from here on, the drop of the workspace undoes it.
         let mut workspace = Self {
             root: root.clone(),
             file_systems: BTreeMap::new(),
@@ -136,7 +136,7 @@ impl Workspace {
 
     fn bytes_needed(request: &WorkspaceRequest) -> u64 {
         // A quarter more and 128 MiB, for metadata and journals.
-        // As if each file system had all of them.
+        // Counts all sources for each file system.
         let sources: BTreeSet<SourceSpec> = request.sources.iter().map(|(_, spec)| *spec).collect();
         let sources = sources.into_iter().map(|source| source.size_bytes);
         let laid = sources.chain(request.zeros_sizes.iter().copied());
@@ -148,7 +148,7 @@ impl Workspace {
         }
     }
 
-    /// Finds out whether the work directories could be made, and leaves nothing.
+    /// Checks whether the work directories could be made, and leaves nothing behind.
     pub fn check(request: &WorkspaceRequest) -> Result<(), String> {
         let place = paths::work(request.base.as_deref())?;
         let base = place.unchecked_path();
@@ -232,7 +232,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Notes what was made, to know it again.
+    /// Records what was made, so that changes are noticed.
     fn note_made(&mut self) -> Result<(), String> {
         let directories =
             mounted(&self.file_systems).map(|(name, mounted)| (name, &mounted.directory));
@@ -248,9 +248,9 @@ impl Workspace {
         Ok(())
     }
 
-    /// What happened to the work directory or a file system in it from outside, if
-    /// trials cannot work there any more. File systems that are not used any more do not
-    /// matter.
+    /// Returns what happened from outside to the work directory or a file system in it, if
+    /// trials can no longer work there. Ignores file systems that are not used any
+    /// more.
     pub fn fault(&self, is_used: &dyn Fn(&str) -> bool) -> Option<Fault> {
         let changed = self.made.changed(is_used);
         changed.or_else(|| {
@@ -259,15 +259,15 @@ impl Workspace {
         })
     }
 
-    /// Whether a file system is still mounted where it was. Else a trial that makes its
-    /// files itself would measure what lies below.
+    /// Whether a file system is still mounted where it was. Otherwise a trial that makes its
+    /// own files would measure the file system below the mount point.
     pub fn is_mounted(&self, file_system: &str) -> bool {
         let directory = self.directory(file_system);
         directory.map_or(true, |directory| self.made.is_there(directory))
     }
 
-    /// Makes the limits, and swap for what they push out: as much as the
-    /// largest limit, as a machine has by custom.
+    /// Makes the limits, and swap for what they push out: as large as the
+    /// largest limit, a customary size.
     fn limit_memory(
         &mut self,
         limits: &BTreeSet<u64>,
@@ -286,7 +286,7 @@ impl Workspace {
         made.collect()
     }
 
-    /// The limit of so many bytes of memory, with swap behind it, or the reason
+    /// Returns the limit of `limit_bytes` of memory, backed by swap, or the reason
     /// why this machine does not have it.
     pub fn memory_limit(&self, limit_bytes: u64) -> Result<&MemoryLimit, &str> {
         let limits = self.memory_limits.as_ref().map_err(String::as_str)?;
@@ -298,37 +298,38 @@ impl Workspace {
         found.as_ref().map_err(String::as_str)
     }
 
-    /// The directory on a file system, or the reason why this machine does not
+    /// Returns the directory on a file system, or the reason why this machine does not
     /// have it.
     pub fn directory(&self, file_system: &str) -> Result<&Path, &str> {
         Ok(&self.file_system(file_system)?.directory)
     }
 
-    /// Where the files of a file system lie that shows those of another one;
-    /// its own directory where it does not.
+    /// Returns where a file system's files are stored, if it shows those of another one;
+    /// otherwise its own directory.
     pub fn below(&self, file_system: &str) -> Result<&Path, &str> {
         let mounted = self.file_system(file_system)?;
         Ok(mounted.below.as_ref().unwrap_or(&mounted.directory))
     }
 
-    /// The reason why files on a file system stay in memory when they are dropped, if they do.
+    /// Returns why files on a file system stay in memory when they are dropped; `None` if they do
+    /// not.
     pub fn cold_obstacle(&self, file_system: &str) -> Option<&str> {
         let mounted = self.file_system(file_system).ok()?;
         mounted.cold_obstacle.as_deref()
     }
 
-    /// A source file on a file system.
+    /// Returns a source file on a file system.
     pub fn source(&self, file_system: &str, spec: SourceSpec) -> Option<&SourceFile> {
         self.sources.get(&(file_system.to_owned(), spec))
     }
 
-    /// The file of zeros of a size on a file system.
+    /// Returns the file of zeros of a size on a file system.
     pub fn zeros(&self, file_system: &str, size_bytes: u64) -> Option<&Path> {
         let path = self.zeros.get(&(file_system.to_owned(), size_bytes));
         path.map(PathBuf::as_path)
     }
 
-    /// Notes processes that a set-up left running, to be ended by the next start if
+    /// Records processes that a set-up left running, which the next start kills if
     /// this program is killed.
     pub fn note_processes(&self, pids: &BTreeSet<i32>) -> Result<(), String> {
         let alive = pids
@@ -340,13 +341,13 @@ impl Workspace {
             .try_for_each(|change| journal.note(change))
     }
 
-    /// The directory that holds all others.
+    /// The directory that contains all others.
     pub fn root(&self) -> &Path {
         &self.root
     }
 }
 
-/// Those that could be had, by name.
+/// Lists the available file systems by name.
 fn mounted(
     file_systems: &BTreeMap<String, Result<Mounted, String>>,
 ) -> impl Iterator<Item = (&String, &Mounted)> {
@@ -364,10 +365,10 @@ fn go_on_unless(interrupted: &dyn Fn() -> bool) -> Result<(), String> {
 impl Drop for Workspace {
     fn drop(&mut self) {
         self.file_systems.clear();
-        // Swap is empty sooner when those who use it are gone.
+        // Swap empties sooner once its users are gone.
         self.memory_limits = Ok(BTreeMap::new());
         self.swap = None;
-        // What cannot be put back stays in the journal for the next start.
+        // What cannot be undone stays in the journal for the next start.
         let _ = self.journal.get_mut().close();
     }
 }

@@ -1,20 +1,20 @@
-//! Whether the work directory and the file systems under test are still what was made,
-//! and have room: a trial that fails because they are not tells nothing of its treatment.
+//! Checks whether the work directory and the file systems under test are still as they were
+//! made, and have room: a trial that fails because of them says nothing about its treatment.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Least room in which trials can work at all, in bytes.
+/// Least free space in which trials can work at all, in bytes.
 const ROOM_BYTES_MIN: u64 = 1 << 20;
 
-/// What happened from outside to what was made.
+/// A change from outside to what was made.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No trial can work any more.
     WorkDirectory(String),
-    /// Only those on this file system cannot.
+    /// Only trials on this file system cannot work any more.
     FileSystem { name: String, why: String },
 }
 
@@ -27,16 +27,16 @@ pub(super) struct Made {
 #[derive(Debug)]
 struct Entry {
     path: PathBuf,
-    /// The file system under test that it lies on; `None` of the work directory's own.
+    /// The file system under test that it is on; `None` for the work directory's own.
     file_system: Option<String>,
     device: u64,
     inode: u64,
-    /// Size of a file, in bytes; `None` of a directory.
+    /// Size of a file, in bytes; `None` for a directory.
     size_bytes: Option<u64>,
 }
 
 impl Made {
-    /// Notes a directory or file that was made just now.
+    /// Records a directory or file that was just made.
     pub fn note(&mut self, path: &Path, file_system: Option<&str>) -> io::Result<()> {
         let metadata = fs::symlink_metadata(path)?;
         self.entries.push(Entry {
@@ -49,16 +49,16 @@ impl Made {
         Ok(())
     }
 
-    /// What became of one of them, if it is not what was made: of the work directory
-    /// first, which holds all others. File systems that are not used any more do not
-    /// matter.
+    /// Returns how an entry differs from what was made, if one does: the work directory
+    /// first, which contains all others. Ignores file systems that are not used any
+    /// more.
     pub fn changed(&self, is_used: &dyn Fn(&str) -> bool) -> Option<Fault> {
         let matters = |entry: &&Entry| entry.file_system.as_deref().is_none_or(is_used);
         self.entries.iter().filter(matters).find_map(|entry| {
             let why = match fs::symlink_metadata(&entry.path) {
                 Ok(metadata) => entry.difference(&metadata)?.to_owned(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => "is gone".to_owned(),
-                Err(error) => format!("cannot be looked at any more: {error}"),
+                Err(error) => format!("can no longer be accessed: {error}"),
             };
             let why = format!("{} {why}", entry.path.display());
             Some(match &entry.file_system {
@@ -71,7 +71,7 @@ impl Made {
         })
     }
 
-    /// Whether a directory is still what was made.
+    /// Whether a directory is still the one that was made.
     pub fn is_there(&self, directory: &Path) -> bool {
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| entry.path == directory);
@@ -80,7 +80,7 @@ impl Made {
         })
     }
 
-    /// Bytes on the disk in a directory beside the files that were noted.
+    /// Bytes on disk in a directory, without the recorded files.
     pub fn others_bytes(&self, directory: &Path) -> u64 {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let bytes = entries.map(|entry| {
@@ -108,13 +108,13 @@ impl Entry {
             return Some("was replaced");
         }
         let is_cut = self.size_bytes.is_some_and(|size| metadata.len() < size);
-        is_cut.then_some("was cut")
+        is_cut.then_some("was truncated")
     }
 }
 
-/// Whether a file system has less room than trials need, in words. What the
-/// trials themselves left in the directory counts as room: a command that fills
-/// the disk fails by its own doing.
+/// Returns a message if a file system has less free space than trials need. What the
+/// trials themselves left in the directory counts as free: a command that fills
+/// the disk fails by its own fault.
 pub(super) fn lacks_room(root: &Path, made: &Made, needed_bytes: u64) -> Option<String> {
     let stat = rustix::fs::statvfs(root).ok()?;
     let blocks = match rustix::process::geteuid().is_root() {
@@ -161,7 +161,7 @@ mod tests {
         assert!(told(made).ends_with("source is gone"));
         let made = fresh();
         fs::write(&path, "1234").unwrap();
-        assert!(told(made).ends_with("was cut"));
+        assert!(told(made).ends_with("was truncated"));
         let made = fresh();
         fs::rename(&path, directory.path().join("other")).unwrap();
         fs::write(&path, "12345").unwrap();

@@ -138,8 +138,8 @@ fn what_guests_cannot_use_is_listed_with_the_reason_and_cleaned() {
     );
     let text = bench.ok("kernel list").stdout;
     for reason in [
-        "not complete",
-        "another version",
+        "it is incomplete",
+        "does not have version",
         "one.ko is missing",
         "stale",
     ] {

@@ -172,7 +172,7 @@ fn a_link_of_this_user_leads_the_cache_to_another_disk_and_one_of_another_user_d
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         let ran = bench.shell(&format!("{line} chown -h 65534 home/.cache; {run}"));
         assert_eq!(ran.code, Some(5), "{ran:#?}");
-        has(&ran.stderr, &["it is a link of "]);
+        has(&ran.stderr, &["it is a link that belongs to "]);
     });
 }
 

@@ -99,7 +99,7 @@ fn a_work_file_that_became_a_link_is_not_followed() {
 
 #[test]
 fn a_work_file_that_is_cut_ends_the_run_which_goes_on() {
-    check("was cut", |_, root| {
+    check("was truncated", |_, root| {
         let file = std::fs::File::options().write(true).open(source(root));
         file.unwrap().set_len(100).unwrap();
     });

@@ -1,8 +1,8 @@
-//! A command that goes on in the background once it is ready, as a mount does.
+//! A command that continues in the background once it is ready, such as a mount.
 //!
-//! The command starts itself anew rather than by `fork`: the new process
-//! begins with one thread and no locks, whatever this one has. It says that it
-//! is ready on a pipe in place of its standard output; until then its messages
+//! The command starts itself again instead of forking: the new process begins
+//! with one thread and no locks, whatever this one has. It reports that it is
+//! ready on a pipe in place of its standard output; until then its messages
 //! and questions reach the terminal.
 #![expect(
     clippy::disallowed_methods,
@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-/// What the process in the background says when it is ready.
+/// The line that the background process prints when it is ready.
 pub const READY: &str = "ready";
 
 /// Starts this program with the given arguments and waits until it is ready or
@@ -34,7 +34,7 @@ pub fn start(arguments: &[OsString]) -> io::Result<ExitCode> {
     if line.trim_end() == READY {
         return Ok(ExitCode::SUCCESS);
     }
-    // It has said why on standard error.
+    // It has already reported the reason on standard error.
     let code = child
         .wait()?
         .code()
@@ -42,15 +42,15 @@ pub fn start(arguments: &[OsString]) -> io::Result<ExitCode> {
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// What a process needs to leave the terminal, opened while it can still say
-/// that something is missing.
+/// What a process needs to leave the terminal, opened while it can still
+/// report an error there.
 pub struct Departure {
     log: File,
     nothing: File,
 }
 
 impl Departure {
-    /// Gets ready to leave: messages will go to `log`.
+    /// Prepares to leave: messages will go to `log`.
     pub fn prepare(log: &Path) -> io::Result<Self> {
         let mut options = File::options();
         options.create(true).append(true).mode(0o600);
@@ -59,10 +59,10 @@ impl Departure {
         Ok(Self { log, nothing })
     }
 
-    /// Leaves the terminal, after [`READY`] was printed: the process gets a
-    /// session of its own and holds no directory.
+    /// Leaves the terminal after [`READY`] was printed: the process gets its
+    /// own session and keeps no directory busy.
     pub fn leave(self) -> io::Result<()> {
-        // It fails for the leader of a process group, which has what it needs.
+        // This fails for a process group leader, which already has what it needs.
         let _ = rustix::process::setsid();
         std::env::set_current_dir("/")?;
         rustix::stdio::dup2_stdin(&self.nothing)?;

@@ -106,7 +106,7 @@ fn a_range_that_is_none_is_refused() {
     let refused = |range: &str| bench.fails(2, bisect(&bench, range).as_slice());
     has(
         &refused("c8..c0"),
-        &["the first is no ancestor of the second"],
+        &["the first is not an ancestor of the second"],
     );
     has(&refused("c0..c0"), &["between a commit and itself"]);
     has(&refused("c0..nowhere"), &["cannot find the commit nowhere"]);

@@ -1,4 +1,4 @@
-//! The machine, boot and PID namespace that a journal is of.
+//! The machine, boot and PID namespace that a journal belongs to.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Instance;
 
-/// The instance that a journal is of.
+/// The instance that wrote a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Origin {
@@ -15,18 +15,18 @@ pub(super) struct Origin {
     /// machine-id(5); empty where there is none.
     pub machine_id: String,
     pub boot_id: String,
-    /// Inode of the namespace in which `process` is numbered.
+    /// Inode of the PID namespace of `process`.
     pub pid_namespace: u64,
     pub process: Instance,
 }
 
-/// What is known here of the instance that a journal is of.
+/// State of the instance that wrote a journal, as seen from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Lives,
-    /// In this boot.
+    /// It ended in this boot.
     Gone,
-    /// With an earlier boot of this machine.
+    /// It ended with an earlier boot of this machine.
     Rebooted,
     OtherNamespace,
     OtherMachine,
@@ -56,7 +56,7 @@ impl Origin {
     pub fn state(&self, here: &Self) -> State {
         let is_same_host = self.host == here.host && self.machine_id == here.machine_id;
         if self.boot_id == here.boot_id {
-            // One kernel; containers on it have other host names.
+            // The same kernel; containers on it have other host names.
             match self.pid_namespace == here.pid_namespace {
                 true if self.process.is_alive() => State::Lives,
                 true => State::Gone,

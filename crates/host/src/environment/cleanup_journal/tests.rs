@@ -1,4 +1,4 @@
-//! What is put back, and what is left alone.
+//! What is undone, and what is left alone.
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn only_what_the_run_made_is_removed() {
         fs::write(path.join("file"), "kept").unwrap();
     }
     let [of_made, of_other] = [&made, &other].map(|path| identity(path).unwrap().0);
-    // One that was about to be made, one that another took the place of, one by a way around.
+    // One that was about to be made, one that another has replaced, one reached through `..`.
     let around = base.path().join("made/../other");
     for change in [
         directory(&other, None),

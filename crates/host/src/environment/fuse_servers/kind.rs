@@ -1,4 +1,4 @@
-//! Which served file systems there are, what each needs, and its command line.
+//! The served file systems, what each needs, and its command line.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use toll_sshd::Sshd;
 use toll_system::mount_table::fuse_obstacle;
 use toll_system::{paths, process, products};
 
-/// First kernel whose FUSE lets reads and writes pass to another file
+/// First kernel whose FUSE can pass reads and writes through to another file
 /// (`FUSE_PASSTHROUGH`, merged for 6.9).
 const PASSTHROUGH_KERNEL: (u32, u32) = (6, 9);
 
-/// How long names and attributes are taken for right, where nobody else changes
+/// Timeout of cached names and attributes if nobody else changes
 /// the files: passthrough_hp's own choice.
 const LONG_SECONDS: &str = "86400";
 
-/// The same in sshfs by default (`dcache_timeout`).
+/// The default timeout of sshfs (`dcache_timeout`).
 const SSHFS_SECONDS: &str = "20";
 
 /// A served file system.
@@ -26,11 +26,11 @@ pub struct Served {
     server: Server,
     cache: Cache,
     /// Round-trip time to the SSH server that is added to the loopback
-    /// interface's. Means nothing for those that need no such server.
+    /// interface's. Not used by file systems without such a server.
     pub(super) round_trip: Duration,
 }
 
-/// Who serves a file system.
+/// The program that serves a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Server {
     /// `toll mount` over a local directory.
@@ -38,17 +38,17 @@ enum Server {
     TollWriteBack,
     TollPassThrough,
     TollSftp,
-    /// It keeps names and attributes as long as sshfs does by default.
+    /// It caches names and attributes as long as sshfs does by default.
     TollSftp20s,
     Sshfs,
-    /// The one that `tools/unpack-newest-sshfs` unpacked.
+    /// The version that `tools/unpack-newest-sshfs` unpacked.
     SshfsNewest,
     /// The example `passthrough_hp` of libfuse.
     PassthroughHp,
     PassthroughHpNoSplice,
 }
 
-/// Levels of `fs`, each with what its server keeps of files by default.
+/// Levels of `fs`, each with what its server caches of files by default.
 const LEVELS: [(&str, Server, Cache); 9] = [
     ("userfs", Server::Toll, Cache::Whole),
     ("userfs-writeback", Server::TollWriteBack, Cache::None),
@@ -65,7 +65,7 @@ const LEVELS: [(&str, Server, Cache); 9] = [
     ),
 ];
 
-/// What a server keeps of files.
+/// What a server caches of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cache {
     Whole,
@@ -79,7 +79,7 @@ const CACHES: [(&str, Cache); 3] = [
     ("none", Cache::None),
 ];
 
-/// The SSH server, and the port on 127.0.0.1 by which it is reached.
+/// The SSH server, and the port on 127.0.0.1 at which it is reached.
 #[derive(Clone, Copy)]
 pub(super) struct Host<'a> {
     pub sshd: &'a Sshd,
@@ -90,7 +90,7 @@ impl Host<'_> {
     /// The `-o` options of ssh.
     fn ssh_settings(self) -> Vec<String> {
         let mut settings = self.sshd.ssh_settings();
-        // Its key is known for its own port; a relay has another.
+        // Its host key is known for its own port; a relay has another port.
         let own = self.sshd.port();
         settings.push(format!("HostKeyAlias=[127.0.0.1]:{own}"));
         settings
@@ -98,8 +98,8 @@ impl Host<'_> {
 }
 
 impl Served {
-    /// Reads the name of a file system: a level of `fs`, and behind a colon each
-    /// one of `mount_cache` and a round-trip time (`20ms`), if there are any.
+    /// Parses the name of a file system: a level of `fs`, then optionally a level of
+    /// `mount_cache` and a round-trip time (`20ms`), each after a colon.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split(':');
         let level = parts.next()?;
@@ -124,7 +124,7 @@ impl Served {
         matches!(self.server, TollSftp | TollSftp20s | Sshfs | SshfsNewest)
     }
 
-    /// The program that serves it, or what is missing.
+    /// Returns the program that serves it, or what is missing.
     fn program(self) -> Result<PathBuf, String> {
         use Server as S;
         match self.server {
@@ -145,7 +145,7 @@ impl Served {
         }
     }
 
-    /// Why it cannot be had here, if it cannot.
+    /// Returns why it is not available here; `None` if it is.
     pub fn obstacle(self) -> Option<String> {
         let is_root = rustix::process::geteuid().is_root();
         if let Some(obstacle) = fuse_obstacle() {
@@ -159,13 +159,13 @@ impl Served {
         match (self.server, self.cache) {
             (Server::TollPassThrough, cache) => passthrough_obstacle(cache, is_root),
             (Server::PassthroughHp | Server::PassthroughHpNoSplice, Cache::Whole) => {
-                Some("passthrough_hp keeps no whole files; choose mount_cache = blocks".into())
+                Some("passthrough_hp cannot cache whole files; choose mount_cache = blocks".into())
             }
             _ => self.program().err(),
         }
     }
 
-    /// The words that show `below` at `point`; `own` is for what the server keeps.
+    /// Builds the command line that shows `below` at `point`; `own` is for the server's own files.
     pub(super) fn line(
         self,
         host: Option<Host<'_>>,
@@ -213,9 +213,9 @@ impl Served {
         Ok(line)
     }
 
-    /// The cache options of `toll mount`. Where it is compared with
-    /// passthrough_hp it has no extended attributes: that knows none as libfuse
-    /// builds it.
+    /// The cache options of `toll mount`. When compared with passthrough_hp, it
+    /// has no extended attributes: libfuse builds that program without
+    /// them.
     fn own_options(self) -> &'static [&'static str] {
         match self.server {
             Server::TollWriteBack => &[
@@ -243,8 +243,8 @@ impl Served {
         let mut options = host.ssh_settings();
         options.push(format!("IdentityFile={}", host.sshd.identity().display()));
         match self.cache {
-            // Pages outlive the close of their file while its length and time of
-            // change stay.
+            // Pages stay cached after the close while the file's length and modification
+            // time stay the same.
             Cache::Whole => options.push("auto_cache".into()),
             Cache::Blocks => {}
             Cache::None => options.extend(["direct_io".into(), "dir_cache=no".into()]),
@@ -274,7 +274,7 @@ fn words(words: &[&str]) -> Vec<OsString> {
 fn passthrough_obstacle(cache: Cache, is_root: bool) -> Option<String> {
     if cache != Cache::None {
         return Some(
-            "reads and writes pass through only where nothing is cached; choose mount_cache = none"
+            "reads and writes pass through only if nothing is cached; choose mount_cache = none"
                 .into(),
         );
     }
@@ -283,7 +283,7 @@ fn passthrough_obstacle(cache: Cache, is_root: bool) -> Option<String> {
     if kernel_version(&release).is_some_and(|version| version < PASSTHROUGH_KERNEL) {
         return Some(format!("this kernel, {release}, is older than 6.9"));
     }
-    (!is_root).then(|| "letting reads and writes pass through needs root".into())
+    (!is_root).then(|| "passing reads and writes through needs root".into())
 }
 
 fn kernel_version(release: &str) -> Option<(u32, u32)> {
@@ -291,7 +291,7 @@ fn kernel_version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// A program that one of this project's tools made for comparison.
+/// Finds a program that one of this project's tools built for comparison.
 fn peer(name: &str) -> Option<PathBuf> {
     let made = paths::peers().ok()?.path().ok()?.join(name);
     let is_program = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();

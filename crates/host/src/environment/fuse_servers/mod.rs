@@ -1,5 +1,5 @@
 //! File systems that a program serves in user space: `toll mount` and its
-//! peers, each over a directory of its own beside the mount point.
+//! peers, each over its own directory next to the mount point.
 
 mod kind;
 mod relay;
@@ -25,9 +25,9 @@ use relay::Relay;
 /// What the served file systems of a run share.
 #[derive(Debug, Default)]
 pub(super) struct Servers {
-    /// The SSH server on the loopback interface, once one of them needed it.
+    /// The SSH server on the loopback interface, once a file system has needed it.
     sshd: Option<Sshd>,
-    /// What makes the server distant, by round-trip time.
+    /// Relays that delay the server's traffic, by round-trip time.
     relays: BTreeMap<Duration, Relay>,
 }
 
@@ -47,7 +47,7 @@ impl Servers {
         let place = |what: &str| root.join(format!("{name}{what}"));
         let (below, point, own) = (place("-below"), place(""), place("-own"));
         for path in [&below, &point, &own] {
-            // `toll mount` keeps copies in no directory that others can enter.
+            // `toll mount` keeps copies only in a directory that others cannot enter.
             let mut builder = DirBuilder::new();
             builder.mode(0o700).create(path).cannot("make", path)?;
         }
@@ -65,7 +65,7 @@ impl Servers {
         })
     }
 
-    /// The SSH server at a distance, both made when they are first asked for.
+    /// Returns the SSH server at a round-trip time; starts server and relay on first use.
     fn host(&mut self, round_trip: Duration, root: &Path) -> Result<Host<'_>, String> {
         if self.sshd.is_none() {
             self.sshd = Some(start_sshd(root)?);

@@ -1,7 +1,7 @@
-//! A relay on the loopback interface that holds back what passes: a distant
+//! A relay on the loopback interface that delays what passes through: a distant
 //! host's round-trip time without a network, and without root.
 //!
-//! It delays bytes and not packets. Each of the two TCP connections acknowledges
+//! It delays bytes, not packets. Each of the two TCP connections acknowledges
 //! at once, so neither slow start nor a congestion window is part of the delay,
 //! no packet is lost, and there is no limit on bandwidth.
 
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Most bytes that are read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Chunks under way in one direction. More than a connection fills: 64 MiB in
-/// 50 ms are 1.3 GB/s, which is more than its cipher does.
+/// Most chunks in flight in one direction. More than a connection fills: 64 MiB in
+/// 50 ms are 1.3 GB/s, which is more than its cipher achieves.
 const CHUNKS_MAX: usize = 1024;
 
 /// Some bytes, and when the other side may see them.
@@ -25,8 +25,8 @@ struct Chunk {
     bytes: Vec<u8>,
 }
 
-/// A listening relay. Dropping it refuses new connections; those that there are
-/// end with either side.
+/// A listening relay. Dropping it refuses new connections; existing ones
+/// end when either side closes.
 #[derive(Debug)]
 pub(super) struct Relay {
     port: u16,
@@ -34,7 +34,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Listens on a free port of 127.0.0.1, and passes connections on to `target`
+    /// Listens on a free port of 127.0.0.1, and forwards connections to port `target`
     /// there. Each byte arrives half of `round_trip` after it was sent.
     pub fn start(target: u16, round_trip: Duration) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -47,7 +47,7 @@ impl Relay {
         Ok(Self { port, is_over })
     }
 
-    /// Where it listens.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -56,7 +56,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // Wakes the thread that listens. Where it cannot, that has ended.
+        // Wakes the listening thread. If this fails, that thread has ended.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }
@@ -73,14 +73,14 @@ fn accept(listener: &TcpListener, target: u16, delay: Duration, is_over: &Atomic
 
 fn connect(near: TcpStream, target: u16, delay: Duration) -> Result<()> {
     let far = TcpStream::connect((Ipv4Addr::LOCALHOST, target))?;
-    // What was held back long enough is not held back by Nagle's algorithm.
+    // Nagle's algorithm must not delay the bytes any further.
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     pass(near.try_clone()?, far.try_clone()?, delay)?;
     pass(far, near, delay)
 }
 
-/// Passes one direction of a connection on, in two threads.
+/// Forwards one direction of a connection, in two threads.
 fn pass(from: TcpStream, to: TcpStream, delay: Duration) -> Result<()> {
     let (sender, receiver) = sync_channel(CHUNKS_MAX);
     let spawn = |name: &str| thread::Builder::new().name(name.into());
@@ -89,7 +89,7 @@ fn pass(from: TcpStream, to: TcpStream, delay: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Reads until the sender has closed, or the other end takes no more.
+/// Reads until the sender has closed, or the other end accepts no more.
 fn take(mut from: TcpStream, delay: Duration, chunks: &SyncSender<Chunk>) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
@@ -108,7 +108,7 @@ fn take(mut from: TcpStream, delay: Duration, chunks: &SyncSender<Chunk>) {
     }
 }
 
-/// Writes what is due, and closes when there is no more.
+/// Writes each chunk when it is due, and closes after the last one.
 fn give(mut to: TcpStream, chunks: &Receiver<Chunk>) {
     for chunk in chunks {
         thread::sleep(chunk.due.saturating_duration_since(Instant::now()));
@@ -126,7 +126,7 @@ fn give(mut to: TcpStream, chunks: &Receiver<Chunk>) {
 mod tests {
     use super::*;
 
-    /// A server that answers each byte with itself, behind a relay.
+    /// Starts a server that echoes each byte, with a relay in front of it.
     fn echo_behind(round_trip: Duration) -> (Relay, TcpStream) {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let target = server.local_addr().unwrap().port();

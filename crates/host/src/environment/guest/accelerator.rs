@@ -1,9 +1,9 @@
-//! Which accelerator the choice `auto` comes to.
+//! Chooses the accelerator for `auto`.
 //!
-//! That `/dev/kvm` opens says little: in a virtual machine it may be there and
-//! every guest die or stand still. So KVM is used where a guest has booted under
-//! it within a few seconds. What came out is kept, since each failure costs those
-//! seconds, until the machine is another.
+//! That `/dev/kvm` can be opened says little: in a virtual machine it may exist although
+//! every guest dies or hangs. So KVM is used if a guest has booted under
+//! it within a few seconds. The result is kept until the machine changes, since each failure
+//! costs those seconds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,22 +20,22 @@ use super::spec::{Accelerator, GuestSpec};
 use crate::environment::kernel::Kernel;
 use crate::environment::inspect;
 
-/// Longest that a guest may take to boot under KVM to be believed. It takes a
-/// second where KVM works.
+/// Longest time that a guest may take to boot under KVM for KVM to count as working. It
+/// takes a second where KVM works.
 pub(super) const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The file of what is known.
+/// The file of known results.
 const FILE: &str = "kvm.json";
 
-/// Size of the disk of a guest that only tries KVM: the least that holds ext4
+/// Size of the disk of a guest that only tries KVM: the smallest for ext4
 /// with a journal.
 const TRIAL_DISK_BYTES: u64 = 16 << 20;
 
-/// What came out of boots under KVM: why no guest came up, or none if one did. By
-/// what the machine is, as far as KVM goes, and the word of the kernel.
+/// Results of boots under KVM: why no guest came up, or `None` if one did. Keyed by
+/// what matters to KVM of the machine, then by the name of the kernel.
 type Known = BTreeMap<String, BTreeMap<String, Option<String>>>;
 
-/// What `auto` comes to for a kernel, or none if a guest has to try KVM first.
+/// Returns what `auto` means for a kernel; `None` if a guest has to try KVM first.
 pub(super) fn choose(program: &Path, kernel: &str) -> Result<Option<Accelerator>, String> {
     if device_obstacle().is_some() {
         return Ok(Some(Accelerator::Tcg));
@@ -50,8 +50,8 @@ pub(super) fn choose(program: &Path, kernel: &str) -> Result<Option<Accelerator>
     }))
 }
 
-/// Keeps what came out of a trial, with what else is known of the same machine. If it
-/// cannot be kept, the next guest tries again.
+/// Saves the result of a boot, with the other results of the same machine. If it
+/// cannot be saved, the next guest tries again.
 pub(super) fn remember(program: &Path, kernel: &str, obstacle: Option<String>) {
     if let Ok(host) = host(program) {
         let directory = paths::kvm_trials().and_then(|place| place.make());
@@ -71,22 +71,22 @@ fn remember_in(path: &Path, host: String, kernel: &str, obstacle: Option<String>
     let _ = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
 }
 
-/// All that is known. A directory that is refused is as good as none; toll doctor
+/// Reads all known results. A directory that is refused counts as empty; toll doctor
 /// reports it.
 fn known() -> Known {
     let directory = paths::kvm_trials().and_then(|place| place.path());
     directory.map_or_else(|_| Known::new(), |directory| read(&directory.join(FILE)))
 }
 
-/// A file that cannot be read or understood is as good as none: it is tried
-/// again.
+/// Reads a file of results. One that cannot be read or parsed counts as missing: KVM is
+/// tried again.
 fn read(path: &Path) -> Known {
     let text = fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// What is known of KVM on this machine: `Ok` where guests of some kernel boot
-/// under it, else why TCG is used.
+/// Describes KVM on this machine: `Ok` if guests of some kernel boot
+/// under it, otherwise why TCG is used.
 pub fn kvm_state() -> Result<String, String> {
     if let Some(why) = device_obstacle() {
         return Err(why);
@@ -99,12 +99,12 @@ pub fn kvm_state() -> Result<String, String> {
         Some((word, _)) => Ok(format!("a guest with kernel {word} booted")),
         None => Err(match trials.into_values().flatten().next() {
             Some(why) => why,
-            None => "not tried yet; the first guest tries it".into(),
+            None => "not tried yet; the first guest will try it".into(),
         }),
     }
 }
 
-/// Forgets what is known of KVM and boots a small guest, which tries it again.
+/// Forgets the results for KVM and boots a small guest, which tries it again.
 pub fn retry_kvm(
     kernel: Kernel,
     probe: PathBuf,
@@ -127,19 +127,19 @@ pub fn retry_kvm(
     Ok(())
 }
 
-/// Why KVM cannot even be tried, if it cannot.
+/// Returns why KVM cannot even be tried; `None` if it can.
 fn device_obstacle() -> Option<String> {
     let opened = File::options().read(true).write(true).open("/dev/kvm");
     opened.err().map(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "there is no /dev/kvm".into(),
         std::io::ErrorKind::PermissionDenied => {
-            "/dev/kvm may not be opened; join the group kvm".into()
+            "/dev/kvm cannot be opened by this user; join the group kvm".into()
         }
         _ => format!("/dev/kvm: {error}"),
     })
 }
 
-/// The host's kernel, its CPU and QEMU's version.
+/// Describes the host: its kernel, its CPU and QEMU's version.
 fn host(program: &Path) -> Result<String, String> {
     let said = process::run(&program.to_string_lossy(), &["--version".as_ref()])?;
     let system = rustix::system::uname();

@@ -24,9 +24,9 @@ pub(super) struct Descriptors {
     pub card: Option<(PairSide, RawFd)>,
 }
 
-/// QEMU's arguments, with `work` as work disk. It is to be started in the directory
-/// of the guest's disk. Files have fixed names there, since QEMU gives commas and
-/// colons in a name a meaning.
+/// Builds QEMU's arguments, with `work` as work disk. QEMU must be started in the directory
+/// of the guest's disk. Files have fixed names there, since commas and colons in a name have
+/// a meaning for QEMU.
 pub(super) fn qemu(
     spec: &GuestSpec,
     accelerator: Accelerator,
@@ -38,10 +38,10 @@ pub(super) fn qemu(
     let mut list: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| list.extend(words.iter().map(OsString::from));
     add(&["-nodefaults", "-no-user-config", "-display", "none"]);
-    // A guest that panics or ends restarts, and so ends QEMU.
+    // A guest that panics or ends reboots, which ends QEMU.
     add(&["-no-reboot"]);
     match board {
-        // With ACPI this board hangs without a word under kernels without it.
+        // With ACPI this board hangs silently under kernels without it.
         Board::Microvm => add(&["-machine", "microvm,acpi=off"]),
         Board::Pc => add(&["-machine", "q35"]),
     }
@@ -69,7 +69,7 @@ pub(super) fn qemu(
         let places = format!("./{PLUGIN},out={COUNTS},limit={COUNTS_BYTES_MAX}");
         add(&["-plugin", &places]);
     }
-    // A disk would answer at another instruction each time.
+    // A disk would reply at another instruction each time.
     if spec.counted.is_none() {
         disk(&mut add, board, work, WORK_DISK);
     }
@@ -93,7 +93,7 @@ pub(super) fn qemu(
 }
 
 /// Virtual CPUs that a guest really gets: with a clock that counts instructions
-/// QEMU runs one at a time.
+/// QEMU runs only one at a time.
 pub(super) fn vcpus(spec: &GuestSpec, accelerator: Accelerator) -> u32 {
     match accelerator {
         Accelerator::Icount => 1,
@@ -104,14 +104,14 @@ pub(super) fn vcpus(spec: &GuestSpec, accelerator: Accelerator) -> u32 {
 fn accelerate(add: &mut impl FnMut(&[&str]), spec: &GuestSpec, accelerator: Accelerator) {
     match accelerator {
         Accelerator::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
-        // `rep movsb` and `rep stosb` are translated byte by byte: without the
+        // `rep movsb` and `rep stosb` are translated byte by byte: without the CPU
         // flag the guest's kernel clears memory 4 to 8 times faster.
         Accelerator::Tcg => add(&["-accel", "tcg,thread=multi", "-cpu", "max,-erms"]),
         Accelerator::Icount => {
-            // While the guest waits, its clock goes on as the host's does. With `sleep=off` it
-            // would leap to the guest's next timer again and again, so that during one write of
-            // a disk minutes pass on it: journals commit and requests time out. Only where all
-            // waiting is for timers does that repeat.
+            // While the guest waits, its clock advances as the host's does. With `sleep=off` it
+            // would jump to the guest's next timer again and again, so that minutes pass on it
+            // during one disk write: journals commit and requests time out. That is repeatable
+            // only if all waiting is for timers.
             let sleep = if spec.counted.is_some() { "off" } else { "on" };
             add(&[
                 "-accel",
@@ -119,7 +119,7 @@ fn accelerate(add: &mut impl FnMut(&[&str]), spec: &GuestSpec, accelerator: Acce
                 "-icount",
                 &format!("shift=0,sleep={sleep}"),
             ]);
-            // What makes it repeat: no random numbers but QEMU's, which follow
+            // To make runs repeatable: no random numbers except QEMU's, which follow
             // from the seed, and a calendar that starts with the guest.
             add(&["-cpu", "max,-erms,-rdrand,-rdseed"]);
             add(&["-seed", &spec.seed.to_string()]);
@@ -129,12 +129,11 @@ fn accelerate(add: &mut impl FnMut(&[&str]), spec: &GuestSpec, accelerator: Acce
     add(&["-smp", &vcpus(spec, accelerator).to_string()]);
 }
 
-/// A raw image as a disk. `cache=writeback` puts the host's page cache below the
+/// Adds a raw image as a disk. `cache=writeback` puts the host's page cache below the
 /// guest's: what the guest flushes, QEMU flushes too, so a durable write costs
-/// what it costs on the host and more; but what is cold to the guest may be warm
-/// on the host. So a cold read in a guest is one of the guest's cache alone, and
-/// the modes that open the image with `O_DIRECT` are refused by file systems
-/// such as tmpfs.
+/// at least what it costs on the host. But data that is cold in the guest may be warm
+/// on the host, so a cold read is cold only for the guest's cache. File systems such as
+/// tmpfs refuse the modes that open the image with `O_DIRECT`.
 fn disk(add: &mut impl FnMut(&[&str]), board: Board, image: &str, serial: &str) {
     let drive = format!("file={image},id={serial},if=none,format=raw,cache=writeback");
     let device = device("virtio-blk", board);
@@ -145,7 +144,7 @@ fn disk(add: &mut impl FnMut(&[&str]), board: Board, image: &str, serial: &str) 
     ]);
 }
 
-/// A directory of the host's over 9p. The guest's files become those of QEMU's user, whatever
+/// Adds a host directory over 9p. The guest's files become those of QEMU's user, whatever
 /// owner the guest gives them.
 fn shared_directory(add: &mut impl FnMut(&[&str]), board: Board) {
     let file_system = format!("local,id=shared,path={SHARED},security_model=none");
@@ -157,9 +156,9 @@ fn shared_directory(add: &mut impl FnMut(&[&str]), board: Board) {
     ]);
 }
 
-/// A card that is joined to another guest's by a stream socket, over which QEMU
-/// sends each packet behind its length. The card has no programs for starting
-/// over it, which would be looked for in files of QEMU's.
+/// Adds a network card that is joined to another guest's by a stream socket, over which QEMU
+/// sends the length of each packet and then the packet. The card has no boot ROM, for
+/// which QEMU would search its own files.
 fn network_card(
     add: &mut impl FnMut(&[&str]),
     board: Board,
@@ -185,11 +184,11 @@ fn device(name: &str, board: Board) -> String {
     }
 }
 
-/// The kernel's command line: what a guest needs, then what its user adds.
+/// Builds the kernel's command line: what a guest needs, then what its user adds.
 ///
-/// `tsc_khz` is the rate of the guest's time-stamp counter, where it is known: a
-/// guest that finds it out by itself, from an emulated timer on a busy machine,
-/// finds nothing and counts ticks instead, of which many are lost then.
+/// `tsc_khz` is the rate of the guest's time-stamp counter, if known. A
+/// guest that measures it against an emulated timer on a busy machine
+/// fails and counts ticks instead, many of which are lost there.
 fn kernel_command_line(
     spec: &GuestSpec,
     accelerator: Accelerator,
@@ -201,10 +200,10 @@ fn kernel_command_line(
         Accelerator::Icount => INIT_ICOUNT,
         Accelerator::Kvm | Accelerator::Tcg => INIT_ORDINARY,
     };
-    // Warnings and worse on the console: each character there is an exit from
-    // the guest. The archive's files in ramfs, which is never swapped out. With
-    // an init that is named twice, a kernel that cannot run it panics, and does
-    // not go on with the shell.
+    // Only warnings and worse on the console: each character there is an exit from
+    // the guest. The archive's files are in ramfs, which is never swapped out. With
+    // an init that is named twice, a kernel that cannot run it panics instead of
+    // continuing with the shell.
     let mut words = vec![
         "console=ttyS0 panic=-1 reboot=t loglevel=5 rootfstype=ramfs init=/init".to_owned(),
         format!("{INIT_VARIABLE}={kind}"),
@@ -225,13 +224,13 @@ fn kernel_command_line(
         // The kernel counts ticks of its timer while it spins for some, and
         // panics if they are too few (timer_irq_works in arch/x86/kernel/apic/
         // io_apic.c): on a busy machine QEMU's timer thread runs later than the
-        // translated code. Under KVM the kernel leaves that out by itself.
+        // translated code. Under KVM the kernel skips this check by itself.
         words.push("no_timer_check".into());
     }
     if accelerator == Accelerator::Icount {
         // To calibrate the local APIC's timer the kernel spins for 100 ms of the guest's clock.
-        // Each turn leaves the translated code, so that this took nine tenths of a boot. The one
-        // CPU ticks by the board's timer instead.
+        // Each iteration leaves the translated code, so this took nine tenths of a boot. The only
+        // CPU uses the board's timer instead.
         words.push("nokaslr nolapic_timer".into());
     }
     if !spec.command_line.trim().is_empty() {
@@ -269,7 +268,7 @@ mod tests {
         }
     }
 
-    /// An option and its value on each line.
+    /// Shows an option and its value on each line.
     fn shown(arguments: &[OsString]) -> String {
         let mut text = String::new();
         for argument in arguments {

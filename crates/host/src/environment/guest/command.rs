@@ -1,4 +1,4 @@
-//! Running a command for a person in a guest.
+//! Runs a user's command in a guest.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,14 +11,14 @@ use toll_wire::guest::{GuestAction, GuestCommand, GuestEnd, GuestEvent};
 use super::life::{Gone, Guest, GuestFailure};
 use super::port::{PortEnd, Wait, is_passing, wait_for_any};
 
-/// Longest wait for a guest to take a request, and for what it announced of the
-/// command's output.
+/// Longest wait for a guest to accept a request, and for the announced output of the
+/// command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bytes taken from a stream at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What ends the input of a terminal that is in no other mode (termios(3), EOF).
+/// The character that ends the input of a terminal in its default mode (termios(3), EOF).
 const END_OF_INPUT: u8 = 4;
 
 /// A stream of a command in a guest.
@@ -35,7 +35,7 @@ pub enum Stream {
 pub enum Input<'a> {
     /// Nothing.
     None,
-    /// What can be read here, to its end.
+    /// Everything that can be read here, to its end.
     From(BorrowedFd<'a>),
 }
 
@@ -44,14 +44,14 @@ impl From<Gone> for GuestFailure {
         match gone {
             Gone::Interrupted => Self::Interrupted,
             Gone::Dead(why) => Self::Failed(why),
-            Gone::Silent(why) => Self::Failed(format!("the guest does not answer any more: {why}")),
+            Gone::Silent(why) => Self::Failed(format!("the guest no longer answers: {why}")),
         }
     }
 }
 
 impl Guest {
-    /// Runs a command for a person and hands over what it writes. It may take until
-    /// `timeout`, or any time. Where it cannot be started the guest is of use still.
+    /// Runs a user's command and passes on its output. The command may take up to
+    /// `timeout`, or any time without one. If it cannot be started, the guest is still usable.
     pub fn run(
         &mut self,
         command: &GuestCommand,
@@ -96,7 +96,7 @@ impl Guest {
                 let deadline = Instant::now() + PATIENCE;
                 let is_missing =
                     |taken: &[u64; 2]| taken[0] < end.output_bytes || taken[1] < end.error_bytes;
-                // The ports are not in step with each other.
+                // The ports are not synchronised with each other.
                 while is_missing(&taken) && Instant::now() < deadline && !interrupted() {
                     self.wait_for_something(&Input::None);
                     self.take_output(&mut taken, on_output);
@@ -106,7 +106,7 @@ impl Guest {
             GuestEvent::Refused(reason) => Err(GuestFailure::Failed(reason)),
             _ => {
                 self.give_up();
-                let why = "the guest answered what it was not asked".into();
+                let why = "unexpected reply from the guest".into();
                 Err(GuestFailure::Failed(why))
             }
         }
@@ -125,7 +125,7 @@ impl Guest {
         wait_for_any(&watched, PollFlags::IN, PATIENCE);
     }
 
-    /// Takes what has come on both ports.
+    /// Reads the pending output of both ports.
     pub(super) fn take_output(
         &mut self,
         taken: &mut [u64; 2],
@@ -144,7 +144,7 @@ impl Guest {
         }
     }
 
-    /// Hands on what was typed, if something was.
+    /// Forwards what was typed, if anything was.
     fn type_in(&mut self, input: &mut Input<'_>) {
         let Input::From(descriptor) = input else {
             return;
@@ -153,7 +153,7 @@ impl Guest {
         if !matches!(poll(&mut watched, Some(&Timespec::default())), Ok(1..)) {
             return;
         }
-        // Little at a time, so that no more is under way than a terminal takes.
+        // A little at a time, so that no more is in flight than a terminal accepts.
         let mut chunk = [0_u8; 256];
         match rustix::io::read(*descriptor, &mut chunk) {
             Ok(0) => {
@@ -167,8 +167,8 @@ impl Guest {
     }
 }
 
-/// Sends all bytes, unless the guest takes none for too long; then it has other
-/// troubles, which show elsewhere.
+/// Sends all bytes, unless the guest accepts none for too long; then it has another
+/// problem, which is reported elsewhere.
 fn send(port: &mut UnixStream, mut bytes: &[u8]) {
     let deadline = Instant::now() + PATIENCE;
     while !bytes.is_empty() && Instant::now() < deadline {

@@ -1,8 +1,8 @@
-//! What the QEMU process of a guest may do on the host.
+//! Limits what the QEMU process of a guest may do on the host.
 //!
 //! A guest may be hostile: somebody else's image, or a kernel with a hole. Bugs in QEMU have let
-//! guests take it over, so QEMU gets no more than a guest needs. Its system calls are
-//! limited by its own seccomp filter, and where `toll` is root it runs as a user of its own without rights.
+//! guests take it over, so QEMU gets no more than a guest needs. Its own seccomp filter limits its
+//! system calls, and if `toll` is root, it runs as a separate user without privileges.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -24,14 +24,14 @@ use super::machine::KERNEL;
 use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::Accelerator;
 
-/// QEMU's filter of system calls: it may not start programs, change users or set priorities.
+/// QEMU's system call filter: it may not start programs, change users or set priorities.
 const SANDBOX: [&str; 2] = [
     "-sandbox",
     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 ];
 
-/// User numbers without a name: systemd gives them to services while they run (systemd.exec(5),
-/// "DynamicUser"). Each `toll` takes one, so that its guests cannot reach another's.
+/// User IDs without a name: systemd assigns them to services while they run (systemd.exec(5),
+/// "DynamicUser"). Each `toll` takes one, so that its guests cannot access another's.
 const USER_FIRST: u32 = 61_184;
 const USERS: u32 = 4_336;
 
@@ -56,7 +56,7 @@ impl Confinement {
             Accelerator::Kvm => kvm_group(),
             Accelerator::Tcg | Accelerator::Icount => Ok(None),
         };
-        // A lower limit of the caller's cannot be raised.
+        // A lower limit of the caller cannot be raised.
         let limit = getrlimit(Resource::Fsize).maximum.unwrap_or(u64::MAX);
         Self {
             has_sandbox: sandbox(program).is_ok(),
@@ -71,8 +71,8 @@ impl Confinement {
         if self.has_sandbox { &SANDBOX } else { &[] }
     }
 
-    /// Gives QEMU's user the files of its directory. The directory stays the caller's: through
-    /// a link in it the next boot would overwrite any file.
+    /// Gives the files of its directory to QEMU's user. The directory stays the caller's: otherwise
+    /// a link in it could make the next boot overwrite any file.
     pub fn hand_over(&self, directory: &Path) -> io::Result<()> {
         let Some(user) = self.user else {
             return Ok(());
@@ -86,7 +86,7 @@ impl Confinement {
         })
     }
 
-    /// Adds to a refused start of QEMU that it runs as another user.
+    /// Explains a refused start of QEMU by the other user that it runs as.
     pub fn explain(&self, program: &Path, error: io::Error) -> io::Error {
         match self
             .user
@@ -101,14 +101,14 @@ impl Confinement {
         }
     }
 
-    /// Confines the process that calls it, which becomes QEMU. Between fork and exec: it makes
-    /// system calls alone.
+    /// Confines the calling process, which becomes QEMU. Called between fork and exec, so it only
+    /// makes system calls.
     pub fn enter(&self) -> io::Result<()> {
         let limit = |bytes| Rlimit {
             current: Some(bytes),
             maximum: Some(bytes),
         };
-        // A core has the guest's memory in it.
+        // A core dump contains the guest's memory.
         setrlimit(Resource::Core, limit(0))?;
         setrlimit(Resource::Fsize, limit(self.file_bytes_max))?;
         if let Some(user) = self.user {
@@ -122,7 +122,7 @@ impl Confinement {
     }
 }
 
-/// Gives a user those files of a guest's directory that exist.
+/// Gives those files of a guest's directory that exist to a user.
 fn give(user: u32, directory: &Path) -> io::Result<()> {
     let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
     chownat(CWD, directory, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -180,7 +180,7 @@ pub(super) fn describe(program: &Path) -> String {
     format!("QEMU runs {who}, {sandbox}")
 }
 
-/// The user for QEMU, or why it runs as the caller.
+/// Returns the user for QEMU, or why it runs as the caller.
 fn user() -> Result<u32, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("toll is not root".into());
@@ -191,7 +191,7 @@ fn user() -> Result<u32, String> {
     if !has_all {
         return Err("this root may not change users".into());
     }
-    // A container may have a few users only.
+    // A container may have only a few users.
     let is_mapped = |path: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.lines().any(|line| {
@@ -209,7 +209,7 @@ fn user() -> Result<u32, String> {
     Ok(user)
 }
 
-/// The group by which an ordinary user may open `/dev/kvm`, or none if everybody may.
+/// Returns the group whose members may open `/dev/kvm`; `None` if everybody may.
 fn kvm_group() -> Result<Option<u32>, String> {
     let device = fs::metadata(KVM).map_err(|error| format!("{KVM}: {error}"))?;
     match device.mode() {
@@ -219,8 +219,8 @@ fn kvm_group() -> Result<Option<u32>, String> {
     }
 }
 
-/// Whether this QEMU can limit its system calls; one that was built without seccomp refuses
-/// to start.
+/// Checks whether this QEMU can limit its system calls; one that was built without seccomp
+/// refuses to start.
 fn sandbox(program: &Path) -> Result<(), String> {
     static KNOWN: OnceLock<Result<(), String>> = OnceLock::new();
     KNOWN.get_or_init(|| try_sandbox(program)).clone()
@@ -228,7 +228,7 @@ fn sandbox(program: &Path) -> Result<(), String> {
 
 fn try_sandbox(program: &Path) -> Result<(), String> {
     let (reader, mut writer) = io::pipe().map_err(|error| error.to_string())?;
-    // A machine without devices, which ends at once.
+    // A machine without devices, which exits at once.
     let written = writer.write_all(b"quit\n");
     written.map_err(|error| error.to_string())?;
     drop(writer);

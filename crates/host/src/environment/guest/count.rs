@@ -17,7 +17,7 @@ use super::spec::{Accelerator, GuestSpec};
 /// Longest wait for output that a guest has announced.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Most bytes that are kept of what the command wrote to standard error.
+/// Most bytes that are kept of the command's standard error.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
 /// What a guest counted.
@@ -26,11 +26,11 @@ pub struct Counted {
     pub end: CountedEnd,
     /// What the plugin wrote.
     pub records: Vec<u8>,
-    /// The end of what the command wrote to standard error.
+    /// The end of the command's standard error.
     pub errors: Vec<u8>,
 }
 
-/// Boots a guest that counts its command, and waits until it has.
+/// Boots a guest that counts its command, and waits for the result.
 pub fn count(
     spec: &GuestSpec,
     directory: &Path,
@@ -61,7 +61,7 @@ pub fn count(
     let end = match guest.event(&wait) {
         Ok(GuestEvent::Counted(end)) => *end,
         Ok(GuestEvent::Refused(reason)) => return Err(GuestFailure::Failed(reason)),
-        Ok(_) => return Err(failed(&"it answered what it was not asked")),
+        Ok(_) => return Err(failed(&"unexpected reply from the guest")),
         Err(Gone::Interrupted) => return Err(GuestFailure::Interrupted),
         Err(Gone::Dead(why)) => return Err(failed(&why)),
         Err(Gone::Silent(why)) => {
@@ -93,7 +93,7 @@ pub fn count(
     })
 }
 
-/// Adds bytes and drops the first ones that are too many: the guest decides how many come.
+/// Adds bytes and drops the oldest beyond the limit: the guest decides how many it sends.
 fn keep_end(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.extend_from_slice(bytes);
     kept.drain(..kept.len().saturating_sub(ERROR_BYTES_MAX));

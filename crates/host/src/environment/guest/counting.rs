@@ -1,4 +1,4 @@
-//! Instructions by function of the trials of a guest.
+//! Counts the instructions of a guest's trials by function.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::count::{Symbols, functions_in_the_middle};
 pub(super) struct Counting {
     directory: PathBuf,
     symbols: Option<Symbols>,
-    /// Modules that are inserted for each trial may lie elsewhere each time.
+    /// Whether modules are inserted for each trial, maybe at other addresses each time.
     has_trial_modules: bool,
 }
 
@@ -32,12 +32,12 @@ impl Counting {
         self.symbols.is_none() || self.has_trial_modules
     }
 
-    /// Adds to a trial what was counted during it; why there is nothing becomes a note.
+    /// Adds to a trial what was counted during it; if there is nothing, a note says why.
     pub fn add_to(&mut self, outcome: Outcome, symbols: Option<String>) -> Outcome {
         if let Some(lines) = symbols {
             self.symbols = Some(Symbols::read(&lines));
         }
-        // Whatever was counted before is no part of the next trial.
+        // Earlier counts must not be part of the next trial.
         let counts = plugin::take_counts(&self.directory);
         let Outcome::Completed(mut data) = outcome else {
             return outcome;
@@ -55,7 +55,7 @@ impl Counting {
         let lengths = samples.filter_map(|sample| sample.metrics.get(PATH_LENGTH).copied());
         let lengths: Vec<f64> = lengths.collect();
         let symbols = self.symbols.as_ref();
-        let symbols = symbols.ok_or("the kernel does not tell its symbols")?;
+        let symbols = symbols.ok_or("the kernel does not report its symbols")?;
         functions_in_the_middle(counts, symbols, &lengths)
     }
 }

@@ -19,31 +19,31 @@ pub(super) const SWAP_IMAGE: &str = "swap.img";
 /// Name there of the directory that the guest has over 9p.
 pub(super) const SHARED: &str = "shared";
 
-/// Name of the archive there from which the guest starts.
+/// Name of the archive there from which the guest boots.
 pub(super) const INITRAMFS: &str = "initramfs.cpio";
 
-/// Name of the work file system, and the seed of its directories' hashes: the
-/// same for all guests, so that what a guest does on it can repeat.
+/// UUID of the work file system, and the seed of its directories' hashes: the
+/// same for all guests, so that a guest's work on it is repeatable.
 const IDENTITY: &str = "746f6c6c-0000-4000-8000-67756573740a";
 
 /// Bytes of the header of a swap area: one page.
 const SWAP_HEADER_BYTES: usize = 4096;
 
-/// The disks of a guest, sparse image files in a directory of the caller's. They
-/// go with that directory.
+/// The disks of a guest: sparse image files in a directory of the caller, which
+/// are removed with that directory.
 #[derive(Debug)]
 pub struct GuestDisk {
     directory: PathBuf,
-    /// QEMU's name of the work disk, seen from `directory`.
+    /// QEMU's name for the work disk, relative to `directory`.
     work: String,
-    /// Size of the work disk's image; 0 without one.
+    /// Size of the work disk's image in bytes; 0 without one.
     bytes: u64,
 }
 
 impl GuestDisk {
-    /// Makes a work disk of `size_bytes` with ext4 on it, and lays the content of
-    /// a directory there, if one is given, with the paths that it has in it.
-    /// `directory` is made if it is not there, and serves one guest at a time.
+    /// Makes a work disk of `size_bytes` with ext4 on it, and copies the `content`
+    /// directory to it, if one is given, with the same relative paths.
+    /// `directory` is made if it is missing, and serves one guest at a time.
     pub fn create(
         directory: &Path,
         size_bytes: u64,
@@ -63,11 +63,11 @@ impl GuestDisk {
         let made = File::create(&image).and_then(|file| file.set_len(size_bytes));
         made.map_err(|error| cannot(&error))?;
         let extended = format!(
-            // Whatever is left for later, a thread of the guest's kernel does
+            // A thread of the guest's kernel would do what is left for later
             // during the trials.
             "lazy_itable_init=0,lazy_journal_init=0,hash_seed={IDENTITY},root_owner=0:0"
         );
-        // Nobody but root is there to be kept from the last blocks (-m).
+        // No blocks are reserved for root (-m): there is no other user.
         let options = [
             "-F", "-q", "-t", "ext4", "-m", "0", "-U", IDENTITY, "-E", &extended,
         ];
@@ -85,7 +85,7 @@ impl GuestDisk {
         })
     }
 
-    /// Makes the directory that the guest has over 9p, with a copy of the content of another.
+    /// Makes the directory that the guest has over 9p, with a copy of another directory's content.
     pub fn share(&self, content: Option<&Path>) -> Result<(), String> {
         let shared = self.directory.join(SHARED);
         let cannot =
@@ -94,7 +94,7 @@ impl GuestDisk {
         let Some(content) = content else {
             return Ok(());
         };
-        // All that is in it, and not the directory itself.
+        // Everything in it, but not the directory itself.
         let source = content.join(".");
         let arguments = ["-R".as_ref(), source.as_os_str(), shared.as_os_str()];
         process::run("cp", &arguments)
@@ -102,7 +102,7 @@ impl GuestDisk {
             .map_err(|why| cannot(&why))
     }
 
-    /// No work disk, for a guest that counts.
+    /// Describes a guest without a work disk, for counting.
     pub(super) fn none(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -111,7 +111,7 @@ impl GuestDisk {
         }
     }
 
-    /// A work disk that the caller serves by NBD, with ext4 on it, on a socket
+    /// Describes a work disk with ext4 that the caller serves by NBD, on a socket
     /// `work.nbd` in `directory`.
     pub fn served(directory: &Path) -> Self {
         Self {
@@ -121,22 +121,22 @@ impl GuestDisk {
         }
     }
 
-    /// What QEMU is to use as work disk.
+    /// QEMU's name for the work disk.
     pub(super) fn work(&self) -> &str {
         &self.work
     }
 
-    /// Size of the longest image that QEMU writes to, besides swap.
+    /// Size of the largest image that QEMU writes to, except for swap, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Where its images are.
+    /// The directory of its images.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Makes an empty swap area of a size, anew for each guest.
+    /// Makes an empty swap area of `size_bytes`, a new one for each guest.
     pub(super) fn make_swap(&self, size_bytes: u64) -> Result<(), String> {
         let path = self.directory.join(SWAP_IMAGE);
         let write = || {
@@ -148,7 +148,7 @@ impl GuestDisk {
     }
 }
 
-/// The first page of a swap area (`union swap_header` in include/linux/swap.h):
+/// Builds the first page of a swap area (`union swap_header` in include/linux/swap.h):
 /// version 1, number of the last page, no bad pages, and the magic word at its
 /// end.
 fn swap_header(size_bytes: u64) -> [u8; SWAP_HEADER_BYTES] {

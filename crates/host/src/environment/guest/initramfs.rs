@@ -1,8 +1,8 @@
-//! The archive from which a guest starts: its init, modules, further files.
+//! The archive from which a guest boots: its init, modules, further files.
 //!
-//! It is a cpio archive of the kind "newc", as the kernel unpacks it
-//! (Documentation/driver-api/early-userspace/buffer-format.rst). Written here,
-//! it needs neither cpio nor root: devices are just entries in it.
+//! It is a cpio archive in the format "newc", which the kernel unpacks
+//! (Documentation/driver-api/early-userspace/buffer-format.rst). Writing it here
+//! needs neither cpio nor root: devices are just entries.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,19 +19,19 @@ use toll_system::bounded::{open_bounded, read_bounded};
 
 use super::spec::GuestSpec;
 
-/// The program that is many programs.
+/// The program that contains many programs.
 const BUSYBOX: &str = "busybox";
 
-/// How a program begins that the kernel starts without another.
+/// The beginning of a program that the kernel starts without an interpreter.
 const ELF: &[u8] = b"\x7fELF";
 
-/// What the size of a file in an archive can be.
+/// Largest size of a file in an archive.
 const FILE_BYTES_MAX: u64 = u32::MAX as u64;
 
 /// Name of the entry that ends an archive.
 const TRAILER: &str = "TRAILER!!!";
 
-/// Longest name that the kernel unpacks (PATH_MAX with the end of the text).
+/// Longest name that the kernel unpacks (PATH_MAX without the final zero).
 const NAME_BYTES_MAX: usize = 4095;
 
 const MODE_DIRECTORY: u32 = 0o040_755;
@@ -42,7 +42,7 @@ const MODE_CHARACTER_DEVICE: u32 = 0o020_600;
 /// Writes the archive of a guest.
 pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
     let mut archive = Archive::default();
-    // What the first process has for its standard streams.
+    // The first process has the console as its standard streams.
     archive.entry("/dev/console", MODE_CHARACTER_DEVICE, (5, 1), b"");
     archive.entry("/dev/null", MODE_CHARACTER_DEVICE, (1, 3), b"");
     check_probe(&spec.probe)?;
@@ -60,8 +60,8 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
             archive.host_file(&name, module)?;
         }
     }
-    // A command that is counted must not find another program under a name of the
-    // host's.
+    // A command that is counted must not find another program under the name of a
+    // host program.
     if let Some(counted) = &spec.counted {
         let action = GuestAction::Count(Box::new(counted.clone()));
         let request = toll_wire::encode(&GuestRequest::new(action));
@@ -85,7 +85,7 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// A kernel whose init needs libraries that are not there ends in a panic, which names no
+/// Refuses a probe that needs libraries: without them the guest's kernel panics, and gives no
 /// reason.
 fn check_probe(path: &Path) -> Result<(), String> {
     let is_dynamic = fs::read(path).is_ok_and(|elf| has_interpreter(&elf));
@@ -104,8 +104,8 @@ fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
 }
 
-/// A busybox that runs without libraries, of which guests have none, and the names
-/// of the programs that it is.
+/// Finds a busybox that runs without libraries, which guests lack, and the names
+/// of its applets.
 fn static_busybox() -> Option<(PathBuf, Vec<String>)> {
     let program = process::find(BUSYBOX)?;
     let content = fs::read(&program).ok()?;
@@ -118,20 +118,20 @@ fn static_busybox() -> Option<(PathBuf, Vec<String>)> {
     Some((program, applets.map(str::to_owned).collect()))
 }
 
-/// Why guests have no shell, if they have none.
+/// Returns why guests have no shell; `None` if they have one.
 pub fn shell_obstacle() -> Option<String> {
     let missing = "a static busybox is missing; install the package busybox-static";
     static_busybox().is_none().then(|| missing.to_owned())
 }
 
 /// Whether an ELF program names an interpreter (`PT_INTERP`, elf(5)). The linker puts
-/// its path, such as `/lib64/ld-linux-x86-64.so.2`, behind the program headers.
+/// its path, such as `/lib64/ld-linux-x86-64.so.2`, after the program headers.
 fn has_interpreter(elf: &[u8]) -> bool {
     let beginning = &elf[..elf.len().min(4096)];
     elf.starts_with(ELF) && beginning.windows(4).any(|bytes| bytes == b"/ld-")
 }
 
-/// An archive in the making.
+/// An archive under construction.
 #[derive(Default)]
 struct Archive {
     bytes: Vec<u8>,
@@ -142,12 +142,12 @@ struct Archive {
 impl Archive {
     fn host_file(&mut self, name: impl AsRef<Path>, host: &Path) -> Result<(), String> {
         let cannot = |why: &dyn std::fmt::Display| {
-            format!("cannot take {} into the guest: {why}", host.display())
+            format!("cannot copy {} into the guest: {why}", host.display())
         };
         let name = name.as_ref();
         let in_root = name.strip_prefix("/").unwrap_or(name);
         if in_root == Path::new(TRAILER) || name.as_os_str().len() > NAME_BYTES_MAX {
-            return Err(cannot(&"an archive has no place for its name; rename it"));
+            return Err(cannot(&"an archive cannot hold its name; rename it"));
         }
         let file = open_bounded(host, FILE_BYTES_MAX);
         let file =
@@ -159,7 +159,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Adds something with the directories above it.
+    /// Adds an entry and the directories above it.
     fn entry(&mut self, name: impl AsRef<Path>, mode: u32, device: (u32, u32), content: &[u8]) {
         let name = name.as_ref();
         self.directories_above(name);
@@ -198,7 +198,7 @@ impl Archive {
         self.bytes.extend(format!("070701{fields}").bytes());
         self.bytes.extend(name);
         self.bytes.push(0);
-        // Name and content end at multiples of 4, as each head begins at one.
+        // Name and content are padded to multiples of 4, where each header begins.
         self.pad();
         self.bytes.extend(content);
         self.pad();

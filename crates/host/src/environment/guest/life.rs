@@ -20,17 +20,17 @@ use super::machine::{self, Card, Machine, Ports};
 use super::port::{LinePort, PortEnd, Wait};
 use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
 
-/// Time beyond a trial's own limit that the guest has to answer. The init keeps
-/// that limit; only a guest that hangs needs this one.
+/// Time after a trial's own limit within which the guest must answer. The init enforces
+/// that limit; this one is only for a guest that hangs.
 pub(super) const ANSWER_GRACE: Duration = Duration::from_secs(30);
 
-/// Longest wait for a guest to switch itself off.
+/// Longest wait for a guest to power itself off.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Longest wait for QEMU to end after it closed a port.
 const DEATH_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why a guest is not up, or nothing is known of a command's end in it.
+/// Why a guest is not up, or the end of its command is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GuestFailure {
     /// The caller was asked to stop.
@@ -51,7 +51,7 @@ impl std::fmt::Display for GuestFailure {
     }
 }
 
-/// A guest that is to be booted.
+/// What a guest is booted from.
 pub(super) struct Boot<'a> {
     pub spec: &'a GuestSpec,
     pub disk: &'a GuestDisk,
@@ -62,8 +62,8 @@ pub(super) struct Boot<'a> {
 }
 
 impl Boot<'_> {
-    /// Boots under the accelerator that the specification chooses. KVM is tried first
-    /// if nothing is known yet of it on this machine; what came out is remembered.
+    /// Boots under the accelerator that the specification chooses. Tries KVM first if
+    /// nothing is known about it on this machine, and remembers the result.
     pub fn run(&self) -> Result<Guest, GuestFailure> {
         let failed = GuestFailure::Failed;
         let program = machine::program().map_err(GuestFailure::Missing)?;
@@ -77,7 +77,7 @@ impl Boot<'_> {
             return self.under(&program, accelerator);
         }
         let (guest, obstacle) = match self.within(&program, Accelerator::Kvm, TRIAL_PATIENCE) {
-            // A guest that does not come up under TCG either says nothing of KVM.
+            // A guest that does not come up under TCG either says nothing about KVM.
             Err(GuestFailure::Failed(why)) => (self.under(&program, Accelerator::Tcg)?, Some(why)),
             booted => (booted?, None),
         };
@@ -119,7 +119,7 @@ impl Boot<'_> {
         let facts = match guest.event(&wait) {
             Ok(GuestEvent::Ready(facts)) => *facts,
             Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),
-            Ok(_) => return Err(cannot(&"it answered before it was asked")),
+            Ok(_) => return Err(cannot(&"it replied before any request")),
             Err(Gone::Interrupted) => return Err(GuestFailure::Interrupted),
             Err(Gone::Dead(why)) => return Err(cannot(&why)),
             Err(Gone::Silent(why)) => {
@@ -140,8 +140,8 @@ impl Boot<'_> {
     }
 }
 
-/// Longest time that a guest may take to boot. Several times what it takes on a
-/// busy machine: it only keeps one that hangs from stopping the run.
+/// Longest time that a guest may take to boot: several times what it takes on a
+/// busy machine. It only prevents a guest that hangs from blocking the run.
 fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
     let seconds = match accelerator {
         Accelerator::Kvm => 60,
@@ -153,7 +153,7 @@ fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
     Duration::from_secs(seconds * factor)
 }
 
-/// A running guest. Dropping it ends it at once. So does the end of the thread
+/// A running guest. Dropping it kills it at once. So does the end of the thread
 /// that booted it.
 #[derive(Debug)]
 pub struct Guest {
@@ -161,18 +161,18 @@ pub struct Guest {
     pub(super) requests: LinePort,
     pub(super) output: UnixStream,
     pub(super) error: UnixStream,
-    /// The partner's end of the cable, until the partner has it.
+    /// The partner's end of the cable, until the partner takes it.
     pub(super) cable: Option<UnixStream>,
     accelerator: Accelerator,
     counting: Option<Counting>,
-    /// Whether it can be asked. Once it is gone it stays so, and QEMU is ended.
+    /// Whether it accepts requests. Once it is gone it stays gone, and QEMU is killed.
     is_alive: bool,
     facts: GuestFacts,
 }
 
 impl Guest {
-    /// Starts a guest and waits until it can be asked. Of one that does not come up
-    /// nothing is left.
+    /// Starts a guest and waits until it accepts requests. A guest that does not come up
+    /// leaves nothing behind.
     pub fn boot(
         spec: &GuestSpec,
         disk: &GuestDisk,
@@ -182,7 +182,7 @@ impl Guest {
     }
 
     /// Boots as [`Self::boot`] does, and writes the kernel's log to a file as it
-    /// comes.
+    /// arrives.
     pub fn boot_logged(
         spec: &GuestSpec,
         disk: &GuestDisk,
@@ -231,20 +231,20 @@ impl Guest {
         self.machine.process_id()
     }
 
-    /// Whether it can be asked still.
+    /// Whether it still accepts requests.
     pub fn is_alive(&self) -> bool {
         self.is_alive
     }
 
-    /// The kernel's log so far; of a long one the last part.
+    /// The kernel's log so far; only the last part of a long one.
     pub fn log(&self) -> String {
         self.machine.console.text()
     }
 
-    /// Runs one trial. `None` if an interrupt ended it, and the guest with it.
+    /// Runs one trial. Returns `None` if an interrupt ended it, and the guest with it.
     ///
-    /// A guest that dies or no longer answers makes a failed trial of it, with
-    /// the last lines of the guest's log; it is not alive then.
+    /// If the guest dies or no longer answers, the trial fails with the last lines of the
+    /// guest's log, and the guest is not alive any more.
     pub fn trial(&mut self, trial: &GuestTrial, interrupted: &dyn Fn() -> bool) -> Option<Outcome> {
         let limit = self.answer_limit(trial);
         let wait = Wait {
@@ -260,15 +260,15 @@ impl Guest {
         }
     }
 
-    /// Asks for a trial, and for the kernel's functions if they are needed and not known.
+    /// Requests a trial, and the kernel's functions if they are needed and not known.
     pub(super) fn ask(&mut self, trial: &GuestTrial, wait: &Wait<'_>) -> Result<(), Gone> {
         let mut trial = trial.clone();
         trial.wants_symbols = self.counting.as_ref().is_some_and(Counting::lacks_symbols);
         self.send(GuestAction::Trial(Box::new(trial)), wait)
     }
 
-    /// Longest time until a trial is answered. A guest whose clock counts instructions keeps
-    /// no limit of its own, so that this one is the trial's, and ends the guest.
+    /// Longest time until a trial is answered. A guest whose clock counts instructions enforces
+    /// no limit of its own, so this one is the trial's, and ends the guest.
     pub(super) fn answer_limit(&self, trial: &GuestTrial) -> Duration {
         let limit = Duration::from_millis(trial.timeout_ms);
         match self.accelerator {
@@ -277,7 +277,7 @@ impl Guest {
         }
     }
 
-    /// What an answer to a trial, or its absence, comes to. `None` if the caller
+    /// Turns an answer to a trial, or its absence, into an outcome. `None` if the caller
     /// is to stop.
     pub(super) fn outcome(&mut self, answer: Result<GuestEvent, Gone>) -> Option<Outcome> {
         let failed = |kind, message| Some(Outcome::Failed(Failure { kind, message }));
@@ -289,28 +289,28 @@ impl Guest {
             Ok(GuestEvent::Refused(reason)) => failed(FailureKind::Instrument, reason),
             Ok(_) => {
                 self.give_up();
-                let message = "the guest answered what it was not asked".into();
+                let message = "unexpected reply from the guest".into();
                 failed(FailureKind::Crashed, message)
             }
             Err(Gone::Interrupted) => None,
             Err(Gone::Dead(why)) => failed(FailureKind::Crashed, why),
             Err(Gone::Silent(why)) => failed(
                 FailureKind::TimedOut,
-                format!("the guest does not answer any more: {why}"),
+                format!("the guest no longer answers: {why}"),
             ),
         }
     }
 
     pub(super) fn send(&mut self, action: GuestAction, wait: &Wait<'_>) -> Result<(), Gone> {
         if !self.is_alive {
-            return Err(Gone::Dead("the guest has ended before".into()));
+            return Err(Gone::Dead("the guest has already ended".into()));
         }
         let line = toll_wire::encode(&GuestRequest::new(action));
         let sent = self.requests.send(&line, wait);
         sent.map_err(|end| self.gone(end))
     }
 
-    /// Waits for what the init says next.
+    /// Waits for the init's next event.
     pub(super) fn event(&mut self, wait: &Wait<'_>) -> Result<GuestEvent, Gone> {
         let console = self.machine.console.clone();
         let wait = Wait {
@@ -321,7 +321,7 @@ impl Guest {
         self.decode(&line)
     }
 
-    /// What a line of the init means. One that speaks nonsense is given up.
+    /// Decodes a line from the init. A guest that sends nonsense is killed.
     pub(super) fn decode(&mut self, line: &str) -> Result<GuestEvent, Gone> {
         decode_guest_answer(line)
             .map(|answer| answer.event)
@@ -331,7 +331,7 @@ impl Guest {
             })
     }
 
-    /// What a port's end means for the guest, which is ended.
+    /// Kills the guest after the end of a port, and returns what that end means.
     pub(super) fn gone(&mut self, end: PortEnd) -> Gone {
         let status = match end {
             PortEnd::Closed => self.machine.ended_by(Instant::now() + DEATH_PATIENCE),
@@ -346,9 +346,9 @@ impl Guest {
         match (end, status) {
             (PortEnd::Interrupted, _) => Gone::Interrupted,
             (PortEnd::Deadline, _) => Gone::Silent(words),
-            (PortEnd::TooLong, _) => died("it said too much"),
+            (PortEnd::TooLong, _) => died("it sent too much"),
             (PortEnd::Closed, Some(status)) if status.signal() == Some(libc::SIGKILL) => died(
-                "QEMU was killed (SIGKILL), as by a person or by this machine when it lacks memory",
+                "QEMU was killed (SIGKILL), maybe by a user or by this machine for lack of memory",
             ),
             (PortEnd::Closed, Some(status)) if !status.success() => {
                 died(&format!("QEMU ended with {status}"))
@@ -375,14 +375,14 @@ impl Guest {
         )
     }
 
-    /// Ends it at once.
+    /// Kills it at once.
     pub(super) fn give_up(&mut self) {
         self.machine.kill();
         self.is_alive = false;
     }
 
-    /// Has it bring its disks to rest and switch itself off; one that does not
-    /// is ended. Returns the kernel's log.
+    /// Makes it unmount its disks and shut down; kills it if it does not. Returns the
+    /// kernel's log.
     pub fn end(mut self) -> String {
         let deadline = Instant::now() + END_PATIENCE;
         let wait = Wait {
@@ -402,8 +402,8 @@ impl Guest {
 pub(super) enum Gone {
     /// The caller is to stop.
     Interrupted,
-    /// It ended, or speaks nonsense: a sentence that says so.
+    /// It ended, or sent nonsense: a sentence that says so.
     Dead(String),
-    /// It said nothing for too long.
+    /// It sent nothing for too long.
     Silent(String),
 }

@@ -1,4 +1,4 @@
-//! What comes out of a guest's console, and out of QEMU.
+//! Collects the output of a guest's console, and of QEMU.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,13 +13,13 @@ const LOG_BYTES_MAX: usize = 256 << 10;
 /// Most bytes that are written to a file.
 const FILE_BYTES_MAX: usize = 64 << 20;
 
-/// Lines shown of a guest that died.
+/// Number of log lines that are shown for a guest that died.
 const LAST_LINES: usize = 6;
 
-/// Lines in which the cause of a death is looked for.
+/// Number of lines that are searched for the cause of a death.
 const SEARCHED_LINES: usize = 400;
 
-/// What the kernel says when something is badly wrong, the worst first.
+/// What the kernel prints about serious faults, the worst first.
 const CAUSES: [&str; 5] = [
     "Kernel panic",
     "BUG: ",
@@ -46,8 +46,8 @@ impl std::fmt::Display for Stop {
     }
 }
 
-/// Last lines of a kernel that is stopped (kernel/reboot.c). microvm has no ACPI to switch it
-/// off, so QEMU goes on with a CPU that waits for ever.
+/// Last lines of a kernel that stops (kernel/reboot.c). microvm has no ACPI to power it
+/// off, so QEMU keeps running with a CPU that waits forever.
 const STOPS: [(&[u8], Stop); 4] = [
     (b"reboot: Power off not available", Stop::PoweredOff),
     (b"reboot: Power down", Stop::PoweredOff),
@@ -58,13 +58,13 @@ const STOPS: [(&[u8], Stop); 4] = [
 /// Length of the longest of these.
 const STOP_BYTES_MAX: usize = 31;
 
-/// What the kernel says when it has ended a process for its memory (mm/oom_kill.c).
+/// What the kernel prints when it has killed a process for lack of memory (mm/oom_kill.c).
 const OUT_OF_MEMORY: &str = "ut of memory: Killed process";
 
-/// Longest wait for the last of a log whose speaker has ended.
+/// Longest wait for the rest of a log whose writer has ended.
 const REST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A log in the making, bounded however much is said.
+/// A growing log of bounded size.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     kept: Arc<Mutex<VecDeque<u8>>>,
@@ -73,8 +73,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Collects what comes out of a stream until it ends, in a thread, so that
-    /// whoever speaks never waits. Beside what is kept, a file gets it all, up to
+    /// Collects the content of a stream until it ends, in a thread, so that
+    /// the writer never waits. A file, if there is one, also gets all of it, up to
     /// a limit.
     pub fn collect(mut stream: impl Read + Send + 'static, file: Option<File>) -> Self {
         let log = Self::default();
@@ -95,7 +95,7 @@ impl Log {
         log
     }
 
-    /// The whole text, once whoever spoke has ended.
+    /// Returns the whole text, once the writer has ended.
     pub fn complete_text(&self) -> String {
         let deadline = Instant::now() + REST_PATIENCE;
         while !self.is_complete.load(Ordering::Acquire) && Instant::now() < deadline {
@@ -112,7 +112,7 @@ impl Log {
     fn push(&self, bytes: &[u8]) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(bytes);
-        // The line may have begun in the bytes before.
+        // The line may have begun in earlier bytes.
         let begin = kept.len().saturating_sub(bytes.len() + STOP_BYTES_MAX);
         let recent: Vec<u8> = kept.range(begin..).copied().collect();
         let has = |words: &[u8]| recent.windows(words.len()).any(|here| here == words);
@@ -134,17 +134,17 @@ impl Log {
     }
 }
 
-/// Whether the kernel ended a process, as there was no memory left.
+/// Whether the kernel killed a process because no memory was left.
 pub fn names_lack_of_memory(log: &str) -> bool {
     log.contains(OUT_OF_MEMORY)
 }
 
-/// Whether a log ends with a panic.
+/// Whether a log reports a panic.
 pub(super) fn names_panic(log: &str) -> bool {
     log.contains(CAUSES[0])
 }
 
-/// The last lines of a log in one, with the line before them that names the
+/// Joins the last lines of a log, preceded by the earlier line that names the
 /// cause, if there is one.
 pub(super) fn last_words(log: &str) -> String {
     let lines: Vec<&str> = log

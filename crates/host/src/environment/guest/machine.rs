@@ -26,7 +26,7 @@ use super::plugin;
 use super::spec::Accelerator;
 use super::tsc;
 
-/// Time between looks whether QEMU has ended.
+/// Interval between checks whether QEMU has ended.
 const END_POLL: Duration = Duration::from_millis(5);
 
 /// The program that runs guests.
@@ -35,7 +35,7 @@ pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 /// Name of the kernel's image in the directory of the guest's disk.
 pub(super) const KERNEL: &str = "kernel";
 
-/// Where QEMU is.
+/// Finds QEMU.
 pub(super) fn program() -> Result<PathBuf, String> {
     process::find(PROGRAM).ok_or_else(|| {
         format!("cannot start a guest: {PROGRAM} is missing; install the package qemu-system-x86")
@@ -49,7 +49,7 @@ pub(super) struct Machine {
     child: Child,
     /// The guest's console.
     pub console: Log,
-    /// What QEMU itself says.
+    /// QEMU's own messages.
     pub words: Log,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Ports {
     pub requests: UnixStream,
     pub output: UnixStream,
     pub error: UnixStream,
-    /// The partner's end of the cable, of the main guest of a pair.
+    /// The partner's end of the cable, for the main guest of a pair.
     pub cable: Option<UnixStream>,
 }
 
@@ -68,10 +68,10 @@ pub(super) struct Ports {
 pub(super) enum Card<'a> {
     /// It has none.
     None,
-    /// That of the main guest of a pair. Each start has a cable of its own: a
-    /// QEMU that was ended may leave half a packet in it.
+    /// That of the main guest of a pair. Each start gets a new cable: a
+    /// killed QEMU may leave half a packet in the old one.
     Main,
-    /// Its partner's, at the other end of the cable.
+    /// That of its partner, at the other end of the cable.
     Partner(&'a UnixStream),
 }
 
@@ -87,7 +87,7 @@ impl Machine {
         if boot.spec.has_plugin(accelerator) {
             plugin::write(directory)?;
         }
-        // The cache may lie where QEMU's user cannot go.
+        // QEMU's user may have no access to the cache.
         std::fs::copy(&boot.spec.kernel.image, directory.join(KERNEL))?;
         let disk_bytes = boot.disk.bytes().max(boot.spec.swap_bytes);
         let confinement = Confinement::new(program, accelerator, disk_bytes);
@@ -144,7 +144,7 @@ impl Machine {
             error,
             cable,
         };
-        // QEMU's ends are its alone once they are closed here, and close with it.
+        // Its ends are closed here on return, so that only QEMU holds them, and they close with it.
         Ok((machine, ports))
     }
 
@@ -152,7 +152,7 @@ impl Machine {
         self.child.id()
     }
 
-    /// How it ended, waited for until a deadline.
+    /// Waits for its end until a deadline, and returns how it ended.
     pub fn ended_by(&mut self, deadline: Instant) -> Option<ExitStatus> {
         loop {
             match self.child.try_wait() {
@@ -176,7 +176,7 @@ impl Drop for Machine {
     }
 }
 
-/// Has a command inherit descriptors, be confined, and die with this program.
+/// Makes a command inherit descriptors, be confined, and die with this program.
 fn hand_down(command: &mut Command, descriptors: Descriptors, confinement: Confinement) {
     let parent = std::process::id();
     let Descriptors {
@@ -188,9 +188,9 @@ fn hand_down(command: &mut Command, descriptors: Descriptors, confinement: Confi
     let card = card.map(|(_, descriptor)| descriptor);
     let prepare = move || {
         confinement.enter()?;
-        // A change of the user takes this signal away, so it comes after that.
+        // Changing the user clears this setting, so it comes afterwards.
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // A parent that died before that call would never be noticed.
+        // If the parent died before that call, there is no signal.
         if getppid().is_none_or(|pid| pid.as_raw_pid().cast_unsigned() != parent) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -199,13 +199,13 @@ fn hand_down(command: &mut Command, descriptors: Descriptors, confinement: Confi
         }
         Ok(())
     };
-    // SAFETY: between fork and exec it makes system calls by rustix alone and
+    // SAFETY: between fork and exec it only makes system calls by rustix, and
     // allocates nothing.
     unsafe { command.pre_exec(prepare) };
 }
 
 fn borrow(descriptor: &RawFd) -> BorrowedFd<'_> {
     // SAFETY: it is one of the ends that `Machine::start` or its caller holds open
-    // until the process is started; a fork has them at the same numbers.
+    // until the process is started; a forked process has them at the same numbers.
     unsafe { BorrowedFd::borrow_raw(*descriptor) }
 }

@@ -1,8 +1,8 @@
 //! Virtual machines in which trials run.
 //!
-//! A guest is one QEMU process without a network but the one that joins the guests
-//! of a pair, with a kernel of the caller's choice and the probe as its init. `toll` asks it over a virtio serial port;
-//! its console is the kernel's log.
+//! A guest is one QEMU process with a kernel of the caller's choice and the probe as its init. It
+//! has no network except the one that joins the guests of a pair. `toll` sends it requests over a
+//! virtio serial port; its console carries the kernel's log.
 
 mod accelerator;
 mod arguments;
@@ -34,7 +34,7 @@ pub use pair::GuestGroup;
 pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};
 
-/// Why there can be no guests here, if there cannot.
+/// Returns why guests cannot run here; `None` if they can.
 pub fn guest_obstacle() -> Option<String> {
     let missing = |program: &str, package: &str| match process::find(program) {
         Some(_) => None,
@@ -45,10 +45,10 @@ pub fn guest_obstacle() -> Option<String> {
     missing(machine::PROGRAM, "qemu-system-x86").or_else(|| missing("mke2fs", "e2fsprogs"))
 }
 
-/// What executes the instructions of guests here, in words.
+/// Describes what executes the instructions of guests here.
 ///
 /// # Errors
-/// Why there can be no guests.
+/// Why guests cannot run here.
 pub(super) fn guest_state() -> Result<String, String> {
     match guest_obstacle() {
         Some(reason) => Err(reason),

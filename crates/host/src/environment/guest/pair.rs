@@ -1,4 +1,4 @@
-//! A guest of its own, or two that are joined by a network.
+//! A single guest, or two that are joined by a network.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -13,12 +13,12 @@ use super::machine::Card;
 use super::port::{PortEnd, Wait, wait_for_any};
 use super::spec::{AcceleratorChoice, GuestSpec};
 
-/// Both sides, in the order of everything that is of both.
+/// Both sides, in the order of all lists that cover both.
 const SIDES: [PairSide; 2] = [PairSide::Main, PairSide::Partner];
 
-/// A guest, or two of the same kind that are joined by a virtio network card each.
-/// Nobody else is on that network, the host neither. Both end with the first of them:
-/// what one waits for would never come.
+/// A guest, or two of the same kind that are joined by one virtio network card each.
+/// Nobody else is on that network, not even the host. When one of them ends, both end:
+/// the other would wait for it in vain.
 #[derive(Debug)]
 pub struct GuestGroup {
     guests: Vec<Guest>,
@@ -26,7 +26,7 @@ pub struct GuestGroup {
 
 impl GuestGroup {
     /// Boots a guest on each disk, the main one first. If one does not come up,
-    /// nothing is left of either.
+    /// neither leaves anything behind.
     pub fn boot(
         spec: &GuestSpec,
         disks: &[&GuestDisk],
@@ -49,7 +49,7 @@ impl GuestGroup {
         let mut main = boot(spec, main, Card::Main)?;
         let cable = main.cable.take();
         let cable = cable.expect("the main guest of a pair has a cable");
-        // What the choice came to is the same for both.
+        // The choice has the same result for both.
         let spec = GuestSpec {
             accelerator: AcceleratorChoice::Only(main.accelerator()),
             counts_functions: false,
@@ -75,18 +75,18 @@ impl GuestGroup {
         self.guests.get(1)
     }
 
-    /// Whether all can be asked still.
+    /// Whether all still accept requests.
     pub fn is_alive(&self) -> bool {
         self.guests.iter().all(Guest::is_alive)
     }
 
-    /// Runs a trial that has one part in each guest, all at once. `None` if an
+    /// Runs a trial that has one part in each guest, all at once. Returns `None` if an
     /// interrupt ended it, and the guests with it.
     ///
-    /// The outcome is the main guest's if both parts come to an end. Otherwise it is
-    /// the failure that explains the other one, if there are two, and says which
-    /// side's it is. Once a part has failed, the other one has a few seconds left
-    /// to notice; if it does not, or a guest dies, both guests are ended.
+    /// The outcome is the main guest's if both parts complete. Otherwise it is
+    /// the failure, with the side that it belongs to; of two failures, the one that explains
+    /// the other. Once a part has failed, the other one has `ANSWER_GRACE` left
+    /// to notice; if it does not, or a guest dies, both guests are killed.
     pub fn trial(
         &mut self,
         parts: &[GuestTrial],
@@ -102,7 +102,7 @@ impl GuestGroup {
         answers.map(joined)
     }
 
-    /// How the parts end, in the order in which that is known.
+    /// Returns how the parts ended, in the order in which that became known.
     fn answers(
         &mut self,
         parts: &[GuestTrial],
@@ -135,7 +135,7 @@ impl GuestGroup {
                 false => (Instant::now() > deadline).then_some(PortEnd::Deadline),
             };
             for side in missing {
-                // One that has said nothing does not get another chance at the end.
+                // A guest that has sent nothing by the end gets no other chance.
                 let guest = &mut self.guests[side as usize];
                 let answer = match (guest.requests.line_now(), end) {
                     (Ok(Some(line)), _) => guest.decode(&line),
@@ -151,7 +151,7 @@ impl GuestGroup {
         Some(answers)
     }
 
-    /// Has all bring their disks to rest and switch themselves off.
+    /// Makes all unmount their disks and shut down.
     pub fn end(self) {
         self.guests.into_iter().for_each(|guest| drop(guest.end()));
     }
@@ -164,8 +164,8 @@ fn failures(answers: &[(PairSide, Outcome)]) -> impl Iterator<Item = (PairSide, 
     })
 }
 
-/// One outcome of all: of several failures the one that explains the others,
-/// otherwise what the main guest says.
+/// Combines all outcomes: the failure that explains the others, if there is one,
+/// otherwise the main guest's outcome.
 fn joined(answers: Vec<(PairSide, Outcome)>) -> Outcome {
     if let Some((side, failure)) = failures(&answers).min_by_key(|(_, failure)| rank(failure.kind))
     {
@@ -184,8 +184,8 @@ fn joined(answers: Vec<(PairSide, Outcome)>) -> Outcome {
     of_main.expect("both have answered").1
 }
 
-/// The less, the more likely a failure is the cause of the other side's: who loses
-/// its other end fails by that, and who waits for it in vain is out of time.
+/// Ranks failures: the lower, the more likely it caused the other side's. A side that loses
+/// its peer fails because of that, and one that waits for it in vain runs out of time.
 fn rank(kind: FailureKind) -> u8 {
     match kind {
         FailureKind::Crashed => 0,
@@ -226,7 +226,7 @@ mod tests {
         let refused = (PairSide::Partner, failed(FailureKind::Failed, "refused"));
         let expected = failed(FailureKind::Failed, "partner: refused");
         assert_eq!(joined(vec![late.clone(), refused.clone()]), expected);
-        // Of two of a kind, the first.
+        // Of two failures of a kind, the first.
         let lost = (PairSide::Main, failed(FailureKind::Failed, "lost"));
         assert_eq!(joined(vec![refused, lost]), expected);
         let completed = (PairSide::Partner, Outcome::Completed(Box::default()));

@@ -6,8 +6,8 @@ use toll_system::paths;
 
 use crate::environment::cleanup_journal::Journal;
 
-/// A directory below the place for work files, removed with all that is in it
-/// when this value goes. What a kill leaves, the next start clears.
+/// A directory below the place for work files, removed with everything in it
+/// when this value is dropped. The next start removes what a killed process left.
 #[derive(Debug)]
 pub struct GuestPlace {
     directory: PathBuf,
@@ -29,7 +29,7 @@ impl GuestPlace {
 
 impl Drop for GuestPlace {
     fn drop(&mut self) {
-        // What cannot be put back stays in the journal for the next start.
+        // What cannot be removed stays in the journal for the next start.
         let _ = self.journal.close();
     }
 }

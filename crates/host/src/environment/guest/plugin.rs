@@ -1,4 +1,4 @@
-//! The plugin of QEMU's that counts instructions by block.
+//! The QEMU plugin that counts instructions by block.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,22 +7,22 @@ use std::path::Path;
 /// The plugin's name in the directory of a guest.
 pub(super) const PLUGIN: &str = "count_blocks.so";
 
-/// The name there of what it counted.
+/// The name there of the file of its counts.
 pub(super) const COUNTS: &str = "counts";
 
-/// Most bytes of what it counts between two looks. A region takes 32 bytes a block, and the
+/// Most bytes that it writes between two reads. A region takes 32 bytes per block, and the
 /// longest trials of this project's experiments write a few megabytes.
 pub(super) const COUNTS_BYTES_MAX: u64 = 256 << 20;
 
 const CONTENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count_blocks.so"));
 
-/// Puts the plugin where QEMU is started, and an empty file for its counts.
+/// Writes the plugin to the directory in which QEMU is started, and an empty file for its counts.
 pub(super) fn write(directory: &Path) -> io::Result<()> {
     fs::write(directory.join(PLUGIN), CONTENT)?;
     fs::write(directory.join(COUNTS), "")
 }
 
-/// What the plugin has written since the last time. It appends, so that the file may be
+/// Reads what the plugin has written since the last call. It appends, so the file may be
 /// emptied meanwhile.
 pub(super) fn take_counts(directory: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::options()

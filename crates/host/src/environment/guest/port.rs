@@ -1,7 +1,7 @@
 //! The host's ends of a guest's ports.
 //!
-//! What is at the other end may be broken or hostile: whatever it says is bounded
-//! in size, and whatever is waited for has a deadline.
+//! The other end may be broken or hostile: what it sends is bounded in size, and
+//! every wait has a deadline.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use toll_wire::MESSAGE_BYTES_MAX;
 
-/// Longest wait between looks whether the caller is to stop.
+/// Longest wait between checks whether the caller is to stop.
 const NAP: Duration = Duration::from_millis(100);
 
 /// Waits until one of these can be read or written, or for a little while. A signal
-/// is no reason to give up; the next look is soon.
+/// is not an error; the caller checks again soon.
 pub(super) fn wait_for_any(descriptors: &[BorrowedFd<'_>], flags: PollFlags, most: Duration) {
     let mut watched: Vec<PollFd<'_>> = descriptors
         .iter()
@@ -25,12 +25,12 @@ pub(super) fn wait_for_any(descriptors: &[BorrowedFd<'_>], flags: PollFlags, mos
     let _ = poll(&mut watched, Some(&most));
 }
 
-/// Why nothing came, or nothing could be sent.
+/// Why nothing arrived, or nothing could be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PortEnd {
     /// QEMU closed its end.
     Closed,
-    /// The time was over.
+    /// The deadline has passed.
     Deadline,
     /// The caller is to stop.
     Interrupted,
@@ -38,7 +38,7 @@ pub(super) enum PortEnd {
     TooLong,
 }
 
-/// A wait with an end.
+/// A wait with a deadline.
 pub(super) struct Wait<'a> {
     pub deadline: Instant,
     pub interrupted: &'a dyn Fn() -> bool,
@@ -63,19 +63,19 @@ impl Wait<'_> {
     }
 }
 
-/// A port on which lines go both ways.
+/// A port that carries lines in both directions.
 #[derive(Debug)]
 pub(super) struct LinePort {
     stream: UnixStream,
-    /// What came after the last line.
+    /// Bytes received after the last line.
     rest: Vec<u8>,
-    /// Bytes of it in which no line ends. A long line comes in many parts, each of which
-    /// is searched once.
+    /// Number of bytes of it that contain no end of a line. A long line arrives in many parts,
+    /// each of which is searched once.
     scanned: usize,
 }
 
 impl LinePort {
-    /// Speaks over one end of a pair of sockets.
+    /// Uses one end of a pair of sockets.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
@@ -100,7 +100,7 @@ impl LinePort {
         Ok(())
     }
 
-    /// The next line.
+    /// Waits for the next line.
     pub fn line(&mut self, wait: &Wait<'_>) -> Result<String, PortEnd> {
         loop {
             if let Some(line) = self.take_line() {
@@ -111,7 +111,7 @@ impl LinePort {
         }
     }
 
-    /// A line that has come already; what has come is taken without a wait.
+    /// Returns a line that has already arrived; reads without waiting.
     pub fn line_now(&mut self) -> Result<Option<String>, PortEnd> {
         let taken = self.take_some();
         match self.take_line() {
@@ -154,7 +154,7 @@ impl AsFd for LinePort {
     }
 }
 
-/// Whether an error says no more than "later".
+/// Whether an error only means "try again".
 pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! What a guest is to be.
+//! The specification of a guest.
 
 use std::path::PathBuf;
 
@@ -7,30 +7,30 @@ use toll_wire::guest::CountedCommand;
 use crate::environment::kernel::Kernel;
 use crate::spec::guest::GuestAccelerator;
 
-/// What a guest is to be.
+/// Specifies a guest.
 #[derive(Debug, Clone)]
 pub struct GuestSpec {
     pub kernel: Kernel,
     pub memory_bytes: u64,
-    /// Its virtual CPUs; 1 under [`Accelerator::Icount`] whatever stands here.
+    /// Its number of virtual CPUs; [`Accelerator::Icount`] always has 1.
     pub vcpus: u32,
     /// Its swap in bytes; 0 for none.
     pub swap_bytes: u64,
-    /// Put behind the kernel's command line; of two settings of one thing the
-    /// last holds.
+    /// Appended to the kernel's command line, where the last of two conflicting
+    /// settings takes effect.
     pub command_line: String,
     pub accelerator: AcceleratorChoice,
-    /// Seed of what QEMU makes random, for [`Accelerator::Icount`].
+    /// Seed of QEMU's random numbers, for [`Accelerator::Icount`].
     pub seed: u64,
     /// The static probe program, which becomes its init.
     pub probe: PathBuf,
     /// Further files: the path on the host, and the path in the guest.
     pub extra_files: Vec<(PathBuf, PathBuf)>,
-    /// Whether it has a directory of the host's over 9p, that of [`super::GuestDisk::share`].
+    /// Whether it has a host directory over 9p, that of [`super::GuestDisk::share`].
     pub has_shared_directory: bool,
-    /// What it counts the instructions of, in place of serving trials.
+    /// The command whose instructions it counts, instead of serving trials.
     pub counted: Option<CountedCommand>,
-    /// Whether the instructions of trials are counted by function, where it is one of
+    /// Whether the instructions of trials are counted by function, under
     /// [`Accelerator::Icount`].
     pub counts_functions: bool,
 }
@@ -41,7 +41,7 @@ impl GuestSpec {
         accelerator == Accelerator::Icount && (self.counts_functions || self.counted.is_some())
     }
 
-    /// A guest with one CPU, no swap, and the memory that kernels of distributions
+    /// Specifies a guest with one CPU, no swap, and the memory that distribution kernels
     /// need.
     pub fn new(kernel: Kernel, probe: PathBuf) -> Self {
         Self {
@@ -61,12 +61,12 @@ impl GuestSpec {
     }
 }
 
-/// What is to execute a guest's instructions.
+/// The choice of what executes a guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceleratorChoice {
     /// KVM if a guest boots under it on this machine, else TCG.
     Auto,
-    /// This; a guest that does not boot under it fails.
+    /// This one; a guest that does not boot under it fails.
     Only(Accelerator),
 }
 
@@ -75,10 +75,10 @@ pub enum AcceleratorChoice {
 pub enum Accelerator {
     /// The CPU itself. Times are times of a virtual machine.
     Kvm,
-    /// QEMU's translator, a thread for each virtual CPU. Counts and results mean
-    /// what they say; times are those of an emulation.
+    /// QEMU's translator, a thread for each virtual CPU. Counts and results are
+    /// meaningful; times are those of an emulation.
     Tcg,
-    /// QEMU's translator, one nanosecond of the guest being one instruction.
+    /// QEMU's translator, in which each instruction takes one nanosecond of the guest's time.
     Icount,
 }
 
@@ -102,7 +102,7 @@ impl Accelerator {
         }
     }
 
-    /// Whether a duration in the guest is the duration of something real.
+    /// Whether a duration in the guest is a real duration.
     pub fn has_meaningful_times(self) -> bool {
         self == Self::Kvm
     }

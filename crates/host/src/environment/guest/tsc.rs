@@ -2,8 +2,8 @@
 
 use super::spec::Accelerator;
 
-/// The rate in kHz, where the host knows it better than the guest could find it
-/// out. QEMU's translator gives the guest the host's counter, or, with a clock
+/// Returns the rate in kHz, if the host knows it better than the guest could measure
+/// it. QEMU's translator gives the guest the host's counter, or, with a clock
 /// that counts instructions, that clock in nanoseconds (`cpu_get_ticks` in QEMU's
 /// softmmu/cpu-timers.c). Under KVM the guest has a clock from its host.
 pub(super) fn khz(accelerator: Accelerator) -> Option<u64> {
@@ -14,11 +14,11 @@ pub(super) fn khz(accelerator: Accelerator) -> Option<u64> {
     }
 }
 
-/// Longest distance of two looks at counter and clock.
+/// Time between two readings of counter and clock.
 #[cfg(target_arch = "x86_64")]
 const MEASURED: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// The rate of this machine's counter.
+/// The rate of this machine's counter in kHz.
 #[cfg(target_arch = "x86_64")]
 fn host_khz() -> Option<u64> {
     let (begin_ticks, begin_ns) = look();
@@ -31,8 +31,8 @@ fn host_khz() -> Option<u64> {
         .filter(|khz| *khz > 0)
 }
 
-/// The counter at a moment of the clock, in nanoseconds: of several looks the
-/// one in which the least happened between the two.
+/// Reads the counter and the clock, in nanoseconds: of several readings, the
+/// one with the shortest time around the clock's.
 #[cfg(target_arch = "x86_64")]
 fn look() -> (u64, u64) {
     use rustix::time::{ClockId, clock_gettime};
@@ -53,7 +53,7 @@ fn ticks() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Elsewhere QEMU's counter for a guest is not one of x86.
+/// On other hosts QEMU's counter for a guest does not come from an x86 CPU.
 #[cfg(not(target_arch = "x86_64"))]
 fn host_khz() -> Option<u64> {
     None

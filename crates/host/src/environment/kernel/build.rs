@@ -1,4 +1,4 @@
-//! Running `kernel/Makefile`.
+//! Runs `kernel/Makefile`.
 #![expect(
     clippy::disallowed_methods,
     reason = "the environment is one of two places that start processes"
@@ -18,20 +18,20 @@ use toll_system::process;
 
 use super::{Kernel, cache, find, inputs, paths, sources};
 
-/// Longest wait before an interruption is looked for.
+/// Longest wait before checking for an interruption.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Time between the signal that ends programs and the one that kills them.
+/// Time between the signal that asks programs to end and the one that kills them.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Why a kernel was not built, or the cache not cleaned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildError {
-    /// Something must be installed or made room for first.
+    /// Something must be installed, or space must be freed, first.
     Prerequisite(String),
-    /// The next build goes on from there.
+    /// The next build continues from there.
     Interrupted,
-    /// Something else went wrong, after the last lines of a log, if it has one.
+    /// Something else went wrong; with the last lines of a log, if there is one.
     Failed { message: String, log: Vec<String> },
 }
 
@@ -58,25 +58,25 @@ impl std::fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// How a build goes on.
+/// Progress of a build.
 pub enum BuildEvent<'a> {
-    /// A step begins; the text says what is done.
+    /// A step begins; the text describes it.
     Step(&'a str),
-    /// Objects compiled so far, of about how many.
+    /// Number of objects compiled so far, and about how many there will be.
     Compiled { objects: u64, expected: u64 },
 }
 
-/// A kernel that was built, or was there.
+/// A kernel that was built, or was in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
     pub kernel: Kernel,
     pub is_new: bool,
-    /// Why apt could not tell whether there is a newer source.
+    /// Why apt could not check whether there is a newer source.
     pub unasked: Option<String>,
 }
 
-/// Checks that what these kernels are built with is installed; one that is built
-/// already needs nothing. All that is missing is named at once.
+/// Checks that everything needed to build these kernels is installed; one that is
+/// already built needs nothing. Names all that is missing at once.
 pub fn check_requirements(names: &[String]) -> Result<(), BuildError> {
     let missing: Vec<&str> = names
         .iter()
@@ -91,17 +91,17 @@ pub fn check_requirements(names: &[String]) -> Result<(), BuildError> {
         settings += &inputs::of(name).map_err(BuildError::failed)?.settings;
     }
     let names = format!("NAMES={}", missing.join(" "));
-    // From its standard input, since nothing is to be written yet.
+    // From standard input, since nothing may be written yet.
     let mut command = make(&["-f", "-", "check", &names])?;
     command.current_dir("/");
     let makefile = sources::makefile();
-    // What follows is read behind the built-in kernels, which it may refer to.
+    // The settings follow the built-in kernels, to which they may refer.
     let text = format!("{makefile}\n{settings}");
     attend(command, &text, None, &mut |_| {}, &|| false).map(drop)
 }
 
-/// Builds a kernel unless the cache has it, with this many threads. Another
-/// build of this user is waited for; an interrupted one is gone on with.
+/// Builds a kernel with this many threads, unless the cache has it. Waits for another
+/// build of this user; continues an interrupted one.
 pub fn build(
     name: &str,
     threads: usize,
@@ -183,8 +183,8 @@ fn check_place(place: &Path) -> Result<(), BuildError> {
     )))
 }
 
-/// make with nothing of the environment but what a build may use, so that the same inputs
-/// make the same bytes. It ends when this program dies, however that happens.
+/// Prepares make with only those environment variables that a build may use, so that the same
+/// inputs make the same bytes. It ends when this program dies, however that happens.
 fn make(arguments: &[&str]) -> Result<Command, BuildError> {
     let program = process::find("make").ok_or_else(|| {
         BuildError::Prerequisite(
@@ -205,7 +205,7 @@ fn make(arguments: &[&str]) -> Result<Command, BuildError> {
             command.env(name, value);
         }
     }
-    // Its last line is the message of a step that fails, so nothing of make's own may follow.
+    // Its last line is the message of a failed step, so make itself may print nothing after it.
     command.arg("--no-print-directory").args(arguments);
     Ok(command)
 }
@@ -214,7 +214,7 @@ fn cannot_run(error: std::io::Error) -> BuildError {
     BuildError::failed(format!("cannot run make: {error}"))
 }
 
-/// Runs make to its end and gives what it said.
+/// Runs make to its end and returns its output lines.
 fn attend(
     mut command: Command,
     input: &str,
@@ -227,13 +227,13 @@ fn attend(
         .stdin(Stdio::piped())
         .stdout(writer.try_clone().map_err(cannot_run)?)
         .stderr(writer)
-        // ^C at the terminal reaches this program alone, which ends the others in
+        // ^C at the terminal reaches only this program, which ends the others in
         // order.
         .process_group(0);
     let mut child = command.spawn().map_err(cannot_run)?;
-    // It holds the writing ends.
+    // It holds the write ends.
     drop(command);
-    // A make that takes none of it says why.
+    // If make closes its standard input, its own error explains why.
     let _ = child
         .stdin
         .take()
@@ -271,7 +271,7 @@ fn attend(
     }
 }
 
-/// What a failed make said of the cause.
+/// Finds the cause in the output of a failed make.
 fn explain(said: &[String]) -> BuildError {
     let said = || said.iter().map(String::as_str);
     let last = |prefix: &str| {
@@ -292,10 +292,10 @@ fn explain(said: &[String]) -> BuildError {
     }
 }
 
-/// Ends make with all that it started.
+/// Ends make and everything that it started.
 fn end(child: &mut Child) {
     let group = Pid::from_child(child);
-    // That it has ended meanwhile is what is wanted.
+    // An error means that it has already ended.
     let _ = kill_process_group(group, Signal::TERM);
     let begin = Instant::now();
     while begin.elapsed() < GRACE && !matches!(child.try_wait(), Ok(Some(_))) {
@@ -306,7 +306,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Counts the objects that a build's log tells of. It is read from its begin, so
+/// Counts the compiled objects in a build's log. The log is read from its beginning, so
 /// that those of an interrupted build count, too.
 struct Progress {
     log: PathBuf,
@@ -323,7 +323,7 @@ impl Progress {
             file.seek(SeekFrom::Start(self.read_bytes))?;
             file.read_to_end(&mut text)
         });
-        // A line that is not yet whole is read the next time.
+        // An incomplete line is read the next time.
         let end = text.iter().rposition(|byte| *byte == b'\n');
         let lines = &text[..end.map_or(0, |at| at + 1)];
         self.read_bytes += lines.len() as u64;

@@ -1,4 +1,4 @@
-//! What the cache of kernels holds and takes, and removing it.
+//! Lists the cache of kernels with its disk usage, and cleans it.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -9,13 +9,13 @@ use super::{BuildError, Kernel, find, names, paths};
 /// The version of `kernel.json` that this program reads.
 const KERNEL_RECORD_VERSION: u32 = 1;
 
-/// Whether a cache entry is of use.
+/// State of a cache entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelState {
     /// Guests use it.
     Today,
-    /// Made from other sources than this program holds, or there is a newer
+    /// Made from sources other than this program's, or there is a newer
     /// one.
     Stale,
     /// It has no record, or one that this program cannot use.
@@ -27,7 +27,7 @@ pub enum KernelState {
 pub struct ListedKernel {
     pub directory: PathBuf,
     pub state: KernelState,
-    /// What it takes on the disk.
+    /// Its disk usage.
     pub bytes: u64,
     /// Why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,8 +36,8 @@ pub struct ListedKernel {
     pub kernel: Option<Kernel>,
 }
 
-/// The directories of a cache, each with its kernel or why that cannot be used;
-/// none if there is no cache.
+/// Lists the directories of a cache, each with its kernel or why that is unusable;
+/// empty if there is no cache.
 pub(super) fn entries(cache: &Path) -> Vec<(PathBuf, Result<Kernel, String>)> {
     let directories = below(cache).into_iter().filter(|path| path.is_dir());
     directories
@@ -48,18 +48,18 @@ pub(super) fn entries(cache: &Path) -> Vec<(PathBuf, Result<Kernel, String>)> {
         .collect()
 }
 
-/// The kernel in a directory; its files must be there.
+/// Reads the kernel in a directory; its files must exist.
 pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
     let path = directory.join("kernel.json");
     let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "it is not complete".to_owned(),
+        std::io::ErrorKind::NotFound => "it is incomplete".to_owned(),
         _ => wrong(&error),
     })?;
     let record: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
     if record["version"] != KERNEL_RECORD_VERSION {
         return Err(format!(
-            "{} has another version than {KERNEL_RECORD_VERSION}",
+            "{} does not have version {KERNEL_RECORD_VERSION}",
             path.display()
         ));
     }
@@ -77,14 +77,14 @@ pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
     Ok(kernel)
 }
 
-/// All that the cache holds: by name, the newest first.
+/// Lists the content of the cache: by name, the newest first.
 pub fn list() -> Vec<ListedKernel> {
     let names = names();
     let todays: Vec<PathBuf> = names
         .iter()
         .filter_map(|name| Some(find(name).ok()?.directory))
         .collect();
-    // One that is refused holds no kernel that can be used; toll doctor reports it.
+    // A directory that is refused holds no usable kernel; toll doctor reports it.
     let directory = paths::kernels().and_then(|place| place.path());
     let mut listed: Vec<ListedKernel> = directory
         .map(|directory| entries(&directory))
@@ -115,10 +115,10 @@ pub fn list() -> Vec<ListedKernel> {
     listed
 }
 
-/// Removes what is no longer needed, and gives each path with what it took on the
-/// disk: entries that no guest would use, build trees, what was not fetched or
-/// unpacked to its end. With `all` everything, including the packages that were
-/// fetched. Refused while a build goes on.
+/// Removes what is no longer needed, and returns each path with its disk usage in
+/// bytes: entries that no guest would use, build trees, and what was not completely fetched
+/// or unpacked. With `all`, removes everything, including the packages that were
+/// fetched. Refused while a build is running.
 pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
     let [work, kernels] = [paths::kernel_work(), paths::kernels()].map(|place| {
         place
@@ -138,10 +138,10 @@ pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
     let is_partial = |path: &Path| path.extension().is_some_and(|word| word == "partial");
     let sources = below(&work.join("source")).into_iter();
     let sources = sources.filter(|path| all || is_partial(path));
-    // What a killed fetch left is no package.
+    // A directory was left by a killed fetch.
     let packages = below(&work.join("packages")).into_iter();
     let packages = packages.filter(|path| all || path.is_dir());
-    // The lock's file stays: whoever waits for it has it open already.
+    // The lock file stays: processes that wait for it have it open already.
     entries
         .chain(below(&work.join("build")))
         .chain(below(&work.join("makefile")))
@@ -173,14 +173,14 @@ fn lock(work: &Path) -> Result<File, BuildError> {
         Err(TryLockError::WouldBlock) => {
             let holder = std::fs::read_to_string(&path).map_err(wrong)?;
             Err(BuildError::failed(format!(
-                "cannot clean: a build (process {}) is going on; wait for it",
+                "cannot clean: a build (process {}) is running; wait for it",
                 holder.trim()
             )))
         }
     }
 }
 
-/// What lies in a directory, in the order of the names.
+/// Lists the entries of a directory, sorted by name.
 fn below(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries
@@ -190,12 +190,12 @@ fn below(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What a file, or a directory with all below it, takes on the disk.
+/// Returns the disk usage of a file, or of a directory with everything below it, in bytes.
 fn disk_bytes(path: &Path) -> u64 {
     let Ok(metadata) = path.symlink_metadata() else {
         return 0;
     };
-    // In units of 512 bytes whatever the file system's blocks are: stat(2).
+    // In units of 512 bytes, whatever the file system's block size is: stat(2).
     let own = metadata.blocks() * 512;
     match metadata.is_dir() {
         true => own + below(path).iter().map(|path| disk_bytes(path)).sum::<u64>(),

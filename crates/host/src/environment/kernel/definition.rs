@@ -1,4 +1,4 @@
-//! What users add to the kernels that this program knows: a file for each, by name.
+//! Kernels that users define: one file each, by name.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use toll_system::process::git;
 use super::paths;
 use crate::spec::{KernelName, suggestion};
 
-/// The kernels that this program brings, in the order in which they are listed: Debian's
+/// The built-in kernels, in the order in which they are listed: Debian's
 /// source with this project's patches, configured for guests; the same with the kernel's
-/// own checks (KASAN, lockdep), for tests; this system's kernel of Debian's as it is; and
+/// own checks (KASAN, lockdep), for tests; this system's Debian kernel, unchanged; and
 /// those of `SUITES`.
 pub const BUILT_IN: [&str; 7] = [
     "toll",
@@ -23,7 +23,7 @@ pub const BUILT_IN: [&str; 7] = [
     "sid",
 ];
 
-/// Kernels of Debian's suites as they are, from the oldest to the newest. No module can be
+/// Unchanged kernels of Debian's suites, from the oldest to the newest. No module can be
 /// built for them.
 const SUITES: &[&str] = BUILT_IN.split_at(3).1;
 
@@ -37,30 +37,30 @@ pub(super) fn takes_modules(name: &str) -> bool {
     !SUITES.contains(&name)
 }
 
-/// What a user's kernel is made of. Files are read anew at each use, so that an edited
+/// What a user's kernel is made of. Files are read at each use, so an edited
 /// patch needs no second `toll kernel add`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
-    /// The kernel that the rest is put onto; of those with a tree or an image none.
+    /// The kernel that the rest is applied to; `None` with a tree or an image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<KernelName>,
     /// A git repository of Linux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<PathBuf>,
-    /// What of it; without this the tracked files as they are.
+    /// The revision to build; without one, the tracked files as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// A built image, bzImage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<PathBuf>,
-    /// Its modules, as `make modules_install` lays them: the directory with `modules.dep`.
+    /// Its modules, as `make modules_install` installs them: the directory with `modules.dep`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_modules: Option<PathBuf>,
-    /// Patches, and directories of them, in their order.
+    /// Patches, and directories of patches, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<PathBuf>,
-    /// Fragments of a configuration.
+    /// Configuration fragments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub configs: Vec<PathBuf>,
     /// Kbuild directories of modules that are loaded for each trial.
@@ -77,9 +77,9 @@ fn path_of(name: &KernelName) -> Result<PathBuf, String> {
     Ok(directory()?.join(format!("{name}.toml")))
 }
 
-/// All names, the built-in ones first.
+/// Lists all names, the built-in ones first.
 pub fn names() -> Vec<String> {
-    // One that is refused is reported when a kernel of it is used.
+    // A directory that is refused is reported when one of its kernels is used.
     let entries = directory().map(std::fs::read_dir);
     let own: BTreeSet<String> = entries
         .into_iter()
@@ -98,7 +98,7 @@ pub fn names() -> Vec<String> {
 /// Refuses a name that no kernel has.
 ///
 /// # Errors
-/// With the name that was probably meant.
+/// Names the kernel that was probably meant.
 pub fn require(name: &str) -> Result<(), String> {
     let names = names();
     if names.iter().any(|known| known == name) {
@@ -106,15 +106,15 @@ pub fn require(name: &str) -> Result<(), String> {
     }
     let meant = suggestion(name, names.iter().map(String::as_str));
     Err(format!(
-        "cannot use kernel {name}: there is none of this name{meant}; toll kernel list shows all, \
+        "cannot use kernel {name}: there is no such kernel{meant}; toll kernel list shows all, \
          toll kernel add makes one"
     ))
 }
 
-/// A user's definition; `None` of a built-in kernel.
+/// Loads a user's definition; `None` for a built-in kernel.
 ///
 /// # Errors
-/// If there is none of this name, or it cannot be read.
+/// If there is no such kernel, or it cannot be read.
 pub fn load(name: &str) -> Result<Option<Definition>, String> {
     if BUILT_IN.contains(&name) {
         return Ok(None);
@@ -129,10 +129,10 @@ pub fn load(name: &str) -> Result<Option<Definition>, String> {
     Ok(Some(definition))
 }
 
-/// Names from a kernel down to the one that all is put onto.
+/// Lists a kernel and those that it is based on, down to the last.
 ///
 /// # Errors
-/// If one of them is not there, or they are based on each other in a ring.
+/// If one of them is missing, or they are based on each other in a cycle.
 pub fn lineage(name: &str) -> Result<Vec<(String, Option<Definition>)>, String> {
     let mut found: Vec<(String, Option<Definition>)> = Vec::new();
     let mut next = Some(name.to_owned());
@@ -150,19 +150,19 @@ pub fn lineage(name: &str) -> Result<Vec<(String, Option<Definition>)>, String> 
     Ok(found)
 }
 
-/// Keeps a definition; what can be checked of it now is checked.
+/// Saves a definition, after checking what can be checked now.
 ///
 /// # Errors
-/// If it makes no kernel, or the name is taken and is not to be replaced.
+/// If it does not define a kernel, or the name is taken and `replaces` is false.
 pub fn add(name: &KernelName, definition: &Definition, replaces: bool) -> Result<PathBuf, String> {
     let cannot = |why: &str| format!("cannot add kernel {name}: {why}");
     if BUILT_IN.contains(&name.as_str()) {
-        return Err(cannot("toll brings a kernel of this name; choose another"));
+        return Err(cannot("toll has a kernel of this name; choose another"));
     }
     let path = path_of(name).map_err(|why| cannot(&why))?;
     if path.exists() && !replaces {
         return Err(cannot(
-            "there is one of this name; choose another, or replace it with --replace",
+            "there is already one of this name; choose another, or replace it with --replace",
         ));
     }
     definition.check(name).map_err(|why| cannot(&why))?;
@@ -177,14 +177,14 @@ pub fn add(name: &KernelName, definition: &Definition, replaces: bool) -> Result
     Ok(path)
 }
 
-/// Removes a definition. What was built of it is stale from then on.
+/// Removes a definition. What was built from it is stale afterwards.
 ///
 /// # Errors
 /// If there is none, or another kernel is based on it.
 pub fn remove(name: &KernelName) -> Result<(), String> {
     let cannot = |why: &str| format!("cannot remove kernel {name}: {why}");
     if load(name.as_str())?.is_none() {
-        return Err(cannot("toll brings it"));
+        return Err(cannot("it is built into toll"));
     }
     for other in names() {
         let base = load(&other)?.and_then(|definition| definition.base);
@@ -199,7 +199,7 @@ pub fn remove(name: &KernelName) -> Result<(), String> {
 }
 
 impl Definition {
-    /// Checks the members, whoever wrote the file.
+    /// Checks the fields, since anybody may have written the file.
     fn check_form(&self) -> Result<(), String> {
         let roots = [
             self.base.is_some(),
@@ -207,7 +207,7 @@ impl Definition {
             self.image.is_some(),
         ];
         if roots.iter().filter(|is_there| **is_there).count() != 1 {
-            return Err("it takes one of base, tree and image; define it anew".into());
+            return Err("it needs one of base, tree and image; define it again".into());
         }
         for path in self.paths() {
             if !path.is_absolute() || path.to_str().is_none() {
@@ -239,7 +239,7 @@ impl Definition {
             let takes_nothing = self.patches.is_empty() && self.configs.is_empty();
             if (is_image || !is_from_source(&root.0)) && !takes_nothing {
                 return Err(format!(
-                    "{base} is not built from source, so that it takes no patch and no fragment; \
+                    "{base} is not built from source, so it takes no patches and no fragments; \
                      choose another --base"
                 ));
             }
@@ -253,7 +253,7 @@ impl Definition {
             patches_of(patch)?;
         }
         for config in &self.configs {
-            require_file(config, "a fragment of a configuration")?;
+            require_file(config, "a configuration fragment")?;
             super::inputs::config_of(config)?;
         }
         for module in &self.modules {
@@ -288,7 +288,7 @@ impl Definition {
     }
 }
 
-/// Whether a directory is a git repository of Linux that has a revision.
+/// Checks that a directory is a git repository of Linux that has a revision.
 fn check_tree(tree: &Path, revision: &str) -> Result<(), String> {
     git(tree, &["rev-parse", "--git-dir"])?;
     let has = |object: &str| git(tree, &["rev-parse", "--quiet", "--verify", object]).is_ok();
@@ -307,7 +307,7 @@ fn check_tree(tree: &Path, revision: &str) -> Result<(), String> {
     }
 }
 
-/// The patches of a file or directory, by name.
+/// Lists the patches of a file or directory, by name.
 pub(super) fn patches_of(path: &Path) -> Result<Vec<PathBuf>, String> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);

@@ -1,10 +1,10 @@
-//! Fragments of a kernel's configuration, as users write them.
+//! Checks the kernel configuration fragments that users write.
 
 /// Characters of a value, besides letters and digits. Kconfig writes values into files that make
-/// includes and shells read, so a character that either expands is refused.
+/// includes and shells read, so a character that either of them expands is refused.
 const VALUE_CHARACTERS: &str = " ._,:=+/@%~()[]*-";
 
-/// Checks that each line is one that Kconfig obeys, or a comment.
+/// Checks that each line is one that Kconfig accepts, or a comment.
 ///
 /// # Errors
 /// The first other line, and what is wrong with it.
@@ -23,7 +23,7 @@ fn check_line(line: &str) -> Result<(), &'static str> {
     }
     if let Some(comment) = line.strip_prefix('#') {
         let comment = comment.trim();
-        // Kconfig obeys this one form of comment, and drops what only looks like it.
+        // Kconfig interprets this one form of comment, and ignores what only looks like it.
         let looks_obeyed = comment.starts_with("CONFIG_") && comment.contains("is not set");
         let is_obeyed = line
             .strip_prefix("# ")

@@ -1,6 +1,6 @@
-//! All that goes into a kernel, as it is at the moment.
+//! Everything that goes into a kernel, as it is now.
 //!
-//! Names, paths and texts of others never reach make: a kernel's inputs are laid out below
+//! Names, paths and texts from others never reach make: a kernel's inputs are laid out below
 //! the cache under names that this program chooses, and the Makefile reads only those.
 
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use super::definition::{Definition, lineage, patches_of};
 use super::layout::{self, Content};
 use super::{fragment, paths, sources};
 
-/// Longest patch or fragment of a configuration.
+/// Largest patch or configuration fragment.
 const TEXT_BYTES_MAX: u64 = 256 << 20;
 
-/// Longest image, list of modules or source of a module.
+/// Largest image, list of modules or source of a module.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// The directory of the inputs, as the Makefile names it.
@@ -30,9 +30,9 @@ const DIRECTORY: &str = "$(INPUTS)";
 /// What goes into a kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Inputs {
-    /// A hash of it all, as the target `recipe` of the Makefile has it.
+    /// A hash of everything, as computed by the Makefile's target `recipe`.
     pub recipe: String,
-    /// Settings for the Makefile; none for a built-in kernel.
+    /// Settings for the Makefile; empty for a built-in kernel.
     pub settings: String,
     /// Files, by the names that the settings give them.
     files: Vec<(String, Input)>,
@@ -65,8 +65,8 @@ impl Inputs {
     }
 }
 
-/// What goes into the kernel of a name. The first answer holds as long as this process
-/// lives: a file that is edited meanwhile is for the next one.
+/// Returns the inputs of a kernel. The first result is kept as long as this process
+/// lives: a file that is edited meanwhile only counts for the next process.
 ///
 /// # Errors
 /// If there is no such kernel, or a file of it is missing or wrong.
@@ -145,14 +145,14 @@ fn add_own(
     Ok(())
 }
 
-/// An image, which is based on no other kernel.
+/// Adds an image, which is not based on another kernel.
 fn image_root(
     definition: &Definition,
     root: &str,
     settings: &mut Settings,
     recipe: &mut sources::Recipe,
 ) -> Result<(), String> {
-    let image = definition.image.as_ref().expect("its caller looked");
+    let image = definition.image.as_ref().expect("the caller checked it");
     settings.set("ROOT", root)?;
     settings.set("RELEASE", &release_of(image)?)?;
     settings.own("BOOT_MODULES", "$(BOOT_MODULES_stock)".into());
@@ -166,7 +166,7 @@ fn image_root(
     Ok(())
 }
 
-/// A repository, which is based on no other kernel.
+/// Adds a repository, which is not based on another kernel.
 fn tree_root(
     definition: &Definition,
     settings: &mut Settings,
@@ -181,7 +181,7 @@ fn tree_root(
         &["rev-parse", "--verify", &format!("{revision}^{{commit}}")],
     )?;
     let epoch = git(tree, &["show", "--no-patch", "--format=%ct", &commit])?;
-    // One build tree for a repository, however many of its commits have a name.
+    // One build tree for a repository, however many kernels its commits are.
     let root = format!("git-{}", sources::short_hash(repository.as_bytes()));
     settings.set("ROOT", &root)?;
     settings.set("REVISION", &commit)?;
@@ -207,7 +207,7 @@ fn tree_root(
     Ok(())
 }
 
-/// The content of a fragment of a configuration.
+/// Reads and checks a configuration fragment.
 ///
 /// # Errors
 /// If it cannot be read, or has a line that sets nothing or more than an option.
@@ -217,12 +217,12 @@ pub(super) fn config_of(path: &Path) -> Result<Vec<u8>, String> {
     Ok(content)
 }
 
-/// The content of a patch or fragment.
+/// Reads a patch or fragment.
 fn text_of(path: &Path) -> Result<Vec<u8>, String> {
     read_at_most(path, TEXT_BYTES_MAX)
 }
 
-/// Sources of a module, whatever was built beside them left out.
+/// Lists the sources of a module, without what was built next to them.
 fn module_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
@@ -244,7 +244,7 @@ fn module_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// The release of an image (Documentation/arch/x86/boot.rst, `kernel_version`).
+/// Reads the release of an image (Documentation/arch/x86/boot.rst, `kernel_version`).
 pub(super) fn release_of(image: &Path) -> Result<String, String> {
     let wrong = |why: &str| {
         format!(
@@ -273,7 +273,7 @@ pub(super) fn release_of(image: &Path) -> Result<String, String> {
     Ok(release.to_owned())
 }
 
-/// Refuses a text that make, a shell or a path would give another meaning.
+/// Refuses a word that has another meaning in make, a shell or a path.
 fn check_word(word: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+~-".contains(c);
     if word.chars().all(is_plain) && !word.is_empty() && !word.starts_with(['-', '.']) {
@@ -300,19 +300,19 @@ impl Settings {
         }
     }
 
-    /// Sets a variable to a word, which may come from anywhere.
+    /// Sets a variable to a word, which may come from an untrusted source.
     fn set(&mut self, variable: &'static str, word: &str) -> Result<(), String> {
         check_word(word)?;
         self.own(variable, word.to_owned());
         Ok(())
     }
 
-    /// Sets a variable to an expression of make's that this program wrote.
+    /// Sets a variable to a make expression that this program wrote.
     fn own(&mut self, variable: &'static str, text: String) {
         self.values.insert(variable, vec![text]);
     }
 
-    /// Adds a file under a number. `NUMBER.name` holds the name that people know.
+    /// Adds a file under a number. `NUMBER.name` holds its original name.
     fn add(&mut self, variable: &'static str, path: &Path, input: Input) {
         let number = self.files.len();
         let place = format!("{number:04}");
@@ -325,7 +325,7 @@ impl Settings {
         self.files.push((place, input));
     }
 
-    /// Takes what a built-in kernel has.
+    /// Takes over the settings of a built-in kernel.
     fn inherit(&mut self, base: &str) -> Result<(), String> {
         for variable in [
             "SOURCE",
@@ -361,7 +361,7 @@ fn read_at_most(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let read = open_bounded(path, bytes_max).and_then(|file| read_bounded(file, bytes_max));
     read.map_err(|error| {
         format!(
-            "{}: {error}; define it anew with toll kernel add",
+            "{}: {error}; define it again with toll kernel add",
             path.display()
         )
     })

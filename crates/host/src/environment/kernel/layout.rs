@@ -18,7 +18,7 @@ pub(super) enum Content<'a> {
 }
 
 /// Lays out files below a directory whose name is a hash of their content, and returns
-/// that directory. It gets its name when it is whole.
+/// that directory. It gets its name once it is complete.
 pub(super) fn lay_out(place: &Path, files: &[(&str, Content<'_>)]) -> io::Result<PathBuf> {
     let mut digest = Hash::new();
     for (path, content) in files {

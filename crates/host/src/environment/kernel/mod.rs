@@ -21,14 +21,14 @@ pub use build::{BuildError, BuildEvent, Built, build, check_requirements};
 pub use cache::{KernelState, ListedKernel, clean, list};
 pub use definition::{BUILT_IN, Definition, add, load, names, remove, require};
 
-/// The machine that a kernel wants.
+/// The machine that a kernel needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Board {
-    /// QEMU's microvm has virtio-mmio devices alone, which the kernel's command line lists. It
+    /// QEMU's microvm, which only has virtio-mmio devices that the kernel's command line lists. It
     /// boots in a third of the time.
     Microvm,
-    /// A PC with ACPI and PCI, for kernels of a distribution.
+    /// A PC with ACPI and PCI, for distribution kernels.
     Pc,
 }
 
@@ -37,7 +37,7 @@ pub enum Board {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
     pub name: KernelName,
-    /// As `uname -r` has it.
+    /// As `uname -r` prints it.
     pub release: String,
     /// The image to boot (bzImage).
     pub image: PathBuf,
@@ -47,22 +47,22 @@ pub struct Kernel {
     pub modules: Vec<PathBuf>,
     /// Modules that are inserted for each trial and removed after it.
     pub trial_modules: Vec<PathBuf>,
-    /// Modules, uncompressed, that an initramfs must insert before a disk or a
-    /// console is there, in this order; empty where they are built in.
+    /// Uncompressed modules that an initramfs must insert, in this order, before a disk or a
+    /// console exists; empty if they are built in.
     pub boot_modules: Vec<PathBuf>,
     pub board: Board,
     /// Whether it checks itself (KASAN), and so takes several times as long.
     pub checks_itself: bool,
-    /// The name of its cache entry: name and a hash of all that it was made
+    /// The name of its cache entry: name and a hash of everything that it was made
     /// from.
     pub key: String,
-    /// A hash of what this project gave to it: configuration, patches, modules.
+    /// A hash of this project's part in it: configuration, patches, modules.
     pub recipe: String,
     /// Packages and their versions, such as `linux-source-6.12 6.12.117-1`.
     pub source: String,
     /// The compiler's own name and version.
     pub compiler: String,
-    /// File names of the patches, in their order.
+    /// File names of the patches, in order.
     pub patches: Vec<String>,
     /// When it was completed, RFC 3339 in UTC.
     pub built_at: String,
@@ -71,8 +71,8 @@ pub struct Kernel {
     pub directory: PathBuf,
 }
 
-/// The newest kernel of a name that is complete in the cache and made from what the
-/// name stands for now.
+/// Finds the newest complete kernel of a name in the cache that was made from the name's
+/// current definition.
 ///
 /// # Errors
 /// If there is none, with the command that makes it.

@@ -25,18 +25,18 @@ fn text_of(path: &str) -> &'static str {
     text.expect("the program carries the file")
 }
 
-/// Variables of the environment that a build keeps, as its scripts have them.
+/// Environment variables that a build keeps, as its scripts name them.
 pub(super) fn kept_environment() -> impl Iterator<Item = &'static str> {
     let mut lines = text_of("scripts/functions.sh").lines();
     let names = lines.find_map(|line| line.strip_prefix("KEPT='")?.strip_suffix('\''));
     names.expect("the script names them").split(' ')
 }
 
-/// What the hash of a kernel is made of: configurations, patches, modules, in this order. The
+/// The input of a kernel's hash: configurations, patches, modules, in this order. The
 /// target `recipe` of the Makefile computes the same for a built-in kernel.
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
-    /// A commit, of a kernel from a repository.
+    /// The commit of a kernel from a repository.
     pub revision: String,
     configs: String,
     patches: String,
@@ -46,7 +46,7 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// What this program brings for a kernel of its own.
+    /// Adds what this program has for a built-in kernel.
     pub fn add_built_in(&mut self, name: &str) {
         self.add_configs(name);
         if is_from_source(name) {
@@ -110,20 +110,20 @@ impl Recipe {
     }
 }
 
-/// Lines as sha256sum prints them, of files of this program.
+/// Adds lines as sha256sum prints them, for files of this program.
 fn add_own(lines: &mut String, is_it: impl Fn(&str) -> bool) {
     for (path, content) in FILES.iter().filter(|(path, _)| is_it(path)) {
         writeln!(lines, "{}  {path}", hex(&Hash::hash(content))).expect("a string grows");
     }
 }
 
-/// A line of a user's file. The path is escaped, since a line break in it would make two
+/// Adds a line for a user's file. The path is escaped, since a line break in it would make two
 /// lists of files look the same.
 fn add(lines: &mut String, path: &Path, hash: [u8; 32]) {
     writeln!(lines, "{}  {path:?}", hex(&hash)).expect("a string grows");
 }
 
-/// Enough of a hash to tell things apart, in hexadecimal.
+/// Returns enough of a hash to distinguish inputs, in hexadecimal.
 pub(super) fn short_hash(bytes: &[u8]) -> String {
     hex(&Hash::hash(bytes)[..8])
 }
@@ -161,7 +161,7 @@ mod tests {
             let said = process::run("make", &arguments.map(str::as_ref)).unwrap();
             assert_eq!(said, *recipe, "{name}");
         }
-        // A suite's kernel has nothing of ours, whichever it is.
+        // The kernels of all suites have the same recipe: nothing of ours goes into them.
         let different: BTreeSet<&String> = recipes.iter().collect();
         assert_eq!(different.len(), 4);
     }

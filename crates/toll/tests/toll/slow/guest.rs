@@ -356,7 +356,7 @@ fn the_process_of_a_guest_is_confined() {
     let mut chase = chase();
     chase.timeout_ms = 100;
     let message = failed(guest.trial(&chase, NEVER), FailureKind::TimedOut);
-    assert!(message.contains("does not answer"), "{message}");
+    assert!(message.contains("no longer answers"), "{message}");
     assert!(!guest.is_alive());
     assert!(!Path::new(&format!("/proc/{process}")).exists());
 }
@@ -457,7 +457,7 @@ fn a_hostile_init_that_floods_port_and_console_ends_with_an_error_and_little_mem
     setting.spec.command_line = "loglevel=0".into();
     let before = resident_bytes();
     let message = setting.fails_to_boot();
-    has(&message, &["it said too much"]);
+    has(&message, &["it sent too much"]);
     assert!(message.len() < 4 << 20, "{}", message.len());
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown < 512 << 20, "{grown}");

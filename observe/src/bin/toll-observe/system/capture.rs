@@ -1,4 +1,4 @@
-//! Packets as they pass a network interface.
+//! Captures packets on a network interface.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,17 +10,17 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use toll_observe::dhcp::Packet;
 
-/// Longest wait before it is looked whether to end.
+/// Longest wait between two checks whether to stop.
 const NAP: Duration = Duration::from_millis(100);
-/// Longest time for what has come by the end and was not read yet: on a busy
-/// interface there is always more.
+/// Longest time to read packets that were still queued at the end: a busy
+/// interface always has more.
 const REST: Duration = Duration::from_secs(1);
-/// No packet of any interface is larger.
+/// No packet on any interface is larger.
 const PACKET_BYTES_MAX: usize = 1 << 18;
-/// Link types of packets with a header of Ethernet, and with none.
+/// Link types of packets with an Ethernet header, and without a link header.
 const LINK_ETHERNET: u16 = 1;
 const LINK_RAW: u16 = 101;
-/// Both directions of every protocol (`ETH_P_ALL`), in the network's order.
+/// Both directions of every protocol (`ETH_P_ALL`), in network byte order.
 const EVERY_PROTOCOL: u16 = (libc::ETH_P_ALL as u16).to_be();
 
 /// A socket that sees all packets of an interface (packet(7)).
@@ -37,20 +37,20 @@ pub struct Limits {
     pub packets: Option<u64>,
 }
 
-/// Why an interface cannot be listened to.
+/// Why capturing on an interface failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deaf {
     NotPermitted(String),
     Failed(String),
 }
 
-/// Whether there is an interface of this name here.
+/// Whether this network namespace has an interface of this name.
 #[must_use]
 pub fn is_interface(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && index(name).is_ok()
 }
 
-/// Asks the kernel: `/sys` may be that of another network namespace.
+/// Asks the kernel, since `/sys` may be that of another network namespace.
 fn index(name: &str) -> io::Result<u32> {
     let asked = socket_with(
         AddressFamily::UNIX,
@@ -61,14 +61,14 @@ fn index(name: &str) -> io::Result<u32> {
     Ok(name_to_index(&asked, name)?)
 }
 
-/// The kind of its link (linux/if_arp.h).
+/// The interface's link type (linux/if_arp.h).
 fn link_kind(name: &str) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/sys/class/net/{name}/type")).ok()?;
     text.trim().parse().ok()
 }
 
 impl Capture {
-    /// Listens to an interface.
+    /// Opens a packet socket on an interface.
     pub fn open(name: &str) -> Result<Self, Deaf> {
         let wrong = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => Deaf::NotPermitted(format!(
@@ -77,7 +77,7 @@ impl Capture {
             _ => Deaf::Failed(format!("cannot listen to {name}: {error}")),
         };
         let index = index(name).map_err(|_| wrong(io::Error::from(io::ErrorKind::NotFound)))?;
-        // Bound to no protocol, it gets nothing before it is bound to the
+        // Without a protocol the socket receives nothing until it is bound to the
         // interface.
         let socket = socket_with(
             AddressFamily::PACKET,
@@ -87,15 +87,15 @@ impl Capture {
         )
         .map_err(|error| wrong(error.into()))?;
         bind(&socket, index).map_err(wrong)?;
-        // Ethernet and the loopback have its header; tunnels have none. What has no
-        // /sys is taken for Ethernet.
+        // Packets of Ethernet and the loopback have an Ethernet header; those of tunnels have
+        // none. An interface without an entry in /sys counts as Ethernet.
         let link = match link_kind(name) {
             None | Some(1 | 772) => LINK_ETHERNET,
             Some(512 | 768 | 776 | 778 | 65534) => LINK_RAW,
             Some(other) => {
                 return Err(Deaf::Failed(format!(
-                    "cannot listen to {name}: its kind {other} is not read; capture with tcpdump -w \
-                     and read the file"
+                    "cannot listen to {name}: its link type {other} is not supported; capture with \
+                     tcpdump -w and read the file"
                 )));
             }
         };
@@ -105,8 +105,8 @@ impl Capture {
         })
     }
 
-    /// Hands over packets until a limit is reached or `is_over` says so, which
-    /// is asked ten times a second; then those that have come by then.
+    /// Passes packets to `on_packet` until a limit is reached or `is_over`, called ten times a
+    /// second, returns true; then also those that have arrived by then.
     pub fn run(
         &mut self,
         limits: Limits,
@@ -153,7 +153,7 @@ impl Capture {
         }
     }
 
-    /// Packets that came faster than they were read, and are lost.
+    /// Number of packets lost because they arrived faster than they were read.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let mut statistics = libc::tpacket_stats {
@@ -161,8 +161,8 @@ impl Capture {
             tp_drops: 0,
         };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: the value and its length are this function's own, and the
-        // length is that of the value.
+        // SAFETY: both pointers lead to local variables, and the length is the size
+        // of the value.
         let result = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -191,7 +191,7 @@ fn bind(socket: &OwnedFd, index: u32) -> io::Result<()> {
         sll_addr: [0; 8],
     };
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the address is this function's own, and the length is its length.
+    // SAFETY: the address is a local variable, and the length is its size.
     let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
     match result {
         0 => Ok(()),

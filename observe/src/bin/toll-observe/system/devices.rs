@@ -1,4 +1,4 @@
-//! What processes hold open, from `/proc`.
+//! Devices that processes hold open, from `/proc`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,19 +14,19 @@ use toll_observe::devices::{
     shown_path,
 };
 
-/// Processes, as far as they could be looked at.
+/// Processes, as far as they could be inspected.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// How many were looked at.
+    /// Number of processes that were inspected.
     pub count: u64,
-    /// Those that hold something.
+    /// Processes that hold a device.
     pub processes: Vec<Process>,
-    /// Those that could not be looked at.
+    /// Processes that could not be inspected.
     pub unseen: Vec<Unseen>,
 }
 
-/// What this kernel says of its drivers and block devices. What cannot be read
-/// is left out; devices have numbers then.
+/// Reads the kernel's lists of drivers and block devices. Leaves out what cannot be
+/// read; devices are then shown by their numbers.
 #[must_use]
 pub fn tables() -> Tables {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -69,7 +69,7 @@ fn block(directory: &Path, numbers: &str, mountinfo: &str, swaps: &str) -> Block
         })
     });
     Block {
-        // The kernel counts sectors of 512 bytes, whatever the device has.
+        // The kernel counts sectors of 512 bytes, whatever the device's own sector size.
         size_bytes: sectors.map(|sectors| sectors.saturating_mul(512)),
         backing_file: backing.map(|text| shown_path(text.trim().as_bytes())),
         mounts: mounts.collect(),
@@ -79,8 +79,8 @@ fn block(directory: &Path, numbers: &str, mountinfo: &str, swaps: &str) -> Block
     }
 }
 
-/// Whether `/proc` hides processes of others (its option `hidepid`, proc(5)), so
-/// that not even their number can be told.
+/// Whether `/proc` hides the processes of other users (its option `hidepid`, proc(5)), so
+/// that they cannot even be counted.
 #[must_use]
 pub fn hides_processes() -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -91,7 +91,7 @@ pub fn hides_processes() -> bool {
     })
 }
 
-/// All processes.
+/// Inspects all processes.
 pub fn all(tables: &Tables) -> io::Result<Seen> {
     let mut pids = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -106,7 +106,7 @@ pub fn all(tables: &Tables) -> io::Result<Seen> {
     Ok(some(&pids, tables))
 }
 
-/// Some processes; one that has ended is none.
+/// Inspects the given processes; skips those that have ended.
 #[must_use]
 pub fn some(pids: &[u32], tables: &Tables) -> Seen {
     let mut seen = Seen::default();
@@ -133,7 +133,7 @@ pub fn some(pids: &[u32], tables: &Tables) -> Seen {
                     seen.processes.push(process);
                 }
             }
-            // It ended, or its parent has still to be told that it did.
+            // It ended, or is a zombie that its parent has not waited for yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound || is_gone(&error) => {}
             Err(error) => seen.unseen.push(Unseen {
                 pid: *pid,
@@ -148,8 +148,8 @@ pub fn some(pids: &[u32], tables: &Tables) -> Seen {
     seen
 }
 
-/// What a command started from here begins with: what this program keeps open
-/// over `exec`.
+/// Returns the descriptors that a command started from here inherits: those that this
+/// program keeps open over `exec`.
 #[must_use]
 pub fn inherited() -> Vec<Sighting> {
     let directory = Path::new("/proc/self");
@@ -180,7 +180,7 @@ fn is_gone(error: &io::Error) -> bool {
 struct Looker {
     /// The mount namespace of this program.
     mounts: Option<PathBuf>,
-    /// Mapped files that were looked at, by file system and inode: most
+    /// Mapped files that were inspected, by file system and inode: most
     /// processes map the same libraries.
     mapped: HashMap<(String, u64), Option<Target>>,
 }
@@ -230,7 +230,7 @@ impl Looker {
             .collect())
     }
 
-    /// A line such as `7f00-7f01 rw-s 00000000 00:05 6    /dev/zero`.
+    /// Parses a line such as `7f00-7f01 rw-s 00000000 00:05 6    /dev/zero`.
     fn mapping(&mut self, directory: &Path, line: &[u8]) -> Option<Sighting> {
         let at = line.iter().position(|byte| *byte == b'/')?;
         let (head, path) = line.split_at(at);
@@ -243,7 +243,7 @@ impl Looker {
         let deleted = path.strip_suffix(b" (deleted)");
         let path = deleted.unwrap_or(path);
         let target = *self.mapped.entry((device, inode)).or_insert_with(|| {
-            // The first needs rights that the second does not.
+            // The first path needs privileges that the second does not.
             let by_range = directory.join("map_files").join(range);
             let mut by_name = directory.join("root").into_os_string();
             by_name.push(OsStr::from_bytes(path));
@@ -271,7 +271,7 @@ impl Looker {
     }
 }
 
-/// What a path leads to, if that is a device or lies below `/dev`.
+/// Classifies what a path leads to, if that is a device or is below `/dev`.
 fn target(metadata: &fs::Metadata, path: &[u8]) -> Option<Target> {
     let kind = metadata.file_type();
     let rdev = metadata.rdev();
@@ -289,10 +289,10 @@ fn target(metadata: &fs::Metadata, path: &[u8]) -> Option<Target> {
     })
 }
 
-/// What a link of `/proc/PID` leads to, if that is of interest.
+/// Resolves a link of `/proc/PID`; `None` if it leads neither to a device nor below `/dev`.
 fn sighting(link: &Path, by: By) -> io::Result<Option<Sighting>> {
     let path = fs::read_link(link)?;
-    // The link leads to the file itself, whatever has become of its name.
+    // The link leads to the file itself, even if its name is gone or reused.
     let metadata = fs::metadata(link)?;
     let bytes = path.as_os_str().as_bytes();
     let deleted = bytes
@@ -323,15 +323,15 @@ fn descriptor_of(directory: &Path, descriptor: u32) -> io::Result<Option<Sightin
     let flags = field("flags:").and_then(|flags| u64::from_str_radix(&flags, 8).ok());
     Ok(Some(Sighting {
         access: flags.map_or(Access::Unknown, Access::of_flags),
-        // What a master is the master of.
+        // The number of the terminal that belongs to a pseudoterminal master.
         terminal: field("tty-index:").and_then(|index| index.parse().ok()),
         descriptor: Some(descriptor),
         ..sighting
     }))
 }
 
-/// Field 7 of `/proc/PID/stat` (proc(5)). The name in field 2 may have blanks
-/// and parentheses in it.
+/// Field 7 of `/proc/PID/stat` (proc(5)). The name in field 2 may contain blanks
+/// and parentheses.
 fn controlling_terminal(directory: &Path) -> Option<Sighting> {
     let stat = fs::read(directory.join("stat")).ok()?;
     let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
@@ -341,7 +341,7 @@ fn controlling_terminal(directory: &Path) -> Option<Sighting> {
     if number == 0 {
         return None;
     }
-    // As the kernel's new_encode_dev has it.
+    // Encoded as by the kernel's new_encode_dev.
     let (major, minor) = (
         (number >> 8) & 0xfff,
         (number & 0xff) | ((number >> 12) & 0xf_ff00),

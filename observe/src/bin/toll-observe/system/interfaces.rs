@@ -1,7 +1,7 @@
 //! Addresses of this machine's network interfaces, from getifaddrs(3), and
 //! their gateways, from `/proc/net`.
 //!
-//! Both are those of this process's network namespace, whatever `/sys` shows.
+//! Both belong to this process's network namespace, whatever `/sys` shows.
 
 use std::ffi::CStr;
 use std::fs;
@@ -13,10 +13,10 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use toll_observe::interfaces::{Address, Interface, Report, State, default_routes, prefix_length};
 
-/// All interfaces with what is known of them.
+/// Lists all interfaces with their addresses and default routes.
 pub fn interfaces() -> io::Result<Report> {
     let mut interfaces: Vec<Interface> = Vec::new();
-    // Asking for a number or an MTU takes a socket, of whatever kind.
+    // Querying an index or an MTU takes a socket of any kind.
     let asked = socket_with(
         AddressFamily::UNIX,
         SocketType::DGRAM,
@@ -24,7 +24,7 @@ pub fn interfaces() -> io::Result<Report> {
         None,
     )?;
     for entry in Entries::read()?.iter() {
-        // An IPv4 address may have a label of its own, such as `eth0:1`.
+        // An IPv4 address may have its own label, such as `eth0:1`.
         let name = entry.name.split(':').next().unwrap_or_default();
         let known = interfaces.iter().position(|known| known.name == name);
         let at = known.unwrap_or_else(|| {
@@ -67,7 +67,7 @@ pub fn interfaces() -> io::Result<Report> {
     })
 }
 
-/// A routing table. A kernel without the protocol has none, which is no fault.
+/// Reads a routing table. A kernel without the protocol has none, which is not an error.
 fn table(path: &str, notes: &mut Vec<String>) -> String {
     match fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -92,8 +92,8 @@ fn address(entry: &Entry) -> Option<Address> {
     let address = ip(entry.address)?;
     let netmask = ip(entry.netmask);
     let prefix_length = netmask.and_then(prefix_length);
-    // getifaddrs(3) has one member for both. It holds the address itself where
-    // neither was set, and on any link a peer where the network has one host.
+    // getifaddrs(3) has one member for both. It holds the address itself if
+    // neither was set, and a peer on any link whose network has one host.
     let other = ip(entry.other).filter(|other| *other != address);
     let (broadcast, peer) = if entry.flags & libc::IFF_POINTOPOINT != 0 {
         (None, other)
@@ -120,7 +120,7 @@ fn ip(address: Option<EntryAddress>) -> Option<IpAddr> {
     }
 }
 
-/// An Ethernet address; tunnels put other things in its place, and the loopback
+/// The Ethernet address; tunnels store other data in its place, and the loopback
 /// zeros.
 fn link_address(entry: &Entry) -> Option<String> {
     let Some(EntryAddress::Link(bytes)) = entry.address else {
@@ -136,7 +136,7 @@ struct Entry {
     flags: i32,
     address: Option<EntryAddress>,
     netmask: Option<EntryAddress>,
-    /// The broadcast address or the peer, by the flags.
+    /// The broadcast address or the peer, depending on the flags.
     other: Option<EntryAddress>,
 }
 
@@ -146,13 +146,13 @@ enum EntryAddress {
     Link([u8; 6]),
 }
 
-/// The list of getifaddrs(3), which is freed when this goes.
+/// The list from getifaddrs(3), freed on drop.
 struct Entries(*mut libc::ifaddrs);
 
 impl Entries {
     fn read() -> io::Result<Self> {
         let mut first = std::ptr::null_mut();
-        // SAFETY: the call writes one pointer, into this function's own variable.
+        // SAFETY: the call writes one pointer, into a local variable.
         match unsafe { libc::getifaddrs(&raw mut first) } {
             0 => Ok(Self(first)),
             _ => Err(io::Error::last_os_error()),
@@ -180,30 +180,30 @@ impl Entries {
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        // SAFETY: getifaddrs made the list, and nothing of it is kept.
+        // SAFETY: getifaddrs made the list, and no reference into it is kept.
         unsafe { libc::freeifaddrs(self.0) };
     }
 }
 
-/// Reads an address of a list that [`Entries`] holds; `None` if it is missing or of another
-/// family.
+/// Reads an address from a list that [`Entries`] holds; `None` if it is missing or has
+/// another family.
 fn entry_address(address: *const libc::sockaddr) -> Option<EntryAddress> {
     // SAFETY: it is null, or an address that begins with its family.
     let family = unsafe { address.as_ref() }?.sa_family;
     match i32::from(family) {
         libc::AF_INET => {
-            // SAFETY: the family says that it is one of IPv4.
+            // SAFETY: the family says that it is an IPv4 address.
             let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             let bytes = address.sin_addr.s_addr.to_ne_bytes();
             Some(EntryAddress::Ip(bytes.into()))
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says that it is one of IPv6.
+            // SAFETY: the family says that it is an IPv6 address.
             let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
             Some(EntryAddress::Ip(address.sin6_addr.s6_addr.into()))
         }
         libc::AF_PACKET => {
-            // SAFETY: the family says that it is one of a link.
+            // SAFETY: the family says that it is a link-layer address.
             let address = unsafe { address.cast::<libc::sockaddr_ll>().read_unaligned() };
             let bytes = address.sll_addr.first_chunk()?;
             (address.sll_halen == 6).then_some(EntryAddress::Link(*bytes))
@@ -222,10 +222,10 @@ fn mtu_bytes(socket: &OwnedFd, name: &str) -> Option<u32> {
     for (place, byte) in room.iter_mut().zip(name.bytes()) {
         *place = byte.cast_signed();
     }
-    // SAFETY: the request is this function's own and of the kind that this
-    // call reads and writes.
+    // SAFETY: the request is a local variable of the type that this call
+    // reads and writes.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
-    // SAFETY: every bit pattern is a number, and the call writes this member.
+    // SAFETY: every bit pattern is a valid number, and the call writes this member.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     (result == 0).then(|| u32::try_from(mtu).ok()).flatten()
 }
