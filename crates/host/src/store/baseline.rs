@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::{Store, StoreError};
 
-/// A run that others are compared with. A name holds one for each experiment.
+/// A run that others are compared with. A name can have one for each experiment.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Baseline {
     pub name: String,
@@ -16,8 +16,8 @@ pub struct Baseline {
 }
 
 impl Store {
-    /// Lets a name stand for a run when others of its experiment are compared,
-    /// and gives the number of the run that it stood for before.
+    /// Makes a run the baseline of its experiment under a name, and returns the
+    /// number of the run that it replaces.
     pub fn save_baseline(&mut self, baseline: &Baseline) -> Result<Option<i64>, StoreError> {
         let Baseline {
             name,
@@ -56,8 +56,8 @@ impl Store {
         })
     }
 
-    /// Forgets a baseline, of one experiment or of all, and tells how many runs
-    /// it stood for. The runs stay.
+    /// Removes a baseline, of one experiment or of all, and returns how many were
+    /// removed. The runs stay.
     pub fn remove_baseline(
         &mut self,
         name: &str,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error(
-        "cannot use the store: {0}; see the kernel's log for faults of the disk, or choose another \
+        "cannot use the store: {0}; check the kernel's log for disk errors, or choose another \
          file with --store"
     )]
     Sqlite(rusqlite::Error),
@@ -18,17 +18,17 @@ pub enum StoreError {
     /// are the runs that can still be read.
     #[error("cannot read the store: {what}; {}", what_is_left(readable))]
     Damaged { what: String, readable: Vec<i64> },
-    /// What should be imported is no run, or does not hold together.
-    #[error("cannot read the document as a run: {0}; take one that `toll export --json` wrote")]
+    /// The document to import is not a run, or is inconsistent.
+    #[error("cannot read the document as a run: {0}; use one that `toll export --json` wrote")]
     Document(String),
     #[error(
         "cannot use the store: the file is another program's database; choose another with --store"
     )]
     Foreign,
-    /// It defines something that this program does not, or otherwise, under this name.
+    /// It defines this name, and this program does not, or does so differently.
     #[error(
-        "cannot use the store: {0} in it is not as toll makes it; have a document of the run made \
-         by `toll export --json` where the store comes from, or choose another file with --store"
+        "cannot use the store: {0} in it is not as toll makes it; export the run with \
+         `toll export --json` where the store comes from, or choose another file with --store"
     )]
     Schema(String),
     #[error(
@@ -42,43 +42,43 @@ pub enum StoreError {
     )]
     ReadOnly,
     #[error(
-        "cannot write the store: the disk is full, and what was kept before is safe; make room on \
-         it, and go on with `toll run --resume` if this was a run"
+        "cannot write the store: the disk is full, and everything stored before is safe; free some \
+         space, and continue with `toll run --resume` if this was a run"
     )]
     Full,
-    #[error("cannot use the store: another program holds it; wait for it and try again")]
+    #[error("cannot use the store: another program is using it; wait for it and try again")]
     Busy,
     #[error("cannot find any run: there is no store yet; `toll run` makes one")]
     Empty,
-    /// The file is there and has nothing in it.
+    /// The file exists and is empty.
     #[error(
-        "cannot find any run: the store's file has nothing in it; `toll run` makes a store of it"
+        "cannot find any run: the store's file exists but is empty; `toll run` makes a store of it"
     )]
     Blank,
-    /// A file is already where a new store is to be made.
+    /// A file already exists where a new store is to be made.
     #[error(
-        "cannot make a new store: a file is there already and is not written over; choose another \
+        "cannot make a new store: the file already exists and is not overwritten; choose another \
          name"
     )]
     InTheWay,
     /// No run of a damaged store can be read.
     #[error(
-        "cannot save anything: no run in the store can be read any more; keep the file if somebody \
-         may know more, and start a new one with --store"
+        "cannot save anything: no run in the store can be read any more; keep the file in case \
+         somebody can recover more, and start a new one with --store"
     )]
     Lost,
-    #[error("cannot find run {0}: see `toll list` for those that are there")]
+    #[error("cannot find run {0}; see `toll list` for all runs")]
     NoSuchRun(String),
-    /// Several runs' identities begin so.
-    #[error("cannot tell which run {0} is: several begin so; give more digits")]
+    /// The identities of several runs begin with this.
+    #[error("cannot tell which run {0} is: several begin with it; give more digits")]
     Ambiguous(String),
-    /// The run to import is here already, under this number.
-    #[error("cannot import the run: it is here already, as run {0}")]
+    /// The run to import already exists, under this number.
+    #[error("cannot import the run: it already exists, as run {0}")]
     AlreadyThere(i64),
     /// Another program runs the same trials of this run.
     #[error(
-        "cannot go on with run {0}: another toll goes on with it, too, and has kept the same trial; \
-         leave the run to that one"
+        "cannot continue run {0}: another toll is also continuing it, and has stored the same \
+         trial; leave the run to that one"
     )]
     KeptByAnother(i64),
     /// One of the above, with the store's path.
@@ -107,9 +107,9 @@ impl StoreError {
         }
     }
 
-    /// The same, or that the disk is full if that is why. SQLite does not always say so:
-    /// of its files beside the store it tells an I/O error, and after it has rolled back
-    /// by itself that there is no transaction.
+    /// Returns the same error, or that the disk is full if that is the cause. SQLite does not
+    /// always report that: for its files next to the store it reports an I/O error, and after
+    /// rolling back by itself that there is no transaction.
     pub(super) fn or_full(self, path: &Path) -> Self {
         match self {
             Self::Sqlite(_) if lacks_room(path) => Self::Full,
@@ -117,7 +117,7 @@ impl StoreError {
         }
     }
 
-    /// What went wrong, wherever that was.
+    /// The error without the store's path.
     pub fn kind(&self) -> &Self {
         match self {
             Self::At { error, .. } => error.kind(),
@@ -126,7 +126,7 @@ impl StoreError {
     }
 }
 
-/// Whether SQLite cannot make its smallest file beside the store.
+/// Whether SQLite has no room for its smallest file next to the store.
 fn lacks_room(store: &Path) -> bool {
     const BYTES_MIN: u64 = 64 << 10;
     let directory = store
@@ -144,8 +144,8 @@ fn lacks_room(store: &Path) -> bool {
 
 fn what_is_left(readable: &[i64]) -> String {
     match readable {
-        [] => "no run in it can be read; keep the file if somebody may know more, and start a new \
-               one with --store"
+        [] => "no run in it can be read; keep the file in case somebody can recover more, and \
+               start a new one with --store"
             .into(),
         [only] => format!(
             "run {only} can still be read; `toll doctor --salvage FILE` copies it to a new store"
@@ -157,7 +157,7 @@ fn what_is_left(readable: &[i64]) -> String {
     }
 }
 
-/// Ascending numbers, those in a row as one range: `1-3, 5`.
+/// Formats ascending numbers, consecutive ones as one range: `1-3, 5`.
 fn ranges(numbers: &[i64]) -> String {
     let rows = numbers.chunk_by(|one, next| one + 1 == *next);
     let texts = rows.map(|row| match row {
@@ -172,19 +172,19 @@ impl From<rusqlite::Error> for StoreError {
         use rusqlite::ErrorCode as Code;
         use rusqlite::ffi::SQLITE_IOERR_SHORT_READ;
         let Some(failure) = error.sqlite_error().copied() else {
-            // A column of another type or range than was written into it.
+            // A column has another type or range than was written into it.
             return Self::damaged(error);
         };
         match failure.code {
-            // A file that is there and cannot be opened: its log, which every
-            // reader shares, cannot be made beside it.
+            // A file that exists and cannot be opened: its log, which every
+            // reader shares, cannot be made next to it.
             Code::ReadOnly | Code::CannotOpen => Self::ReadOnly,
             Code::DiskFull => Self::Full,
             Code::DatabaseBusy | Code::DatabaseLocked => Self::Busy,
             Code::Unknown if error.to_string().contains("no transaction is active") => {
                 Self::Sqlite(error)
             }
-            // A table or column that is not there makes a statement wrong.
+            // A missing table or column makes a statement wrong.
             Code::DatabaseCorrupt | Code::NotADatabase | Code::Unknown => Self::damaged(error),
             _ if failure.extended_code == SQLITE_IOERR_SHORT_READ => {
                 Self::damaged("the file ends too early")

@@ -1,4 +1,4 @@
-//! The JSON document in which a run travels between machines and programs.
+//! The JSON document for exchanging runs between machines and programs.
 //!
 //! `docs/schema/run.schema.json` is its published description.
 
@@ -66,12 +66,12 @@ impl RunDocument {
         }
     }
 
-    /// Reads a document and checks that it holds together.
+    /// Reads a document and checks that it is consistent.
     pub fn parse(text: &str) -> Result<StoredRun, StoreError> {
         Self::parse_with_analysis(text).map(|(stored, _)| stored)
     }
 
-    /// The same, with what the document says was concluded from the run.
+    /// Reads a document as [`Self::parse`] does, and also returns the analysis in it.
     pub fn parse_with_analysis(text: &str) -> Result<(StoredRun, Option<Analysis>), StoreError> {
         #[derive(Deserialize)]
         struct Head {
@@ -88,14 +88,14 @@ impl RunDocument {
                 .version
                 .map_or("missing".into(), |version| version.to_string());
             return Err(wrong(format!(
-                "its version is {version}, and this toll reads {DOCUMENT_VERSION}; export it anew \
-                 by this toll, or import it by the one that wrote it"
+                "its version is {version}, and this toll reads {DOCUMENT_VERSION}; export it again \
+                 with this toll, or import it with the one that wrote it"
             )));
         }
         let document: Self =
             serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         document.check().map_err(wrong)?;
-        // What the record repeats must not say something else.
+        // Fields that repeat other parts of the document must agree with them.
         let experiment = &document.experiment;
         let run = RunRecord {
             imported: true,
@@ -116,7 +116,7 @@ impl RunDocument {
         Ok((stored, document.analysis))
     }
 
-    /// Texts by which runs are dated and ordered.
+    /// Checks the times by which runs are dated and ordered.
     fn check_times(&self) -> Result<(), String> {
         let trials = self.trials.iter().map(|trial| &trial.started_at);
         let boots = self.boots.iter().map(|boot| &boot.started_at);
@@ -126,12 +126,12 @@ impl RunDocument {
             .chain(profiles)
             .chain([&self.run.created_at]);
         match all.find(|time| time.parse::<jiff::Timestamp>().is_err()) {
-            Some(time) => Err(format!("{time:?} is not a time as RFC 3339 writes it")),
+            Some(time) => Err(format!("{time:?} is not an RFC 3339 time")),
             None => Ok(()),
         }
     }
 
-    /// Nothing that the probe measures takes less than no time, or is less than nothing.
+    /// Checks that no value measured by the probe is negative.
     fn check_samples(&self) -> Result<(), String> {
         let parsed = &self.experiment.parsed_metrics;
         let is_wrong = |name: &&String, values: &[f64]| {
@@ -164,7 +164,7 @@ impl RunDocument {
     }
 }
 
-/// Checks that the parts of a run refer to what is there.
+/// Checks that the parts of a run refer only to existing parts.
 pub(super) fn check_parts(
     experiment: &Experiment,
     treatments: &[Treatment],
@@ -190,12 +190,12 @@ pub(super) fn check_parts(
         }
         if treatment >= treatments.len() {
             return Err(format!(
-                "a trial is of treatment {treatment}, which is not there"
+                "a trial has treatment {treatment}, which does not exist"
             ));
         }
         if !seen.insert((block, treatment)) {
             return Err(format!(
-                "treatment {treatment} stands twice in block {block}"
+                "treatment {treatment} appears twice in block {block}"
             ));
         }
     }
@@ -203,7 +203,7 @@ pub(super) fn check_parts(
     let is_of_none =
         |profile: &&ProfileRecord| profile.treatment >= count || profile.reference >= count;
     if profiles.iter().any(|profile| is_of_none(&profile)) {
-        return Err("a profile is of a treatment which is not there".into());
+        return Err("a profile has a treatment that does not exist".into());
     }
     let mut profiled = profiles.iter().flat_map(|profile| &profile.trials);
     match profiled.any(|trial| trial.block >= BLOCKS_MAX) {

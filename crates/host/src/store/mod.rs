@@ -34,7 +34,7 @@ pub struct Store {
     connection: Connection,
     /// The file; `None` in memory.
     path: Option<PathBuf>,
-    /// What signs the experiments that are written.
+    /// The key that signs written experiments.
     key: Option<RunKey>,
 }
 
@@ -44,7 +44,7 @@ impl Store {
         self.path.as_deref()
     }
 
-    /// Reads in one transaction, since a run may go on meanwhile.
+    /// Reads in one transaction, since a run may be writing meanwhile.
     fn read_with<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -56,7 +56,7 @@ impl Store {
         read.map_err(|error| self.explained(error))
     }
 
-    /// Changes something in one transaction.
+    /// Makes a change in one transaction.
     fn change<T>(
         &mut self,
         change: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -73,15 +73,15 @@ impl Store {
         changed.map_err(|error| self.explained(error))
     }
 
-    /// The error with the store's path, and of a damaged store with the runs
-    /// that can still be read.
+    /// Adds the store's path to an error, and the runs that can still be read to
+    /// that of a damaged store.
     fn explained(&self, error: StoreError) -> StoreError {
         let error = match error {
             StoreError::Damaged { what, .. } => StoreError::Damaged {
                 what,
                 readable: salvage::readable(&self.connection),
             },
-            // These speak of a run and not of the store.
+            // These errors concern a run, not the store.
             StoreError::NoSuchRun(_) | StoreError::Ambiguous(_) | StoreError::AlreadyThere(_) => {
                 return error;
             }

@@ -13,20 +13,20 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{Store, StoreError};
 
-/// Version of the tables below. A store of any other is refused.
+/// Version of the tables below. A store of any other version is refused.
 pub const SCHEMA_VERSION: i64 = 3;
 
 /// Marks the file as a store of this program (`PRAGMA application_id`), so
-/// that another program's database is never taken for one: "toll" in ASCII.
+/// that another program's database is never mistaken for one: "toll" in ASCII.
 const APPLICATION_ID: i64 = 0x746f_6c6c;
 
-/// Longest text or blob that is read or written, in bytes. What a probe answers in one line of
-/// at most 64 MiB is shorter.
+/// Longest text or blob that is read or written, in bytes. A probe's answer is shorter: one line
+/// of at most 64 MiB.
 const VALUE_BYTES_MAX: i32 = 256 << 20;
 
-// Samples are 64-bit little-endian floats in one blob a trial and metric: a
-// row each would cost ten times the space and time at a million samples, and
-// text three times the time.
+// Samples are 64-bit little-endian floats in one blob for each trial and metric:
+// a row for each would cost ten times the space and time at a million samples,
+// and text three times the time.
 const TABLES: &str = "
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -73,8 +73,8 @@ CREATE TABLE baselines (
 ";
 
 impl Store {
-    /// Opens a store to write to it, making it if it is missing. A damaged one is
-    /// refused and left as it is.
+    /// Opens a store for writing, and makes it if it is missing. Refuses a damaged one
+    /// and leaves it unchanged.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let at = |error: StoreError| error.at(path);
         let store = Self {
@@ -83,7 +83,7 @@ impl Store {
             key: None,
         };
         let prepare = || {
-            // Until it is known to be sound, not even its log is put into it.
+            // Until it is known to be sound, not even its log is written back into it.
             keep_log(&store.connection, true)?;
             prepare_to_write(&store.connection)?;
             check_pages(&store.connection)?;
@@ -93,7 +93,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a store that is there already to write to it.
+    /// Opens an existing store for writing.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
         match is_there(path) {
             true => Self::open(path),
@@ -101,8 +101,8 @@ impl Store {
         }
     }
 
-    /// Opens a store that is there already to read it, and changes nothing,
-    /// neither the file nor a log that a kill left beside it.
+    /// Opens an existing store for reading. Changes nothing,
+    /// neither the file nor a log that a killed process left next to it.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let at = |error: StoreError| error.at(path);
         path.try_exists().map_err(|error| at(error.into()))?;
@@ -121,7 +121,7 @@ impl Store {
             prepared(connection)
         });
         let connection = match ordinary.map_err(|error| error.or_full(path)) {
-            // SQLite keeps a file beside the store that tells readers of each
+            // SQLite keeps a file next to the store by which readers know of each
             // other, and it cannot be made here.
             Err(StoreError::ReadOnly | StoreError::Full) => connect_alone(path).and_then(prepared),
             other => other,
@@ -133,7 +133,7 @@ impl Store {
         })
     }
 
-    /// Makes a store where no file is yet.
+    /// Makes a store where no file exists yet.
     pub(super) fn create_new(path: &Path) -> Result<Self, StoreError> {
         let made = match has_log(path) {
             true => Err(io::ErrorKind::AlreadyExists.into()),
@@ -145,13 +145,13 @@ impl Store {
                 Err(StoreError::InTheWay.at(path))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(StoreError::Io(io::Error::other("its directory is not there")).at(path))
+                Err(StoreError::Io(io::Error::other("its directory does not exist")).at(path))
             }
             Err(error) => Err(StoreError::from(error).at(path)),
         }
     }
 
-    /// Makes a store that is gone with the program.
+    /// Makes a store in memory, which is lost when the program ends.
     pub fn in_memory() -> Result<Self, StoreError> {
         let connection = Connection::open_in_memory()?;
         prepare_to_write(&connection)?;
@@ -163,7 +163,7 @@ impl Store {
     }
 }
 
-/// Where SQLite keeps its write-ahead log.
+/// Returns the path of SQLite's write-ahead log.
 fn log_of(store: &Path) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push("-wal");
@@ -185,17 +185,17 @@ fn is_there(store: &Path) -> bool {
     store.exists() || has_log(store)
 }
 
-/// Opens a file, after looking for what SQLite would not tell, or would destroy.
+/// Opens a file, after checking for what SQLite would not report, or would destroy.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
-    // Opening a pipe would wait for whoever writes into it.
+    // Opening a pipe would wait for its writer.
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return Err(StoreError::Io(io::Error::other("it is no regular file")));
+        return Err(StoreError::Io(io::Error::other("it is not a regular file")));
     }
     let length = match fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && has_directory(path) => 0,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(StoreError::Io(io::Error::other(
-                "its directory is not there",
+                "its directory does not exist",
             )));
         }
         Err(error) => return Err(error.into()),
@@ -204,27 +204,27 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         }
         Ok(file) => file.metadata()?.len(),
     };
-    // SQLite would begin anew, and remove the log.
+    // SQLite would start a new database, and remove the log.
     if length == 0 && has_log(path) {
         return Err(StoreError::damaged(
-            "its log (-wal) is there, and the file is lost",
+            "its log (-wal) exists, but the file is lost",
         ));
     }
     Ok(Connection::open(path)?)
 }
 
-/// Opens a file to which nothing can be written, nor beside it. Without locks:
-/// nobody else who may not write can change it.
+/// Opens a file if neither it nor its directory can be written. Uses no locks: other
+/// processes without write access cannot change it, either.
 fn connect_alone(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     if !has_log(path) {
-        // In a URI all bytes may be written as numbers.
+        // In a URI every byte may be written as a number.
         let bytes = path.as_os_str().as_bytes().iter();
         let escaped: String = bytes.map(|byte| format!("%{byte:02x}")).collect();
         let uri = format!("file:{escaped}?immutable=1");
         return Ok(Connection::open_with_flags(uri, flags)?);
     }
-    // An immutable file has no log. Without the file of locks a log can be
+    // An immutable file has no log. Without the lock file, a log can be
     // read in exclusive mode (`sqlite.org/wal.html`, section 8).
     let connection = Connection::open_with_flags_and_vfs(path, flags, "unix-none")?;
     keep_log(&connection, true)?;
@@ -232,7 +232,7 @@ fn connect_alone(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Whether the log stays as it is when the connection is closed.
+/// Sets whether the log stays unchanged when the connection is closed.
 fn keep_log(connection: &Connection, keep: bool) -> Result<(), StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)?;
     Ok(())
@@ -243,13 +243,13 @@ enum Found {
     Tables,
 }
 
-/// Tells whether a file has this program's tables, or none.
+/// Configures a connection. Returns whether the file has this program's tables, or none.
 fn prepare(connection: &Connection) -> Result<Found, StoreError> {
     distrust(connection)?;
     connection.execute_batch(
         "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA busy_timeout = 10000",
     )?;
-    // Read together: another program may be making the tables just now.
+    // Read in one transaction: another program may be making the tables right now.
     let reading = connection.unchecked_transaction()?;
     let number = |sql: &str| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
@@ -263,7 +263,7 @@ fn prepare(connection: &Connection) -> Result<Found, StoreError> {
     }
 }
 
-/// Has SQLite trust no more of a file than it must: it may be damaged, or somebody else's.
+/// Makes SQLite trust a file as little as possible: it may be damaged, or somebody else's.
 fn distrust(connection: &Connection) -> Result<(), StoreError> {
     for (setting, is_on) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -289,7 +289,7 @@ fn check_schema(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-/// All that a database defines: each name with its text.
+/// Returns everything that a database defines: each name with its SQL text.
 fn schema(connection: &Connection) -> Result<BTreeSet<(String, Option<String>)>, StoreError> {
     let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -299,13 +299,13 @@ fn schema(connection: &Connection) -> Result<BTreeSet<(String, Option<String>)>,
 /// Prepares a connection and makes the tables in an empty file.
 fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     let found = prepare(connection)?;
-    // SQLite opens for reading alone what it must not write.
+    // SQLite opens a file read-only if it may not write it.
     if connection.is_readonly("main")? {
         return Err(StoreError::ReadOnly);
     }
-    // Not before the checks: the journal mode is written into the file.
+    // Only after the checks: the journal mode is written into the file.
     // FULL: a commit has reached the device before the next trial begins, so
-    // that nothing of the store's is left for a measured fsync to flush, and
+    // that nothing of the store is left for a measured fsync to flush, and
     // it survives even a power cut.
     keep_a_log(connection)?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
@@ -313,7 +313,7 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
         return Ok(());
     }
     // One transaction, so that two programs that start at once on a new store
-    // do not both create the tables, and a kill leaves no half of them.
+    // do not both create the tables, and a kill does not leave only some of them.
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version == 0 {
@@ -326,7 +326,7 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Sets the journal mode. SQLite does not wait for others who set it at the same time.
+/// Sets the journal mode. SQLite does not wait for others that set it at the same time.
 fn keep_a_log(connection: &Connection) -> Result<(), StoreError> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -340,8 +340,8 @@ fn keep_a_log(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-/// Has SQLite look at the structure of all pages: with a wrong list of free ones
-/// new rows would be written over old ones.
+/// Makes SQLite check the structure of all pages: with a wrong list of free pages,
+/// new rows would overwrite old ones.
 pub(super) fn check_pages(connection: &Connection) -> Result<(), StoreError> {
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     match found.as_str() {

@@ -1,4 +1,4 @@
-//! Finding runs, and reading them.
+//! Finds and reads runs.
 
 use rusqlite::{Connection, OptionalExtension};
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use super::{Store, StoreError};
 use crate::plan::Treatment;
 
 impl Store {
-    /// All runs, oldest first, with the number of their trials.
+    /// Returns all runs, oldest first, with the number of their trials.
     pub fn runs(&self) -> Result<Vec<(RunRecord, usize)>, StoreError> {
         let sql = "SELECT id, record, (SELECT count(*) FROM trials WHERE run_id = runs.id), \
                    (SELECT record ->> 'started_at' FROM trials \
@@ -31,7 +31,7 @@ impl Store {
         })
     }
 
-    /// The id of the run that a text names: its number, `last`, or the start
+    /// Returns the id of the run that `name` refers to: its number, `last`, or the start
     /// of its `uid`, at least 4 digits.
     pub fn find_run(&self, name: &str) -> Result<i64, StoreError> {
         self.read_with(|connection| find_run(connection, name))
@@ -60,13 +60,13 @@ impl Store {
         })
     }
 
-    /// Everything kept of a run, if it is what was written.
+    /// Loads everything stored for a run, if it is what was written.
     pub fn load(&self, run_id: i64) -> Result<StoredRun, StoreError> {
         load(&self.connection, run_id).map_err(|error| self.explained(error))
     }
 }
 
-/// Reads a run as it is at one moment, and checks it.
+/// Reads a consistent snapshot of a run, and checks it.
 pub(super) fn load(connection: &Connection, run_id: i64) -> Result<StoredRun, StoreError> {
     let reading = connection.unchecked_transaction()?;
     let loaded = run(&reading, run_id).and_then(ReadRun::checked);
@@ -104,7 +104,7 @@ fn find_run(connection: &Connection, name: &str) -> Result<i64, StoreError> {
     }
 }
 
-/// The number of the newest run. SQLite notes the last number that it gave: if
+/// Returns the number of the newest run. SQLite records the last number that it gave: if
 /// that run is lost, another must not be taken for it.
 fn newest(connection: &Connection) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'runs') FROM runs";
@@ -119,17 +119,17 @@ fn newest(connection: &Connection) -> Result<Option<i64>, StoreError> {
     }
 }
 
-/// A run as its rows have it.
+/// A run as read from its rows.
 pub(super) struct ReadRun {
     stored: StoredRun,
-    /// XXH3-64 of all that its rows hold.
+    /// XXH3-64 of everything in its rows.
     pub hash: i64,
     /// The hash when it was completed; `None` while it may change.
     kept_hash: Option<i64>,
 }
 
 impl ReadRun {
-    /// The run, unless it has changed since it was completed, or does not hold together.
+    /// Returns the run, unless it has changed since it was completed, or is inconsistent.
     pub fn checked(self) -> Result<StoredRun, StoreError> {
         let StoredRun {
             run,
@@ -139,7 +139,7 @@ impl ReadRun {
             profiles,
             ..
         } = &self.stored;
-        // It names files of exports.
+        // The identity names files of exports.
         if !is_uid(&run.uid) {
             return Err(StoreError::damaged(
                 "its identity is not 16 hexadecimal digits",
@@ -147,7 +147,7 @@ impl ReadRun {
         }
         if self.kept_hash.is_some_and(|kept| kept != self.hash) {
             return Err(StoreError::damaged(
-                "it is not what was written, its hash differs",
+                "it is not what was written: its hash differs",
             ));
         }
         check_parts(experiment, treatments, trials, profiles).map_err(StoreError::damaged)?;
@@ -155,10 +155,10 @@ impl ReadRun {
     }
 }
 
-/// Most bytes of one run that are read, as of a document.
+/// Most bytes that are read of one run, the same as of a document.
 const RUN_BYTES_MAX: u64 = DOCUMENT_BYTES_MAX;
 
-/// Hashes all that is read of a run.
+/// Hashes everything that is read of a run.
 #[derive(Default)]
 struct Hashed {
     hash: Xxh3,
@@ -241,7 +241,7 @@ fn trials(
             hashed.add(blob)?;
             let (values, rest) = blob.as_chunks::<8>();
             if !rest.is_empty() {
-                return Err(StoreError::damaged("samples of a trial are cut short"));
+                return Err(StoreError::damaged("samples of a trial are truncated"));
             }
             let values = values.iter().map(|bytes| f64::from_le_bytes(*bytes));
             trial.samples.insert(metric.to_owned(), values.collect());

@@ -1,4 +1,4 @@
-//! Which runs of a damaged store can still be read, and copying them to a new one.
+//! Finds the runs of a damaged store that can still be read, and copies them to a new one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,18 +10,18 @@ use toll_core::run::{RunStatus, StoredRun};
 
 use super::{Store, StoreError, open, read, signature, write};
 
-/// What of a store can be read.
+/// The readable content of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
-    /// Whether all that was kept can be read.
+    /// Whether everything in it can be read.
     pub is_whole: bool,
     /// Runs that can be read.
     pub runs: Vec<SurveyedRun>,
-    /// Numbers of runs that cannot.
+    /// Numbers of runs that cannot be read.
     pub lost_runs: Vec<i64>,
-    /// Baselines that can be read and stand for a run that can.
+    /// Number of readable baselines whose run can be read, too.
     pub baselines: usize,
-    /// What is wrong, in words.
+    /// Descriptions of the damage.
     pub damages: Vec<String>,
 }
 
@@ -56,13 +56,13 @@ impl From<&StoredRun> for SurveyedRun {
 }
 
 impl Store {
-    /// Tells what of a store can be read, and leaves it as it is.
+    /// Finds what can be read of a store, and leaves it unchanged.
     pub fn survey(path: &Path) -> Result<Survey, StoreError> {
         Self::read(path)?.survey_with(|_| Ok(()))
     }
 
-    /// Copies the runs that can be read to a new store, under the numbers that
-    /// they had, and leaves the old store as it is.
+    /// Copies the runs that can be read to a new store, under their
+    /// old numbers, and leaves the old store unchanged.
     pub fn salvage(path: &Path, new: &Path) -> Result<Survey, StoreError> {
         let damaged = Self::read(path)?;
         let mut store = Self::create_new(new)?;
@@ -74,7 +74,7 @@ impl Store {
             });
         if copied.is_err() {
             drop(store);
-            // Made above: half a store would be taken for a whole one.
+            // It was made above: a partial store would be taken for a whole one.
             let _ = fs::remove_file(new);
         }
         copied
@@ -95,7 +95,7 @@ impl Store {
         Ok(survey)
     }
 
-    /// Reads all that there is, and hands over each run that can be read.
+    /// Reads everything, and passes each run that can be read to `keep`.
     fn survey_with(
         &self,
         mut keep: impl FnMut(&StoredRun) -> Result<(), StoreError>,
@@ -143,8 +143,8 @@ pub(super) fn readable(connection: &Connection) -> Vec<i64> {
         .collect()
 }
 
-/// The numbers of all runs of which there is a trace, from both ends of the
-/// table, and by what refers to them.
+/// Returns the numbers of all runs that left a trace: from both ends of the
+/// table, and from what refers to them.
 fn run_ids(connection: &Connection) -> BTreeSet<i64> {
     [
         "SELECT id FROM runs ORDER BY id",
@@ -159,14 +159,14 @@ fn run_ids(connection: &Connection) -> BTreeSet<i64> {
     .collect()
 }
 
-/// The whole numbers that a query gives until it fails.
+/// Returns the integers that a query yields until it fails.
 fn column(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<i64>> {
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| row.get(0))?;
     Ok(rows.map_while(Result::ok).collect())
 }
 
-/// What is wrong, without what to do.
+/// The cause of an error, without the advice.
 fn reason(error: &StoreError) -> String {
     match error.kind() {
         StoreError::Damaged { what, .. } => what.clone(),

@@ -1,7 +1,7 @@
-//! Whether this user's toll wrote the experiment of a run, which names commands.
+//! Checks whether this user's toll wrote the experiment of a run, which names commands.
 //!
-//! A store is a file that may come from anywhere, and so may everything in it. What this program
-//! writes it signs with a key that lies outside of the store.
+//! A store is a file that may come from anywhere, and so may everything in it. This program signs
+//! what it writes with a key that is kept outside of the store.
 
 use hmac_sha256::HMAC;
 use rusqlite::{Connection, params};
@@ -9,10 +9,10 @@ use rusqlite::{Connection, params};
 use super::{Store, StoreError, StoredRun};
 use crate::spec::Experiment;
 
-/// Begins what is signed, so that no other use of the key is taken for it.
+/// Prefix of what is signed, so that no other use of the key is mistaken for it.
 const PURPOSE: &[u8] = b"toll experiment of a run\0";
 
-/// A secret of this user.
+/// A secret key of this user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RunKey([u8; 32]);
 
@@ -27,7 +27,7 @@ impl RunKey {
         Self(bytes)
     }
 
-    /// The signature of a run's experiment, as the text that the store holds.
+    /// Signs a run's experiment, as the text that the store holds.
     fn signature(&self, uid: &str, experiment: &str) -> [u8; 32] {
         let mut mac = HMAC::new(self.0);
         mac.update(PURPOSE);
@@ -39,7 +39,7 @@ impl RunKey {
 }
 
 impl Store {
-    /// Has the experiments signed that are written from now on.
+    /// Signs the experiments that are written from now on.
     pub fn sign_by(&mut self, key: RunKey) {
         self.key = Some(key);
     }
@@ -50,7 +50,7 @@ impl Store {
     /// If the store has another experiment by now.
     pub fn is_signed(&self, stored: &StoredRun) -> Result<bool, StoreError> {
         let Some(key) = &self.key else {
-            // What is kept in memory was made by this process.
+            // A store in memory was made by this process.
             return Ok(self.path.is_none());
         };
         self.read_with(|connection| {
@@ -64,7 +64,7 @@ impl Store {
         })
     }
 
-    /// Signs the experiment of a run that is there already, as it was read.
+    /// Signs the experiment of an existing run, as it was read.
     ///
     /// # Errors
     /// If the store has another experiment by now.
@@ -79,7 +79,7 @@ impl Store {
 
 /// Refuses a run whose experiment somebody else has changed since it was read.
 fn check_unchanged(stored: &StoredRun, experiment: &str) -> Result<(), StoreError> {
-    // A number may be read as its neighbour of what was written.
+    // A number may be read as a neighbour of the one that was written.
     let is_same = serde_json::to_string(&stored.experiment)? == experiment
         || serde_json::from_str::<Experiment>(experiment)? == stored.experiment;
     match is_same {
@@ -91,7 +91,7 @@ fn check_unchanged(stored: &StoredRun, experiment: &str) -> Result<(), StoreErro
     }
 }
 
-/// Signs the experiment of a run, or takes its signature away where there is no key.
+/// Signs the experiment of a run, or removes its signature if there is no key.
 pub(super) fn sign(
     connection: &Connection,
     key: Option<&RunKey>,

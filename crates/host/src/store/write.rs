@@ -1,4 +1,4 @@
-//! What changes a store, each in one transaction.
+//! Changes to a store, each in one transaction.
 
 use std::mem;
 
@@ -37,7 +37,7 @@ impl Store {
         })
     }
 
-    /// Adds one boot of a guest, when it is over.
+    /// Adds one boot of a guest, after it has ended.
     pub fn add_boot(&mut self, run_id: i64, boot: &BootRecord) -> Result<(), StoreError> {
         self.change(|connection| {
             drop_hash(connection, run_id)?;
@@ -45,7 +45,7 @@ impl Store {
         })
     }
 
-    /// Adds a profile of two treatments of a run, complete or not.
+    /// Adds a profile of two treatments of a run, which may be complete.
     pub fn add_profile(&mut self, run_id: i64, profile: &ProfileRecord) -> Result<(), StoreError> {
         self.change(|connection| {
             drop_hash(connection, run_id)?;
@@ -75,7 +75,7 @@ impl Store {
         })
     }
 
-    /// Lets a run go on with other limits.
+    /// Reopens a run with other limits.
     pub fn reopen(&mut self, run_id: i64, experiment: &Experiment) -> Result<(), StoreError> {
         let key = self.key.clone();
         self.change(|connection| {
@@ -86,7 +86,7 @@ impl Store {
         })
     }
 
-    /// Records where a run stands.
+    /// Records the status of a run.
     pub fn set_status(
         &mut self,
         run_id: i64,
@@ -96,7 +96,7 @@ impl Store {
         self.change(|connection| set_status(connection, run_id, status, reason))
     }
 
-    /// Adds a run made elsewhere, whole.
+    /// Adds a run made elsewhere, with everything in it.
     pub fn import(&mut self, stored: &StoredRun) -> Result<i64, StoreError> {
         self.change(|connection| {
             let refuse_known = || {
@@ -116,7 +116,7 @@ impl Store {
     }
 }
 
-/// Adds a run with all that it has, under a number or the next free one.
+/// Adds a run with everything in it, under a number or the next free one.
 pub(super) fn insert_whole(
     connection: &Connection,
     id: Option<i64>,
@@ -233,7 +233,7 @@ fn set_status(
     }
 }
 
-/// Keeps the hash of a run that is complete.
+/// Stores the hash of a complete run.
 fn keep_hash(connection: &Connection, run_id: i64) -> Result<(), StoreError> {
     let hash = read::run(connection, run_id)?.hash;
     let sql = "UPDATE runs SET hash = ?2 WHERE id = ?1";

@@ -356,7 +356,7 @@ fn each_verb_tells_of_a_damage() {
         assert!(doctor.stdout.contains("--salvage"), "{doctor:#?}");
         assert!(salvage.stdout.contains("stays as it is"), "{salvage:#?}");
         let again = run("doctor --salvage new.sqlite");
-        assert!(again.stderr.contains("not written over"), "{again:#?}");
+        assert!(again.stderr.contains("not overwritten"), "{again:#?}");
         bench.ok("list --store new.sqlite");
         let after = std::fs::read(bench.path("runs.sqlite")).unwrap();
         assert!(!is_refused || after == file, "page {page}");

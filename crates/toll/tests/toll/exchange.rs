@@ -86,7 +86,7 @@ fn documents_that_do_not_hold_together_are_refused() {
         ("invalid digit", |d| d["run"]["seed"] = json!("many")),
         ("out of place", |d| d["treatments"][0]["index"] = json!(1)),
         ("out of place", |d| d["treatments"][2]["twin_of"] = json!(2)),
-        ("not there", |d| d["trials"][0]["treatment"] = json!(99)),
+        ("not exist", |d| d["trials"][0]["treatment"] = json!(99)),
         ("twice", |d| {
             let first = d["trials"][0].clone();
             d["trials"].as_array_mut().unwrap().push(first);

@@ -18,8 +18,8 @@ const TABLE: &str = r#"
 2 run --counter page-fault true => cannot use counter page-fault: there is no such counter; did you mean page-faults?
 2 run --counter nonsense true => no such counter; `toll run --help` lists all
 2 run counter.toml --dry-run => counter.toml:3: cannot use counter
-1 run --store missing/y/x true => its directory is not there
-1 run --store fifo true => it is no regular file
+1 run --store missing/y/x true => its directory does not exist
+1 run --store fifo true => it is not a regular file
 1 run --store directory true => is a directory
 1 run --store text true => cannot read the store
 5 run --work-dir text true => choose another place with --work-dir
@@ -30,8 +30,8 @@ const TABLE: &str = r#"
 1 run --export-csv missing/x true => its directory is not there
 2 run --baseline none true => cannot find baseline none
 1 run --resume 99 => cannot find run 99
-1 list --store fifo => it is no regular file
-1 show 99 => cannot find run 99: see `toll list`
+1 list --store fifo => it is not a regular file
+1 show 99 => cannot find run 99; see `toll list`
 1 show last --store missing/x => there is no store yet
 1 report 1 --html missing/x => its directory is not there
 1 report 1 --html directory => it is a directory
@@ -49,8 +49,8 @@ const TABLE: &str = r#"
 1 observe session text --timing fifo => fifo: it is not a regular file
 1 observe dhcp /dev/zero => /dev/zero: it is not a regular file
 2 import text => cannot read the document
-1 import run.json => it is here already, as run 1
-1 import run.json --store fifo => it is no regular file
+1 import run.json => it already exists, as run 1
+1 import run.json --store fifo => it is not a regular file
 1 compare 1 99 => cannot find run 99
 1 baseline save x 99 => cannot find run 99
 2 baseline remove none => cannot find baseline none
@@ -277,7 +277,7 @@ fn of_imports_at_once_one_is_made_and_the_others_find_it() {
          done",
     );
     assert_eq!(ran.stdout.matches("run 1:").count(), 3, "{ran:#?}");
-    let told = "cannot import the run: it is here already, as run 1";
+    let told = "cannot import the run: it already exists, as run 1";
     assert_eq!(ran.stderr.matches(told).count(), 15, "{ran:#?}");
     assert_eq!(ran.stderr.lines().count(), 15, "{ran:#?}");
 }

@@ -152,11 +152,11 @@ fn a_store_that_may_not_be_read_is_named_with_the_reason() {
     }
     bench.write("empty", "");
     let listed = bench.ok("list --store empty");
-    assert!(listed.stderr.contains("nothing in it"), "{listed:#?}");
+    assert!(listed.stderr.contains("exists but is empty"), "{listed:#?}");
     assert!(
         bench
             .fails(1, "show --store empty")
-            .contains("nothing in it")
+            .contains("exists but is empty")
     );
     assert_eq!(bench.read("empty"), "", "reading creates no store");
 }

@@ -111,7 +111,7 @@ fn of_two_that_go_on_with_one_run_one_does() {
     // The other is refused because the first has stored a trial or, if that happens between its two
     // checks of the signature, because of the first one's key.
     let refusal = match codes {
-        [Some(0), Some(1)] => "goes on with it, too",
+        [Some(0), Some(1)] => "is also continuing it",
         [Some(0), Some(2)] => "did not begin it on this machine",
         _ => panic!("{codes:?}: {}", errors()),
     };
