@@ -1,4 +1,4 @@
-//! Being told to stop, or to pause.
+//! Requests to stop, or to pause, by signals.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,17 +12,17 @@ use signal_hook::{flag, low_level};
 #[derive(Debug, Clone)]
 pub struct Interrupt {
     signal: Arc<AtomicUsize>,
-    /// Whether such a signal ends the program by itself.
+    /// Whether a signal to stop ends the program at once.
     ends_at_once: Arc<AtomicBool>,
     pause: Arc<AtomicBool>,
-    /// Whether SIGTSTP stops the program by itself.
+    /// Whether SIGTSTP stops the program at once.
     pauses_at_once: Arc<AtomicBool>,
 }
 
 impl Interrupt {
     /// Listens for SIGINT, SIGTERM and SIGHUP from now until
-    /// [`Self::let_signals_end`]; all who ask share one listener. A signal that
-    /// is ignored when the program starts stays so, as SIGHUP under nohup(1).
+    /// [`Self::let_signals_end`]; all callers share one listener. A signal that
+    /// is ignored when the program starts stays ignored, such as SIGHUP under nohup(1).
     pub fn listen() -> io::Result<Self> {
         static LISTENER: OnceLock<Interrupt> = OnceLock::new();
         if let Some(listener) = LISTENER.get() {
@@ -49,18 +49,18 @@ impl Interrupt {
         Ok(LISTENER.get_or_init(|| interrupt).clone())
     }
 
-    /// Forgets a signal that was obeyed, so that the next one is seen.
+    /// Forgets a signal that was handled, so that the next one is seen.
     pub fn forget(&self) {
         self.signal.store(0, Ordering::Relaxed);
     }
 
-    /// From now on a signal ends the program at once: nothing is left to be put
-    /// back.
+    /// Lets a signal end the program at once from now on: nothing is left to be
+    /// undone.
     pub fn let_signals_end(&self) {
         self.ends_at_once.store(true, Ordering::SeqCst);
     }
 
-    /// The signal that asked, if one did.
+    /// The signal that was received, if one was.
     pub fn signal(&self) -> Option<i32> {
         match self.signal.load(Ordering::Relaxed) {
             0 => None,
@@ -68,19 +68,19 @@ impl Interrupt {
         }
     }
 
-    /// Whether the trial that runs is to be ended: to stop, or to pause.
+    /// Whether the running trial is to be ended: to stop, or to pause.
     pub fn ends_trial(&self) -> bool {
         self.signal().is_some() || self.wants_pause()
     }
 
-    /// From now on a pause waits for [`Self::pause`], so that no trial
+    /// Defers pauses to [`Self::pause`] from now on, so that no trial
     /// is measured meanwhile.
     pub fn defer_pauses(&self) {
         self.pause.store(false, Ordering::Relaxed);
         self.pauses_at_once.store(false, Ordering::SeqCst);
     }
 
-    /// From now on SIGTSTP stops the program as it does any other.
+    /// Lets SIGTSTP stop the program from now on, as it stops any other.
     pub fn let_pauses(&self) {
         self.pauses_at_once.store(true, Ordering::SeqCst);
     }
@@ -89,7 +89,7 @@ impl Interrupt {
         self.pause.load(Ordering::Relaxed) && !self.pauses_at_once.load(Ordering::SeqCst)
     }
 
-    /// Stops this program until somebody continues it, as was asked for, and gives
+    /// Stops this program until somebody continues it, as requested, and returns
     /// how long that took.
     pub fn pause(&self) -> Duration {
         self.pause.store(false, Ordering::Relaxed);
@@ -100,7 +100,7 @@ impl Interrupt {
     }
 }
 
-/// The signals that this program ignores, a bit each (SigIgn of
+/// The signals that this program ignores, one bit each (SigIgn of
 /// proc_pid_status(5)).
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a probe says, and the wait for it.
+//! The answer of a probe, and the wait for it.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -13,12 +13,12 @@ use toll_system::interrupt::Interrupt;
 /// Most bytes of a dying probe's standard error that are kept.
 const STDERR_BYTES_MAX: usize = 4096;
 
-/// Bytes read of an answer at once. Most answers are shorter.
+/// Bytes of an answer that are read at once. Most answers are shorter.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Time between looks whether a process of the trial is stopped. One that is at
-/// two looks in a row is so for good. They cost a part in ten thousand of the
-/// time of trials that are longer.
+/// Interval between checks whether a process of the trial is stopped. One that is stopped at
+/// two checks in a row stays so. They cost a ten-thousandth of the
+/// time of longer trials.
 const STOPPED_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How the wait for an answer ended.
@@ -26,7 +26,7 @@ pub(super) enum End {
     /// There is an answer, or there will be none.
     Answered,
     Deadline,
-    /// A process of the trial waits to be continued; its number and name.
+    /// A process of the trial is stopped and waits to be continued; its PID and name.
     Stopped(i32, String),
     Interrupted,
     TooLong,
@@ -36,7 +36,7 @@ pub(super) enum End {
 pub(super) struct Answer {
     stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
-    /// What the first line came to, if it was understood at once.
+    /// The decoded first line, if it could be decoded at once.
     response: Option<Response>,
     has_line: bool,
 }
@@ -47,8 +47,8 @@ impl Answer {
         response.map_or_else(|| decode(&self.stdout), Ok)
     }
 
-    /// Takes a part of standard output; whether the answer is complete, which is
-    /// one line. It is decoded at once, while the probe ends on another CPU.
+    /// Adds a part of standard output. Returns whether the answer, which is one line, is
+    /// complete. It is decoded at once, while the probe exits on another CPU.
     fn add(&mut self, chunk: &[u8]) -> bool {
         let is_first_line = !self.has_line;
         let line_end = chunk.iter().position(|byte| *byte == b'\n');
@@ -80,8 +80,8 @@ impl Answer {
             if let Some(stderr) = &stderr {
                 watched.push(PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN));
             }
-            // An interrupt that comes between the check above and poll would
-            // be slept through, so no sleep is longer than this.
+            // poll would sleep through an interrupt that comes after the check
+            // above, so no sleep is longer than this.
             let nap = left.min(Duration::from_millis(200));
             let nap = Timespec::try_from(nap).expect("short");
             if poll(&mut watched, Some(&nap)).is_err() {
@@ -89,8 +89,8 @@ impl Answer {
             }
             let ready = |i: usize| watched.get(i).is_some_and(|fd| !fd.revents().is_empty());
             let (stdout_ready, stderr_ready) = (ready(0), ready(1));
-            // Not before what is there was looked at: if toll itself was stopped
-            // meanwhile, the answer is in time all the same.
+            // Only after looking for output: if toll itself was stopped
+            // meanwhile, the answer is still in time.
             if left.is_zero() && !stdout_ready {
                 return End::Deadline;
             }
@@ -121,7 +121,7 @@ impl Answer {
     }
 }
 
-/// Looks from time to time whether a process of a trial is stopped.
+/// Checks from time to time whether a process of a trial is stopped.
 struct StoppedLook {
     next: Instant,
     seen: Option<(i32, String)>,
@@ -135,7 +135,7 @@ impl StoppedLook {
         }
     }
 
-    /// The process that was stopped at the last look and is at this one.
+    /// Returns a process that was stopped at the last check and still is.
     fn look(&mut self, child: &Child) -> Option<(i32, String)> {
         if Instant::now() < self.next {
             return None;

@@ -1,4 +1,4 @@
-//! Trials that count system calls by kind, apart from those that are timed or profiled.
+//! Trials that count system calls by kind, separate from those that are timed or profiled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use crate::claim::SYSTEM_CALLS;
 use crate::environment::call_counter::{Counter, Marker, Scope};
 use crate::run::ProfileRecord;
 
-/// Bytes that read calls took from files and storage did not deliver meanwhile.
+/// Bytes that read calls took from files and that storage did not deliver meanwhile.
 const FROM_PAGE_CACHE: &str = "page_cache_bytes";
 
 impl Session<'_> {
     /// Counts the system calls of two treatments for the first blocks of a record, as
-    /// many as tell any difference from noise.
+    /// many as are needed to tell any difference from noise.
     pub(super) fn count_calls(
         &mut self,
         record: &mut ProfileRecord,
@@ -41,7 +41,7 @@ impl Session<'_> {
                 let label = format!("calls: {}", self.plan.treatments[treatment].label);
                 let (label, of) = (label.as_str(), pair.len());
                 observer.notice(&Event::TrialStarts { done, of, label });
-                // A pause may have ended one, which has counted, too.
+                // A pause may have ended a trial whose calls were counted, too.
                 let mut before = Sums::default();
                 let trial = self.unpaused(observer, |session| {
                     before = Sums::of(counter.so_far());
@@ -73,7 +73,7 @@ impl Session<'_> {
             Err(failure) => return Some(Err(failure)),
         };
         request.recording = Recording::SystemCalls;
-        // Of a command, the probe's own calls are no part.
+        // For a command, the probe's own calls are not counted.
         let is_command = matches!(request.workload, Workload::Command(_));
         let admit = |probe: u32| {
             let marked = match is_command {
@@ -86,7 +86,7 @@ impl Session<'_> {
     }
 }
 
-/// What was counted, of all trials so far or of one.
+/// Counts of calls, of all trials so far or of one.
 #[derive(Debug, Default)]
 struct Sums {
     calls: BTreeMap<String, u64>,
@@ -119,7 +119,7 @@ impl Sums {
         }
     }
 
-    /// By metric, of an iteration of a trial.
+    /// Returns the counts per iteration of a trial, by metric.
     fn of_iteration(&self, trial: &TrialData) -> BTreeMap<String, f64> {
         let samples = trial.samples.iter();
         let from_storage: f64 = samples
@@ -138,8 +138,8 @@ impl Sums {
     }
 }
 
-/// Adds what was counted to the trials of a record; what a trial did not call, it called
-/// 0 times.
+/// Adds the counts to the trials of a record; a call that a trial did not make counts
+/// as 0.
 fn add(record: &mut ProfileRecord, counted: &[(u32, usize, BTreeMap<String, f64>)]) {
     let metrics: BTreeSet<&String> = counted
         .iter()

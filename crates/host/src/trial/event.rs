@@ -1,9 +1,9 @@
-//! What a session tells while it goes on, and how it ends.
+//! The events of a session, and how it ends.
 
 use crate::claim::Question;
 use crate::store::{StoreError, TrialRecord};
 
-/// What happens during a run, for whoever shows it.
+/// What happens during a run, for its display.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A trial is about to begin.
@@ -19,9 +19,9 @@ pub enum Event<'a> {
     BlockEnds {
         blocks: u32,
     },
-    /// How the run's questions stand.
+    /// The current state of the run's questions.
     Look(&'a [Question]),
-    /// The program is about to be stopped, as somebody asked.
+    /// The program is about to be stopped, on request.
     Pauses,
     Continues,
     /// Something went wrong that does not end the run.
@@ -35,10 +35,10 @@ pub enum Event<'a> {
 
 /// Shows a run's progress.
 pub trait Observer {
-    /// Takes notice of an event.
+    /// Receives an event.
     fn notice(&mut self, event: &Event<'_>);
 
-    /// Whether it shows how the claims stand while a run goes on.
+    /// Whether it shows the state of the claims during a run.
     fn wants_looks(&self) -> bool {
         false
     }
@@ -52,7 +52,7 @@ pub enum SessionEnd {
     Interrupted(i32),
 }
 
-/// Why a session could not go on.
+/// Why a session could not continue.
 #[derive(Debug)]
 pub enum SessionError {
     Store(StoreError),
@@ -60,7 +60,7 @@ pub enum SessionError {
     NothingRuns(String),
     /// Trials ran, and every treatment failed, with the last error.
     EverythingFailed(String),
-    /// The work directory is not what was made any more, or is full.
+    /// The work directory is no longer what was made, or is full.
     WorkDirectory(String),
     /// A set-up command failed.
     Setup(String),
@@ -85,11 +85,11 @@ impl std::fmt::Display for SessionError {
                 )
             }
             Self::EverythingFailed(message) => {
-                write!(f, "cannot go on: every treatment was given up: {message}")
+                write!(f, "cannot continue: every treatment failed: {message}")
             }
             Self::WorkDirectory(why) => write!(
                 f,
-                "cannot go on: {why}; every trial before is kept: put it right, and go on with \
+                "cannot continue: {why}; every trial before is kept; fix this, and continue with \
                  `toll run --resume`"
             ),
             Self::Setup(message) => write!(f, "cannot set up the experiment: {message}"),

@@ -1,4 +1,4 @@
-//! What stands in the place of the placeholders of commands.
+//! Fills in the placeholders of commands.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,8 +10,8 @@ use crate::spec::adhoc::{self, effective_shell};
 use crate::spec::quoting::Quotes;
 use crate::spec::{Experiment, PerCommand, Shell};
 
-/// Why a treatment's command cannot run on this machine, where its program is
-/// named by a path and is not there.
+/// Returns why a treatment's command cannot run on this machine: its program is
+/// given by a path and does not exist.
 pub fn missing_program(experiment: &Experiment, treatment: &Treatment) -> Option<String> {
     if experiment.workload.commands.is_empty() || treatment.boot().is_some() {
         return None;
@@ -24,7 +24,7 @@ pub fn missing_program(experiment: &Experiment, treatment: &Treatment) -> Option
     expansion.missing_program(&expansion.expand(expansion.template()))
 }
 
-/// Why the command lines of an experiment cannot hold the path of a work directory.
+/// Returns why the command lines of an experiment cannot contain the path of a work directory.
 pub fn unquotable(experiment: &Experiment, plan: &Plan, directory: &str) -> Option<String> {
     let workload = &experiment.workload;
     let check = |treatment: &Treatment| {
@@ -44,13 +44,13 @@ pub fn unquotable(experiment: &Experiment, plan: &Plan, directory: &str) -> Opti
     on_host.map(check).find_map(Result::err)
 }
 
-/// The shell of what is run around the trials.
+/// The shell for commands that run around the trials.
 pub(super) fn sh() -> Shell {
     Shell::Program("sh".into())
 }
 
-/// The files that a treatment's command reads and writes on this machine, where the user names
-/// them: input and output.
+/// Returns the files that a treatment's command reads and writes on this machine, if the user
+/// names them: input and output.
 pub fn command_files(experiment: &Experiment, treatment: &Treatment) -> [Option<PathBuf>; 2] {
     let workload = &experiment.workload;
     if workload.commands.is_empty() || treatment.boot().is_some() {
@@ -62,7 +62,7 @@ pub fn command_files(experiment: &Experiment, treatment: &Treatment) -> [Option<
         workdir: String::new(),
     };
     let file = |template: Option<&String>, words: &[&str]| {
-        // The work directory is made for this run, and has no file of the user's.
+        // The work directory is made for this run, and has none of the user's files.
         let template = template.filter(|template| !template.contains("{workdir}"))?;
         let name = expansion.expand(template);
         (!words.contains(&name.as_str())).then(|| name.into())
@@ -74,7 +74,7 @@ pub fn command_files(experiment: &Experiment, treatment: &Treatment) -> [Option<
     ]
 }
 
-/// What fills the placeholders of commands.
+/// The values for the placeholders of commands.
 pub(super) struct Expansion<'a> {
     pub experiment: &'a Experiment,
     pub treatment: &'a Treatment,
@@ -82,18 +82,18 @@ pub(super) struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// A command that is run beside this treatment's, by `sh`.
+    /// Expands a command that accompanies this treatment's and is run by `sh`.
     pub fn beside(&self, lines: Option<&PerCommand>) -> Result<Option<String>, String> {
         let line = lines.and_then(|lines| lines.of(self.command_name()));
         line.map(|line| self.command_line(line, &sh())).transpose()
     }
 
-    /// Why a command cannot run, where its program is named by a path and is not
-    /// there.
+    /// Returns why a command cannot run: its program is given by a path and does not
+    /// exist.
     pub fn missing_program(&self, command: &str) -> Option<String> {
         let spec = &self.experiment.workload;
-        // What a set-up or preparation makes need not be there yet, and what the
-        // command line names was mistyped, which must not pass as skipped.
+        // A program that a set-up or preparation makes need not exist yet. One that
+        // the command line names was mistyped, which must not pass as skipped.
         let may_be_made = spec.setup.is_some() || spec.prepare.is_some();
         let is_direct = effective_shell(&spec.shell, command) == toll_wire::ShellChoice::None;
         if !is_direct || may_be_made || self.experiment.name == adhoc::NAME {
@@ -108,7 +108,7 @@ impl Expansion<'_> {
         (!is_program).then(|| format!("there is no program {program}"))
     }
 
-    /// The name of the treatment's command: its level, or that of the only one.
+    /// The name of the treatment's command: its level, or the name of the only one.
     pub fn command_name(&self) -> &str {
         let commands = &self.experiment.workload.commands;
         let level = self.treatment.levels.get("command");
@@ -131,7 +131,7 @@ impl Expansion<'_> {
             .collect()
     }
 
-    /// Fills in `{factor}` and `{workdir}` where no shell reads what is made.
+    /// Fills in `{factor}` and `{workdir}` for a text that no shell reads.
     pub fn expand(&self, template: &str) -> String {
         let filled = self.filled(template, |_, path| Ok::<_, Infallible>(path.to_owned()));
         match filled {
@@ -139,9 +139,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// The same in a command line that a shell gets, or that is split into words: the work
-    /// directory is one word, or part of one, whatever its path. A level's text is the user's,
-    /// and so are its quotes.
+    /// Does the same for a command line that a shell reads, or that is split into words: the
+    /// work directory is one word, or part of one, whatever its path. A level's text comes from
+    /// the user, and so do its quotes.
     pub fn command_line(&self, template: &str, shell: &Shell) -> Result<String, String> {
         let mut quotes = Quotes::new(shell);
         let mut passed = 0;
@@ -156,8 +156,8 @@ impl Expansion<'_> {
         })
     }
 
-    /// Fills in placeholders; other braces stay, since shells and awk have uses of their own for
-    /// them. A level's text is not itself expanded. `put` gets what stands before the work
+    /// Fills in placeholders. Other braces stay, since shells and awk have their own uses for
+    /// them. A level's text is not itself expanded. `put` gets the text before the work
     /// directory, and its path.
     fn filled<E>(
         &self,

@@ -6,7 +6,7 @@ use toll_wire::guest::{SHARED_DIRECTORY, TMPFS_DIRECTORY, WORK_DIRECTORY};
 
 use crate::environment::{SourceFile, SourceSpec, Workspace};
 
-/// The directory of this machine whose files are laid on a guest's work disk.
+/// The directory of this machine whose files are copied to a guest's work disk.
 pub(super) const LAID_FOR_GUESTS: &str = "work";
 
 /// Where a trial finds its files.
@@ -14,12 +14,12 @@ pub(super) const LAID_FOR_GUESTS: &str = "work";
 pub(super) enum Files<'a> {
     /// In the work directories of this machine.
     Host(&'a Workspace),
-    /// In a guest, where files are that the workspace laid out for it.
+    /// In a guest, with the files that the workspace laid out for it.
     Guest(&'a Workspace),
 }
 
 impl Files<'_> {
-    /// The directory on a file system.
+    /// Returns the directory on a file system.
     pub fn directory(&self, file_system: &str) -> Result<PathBuf, String> {
         match self {
             Self::Host(workspace) => Ok(workspace.directory(file_system)?.to_owned()),
@@ -34,8 +34,8 @@ impl Files<'_> {
         }
     }
 
-    /// Where the files of a file system lie, if it shows those of another one;
-    /// its directory if not.
+    /// Returns where a file system's files are stored, if it shows those of another one;
+    /// otherwise its directory.
     pub fn below(&self, file_system: &str) -> Result<PathBuf, String> {
         match self {
             Self::Host(workspace) => Ok(workspace.below(file_system)?.to_owned()),
@@ -43,7 +43,8 @@ impl Files<'_> {
         }
     }
 
-    /// The reason why files on a file system stay in memory when they are dropped, if they do.
+    /// Returns why files on a file system stay in memory when they are dropped; `None` if they do
+    /// not.
     pub fn cold_obstacle(&self, file_system: &str) -> Option<String> {
         match self {
             Self::Host(workspace) => workspace.cold_obstacle(file_system).map(str::to_owned),
@@ -53,7 +54,7 @@ impl Files<'_> {
         }
     }
 
-    /// A source file, with the sum of its content.
+    /// Returns a source file, with the hash of its content.
     pub fn source(&self, file_system: &str, spec: SourceSpec) -> Result<SourceFile, String> {
         let laid = self.workspace().source(self.laid_on(file_system)?, spec);
         let file = laid.ok_or("the source file was not laid out")?;
@@ -63,7 +64,7 @@ impl Files<'_> {
         })
     }
 
-    /// The file of zeros of a size.
+    /// Returns the file of zeros of a size.
     pub fn zeros(&self, file_system: &str, size_bytes: u64) -> Result<PathBuf, String> {
         let laid = self
             .workspace()
@@ -83,7 +84,7 @@ impl Files<'_> {
             (Self::Host(_), _) => Ok(file_system),
             (Self::Guest(_), "work" | "ext4" | "foreign") => Ok(LAID_FOR_GUESTS),
             (Self::Guest(_), _) => Err(
-                "files are laid on a guest's work disk and foreign file system alone; use \
+                "files can be laid only on a guest's work disk and foreign file system; use \
                  fs = \"work\" or \"foreign\""
                     .into(),
             ),

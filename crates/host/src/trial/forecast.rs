@@ -1,4 +1,4 @@
-//! Whether a run has the time for any verdict.
+//! Estimates whether a run has the time for any verdict.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::store::{BootRecord, TrialRecord};
 /// The factor by which a run may exceed its budget for verdicts.
 const STRETCH: f64 = 1.25;
 
-/// Time that verdicts of a run take, estimated from the durations of its blocks. It does not
-/// look at measured values, so it biases no verdict.
+/// Time that verdicts of a run take, estimated from the durations of its blocks. It ignores
+/// measured values, so it biases no verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// Blocks after which there can be a verdict.
@@ -25,8 +25,8 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// `None` before the end of the first block, where no claim can be tested, and where the
-    /// run's limit allows fewer blocks than a verdict needs.
+    /// Makes a forecast. `None` before the end of the first block, if no claim can be tested, or if
+    /// the run's limit allows fewer blocks than a verdict needs.
     pub fn of(
         experiment: &Experiment,
         treatments: &[Treatment],
@@ -42,7 +42,7 @@ impl Forecast {
         let blocks = allowed(needed.in_sequence)?;
         let first_s = end_s(trials, 0);
         let later_s = match last {
-            // What is skipped from now on takes no time any more.
+            // Treatments that are skipped from now on take no more time.
             0 => first_s * share_left(treatments, trials),
             more => (end_s(trials, more) - first_s) / f64::from(more),
         };
@@ -59,7 +59,7 @@ impl Forecast {
         })
     }
 
-    /// Minutes of a budget that is enough, with the same reserve.
+    /// Returns a sufficient budget in minutes, with the same reserve.
     pub fn budget_minutes(&self) -> u64 {
         self.time.mul_f64(STRETCH).as_secs() / 60 + 1
     }
@@ -93,7 +93,7 @@ fn end_s(trials: &[TrialRecord], block: u32) -> f64 {
     Duration::from_nanos(end_ns.unwrap_or_default()).as_secs_f64()
 }
 
-/// Share of the trials' time that is of treatments which still run.
+/// Share of the trials' time that was spent on treatments that still run.
 fn share_left(treatments: &[Treatment], trials: &[TrialRecord]) -> f64 {
     let runs = |trial: &TrialRecord| treatments[trial.treatment].skipped.is_none();
     let (mut all, mut left) = (0.0, 0.0);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn later_blocks_tell_what_a_block_takes() {
-        // The first held what is left out from then on.
+        // The first block ran treatments that are left out from then on.
         let after_three = forecast(150, &[60, 70, 80]);
         assert_eq!(after_three.time.as_secs(), 100);
         assert_eq!(after_three.stretched_to(), 9);
@@ -205,7 +205,7 @@ mod tests {
         let mut experiment = experiment(100);
         let plan = Plan::new(&experiment, 1).unwrap();
         assert_eq!(Forecast::of(&experiment, &plan.treatments, &[], &[]), None);
-        // Time is not what lacks.
+        // Blocks are missing, not time.
         (experiment.run.min_blocks, experiment.run.max_blocks) = (4, 4);
         let trials = trials(&[100], &plan);
         assert_eq!(

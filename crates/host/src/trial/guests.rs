@@ -19,7 +19,7 @@ use crate::spec::Experiment;
 use crate::spec::guest::GuestParameters;
 use crate::store::BootRecord;
 
-/// Why the levels of a boot are what they have to be.
+/// Why the levels of a boot are valid.
 const CHECKED: &str = "the levels of guests are checked when an experiment is read";
 
 /// A trial in a guest.
@@ -27,7 +27,7 @@ pub(super) struct TrialInGuest {
     pub block: u32,
     pub boot: Boot,
     pub asked: GuestTrial,
-    /// Seed of what QEMU draws for the guest.
+    /// Seed of QEMU's random numbers for the guest.
     pub seed: u64,
 }
 
@@ -37,13 +37,13 @@ pub struct Guests<'a> {
     interrupt: &'a Interrupt,
     /// Whether instructions are counted by function, too.
     counts_functions: bool,
-    /// Room that trials need on the work disk, in bytes.
+    /// Space that trials need on the work disk, in bytes.
     disk_bytes: u64,
-    /// Whether they have a directory of the host over 9p.
+    /// Whether they have a host directory over 9p.
     has_shared_directory: bool,
-    /// What is laid on the work disk.
+    /// The directory that is copied to the work disk.
     laid: Option<PathBuf>,
-    /// Where the disks are.
+    /// The directory of the disks.
     directory: PathBuf,
     current: Option<Current>,
     finished: Vec<BootRecord>,
@@ -57,7 +57,7 @@ struct Current {
 }
 
 impl<'a> Guests<'a> {
-    /// Guests of a plan whose trials need `disk_bytes` of room on the work disk.
+    /// Prepares the guests of a plan whose trials need `disk_bytes` of space on the work disk.
     pub fn new(
         (experiment, plan): (&Experiment, &Plan),
         workspace: &Workspace,
@@ -69,7 +69,7 @@ impl<'a> Guests<'a> {
         Self {
             probe,
             interrupt,
-            // They explain what is compared.
+            // Functions explain how a treatment differs from the reference.
             counts_functions: experiment.reference.is_some(),
             disk_bytes,
             has_shared_directory: shares_directory(experiment, plan),
@@ -80,7 +80,7 @@ impl<'a> Guests<'a> {
         }
     }
 
-    /// Others of their kind, which run beside them on disks of their own.
+    /// Returns others of their kind, which run in parallel with them on disks of their own.
     pub(super) fn beside(&self, number: usize) -> Self {
         Self {
             laid: self.laid.clone(),
@@ -91,12 +91,12 @@ impl<'a> Guests<'a> {
         }
     }
 
-    /// Why no guest of this boot can be had here, if so.
+    /// Returns why a guest of this boot is not available here; `None` if it is.
     pub fn obstacle(boot: &Boot) -> Option<String> {
         kernel_of(boot).err().or_else(guest_obstacle)
     }
 
-    /// Runs one trial, booting its guest first unless it is up. `None` if an
+    /// Runs one trial, booting its guest first unless it is up. Returns `None` if an
     /// interrupt ended it.
     pub(super) fn trial(&mut self, trial: &TrialInGuest) -> Option<Outcome> {
         if !self.is_up(trial.block, &trial.boot) {
@@ -113,15 +113,15 @@ impl<'a> Guests<'a> {
         if !guest.is_alive() {
             current.record.error = match &outcome {
                 Some(Outcome::Failed(failure)) => Some(failure.message.clone()),
-                _ => Some("it ended before its time".into()),
+                _ => Some("it ended too early".into()),
             };
         }
         outcome
     }
 
-    /// Whether this guest runs already, or is known not to boot in this block.
-    /// One that died is booted anew: the trial that killed it has its failure,
-    /// and the others have a right to theirs.
+    /// Whether this guest is already running, or is known not to boot in this block.
+    /// One that died is booted again: only the trial that killed it has failed,
+    /// and the others may still succeed.
     pub(super) fn is_up(&self, block: u32, boot: &Boot) -> bool {
         self.current.as_ref().is_some_and(|current| {
             let is_usable = current.guest.as_ref().map_or(true, GuestGroup::is_alive);
@@ -171,8 +171,8 @@ impl<'a> Guests<'a> {
             }
             _ => {}
         }
-        // As new: what a trial left behind, or a crash half wrote, must not reach
-        // the next.
+        // New for each boot: what a trial left behind, or a crash wrote partially, must not
+        // reach the next guest.
         let disk = |side: PairSide, content| {
             let directory = self.directory.join(side.word());
             GuestDisk::create(&directory, self.disk_bytes, content).map_err(GuestFailure::Failed)
@@ -190,7 +190,7 @@ impl<'a> Guests<'a> {
         GuestGroup::boot(&spec, &disks, &interrupted)
     }
 
-    /// Ends the guest that runs, if one does.
+    /// Ends the running guest, if there is one.
     pub(super) fn end(&mut self) {
         if let Some(mut current) = self.current.take() {
             if let Ok(guest) = current.guest {
@@ -207,7 +207,7 @@ impl<'a> Guests<'a> {
     }
 }
 
-/// Whether trials in guests have their files on a directory of the host.
+/// Whether trials in guests have their files in a host directory.
 fn shares_directory(experiment: &Experiment, plan: &Plan) -> bool {
     let in_guests = plan.treatments.iter().filter(|one| one.boot().is_some());
     let mut parameters = in_guests.filter_map(|one| TreatmentParameters::new(experiment, one).ok());
@@ -218,7 +218,7 @@ fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
     kernel::find(name_of(boot))
 }
 
-/// Size of the kernel's image that a guest boots.
+/// Returns the size of the kernel image that a guest boots, in bytes.
 pub(super) fn image_bytes(boot: &Boot) -> Result<u64, String> {
     let image = kernel_of(boot)?.image;
     let found = std::fs::metadata(&image);
@@ -231,7 +231,7 @@ fn name_of(boot: &Boot) -> &str {
     boot.get("kernel").map_or("toll", String::as_str)
 }
 
-/// Kernels that guests of a plan need and that are not built, each once.
+/// Returns the kernels that guests of a plan need and that are not built, each once.
 pub fn missing_kernels(plan: &Plan) -> BTreeSet<String> {
     let boots = plan.treatments.iter().filter_map(Treatment::boot);
     let needed = boots.map(|boot| name_of(&boot).to_owned());
@@ -251,7 +251,7 @@ fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {
     })
 }
 
-/// What is set in the guest's kernel for a treatment.
+/// Returns what is set in the guest's kernel for a treatment.
 pub(super) fn knobs(experiment: &Experiment, treatment: &Treatment) -> Vec<Knob> {
     let Some(guest) = &experiment.guest else {
         return Vec::new();

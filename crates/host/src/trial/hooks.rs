@@ -8,17 +8,17 @@ use toll_system::children;
 use super::probe::ProbeOptions;
 use super::{Session, SessionError, request};
 
-/// What becomes of processes that a hook leaves running.
+/// Which processes a hook may leave running.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
-    /// They are servers for the trials.
+    /// Servers for the trials.
     Servers,
     Nothing,
 }
 
 impl Session<'_> {
-    /// Runs the set-up once for each treatment that runs, noting which did;
-    /// `Some` signal if it was interrupted.
+    /// Runs the set-up once for each treatment that runs, and adds those to `done`.
+    /// Returns the signal if it was interrupted.
     pub(super) fn set_up(
         &mut self,
         done: &mut BTreeSet<usize>,
@@ -34,7 +34,7 @@ impl Session<'_> {
             if self.plan.treatments[index].skipped.is_some() {
                 continue;
             }
-            // Noted before: a set-up that fails half-way leaves things too.
+            // Added before: a set-up that fails half-way leaves things behind, too.
             done.insert(index);
             let before = children::of_this_process();
             let ran = self.hook(template, index, Leaves::Servers, &mut seen);
@@ -48,9 +48,9 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Runs the clean-up for each treatment whose set-up ran, all of them
-    /// though one fails. The signal that ended the run does not end this too;
-    /// one that comes now does, and is given.
+    /// Runs the clean-up for each treatment whose set-up ran, even after
+    /// one fails. The signal that ended the run does not end the clean-up;
+    /// a new one does, and is returned.
     pub(super) fn clean_up(&self, set_up: &BTreeSet<usize>) -> Result<Option<i32>, SessionError> {
         let Some(template) = &self.experiment.workload.cleanup else {
             return Ok(None);
@@ -70,27 +70,27 @@ impl Session<'_> {
         first_error.map_or(Ok(None), Err)
     }
 
-    /// Notes what a set-up left running for the trials, so that the next start ends
+    /// Records what a set-up left running for the trials, so that the next start kills
     /// it if this program is killed.
     fn note_servers(&mut self, before: &BTreeSet<i32>) {
         let left = &children::of_this_process() - before;
         self.servers.extend(&left);
-        // A set-up is of more use without that note than none at all.
+        // A set-up without this record is still better than none.
         let _ = self.workspace.note_processes(&left);
     }
 
-    /// Ends what the set-up left running.
+    /// Kills what the set-up left running.
     pub(super) fn end_servers(&mut self) {
         if self.servers.is_empty() {
             return;
         }
-        // Guests are children, too, and have an end of their own.
+        // Guests are children, too, and are ended elsewhere.
         let others = &children::of_this_process() - &std::mem::take(&mut self.servers);
         children::end_all_but(&others);
     }
 
-    /// Runs a hook, unless the same one ran already: twins,
-    /// and treatments that the template does not tell apart, share it. `None`
+    /// Runs a hook, unless the same one has already run: twins,
+    /// and treatments that the template does not distinguish, share it. `None`
     /// if it was interrupted.
     fn hook(
         &self,

@@ -1,10 +1,10 @@
-//! One measuring run at a time on a machine.
+//! Allows one measuring run at a time on a machine.
 //!
-//! The lock is flock(2) on the time namespace of this process. That is an object of the
-//! kernel which all processes of a machine share: those of all users, and of containers,
-//! which get namespaces of all other kinds. Nobody can replace it, it needs no right to
-//! write, and another machine has another one, whatever directories they share. Any user
-//! can hold it; the refusal says who does.
+//! The lock is flock(2) on the time namespace of this process. That is a kernel object
+//! that all processes of a machine share: those of all users, and of containers,
+//! which have their own namespaces of all other kinds. Nobody can replace it, it needs no write
+//! permission, and another machine has another one, whatever directories they share. Any user
+//! can hold it; the refusal names the holder.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -15,25 +15,25 @@ use toll_system::users::user_of_process;
 
 use crate::environment::Instance;
 
-/// Names another lock, for runs that do not disturb each other.
+/// The variable that names another lock, for runs that do not disturb each other.
 const VARIABLE: &str = "TOLL_RUN_LOCK";
 
-/// The first that the kernel has: time namespaces are since Linux 5.6 and can be left
-/// out. Containers without root have user namespaces of their own.
+/// The first of these that the kernel has is used: time namespaces exist since Linux 5.6 and are
+/// optional. Containers without root have their own user namespaces.
 const NAMESPACES: [&str; 3] = ["time", "user", "mnt"];
 
-/// Longest wait for a lock whose holder is gone. A process that it was about to
-/// start when it was killed has all its descriptors until it is another program.
+/// Longest wait for a lock whose holder is gone. A process that it was just
+/// starting when it was killed keeps all its descriptors until it executes another program.
 const DEAD_HOLDER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Time between looks whether the lock is free.
+/// Interval between checks whether the lock is free.
 const HOLDER_POLL: Duration = Duration::from_millis(5);
 
 /// Longest command line in a message, in characters.
 const COMMAND_CHARACTERS_MAX: usize = 80;
 
 /// Held while trials run, so that two runs do not disturb each other. The
-/// kernel lets go of it when the process ends, however it ends.
+/// kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct RunLock {
     _file: File,
@@ -43,7 +43,7 @@ pub struct RunLock {
 #[derive(Debug)]
 pub enum LockAttempt {
     Taken(RunLock),
-    /// Who holds it, for a message.
+    /// The holder, described for a message.
     Held(String),
 }
 
@@ -73,7 +73,7 @@ impl RunLock {
             match holder.and_then(describe) {
                 Some(process) => return Ok(LockAttempt::Held(process)),
                 None if Instant::now() > deadline => {
-                    // /proc/locks leaves out those of other PID namespaces.
+                    // /proc/locks omits the holders in other PID namespaces.
                     let unknown = "a process that cannot be seen here, such as a container's";
                     return Ok(LockAttempt::Held(unknown.into()));
                 }
@@ -108,11 +108,11 @@ fn open() -> Result<(File, PathBuf), String> {
     }
     Err(format!(
         "cannot keep other runs from measuring at the same time: there is no /proc/self/ns; mount \
-         /proc, or name a file by {VARIABLE}"
+         /proc, or name a file with {VARIABLE}"
     ))
 }
 
-/// Opens a file to read, which is enough to lock it, so that users can share one.
+/// Opens a file read-only, which is enough to lock it, so that users can share one.
 fn open_chosen(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -129,12 +129,12 @@ fn open_chosen(path: &Path) -> Result<File, String> {
     })
 }
 
-/// The process that holds a lock by flock(2), in the lines of `/proc/locks` (proc_locks(5)).
+/// Finds the process that holds a flock(2) on a file in `/proc/locks` (proc_locks(5)).
 fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let [major, minor] = [rustix::fs::major(device), rustix::fs::minor(device)];
     let file = format!("{major:02x}:{minor:02x}:{inode}");
     locks.lines().find_map(|line| {
-        // One that waits has an arrow in place of the kind.
+        // A waiting process has an arrow in place of the kind.
         let mut words = line.split_whitespace().skip(1);
         let is_flock = words.next() == Some("FLOCK");
         let pid = words.nth(2)?.parse().ok()?;
@@ -142,7 +142,7 @@ fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     })
 }
 
-/// A process that lives, in words: its command, user and begin.
+/// Describes a live process: its command, user and start time.
 fn describe(pid: u32) -> Option<String> {
     let age_s = Instance::of(pid)?.age()?.as_secs();
     let mut words = format!("process {pid}");

@@ -1,4 +1,4 @@
-//! What a boot starts: a guest, or two that are joined.
+//! The machines of a boot: a guest, or two that are joined.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::environment::guest::GuestGroup;
 use crate::spec::guest::NOT_TWO_ENDS;
 use crate::store::{BootRecord, PartnerRecord};
 
-/// Runs one trial, of a pair with one end in each guest. `None` if an interrupt ended
+/// Runs one trial, with one end in each guest of a pair. Returns `None` if an interrupt ended
 /// it.
 pub(super) fn run(
     guests: &mut GuestGroup,
@@ -26,7 +26,7 @@ pub(super) fn run(
     }
 }
 
-/// Notes what was booted.
+/// Records what was booted.
 pub(super) fn describe(guests: &GuestGroup, record: &mut BootRecord) {
     record.accelerator = Some(guests.main().accelerator().word().to_owned());
     record.facts = told(guests.main().facts());
@@ -36,7 +36,7 @@ pub(super) fn describe(guests: &GuestGroup, record: &mut BootRecord) {
     });
 }
 
-/// Keeps the kernels' logs so far.
+/// Records the kernels' logs so far.
 pub(super) fn keep_logs(guests: &GuestGroup, record: &mut BootRecord) {
     record.set_log(&guests.main().log());
     if let (Some(guest), Some(partner)) = (guests.partner(), &mut record.partner) {
@@ -44,7 +44,7 @@ pub(super) fn keep_logs(guests: &GuestGroup, record: &mut BootRecord) {
     }
 }
 
-/// A trial's two ends: the main guest sends, as it has the files, and its partner
+/// Makes the two ends of a trial: the main guest sends, since it has the files, and its partner
 /// receives.
 fn ends(trial: &GuestTrial) -> Result<Vec<GuestTrial>, Failure> {
     let mut receiver = trial.clone();
@@ -65,7 +65,7 @@ fn ends(trial: &GuestTrial) -> Result<Vec<GuestTrial>, Failure> {
     }
 }
 
-/// Facts in words, for the record.
+/// Formats facts for the record.
 fn told(facts: &GuestFacts) -> BTreeMap<String, String> {
     let known = |fact: &Option<String>| fact.clone().unwrap_or_default();
     let told = [

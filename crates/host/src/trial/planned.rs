@@ -9,11 +9,11 @@ pub(super) struct PlannedTrial {
     /// Position in the block.
     pub position: usize,
     pub treatment: usize,
-    /// Its block is a warm-up, which is thrown away; those have numbers of their own.
+    /// Whether its block is a warm-up, which is thrown away; those are numbered separately.
     pub is_warmup: bool,
 }
 
-/// A trial that runs.
+/// A running trial.
 pub(super) struct RunningTrial {
     pub planned: PlannedTrial,
     /// RFC 3339 in UTC.

@@ -4,13 +4,13 @@ use std::process::Child;
 
 use toll_system::children::end_tree;
 
-/// A probe process that has no request yet. Dropping it ends the process.
+/// A probe process that has no request yet. Dropping it kills the process.
 ///
 /// Starting a program takes about as long as making a trial durable, so both
-/// happen at once. The probe only comes up and waits.
+/// happen in parallel. The probe only starts up and waits.
 #[derive(Debug)]
 pub struct PrestartedProbe {
-    /// None once it was taken.
+    /// `None` once it was taken.
     child: Option<Child>,
     padding_bytes: usize,
 }
@@ -23,17 +23,17 @@ impl PrestartedProbe {
         }
     }
 
-    /// Bytes that its environment is padded with.
+    /// Number of bytes by which its environment is padded.
     pub(super) fn padding_bytes(&self) -> usize {
         self.padding_bytes
     }
 
     pub(super) fn pid(&self) -> i32 {
         let id = self.child.as_ref().map_or(0, Child::id);
-        i32::try_from(id).expect("process numbers are below 2^22")
+        i32::try_from(id).expect("PIDs are below 2^22")
     }
 
-    /// Its process, which the caller now looks after.
+    /// Returns its process, which the caller must now end.
     pub(super) fn into_child(mut self) -> Child {
         self.child.take().expect("it is taken once")
     }

@@ -1,4 +1,4 @@
-//! Speaking with a probe process.
+//! Starts probe processes and talks to them.
 #![expect(
     clippy::disallowed_methods,
     reason = "trials are one of two places that start processes"
@@ -26,26 +26,26 @@ use super::PrestartedProbe;
 /// Where the probe finds programs, whatever the user's `PATH` is.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Time between looks whether a probe has ended after its answer, where its end
-/// cannot be waited for, and longest wait for it at once.
+/// Interval between checks whether a probe has ended after its answer, if its end
+/// cannot be waited for; and longest single wait for it.
 const END_POLL: Duration = Duration::from_micros(200);
 const END_LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Longest time that the end of a probe is asked for over and over. Its answer is
-/// there and its timed region over, so that this disturbs nothing, and a CPU that
-/// went to sleep for it, in a virtual machine above all, would take as long to
+/// Longest time of busy-waiting for the end of a probe. It has answered
+/// and its timed region is over, so this disturbs nothing. A CPU that
+/// slept instead, especially in a virtual machine, would take as long to
 /// wake up as the probe takes to end.
 const END_SPIN: Duration = Duration::from_micros(500);
 
-/// What is asked of one trial's process.
+/// Options for the process of one trial.
 pub struct ProbeOptions<'a> {
-    /// What is done to the probe before it gets its request, by its number.
+    /// Is called with the probe's PID before the probe gets its request.
     pub admit: &'a dyn Fn(u32) -> Result<(), String>,
-    /// Bytes that its environment is padded with (see
+    /// Number of bytes by which its environment is padded (see
     /// [`crate::plan::Plan::padding_bytes`]).
     pub padding_bytes: usize,
-    /// The same of the next trial, if one is known to come: its probe is started
-    /// as soon as this one has answered, and comes up while the trial is recorded.
+    /// The same for the next trial, if one is known to follow: its probe is started
+    /// as soon as this one has answered, and starts up while the trial is recorded.
     pub next_padding_bytes: Option<usize>,
     /// Longest time for an answer.
     pub timeout: Duration,
@@ -57,15 +57,15 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Finds the probe: `TOLL_PROBE`, else beside this program, else under
-    /// `../libexec/toll` of it. One that was not asked for by name has to be of this
+    /// Finds the probe: `TOLL_PROBE`, or next to this program, or in
+    /// `../libexec/toll` relative to it. A probe that was not named explicitly must have this
     /// program's version.
     pub fn find() -> Result<Self, String> {
         if let Some(path) = std::env::var_os("TOLL_PROBE").map(PathBuf::from) {
             return match path.is_file() {
                 true => Ok(Self { path }),
                 false => Err(format!(
-                    "cannot find toll-probe: TOLL_PROBE is {}, and no file is there",
+                    "cannot find toll-probe: TOLL_PROBE is {}, which is not a file",
                     path.display()
                 )),
             };
@@ -83,15 +83,15 @@ impl Probe {
                 probe.check_version().map(|()| probe)
             }
             None => Err(format!(
-                "cannot find toll-probe: it is not beside {}; build the whole workspace, or set \
+                "cannot find toll-probe: it is not next to {}; build the whole workspace, or set \
                  TOLL_PROBE to its path",
                 own.display()
             )),
         }
     }
 
-    /// An update that replaced one of the two programs only would measure other work than
-    /// this program believes.
+    /// Refuses another version: after an update of only one of the two programs, the probe would
+    /// measure other work than this program assumes.
     fn check_version(&self) -> Result<(), String> {
         let path = self.path.display();
         let own = env!("CARGO_PKG_VERSION");
@@ -107,8 +107,8 @@ impl Probe {
             return Ok(());
         }
         Err(format!(
-            "cannot use {path}: it is {told}, and toll {own} needs {wanted}; install both anew \
-             from one package"
+            "cannot use {path}: it is {told}, and toll {own} needs {wanted}; install both from the \
+             same package"
         ))
     }
 
@@ -117,10 +117,10 @@ impl Probe {
     }
 
     /// Starts a probe, which waits for its request. Its environment is padded
-    /// with `padding_bytes` (see [`crate::plan::Plan::padding_bytes`]).
+    /// by `padding_bytes` (see [`crate::plan::Plan::padding_bytes`]).
     fn start(&self, padding_bytes: usize) -> io::Result<PrestartedProbe> {
         let mut command = Command::new(&self.path);
-        // No variable of the user's changes how the probe is loaded, allocates or measures;
+        // No variable of the user may change how the probe is loaded, allocates or measures;
         // commands get them with the request.
         command.env_clear().env("PATH", PATH).env("LC_ALL", "C");
         if let Some(home) = std::env::var_os("HOME") {
@@ -131,18 +131,18 @@ impl Probe {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Its own group, so that a ^C at the terminal reaches toll alone,
-            // and the probe can be ended with all that it started.
+            // Its own group, so that ^C at the terminal reaches only toll,
+            // and the probe can be ended with everything that it started.
             .process_group(0)
             .spawn()?;
         Ok(PrestartedProbe::new(child, padding_bytes))
     }
 
-    /// Runs one trial. `None` if an interrupt ended it. Whatever it leaves
-    /// running is ended, unless the request says otherwise.
+    /// Runs one trial. Returns `None` if an interrupt ended it. Kills whatever it leaves
+    /// running, unless the request says otherwise.
     ///
-    /// `prestarted` is the probe that was started for this trial while the one before
-    /// was recorded, if there is one, and becomes that of the next.
+    /// `prestarted` is the probe that was started for this trial while the previous one
+    /// was recorded, if there is one. It is replaced by that of the next trial.
     pub fn run(
         &self,
         request: &Request,
@@ -162,7 +162,7 @@ impl Probe {
                 return failed(FailureKind::Instrument, message);
             }
         };
-        // The probe is one of them, and has ended before any other is looked for.
+        // The probe is among these, and has ended before any others are looked for.
         let mut known = children::of_this_process();
         let outcome = self.converse(&mut child, request, options, prestarted, interrupt);
         if !request.may_leave_processes {
@@ -172,7 +172,7 @@ impl Probe {
         outcome
     }
 
-    /// Runs one trial that belongs to no run. `None` if an interrupt ended it.
+    /// Runs one trial that belongs to no run. Returns `None` if an interrupt ended it.
     pub fn run_alone(&self, request: &Request, interrupt: &Interrupt) -> Option<Outcome> {
         const TIMEOUT: Duration = Duration::from_secs(60);
         let options = ProbeOptions {
@@ -184,13 +184,13 @@ impl Probe {
         self.run(request, &options, &mut None, interrupt)
     }
 
-    /// Starts the probe of the next trial. One that cannot be started is tried
-    /// again, and told of, when its turn has come.
+    /// Starts the probe of the next trial. If that fails, it is tried
+    /// again, and reported, when the trial's turn has come.
     fn start_next(&self, options: &ProbeOptions<'_>) -> Option<PrestartedProbe> {
         self.start(options.next_padding_bytes?).ok()
     }
 
-    /// Asks a probe, and waits for its answer and its end.
+    /// Sends the request to a probe, and waits for its answer and its end.
     fn converse(
         &self,
         child: &mut Child,
@@ -199,7 +199,7 @@ impl Probe {
         prestarted: &mut Option<PrestartedProbe>,
         interrupt: &Interrupt,
     ) -> Option<Outcome> {
-        // It waits for its request and has taken next to no memory yet.
+        // The probe waits for its request and has used almost no memory yet.
         if let Err(message) = (options.admit)(child.id()) {
             end_tree(child);
             return failed(FailureKind::Instrument, message);
@@ -207,7 +207,7 @@ impl Probe {
         let mut line = toll_wire::encode(request);
         line.push('\n');
         let mut stdin = child.stdin.take().expect("stdin is piped");
-        // A probe that died already shows as an end of its answer below.
+        // If the probe has already died, its answer ends early below.
         let _ = stdin.write_all(line.as_bytes());
         drop(stdin);
         let mut answer = Answer::default();
@@ -241,7 +241,7 @@ impl Probe {
         let status = await_end(child, deadline, interrupt);
         match answer.response() {
             Ok(response) => Some(response.outcome),
-            // Who told toll to stop has told its probe, too.
+            // The signal that interrupted toll has reached its probe, too.
             Err(_) if interrupt.ends_trial() => None,
             Err(error) => failed(
                 FailureKind::Crashed,
@@ -255,8 +255,8 @@ fn failed(kind: FailureKind, message: String) -> Option<Outcome> {
     Some(Outcome::Failed(Failure { kind, message }))
 }
 
-/// Waits for the end of a probe that has answered or fallen silent, which is near.
-/// One that does not end is ended.
+/// Waits for the end of a probe that has answered or gone silent, which is imminent.
+/// Kills one that does not end.
 fn await_end(child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> Option<ExitStatus> {
     let begin = Instant::now();
     loop {
@@ -271,8 +271,8 @@ fn await_end(child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> Opt
     }
 }
 
-/// Sleeps until a probe ends, or for a while: a sleep of any fixed length would be
-/// a good part of what a short trial takes.
+/// Sleeps until a probe ends, or for a while: a sleep of any fixed length would take
+/// a large part of the time of a short trial.
 fn sleep_until_end(child: &Child, deadline: Instant) {
     let left = deadline.saturating_duration_since(Instant::now());
     let left = Timespec::try_from(left.min(END_LOOK_EVERY)).expect("short");
@@ -281,7 +281,7 @@ fn sleep_until_end(child: &Child, deadline: Instant) {
             let mut watched = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
             let _ = poll(&mut watched, Some(&left));
         }
-        // Descriptors have run out, or the kernel is older than 5.3.
+        // There are no more descriptors, or the kernel is older than 5.3.
         Err(_) => std::thread::sleep(END_POLL),
     }
 }

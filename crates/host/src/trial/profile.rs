@@ -15,16 +15,16 @@ use crate::environment::symbols::Symbols;
 use crate::run::{ProfileRecord, ProfiledTrial};
 use crate::store::{TrialRecord, TrialState};
 
-/// Most blocks, and time after which there are no more than are needed.
+/// Maximum number of blocks, and the time after which only needed blocks run.
 const BLOCKS_MAX: u32 = 20;
 const BUDGET: Duration = Duration::from_secs(10);
 
-/// Least time of a profiled trial's regions, so that it has some 200 samples. Short
+/// Least time of a profiled trial's regions, so that it has about 200 samples. Short
 /// work is repeated within the trial.
 const REGION_NS: f64 = 50e6;
 const ITERATIONS_MAX: f64 = 200.0;
 
-/// Why no profile was made.
+/// How profiling ended.
 #[derive(Debug)]
 pub enum ProfileEnd {
     Made(Box<ProfileRecord>),
@@ -47,7 +47,7 @@ impl Session<'_> {
         seed: u64,
         observer: &mut dyn Observer,
     ) -> Result<ProfileEnd, SessionError> {
-        // The set-up is for these two alone.
+        // The set-up runs only for these two.
         for treatment in &mut self.plan.treatments {
             if !pair.contains(&treatment.index) {
                 treatment.skipped = Some("it is not profiled".into());
@@ -144,7 +144,7 @@ impl Session<'_> {
         }
     }
 
-    /// A trial, made anew if a pause ended it.
+    /// Runs a trial, and repeats it if a pause ended it.
     pub(super) fn unpaused(
         &mut self,
         observer: &mut dyn Observer,
@@ -171,7 +171,7 @@ impl Session<'_> {
         self.run_recording(block, treatment, &request, &|_| Ok(()))
     }
 
-    /// The request of a treatment's trial that is not timed.
+    /// Builds the request of a treatment's trial that is not timed.
     pub(super) fn recording_request(
         &self,
         block: u32,
@@ -189,7 +189,7 @@ impl Session<'_> {
         Ok(request)
     }
 
-    /// Runs it; `None` if an interrupt ended it.
+    /// Runs such a trial; `None` if an interrupt ended it.
     pub(super) fn run_recording(
         &mut self,
         block: u32,
@@ -216,13 +216,13 @@ impl Session<'_> {
         })
     }
 
-    /// What the timed trials tell by themselves where nothing may be sampled: time in
-    /// programs, in the kernel, and of waits.
+    /// Adds what the timed trials show by themselves if sampling is not permitted: time in
+    /// programs, in the kernel, and in waits.
     fn add_accounts(&self, record: &mut ProfileRecord, why: &str) {
         record.notes = vec![
             format!("{why}; until then no function is named"),
-            "times are those of the timed trials (getrusage): the kernel tells programs from \
-             itself by ticks of a timer, and waits are for a CPU, too"
+            "times are those of the timed trials (getrusage): the kernel separates its time from \
+             that of programs by timer ticks, and waits include those for a CPU"
                 .to_owned(),
         ];
         record.stacks = vec![Vec::new()];
@@ -232,7 +232,7 @@ impl Session<'_> {
         record.trials = trials.filter_map(accounted).collect();
     }
 
-    /// Iterations of a treatment that together last long enough for its samples.
+    /// Number of iterations of a treatment that together last long enough for its samples.
     fn profiled_iterations(&self, treatment: usize) -> u32 {
         let is_timed = |trial: &&TrialRecord| {
             trial.treatment == treatment && trial.state == TrialState::Completed
@@ -249,7 +249,7 @@ impl Session<'_> {
     }
 }
 
-/// The times of a timed trial; `None` if it failed.
+/// Returns the times of a timed trial; `None` if it failed.
 fn accounted(trial: &TrialRecord) -> Option<ProfiledTrial> {
     let values = |metric: &str| trial.samples.get(metric).filter(|all| !all.is_empty());
     let sum_ns = |metric: &str| Some(values(metric)?.iter().sum::<f64>());
@@ -258,11 +258,11 @@ fn accounted(trial: &TrialRecord) -> Option<ProfiledTrial> {
         sum_ns("user_ns")?,
         sum_ns("system_ns")?,
     );
-    // Threads side by side have more time than there is.
+    // Parallel threads use more CPU time than wall time.
     let scale = (wall_ns / (programs_ns + kernel_ns).max(1.0)).min(1.0);
     let waits_ns = wall_ns - (programs_ns + kernel_ns) * scale;
-    // The pressure on the machine (PSI) is no help to tell waits apart: of a sleep beside
-    // busy programs it made a wait for a CPU.
+    // The machine's pressure (PSI) does not help to distinguish waits: it showed a sleep next to
+    // busy programs as a wait for a CPU.
     let times = [
         (Activity::OnCpuInPrograms, programs_ns * scale),
         (Activity::OnCpuInKernel, kernel_ns * scale),
@@ -280,7 +280,7 @@ fn accounted(trial: &TrialRecord) -> Option<ProfiledTrial> {
     })
 }
 
-/// Adds a trial to a record, under the names of its functions.
+/// Adds a trial to a record, with the names of its functions.
 fn keep(
     record: &mut ProfileRecord,
     symbols: &mut Symbols,
@@ -308,7 +308,7 @@ fn keep(
     });
 }
 
-/// What was counted of an iteration: all metrics but times and what follows from them.
+/// Counts per iteration: all metrics except times and what is derived from them.
 fn counts(values: impl Fn(&str) -> Option<Vec<f64>>) -> BTreeMap<String, f64> {
     let counted = metrics_with(Role::Counter).filter_map(|metric| {
         let values = values(metric.name).filter(|values| !values.is_empty())?;

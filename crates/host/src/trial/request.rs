@@ -1,4 +1,4 @@
-//! From a treatment to what the probe is asked.
+//! Turns a treatment into a request to the probe.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -23,8 +23,8 @@ use crate::spec::{Experiment, PerCommand};
 /// from them.
 const CAPTURE_BYTES_MAX: u32 = 1 << 20;
 
-/// Why this machine has not the memory for a treatment, if it has not. A guest has
-/// its own, and what is too much for it is a failed trial.
+/// Returns why this machine lacks the memory for a treatment; `None` if it has enough. A guest
+/// has its own memory, and a trial that needs more than that fails.
 pub fn memory_shortage(parameters: &TreatmentParameters) -> Option<String> {
     if parameters.guest.is_some() {
         return None;
@@ -35,7 +35,7 @@ pub fn memory_shortage(parameters: &TreatmentParameters) -> Option<String> {
         _ => HugePages::None,
     };
     match parameters.memory_limit() {
-        // All of it may be in use at once, and what is beyond is swapped.
+        // All of it may be in use at once, and the rest is swapped.
         Some(limit) => memory_limit_obstacle().or_else(|| memory_obstacle(limit, "none")),
         None => {
             let bytes = parameters.workload.memory_bytes()?;
@@ -44,7 +44,7 @@ pub fn memory_shortage(parameters: &TreatmentParameters) -> Option<String> {
     }
 }
 
-/// The request for one trial of a treatment, which draws from `seed`.
+/// Builds the request for one trial of a treatment, with random numbers from `seed`.
 pub(super) fn request(
     experiment: &Experiment,
     treatment: &Treatment,
@@ -71,7 +71,7 @@ pub(super) fn request(
     })
 }
 
-/// A treatment's work with the files, commands and seed of one trial.
+/// Completes a treatment's work with the files, commands and seed of one trial.
 fn filled(
     experiment: &Experiment,
     treatment: &Treatment,
@@ -87,7 +87,7 @@ fn filled(
     if parameters.workload.begins_cold()
         && let Some(obstacle) = files.cold_obstacle(&file_system)
     {
-        return Err(format!("nothing on {file_system} is cold: {obstacle}"));
+        return Err(format!("nothing on {file_system} can be cold: {obstacle}"));
     }
     let source = source_of(&parameters);
     let needs = parameters.workload.disk_needs();
@@ -146,7 +146,7 @@ fn source_of(parameters: &TreatmentParameters) -> Option<SourceSpec> {
     })
 }
 
-/// A command to be run around a treatment's trials, such as its set-up.
+/// Builds the request for a command around a treatment's trials, such as its set-up.
 pub(super) fn hook(
     experiment: &Experiment,
     treatment: &Treatment,
@@ -208,7 +208,7 @@ impl Expansion<'_> {
         if spec.copies && (laid.is_none() || matches!(output, OutputPolicy::File(_))) {
             return Err(
                 "cannot check the copy: copies needs input = \"file\" or \"pipe\", and no output \
-                 to a file of a name; use output = \"file\""
+                 to a named file; use output = \"file\""
                     .into(),
             );
         }
@@ -245,7 +245,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Bytes of the file that is laid as a command's input, if one is.
+/// Returns the size of the file that is made as a command's input, if there is one.
 fn laid_bytes(experiment: &Experiment, treatment: &Treatment) -> Result<Option<u64>, String> {
     const DEFAULT_BYTES: u64 = 16 << 20;
     let expansion = Expansion {
@@ -262,7 +262,7 @@ fn laid_bytes(experiment: &Experiment, treatment: &Treatment) -> Result<Option<u
         .map(Some)
 }
 
-/// What the trials of a plan need of a work directory.
+/// Returns what the trials of a plan need from a work directory.
 pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<WorkspaceRequest, String> {
     let mut request = WorkspaceRequest::default();
     for treatment in &plan.treatments {
@@ -280,8 +280,8 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
         }
         request.add_file_system(&file_system);
         if let Some(source) = source_of(&parameters) {
-            // A transfer's is on the work directory's own file system, wherever it
-            // goes.
+            // A transfer's source is on the work directory's own file system, wherever the
+            // transfer goes.
             if matches!(parameters.workload, Workload::Transfer(_)) {
                 file_system = LAID_FOR_GUESTS.to_owned();
                 request.add_file_system(&file_system);
@@ -311,7 +311,7 @@ pub(super) fn parse_metric(name: &str, pattern: &str, output: &str) -> Result<f6
         .and_then(|captures| captures.get(1))
         .ok_or_else(|| wrong("the pattern does not match"))?;
     let number = f64::from_str(found.as_str().trim())
-        .map_err(|_| wrong(&format!("{:?} is no number", found.as_str())))?;
+        .map_err(|_| wrong(&format!("{:?} is not a number", found.as_str())))?;
     match number.is_finite() {
         true => Ok(number),
         false => Err(wrong("it is not finite")),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::store::TrialRecord;
 
-/// Time that a run has taken over its sessions, without pauses. What a session did after
+/// Time that a run has taken over its sessions, without pauses. The time of a session after
 /// its last trial is lost.
 pub struct RunTime {
     begin: Instant,
@@ -13,7 +13,7 @@ pub struct RunTime {
 }
 
 impl RunTime {
-    /// Begins a session behind the trials of earlier ones.
+    /// Begins a session after the trials of earlier ones.
     pub fn after(trials: &[TrialRecord]) -> Self {
         let earlier_ns = trials.iter().map(|trial| trial.run_ns).max();
         Self {
@@ -23,7 +23,7 @@ impl RunTime {
         }
     }
 
-    /// Leaves out a pause that has just ended.
+    /// Excludes a pause that has just ended.
     pub(super) fn leave_out(&mut self, pause: Duration) {
         self.paused += pause;
     }

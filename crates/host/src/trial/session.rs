@@ -18,56 +18,56 @@ use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord};
 
-/// Time after which trials are put into the store, all that ended since the last time. Doing so
-/// takes half a millisecond, as long as some trials. Until then they are in memory
-/// alone, so that nothing of the store's is left for a measured fsync to flush.
+/// Interval at which the trials that have ended since the last time are saved to the store. Saving
+/// takes half a millisecond, as long as some trials. Until then they are only in memory, so
+/// that nothing of the store is left for a measured fsync to flush.
 const SAVE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How strictly a run keeps its time budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeLimit {
-    /// To the block that would end past it: the user set it, or wants no verdict.
+    /// No block begins that would end past it: the user set it, or wants no verdict.
     Fixed,
     /// It may be exceeded by a quarter for the block that decides.
     Stretched,
-    /// The same; a run ends early if that is too short for any verdict.
+    /// Like `Stretched`; a run ends early if that is too short for any verdict.
     OrGivenUp,
 }
 
-/// One session of a run: from its first trial, or from where an earlier one ended.
+/// One session of a run: from its first trial, or from where an earlier session ended.
 pub struct Session<'a> {
     pub store: &'a mut Store,
     pub run_id: i64,
     pub experiment: &'a Experiment,
-    /// Its plan; skips are noted here as well as in the store.
+    /// Its plan; skips are recorded here as well as in the store.
     pub plan: &'a mut Plan,
     pub workspace: &'a Workspace,
     pub probe: &'a Probe,
     pub guests: Guests<'a>,
     pub interrupt: &'a Interrupt,
     pub time_limit: TimeLimit,
-    /// Trials recorded by earlier sessions; grows.
+    /// Trials recorded by earlier sessions, then also by this one.
     pub trials: Vec<TrialRecord>,
-    /// How many of the trials are in the store, and since when.
+    /// How many of the trials are in the store, and when they were last saved.
     pub saved: (usize, Instant),
-    /// Boots of guests recorded by earlier sessions; grows.
+    /// Boots of guests recorded by earlier sessions, then also by this one.
     pub boots: Vec<BootRecord>,
     pub time: RunTime,
     /// Processes that the set-up left running for the trials.
     pub servers: BTreeSet<i32>,
-    /// The probe of the next trial, if it was started already.
+    /// The probe of the next trial, if it was already started.
     pub prestarted: Option<PrestartedProbe>,
     /// When the claims are judged again for the progress line.
     pub next_peek: Instant,
-    /// The treatments that each open question needs, as the latest look found them;
-    /// absent before the first look.
+    /// The treatments that each open question needs, as of the latest look;
+    /// `None` before the first look.
     pub open: Option<Vec<Vec<usize>>>,
-    /// When comparisons end, if nobody says how long they may take.
+    /// When comparisons end, if no time is set for them.
     pub comparison_time: Option<Duration>,
 }
 
 impl<'a> Session<'a> {
-    /// Limit on the memory of the probe and all that it starts.
+    /// Limit on the memory of the probe and everything that it starts.
     pub(super) fn memory_limit(&self, treatment: usize) -> Option<&'a MemoryLimit> {
         let treatment = &self.plan.treatments[treatment];
         let parameters = TreatmentParameters::new(self.experiment, treatment).ok()?;
@@ -92,7 +92,7 @@ impl Session<'_> {
                 .set_status(self.run_id, RunStatus::Complete, Some(reason))?;
         }
         // What set-up made is cleaned up whatever happened in between, and
-        // before any error is told.
+        // before any error is reported.
         let cleaned = self.clean_up(&set_up);
         self.end_servers();
         match (outcome?, cleaned) {
@@ -106,7 +106,7 @@ impl Session<'_> {
         }
     }
 
-    /// Runs blocks; if the program is to pause, it does so between two trials.
+    /// Runs blocks; a requested pause takes place between two trials.
     fn blocks_with_pauses(
         &mut self,
         observer: &mut dyn Observer,
@@ -130,7 +130,7 @@ impl Session<'_> {
         }
     }
 
-    /// Runs blocks from the first that is not complete.
+    /// Runs blocks from the first incomplete one.
     fn blocks(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
         self.time = RunTime::after(&self.trials);
         let done: BTreeSet<(u32, usize)> = self
@@ -145,7 +145,7 @@ impl Session<'_> {
         }
         let mut blocks = self.complete_blocks(&done);
         loop {
-            // Asked before a block and not after one, so that a run which was
+            // Checked before a block and not after one, so that a run that was
             // killed between its last trial and its end stops where it would
             // have stopped.
             if blocks > 0 {
@@ -164,7 +164,7 @@ impl Session<'_> {
         }
     }
 
-    /// Runs one block; `Some` signal if it was interrupted.
+    /// Runs one block; returns the signal if it was interrupted.
     fn block(
         &mut self,
         block: u32,
@@ -202,7 +202,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// The parts of a block whose trials share a boot, or are not in guests.
+    /// Splits a block into parts whose trials share a boot, or are not in guests.
     fn by_boot(&self, todo: &[PlannedTrial]) -> VecDeque<Range<usize>> {
         let boot = |trial: &PlannedTrial| self.plan.treatments[trial.treatment].boot();
         let mut end = 0;
@@ -215,7 +215,7 @@ impl Session<'_> {
             .collect()
     }
 
-    /// Runs some trials of a block; `Some` signal if it was interrupted.
+    /// Runs some trials of a block; returns the signal if it was interrupted.
     fn one_by_one(
         &mut self,
         todo: &[PlannedTrial],
@@ -268,7 +268,7 @@ impl Session<'_> {
         self.give_up_if_hopeless(treatment, observer)
     }
 
-    /// Puts the trials into the store that are not there yet.
+    /// Saves the trials that are not in the store yet.
     fn save_trials(&mut self) -> Result<(), SessionError> {
         let new = &self.trials[self.saved.0..];
         if !new.is_empty() {
@@ -287,7 +287,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs one trial; one that a pause ended is measured anew. `None` if an
+    /// Runs one trial, and repeats it if a pause ended it. Returns `None` if an
     /// interrupt ended it.
     fn unpaused_trial(
         &mut self,
@@ -307,8 +307,8 @@ impl Session<'_> {
         }
     }
 
-    /// Padding of the trial that comes after one, if it has a probe here: of the
-    /// rest of its block, or of the next block, which is begun unless the run ends.
+    /// Returns the padding of the next trial, if its probe runs on this machine: from the
+    /// rest of the block, or from the next block, which begins unless the run ends.
     fn next_padding_bytes(
         &self,
         block: u32,
@@ -318,7 +318,7 @@ impl Session<'_> {
         let runs = |treatment: usize| self.plan.treatments[treatment].skipped.is_none();
         let (block, treatment) = match rest.iter().find(|next| runs(next.treatment)) {
             Some(next) => (block, next.treatment),
-            // At a look the run may end, and what it goes on with may change.
+            // At a look the run may end, or continue with other treatments.
             None if self.is_look(block + 1) => return None,
             None => {
                 let order = self.plan.block_order(block + 1, self.open.as_deref());
@@ -364,7 +364,7 @@ impl Session<'_> {
         Some(self.ended(running, outcome))
     }
 
-    /// What is asked of the guest of a trial that is planned in one.
+    /// Builds the request to the guest of a trial that is planned in one.
     pub(super) fn in_guest(&self, planned: PlannedTrial, request: Request) -> TrialInGuest {
         let PlannedTrial {
             block, treatment, ..
@@ -386,7 +386,7 @@ impl Session<'_> {
         }
     }
 
-    /// The record of a trial that has an outcome.
+    /// Builds the record of a trial that has an outcome.
     pub(super) fn ended(&self, running: RunningTrial, outcome: Outcome) -> TrialRecord {
         let planned = running.planned;
         let mut trial = TrialRecord {
@@ -403,7 +403,7 @@ impl Session<'_> {
         trial
     }
 
-    /// The request for a trial. It numbers the iterations of a command.
+    /// Builds the request for a trial, and numbers the iterations of a command.
     pub(super) fn numbered_request(&self, planned: PlannedTrial) -> Result<Request, Failure> {
         let seed = self.plan.trial_seed(planned.block, planned.treatment);
         let unsupported = |message| Failure {
@@ -417,8 +417,8 @@ impl Session<'_> {
         Ok(request)
     }
 
-    /// Numbers of the iterations of one trial, so that those of a command are counted
-    /// from 0 without a gap, its twin's among them.
+    /// Numbers the iterations of one trial, so that those of a command are counted
+    /// from 0 without gaps, including its twin's.
     fn numbering(&self, planned: PlannedTrial) -> Numbering {
         let treatment = planned.treatment;
         let run = &self.experiment.run;
@@ -474,7 +474,7 @@ impl Session<'_> {
         Outcome::Completed(data)
     }
 
-    /// Whole blocks whose results are thrown away.
+    /// Runs whole blocks whose results are thrown away.
     fn warm_up(&mut self, observer: &mut dyn Observer) -> Option<i32> {
         let of = self.plan.treatments.len();
         for block in 0..self.experiment.run.warmup_blocks {

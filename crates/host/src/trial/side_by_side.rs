@@ -1,7 +1,7 @@
-//! Trials in two guests at one time.
+//! Trials in two guests at the same time.
 //!
-//! Where clocks count instructions, a neighbour takes nothing from what a guest counts.
-//! One that is timed runs alone.
+//! If clocks count instructions, a second guest does not change what the first one counts.
+//! A guest that is timed runs alone.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -18,24 +18,24 @@ use crate::store::BootRecord;
 
 /// One of two guests, as the session sees it.
 struct Side {
-    /// Trials that it was not asked for yet.
+    /// Trials that it has not been sent yet.
     rest: Range<usize>,
-    /// Where it is asked. Without this it ends.
+    /// Takes its requests. It ends once this is dropped.
     ask: Option<Sender<Result<TrialInGuest, Failure>>>,
     running: Option<RunningTrial>,
 }
 
-/// What comes from one of two guests.
+/// A message from one of two guests.
 struct Answer {
     side: usize,
-    /// What the trial came to. `None` if an interrupt ended it, or there was none.
+    /// The trial's outcome. `None` if an interrupt ended it, or there was no trial.
     outcome: Option<Outcome>,
-    /// Boots that are over.
+    /// Boots that have ended.
     boots: Vec<BootRecord>,
 }
 
 impl Session<'_> {
-    /// Whether the guests of two parts of a block may run at one time, and fit.
+    /// Whether the guests of two parts of a block may run at the same time, and fit.
     pub(super) fn may_run_side_by_side(
         &self,
         todo: &[PlannedTrial],
@@ -55,7 +55,7 @@ impl Session<'_> {
             && memory_obstacle(memory_bytes, "none").is_none()
     }
 
-    /// Runs the trials of two guests, those of each one after another; `Some` signal if
+    /// Runs the trials of two guests, those of each one after another; returns the signal if
     /// it was interrupted.
     pub(super) fn side_by_side(
         &mut self,
@@ -70,7 +70,7 @@ impl Session<'_> {
         let (first, count) = (parts[0].start, parts[0].len() + parts[1].len());
         let ran = scope(|scope| {
             let (answer, answers) = channel();
-            // A guest ends with the thread that booted it, so each has its own.
+            // A guest ends with the thread that booted it, so each has its own thread.
             let begin = |(number, rest): (usize, Range<usize>)| {
                 let (ask, asked) = channel();
                 let (guests, answer) = (self.guests.beside(number), answer.clone());
@@ -82,7 +82,7 @@ impl Session<'_> {
                 }
             };
             let mut sides: Vec<Side> = parts.into_iter().enumerate().map(begin).collect();
-            // The answers end when both threads have.
+            // The answers end when both threads have ended.
             drop(answer);
             let mut ran = 0;
             self.pause_if_asked(observer);
@@ -113,7 +113,7 @@ impl Session<'_> {
         Ok((ran < count).then(|| self.interrupt.signal().unwrap_or_default()))
     }
 
-    /// Asks a guest for its next trial, or has it end.
+    /// Sends a guest its next trial, or makes it end.
     fn ask_next(
         &self,
         side: &mut Side,
@@ -138,12 +138,12 @@ impl Session<'_> {
         side.running = Some(RunningTrial::begin(planned));
         let request = self.numbered_request(planned);
         let asked = request.map(|request| self.in_guest(planned, request));
-        // It listens until it is told to end.
+        // Its thread receives until the sender is dropped.
         let _ = ask.send(asked);
     }
 }
 
-/// Runs the trials that are asked for, in the order in which they are.
+/// Runs the trials that are requested, in order.
 fn serve(
     mut guests: Guests<'_>,
     side: usize,
@@ -151,7 +151,7 @@ fn serve(
     answer: &Sender<Answer>,
 ) {
     let say = |outcome, boots| {
-        // Nobody listens where the session cannot go on.
+        // Nobody receives it if the session cannot continue.
         let _ = answer.send(Answer {
             side,
             outcome,

@@ -1,4 +1,4 @@
-//! Treatments that cannot run, or not any more.
+//! Skips treatments that cannot run, or can no longer run.
 
 use super::{Event, Guests, Observer, Session, SessionError};
 use crate::claim::emulation;
@@ -12,7 +12,7 @@ use crate::store::{TrialRecord, TrialState};
 const FAILURES_IN_A_ROW_MAX: usize = 3;
 
 impl Session<'_> {
-    /// Skips treatments whose file system or memory cannot be had.
+    /// Skips treatments whose file system or memory is not available.
     pub(super) fn skip_impossible(
         &mut self,
         observer: &mut dyn Observer,
@@ -33,9 +33,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether a trial tells nothing because its file system is gone: it is not the
-    /// treatment's fault. All treatments on that file system are skipped. Without the
-    /// work directory the session ends, and the trial is made again when it goes on.
+    /// Whether a trial says nothing because its file system is gone, which is not the
+    /// treatment's fault. Skips all treatments on that file system. Without the
+    /// work directory the session ends, and the trial is repeated when the run continues.
     pub(super) fn is_of_a_lost_file_system(
         &mut self,
         trial: &TrialRecord,
@@ -71,7 +71,7 @@ impl Session<'_> {
             .collect()
     }
 
-    /// The file system of a treatment on this machine, as the work directory knows it.
+    /// The file system of a treatment on this machine, by its name in the work directory.
     fn file_system(&self, treatment: usize) -> Option<String> {
         let treatment = &self.plan.treatments[treatment];
         let parameters = TreatmentParameters::new(self.experiment, treatment);
@@ -95,7 +95,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Where only claims matter, one block is enough of times that none judges.
+    /// If only claims matter, one block is enough for times that no claim judges.
     pub(super) fn skip_unjudged(
         &mut self,
         observer: &mut dyn Observer,

@@ -1,4 +1,4 @@
-//! When a run ends, and what it goes on for.
+//! Decides when a run ends, and what it continues for.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use crate::claim::{self, Question};
 use crate::spec::{ComparisonGoal, Experiment};
 use crate::store::TrialRecord;
 
-/// The progress line judges the claims between the looks that may end the run, too.
-/// That takes at most one part in so many of the time.
+/// The progress line also judges the claims between the looks that may end the run.
+/// That takes at most this fraction of the time: one part in `PEEK_EVERY`.
 const PEEK_EVERY: u32 = 100;
 
 /// After each of the first blocks, up to this number, the time for a verdict is estimated. The
 /// first block runs treatments that later ones leave out.
 const FORECAST_BLOCKS: u32 = 2;
 
-/// How long a comparison goes on that is not decided, where nobody says how long.
+/// How long an undecided comparison continues, if no time is set.
 pub const COMPARISON: Duration = Duration::from_secs(3);
 
-/// When comparisons end whatever they know, if nobody says how long they may take.
+/// Returns when comparisons end even if undecided, if no time is set for them.
 pub fn comparison_time(experiment: &Experiment, questions: &[Question]) -> Option<Duration> {
     let ends = |one: &Question| one.outcome.is_none() && !one.must_be_decided;
     let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
@@ -28,13 +28,13 @@ pub fn comparison_time(experiment: &Experiment, questions: &[Question]) -> Optio
 }
 
 impl Session<'_> {
-    /// Whether the run may end after this many blocks by what it saw.
+    /// Whether the run may end after this many blocks because of what it saw.
     pub(super) fn is_look(&self, blocks: u32) -> bool {
         self.experiment.run.looks().is_look(blocks as usize)
     }
 
-    /// Leading blocks in which every treatment that they run has an outcome. Each look
-    /// of an earlier session is taken again, on what was recorded before it.
+    /// Counts the leading blocks in which every treatment that they run has an outcome. Each look
+    /// of an earlier session is repeated, on what was recorded before it.
     pub(super) fn complete_blocks(&mut self, done: &BTreeSet<(u32, usize)>) -> u32 {
         let mut blocks = 0;
         while blocks < self.experiment.run.max_blocks {
@@ -60,8 +60,8 @@ impl Session<'_> {
         claim::questions(self.experiment, &self.plan.treatments, trials, &self.boots)
     }
 
-    /// What the next blocks are for; without questions they run everything. Time is
-    /// that of what was recorded, so that a resumed run finds the same.
+    /// Returns the treatments that the next blocks need; without questions they run everything.
+    /// Uses the recorded time, so that a resumed run finds the same.
     fn open(&self, questions: &[Question], trials: &[TrialRecord]) -> Option<Vec<Vec<usize>>> {
         let spent_ns = trials.iter().map(|trial| trial.run_ns).max();
         let spent = Duration::from_nanos(spent_ns.unwrap_or_default());
@@ -75,7 +75,7 @@ impl Session<'_> {
         (!questions.is_empty()).then(|| needed.collect())
     }
 
-    /// Why the run ends after some blocks, if it does.
+    /// Returns why the run ends after some blocks, if it does.
     pub(super) fn stop_reason(
         &mut self,
         blocks: u32,
@@ -113,7 +113,7 @@ impl Session<'_> {
                 settings.max_blocks
             ));
         }
-        // Not at a look, which may be a quarter of the blocks later.
+        // Does not wait for a look, which may be a quarter of the blocks later.
         if let Some(time) = self.comparison_time.filter(|time| elapsed >= *time) {
             let time_s = time.as_secs();
             return Some(format!(

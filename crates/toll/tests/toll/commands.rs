@@ -446,7 +446,7 @@ fn a_probe_of_another_version_is_refused_before_anything_is_measured() {
     let errors = refusal_of_a_moved_toll(&bench);
     let versions = [
         "it is toll-probe 0.0.9 (wire version 1)",
-        "from one package",
+        "from the same package",
     ];
     has(&errors, &versions);
     assert_eq!(errors.lines().count(), 1, "{errors}");

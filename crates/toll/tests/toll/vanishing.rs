@@ -152,7 +152,7 @@ fn a_command_that_wants_the_terminal_fails_at_once_and_leaves_it_as_it_was() {
     let errors = bench.read("errors");
     for command in ["stty -echo raw", "read word"] {
         let given_up = format!(
-            "toll: cannot go on: every treatment was given up: given up after \
+            "toll: cannot continue: every treatment failed: given up after \
                                 3 failures: cannot measure {command} </dev/tty"
         );
         assert!(errors.contains(&given_up), "{errors}");

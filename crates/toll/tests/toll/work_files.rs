@@ -49,7 +49,7 @@ fn check(needle: &str, harm: impl FnOnce(&Bench, &std::path::Path)) {
     let status = running.end();
     let errors = bench.read("errors");
     assert_eq!(status.code(), Some(1), "{errors}");
-    has(&errors, &[needle, "cannot go on", "toll run --resume"]);
+    has(&errors, &[needle, "cannot continue", "toll run --resume"]);
     let then = stored(&bench).unwrap();
     assert_eq!(then.run.status, RunStatus::Unfinished);
     before.are_back();
