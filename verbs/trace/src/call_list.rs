@@ -1,5 +1,5 @@
-//! The list of calls and signals, written while the command runs, so that its
-//! length does not matter.
+//! The list of calls and signals. It is written while the command runs, so that
+//! memory does not limit its length.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -14,19 +14,19 @@ use toll_calls::model::{ListedCall, ListedSignal};
 
 use crate::lines;
 
-/// Where calls go, one after the other, and the summary behind them.
+/// Output of the calls one by one, followed by the summary.
 pub struct CallList {
     to: Box<dyn Write>,
-    /// Calls are members of a list in the JSON document of the summary.
+    /// Writes calls as elements of a list in the JSON document of the summary.
     is_json: bool,
     folds: bool,
     style: Style,
     is_empty: bool,
     /// The thread of the first call.
     first_thread: Option<u32>,
-    /// Whether there is a second thread: from then on, lines have its number.
+    /// Whether a second thread was seen: from then on, each line names its thread.
     has_threads: bool,
-    /// Why nothing can be written any longer.
+    /// The error after which nothing more is written.
     broken: Option<io::Error>,
 }
 
@@ -56,7 +56,7 @@ impl CallList {
         Ok(list)
     }
 
-    /// Adds the call and the signal of an event, if it has them.
+    /// Adds the event's call and its signal, if it has them.
     pub fn add(&mut self, event: &Event) {
         if let Some(call) = ListedCall::of(event) {
             self.add_one(call.thread, &call, |has_threads, folds, style| {
@@ -90,7 +90,8 @@ impl CallList {
         }
     }
 
-    /// Ends the list with the text of the summary.
+    /// Ends the list, writes the text of the summary after it, and returns the
+    /// first error of a write. A closed pipe is not an error.
     pub fn finish(mut self, summary: &str) -> anyhow::Result<()> {
         match summary.strip_prefix('{') {
             Some(members) if self.is_json => self.write(&format!("\n  ],{members}")),
@@ -105,7 +106,7 @@ impl CallList {
         }
     }
 
-    /// What fails ends the list and not the command.
+    /// Writes text. An error ends the list, not the command.
     fn write(&mut self, text: &str) {
         if self.broken.is_none() {
             self.broken = self.to.write_all(text.as_bytes()).err();

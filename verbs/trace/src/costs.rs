@@ -1,4 +1,4 @@
-//! Where the prices of calls come from: a stored price list, or one made now.
+//! Prices of calls: from a stored price list, or measured now.
 
 use std::path::Path;
 
@@ -12,16 +12,17 @@ use toll_driver::Purpose;
 use toll_calls::costs::Costs;
 use toll_core::claim::Run;
 
-/// What is known of prices before the command has run.
+/// Prices known before the command runs.
 pub enum Prices {
     NotWanted,
-    /// They have to be measured.
+    /// They must be measured.
     Missing,
     Found(Box<Costs>),
 }
 
-/// Prices from the store: of the run that is named, or of the newest price list
-/// of this machine that was measured while it was quiet, or else of the newest.
+/// Loads prices from the store: those of the named run, or else of this machine's
+/// newest price list that was measured while the machine was quiet, or else of its
+/// newest.
 pub fn stored(
     name: Option<&str>,
     store: &Path,
@@ -41,7 +42,7 @@ fn newest(store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Option<Costs>
     let here = price_lists::here(work_dir)?;
     let mut noisy = None;
     for run in price_lists::of_machine(&store, &here)?.filter(|run| !run.stored.run.imported) {
-        // A list of other rows has nothing that calls are priced by.
+        // A list of other rows has no prices of calls.
         if let Ok(costs) = costs_of(&run) {
             if !costs.is_noisy() {
                 return Ok(Some(costs));
@@ -58,7 +59,7 @@ fn costs_of(run: &Run) -> anyhow::Result<Costs> {
     Ok(costs)
 }
 
-/// Measures what calls are priced by, and keeps it: a part of the price list.
+/// Measures the row of the price list that calls are priced by, and stores it.
 pub fn measure(store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Costs> {
     let mut store = stores::open_store(store)?;
     let mut experiment = price_lists::experiment()?;

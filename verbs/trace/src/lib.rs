@@ -1,4 +1,4 @@
-//! `toll trace`
+//! `toll trace`: counts and prices the system calls of a program.
 
 mod call_list;
 mod costs;
@@ -34,29 +34,30 @@ Examples:
   toll trace --cgroup system.slice/nginx.service --for 10s
   toll trace --calls --no-prices -o calls.txt cat /etc/hostname
 
-The calls of the command are counted, with those of its threads and child processes. It has this
-terminal, its input and its output to itself; the summary goes to standard error, or to a file with
--o. As root the kernel counts (BPF), which makes a program that makes many small calls some twice
-as slow. Else strace counts, and makes it slower by a factor of ten to a hundred; --calls needs
-strace. The prices do not suffer from that: they are of calls measured by themselves, once, and kept.
+The system calls of the command, its threads and its child processes are counted. The command has
+this terminal, its input and its output to itself; the summary goes to standard error, or to a file
+with -o. As root, the kernel counts (BPF), which takes a program with many small calls about twice
+as long. Otherwise strace counts, which slows it down by a factor of ten to a hundred; --calls needs
+strace. Prices are not affected: calls are priced by separate measurements, made once and stored.
 
---pid traces a process that runs already, from now on. What was open before is found, too. ^C or the
-end of --for ends the trace and not the process.
+--pid traces a running process from now on. Files that it opened before are recognized, too. ^C or
+the end of --for ends the trace, not the process.
 
 --cgroup traces a container or a service: a process counts from its first call in the control group,
-or in one below it, to its last one there, whether it was there, came or was forked. An empty group
-is waited for. PATH is a directory of cgroup v2, or a path below its mount.
+or in a group below it, to its last call there, whether it was there before, moved in or was forked.
+The trace of an empty group waits for a process. PATH is a directory of cgroup v2, or a path below
+its mount point.
 
---calls lists calls and signals as strace does, calls in the order in which they return, and the
-summary follows. A line says when the call began (since the first one), its arguments, what it
-returned and how long it took under trace; or when a signal came, and where from or what it did.
-From the second thread on, lines have the thread's number. In a file or a pipe each is one line;
-on a terminal long ones are folded. They are written as they come, so that their number does not
-matter; where the command writes to this terminal too, use -o.
+--calls lists calls and signals as strace does, in the order in which the calls return, before the
+summary. A call's line shows when it began (since the first call), its arguments, what it returned
+and how long it took under trace. A signal's line shows when it came, and its source or its effect.
+From the second thread on, lines have the thread's number. In a file or a pipe, each call is one
+line; on a terminal, long lines are folded. Lines are written at once, so that their number is not
+limited. If the command writes to this terminal too, use -o.
 
-Exit status: that of the command, 128 + n if signal n ended it, 126 if it is no program that may be
-executed, 127 if it is not there; 0 with --pid and --cgroup; 5 if neither BPF nor strace may trace,
-1 or 2 if toll fails.";
+Exit status: that of the command, 128 + n if signal n ended it, 126 if it cannot be executed, 127 if
+there is no such program; 0 with --pid and --cgroup; 5 if neither BPF nor strace may trace, 1 or 2
+if toll fails.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -76,10 +77,10 @@ pub struct TraceArguments {
     /// system.slice/NAME.service, until the last one ends or ^C; needs BPF and cgroup v2
     #[arg(long, value_name = "PATH", group = "running", conflicts_with_all = ["command", "calls"])]
     cgroup: Option<PathBuf>,
-    /// Trace what runs for so long, such as 10s
+    /// How long to trace, for example 10s
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, requires = "running", conflicts_with = "command")]
     time: Option<Duration>,
-    /// Who counts the calls [default: bpf where it is permitted, else strace]
+    /// What counts the calls [default: bpf if it is permitted, else strace]
     #[arg(long, value_enum)]
     with: Option<With>,
     /// Write the summary, and the list of --calls, to this file (`-`: standard
@@ -89,33 +90,33 @@ pub struct TraceArguments {
     /// Write the summary as one JSON document
     #[arg(long)]
     json: bool,
-    /// List every call with its arguments and what it returned, and every
-    /// signal, before the summary; strings are cut at 32 bytes. Counts all calls,
-    /// as --all does
+    /// List every call with its arguments and return value, and every signal,
+    /// before the summary; strings are cut at 32 bytes. Counts all calls, as --all
+    /// does
     #[arg(long)]
     calls: bool,
-    /// Show the sizes of calls on at most so many files
+    /// Show the sizes of calls on at most N files
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Show programs with less than 5 % of the time under trace, too, and the
-    /// files that they alone used
+    /// Also show programs with less than 5 % of the time under trace, and the
+    /// files that only they used
     #[arg(long)]
     helpers: bool,
     /// Count every system call, not only those that move bytes; slower with strace
     #[arg(long)]
     all: bool,
-    /// Price calls by this run of `toll prices` [default: the newest one of this
-    /// machine that was measured while it was quiet; if there is none, the rows
-    /// that calls are priced by are measured]
+    /// Price calls by this run of `toll prices` [default: this machine's newest one
+    /// that was measured while it was quiet; without one, the necessary rows are
+    /// measured]
     #[arg(long, value_name = "RUN", conflicts_with = "measure")]
     cost_model: Option<String>,
-    /// Measure anew what calls cost here, which takes some seconds
+    /// Measure again what calls cost here, which takes a few seconds
     #[arg(long)]
     measure: bool,
-    /// Price nothing
+    /// Do not price the calls
     #[arg(long, conflicts_with_all = ["cost_model", "measure"])]
     no_prices: bool,
-    /// Where the files lie whose reads and writes are measured [default:
+    /// Directory for the files whose reads and writes are measured [default:
     /// $TOLL_WORK_DIR, else $XDG_CACHE_HOME/toll/work]
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
@@ -131,7 +132,7 @@ pub fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<ExitCode>
         .map_or(Ok(()), output::check_file)?;
     let source = Source::find(arguments)?;
     let work_dir = arguments.work_dir.as_deref();
-    // A run that is not there is told before the command has run.
+    // Reports a missing run before the command runs.
     let stored = match (arguments.no_prices, arguments.measure) {
         (true, _) => Prices::NotWanted,
         (false, true) => Prices::Missing,
@@ -152,8 +153,7 @@ pub fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<ExitCode>
         Prices::Found(costs) => Some(*costs),
         Prices::Missing if observation.was_interrupted => {
             notes.push(
-                "there are no prices: what calls cost here is not measured after an interrupt"
-                    .into(),
+                "there are no prices: the cost of calls is not measured after an interrupt".into(),
             );
             None
         }
@@ -184,8 +184,8 @@ fn measure(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Costs> {
     // Standard error may be one JSON document.
     if arguments.output.is_some() || !arguments.json {
         output::note(
-            "measuring what calls cost here, for some seconds; the next trace finds it in the \
-             store …",
+            "measuring what calls cost here, which takes a few seconds; later traces find it in \
+             the store …",
         );
     }
     costs::measure(store, arguments.work_dir.as_deref())
@@ -226,7 +226,7 @@ fn show(
     if let Some(list) = list {
         return list.finish(&text);
     }
-    // Behind what the command wrote last.
+    // Separates the summary from the command's own output.
     let gap = if to.is_none() && !arguments.json {
         "\n"
     } else {

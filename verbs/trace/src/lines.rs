@@ -1,15 +1,15 @@
-//! A list of system calls and signals, a line or a few each.
+//! Text of the list of system calls and signals: one line each, or a few.
 
 use toll_document::Style;
 use toll_document::text::{Paint, Text};
 use toll_calls::model::{ListedCall, ListedSignal};
 use toll_core::format;
 
-/// Lines of a call behind its first begin this deep.
+/// Indent of a call's continuation lines, in columns.
 const INDENT: usize = 4;
 
-/// One call: when it began, what it was asked, what it returned, how long it
-/// took under trace. Without `folds` it stays one line.
+/// Formats one call: when it began, its arguments, what it returned, and how long
+/// it took under trace. Without `folds` it stays on one line.
 pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> Text {
     let mut line = begin(has_thread.then_some(call.thread), call.begin_ns);
     let arguments = call.arguments.join(", ");
@@ -24,7 +24,7 @@ pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -
     shown(line, folds, style)
 }
 
-/// One signal: when it came, and where from or what it did.
+/// Formats one signal: when it came, and its source or its effect.
 pub fn of_signal(signal: &ListedSignal, has_thread: bool, folds: bool, style: Style) -> Text {
     let begin = begin(has_thread.then_some(signal.thread), signal.begin_ns);
     let ListedSignal {
@@ -47,16 +47,16 @@ fn shown(line: String, folds: bool, style: Style) -> Text {
     }
 }
 
-/// Breaks a line behind spaces where it can. All spaces stay, since they may be
-/// in a name or in what was read. Each character takes a column: strace writes
-/// what is not ASCII as escapes.
+/// Breaks a line after spaces where possible. All spaces stay, since they may be
+/// part of a name or of data that was read. Each character takes one column:
+/// strace escapes everything that is not ASCII.
 fn fold(line: &str, width: usize) -> Text {
     let mut text = Text::default();
     let mut indent = String::new();
     let mut rest = line;
     let mut room = width;
     while let Some((end, _)) = rest.char_indices().nth(room) {
-        // `=` stays with what was returned.
+        // `=` stays on the line of the returned value.
         let mut spaces = rest[..end].rmatch_indices(' ');
         let space = spaces.find(|(at, _)| !rest[..*at].ends_with(" ="));
         let end = match space {

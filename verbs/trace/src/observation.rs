@@ -1,4 +1,4 @@
-//! Who counts the calls, of what, and until when.
+//! What counts the calls (BPF or strace), of which processes, and until when.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use crate::call_list::CallList;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum With {
-    /// The kernel counts; root is needed
+    /// Let the kernel count; needs root
     Bpf,
-    /// Stops the program at each call
+    /// Stop the program at each call
     Strace,
 }
 
-/// What counts, ready to begin.
+/// A source of counts, ready to start.
 pub enum Source {
-    /// Of a control group, where one is given.
+    /// Counts the calls of a control group, if one is given.
     Bpf(Box<Counter>, Option<Cgroup>),
     Strace {
         strace: Strace,
-        /// Why BPF does not, where it was not asked for either.
+        /// Why BPF does not count, if the user chose neither.
         note: Option<String>,
     },
 }
 
-/// What was seen of a command or of processes.
+/// The counted calls of a command or of processes, and how the trace ended.
 pub struct Observation {
     pub command: Vec<String>,
     pub tally: Tally,
@@ -49,7 +49,7 @@ pub struct Observation {
     pub counting: Counting,
     pub wall: Duration,
     pub notes: Vec<String>,
-    /// Whether a signal came for this program.
+    /// Whether this program received a signal.
     pub was_interrupted: bool,
 }
 
@@ -59,12 +59,13 @@ impl Source {
         Interrupt::listen().context("cannot listen for signals")?;
         let wants_strace = arguments.calls || arguments.with == Some(With::Strace);
         if arguments.with == Some(With::Bpf) && arguments.calls {
-            let message = "cannot list calls by BPF: it only counts them; leave out --with";
+            let message = "cannot list calls with BPF: it only counts them; leave out --with";
             return Err(Failure::Usage(message.into()).into());
         }
         let is_watch = arguments.pid.is_some() || arguments.cgroup.is_some();
         if is_watch && wants_strace {
-            let message = "cannot trace what runs already by strace; leave out --with";
+            let message =
+                "cannot trace running processes with strace: only BPF can; leave out --with";
             return Err(Failure::Usage(message.into()).into());
         }
         if wants_strace {
@@ -79,7 +80,7 @@ impl Source {
         match Counter::new(arguments.all, scope) {
             Ok(counter) => Ok(Self::Bpf(Box::new(counter), cgroup)),
             Err(reason) if is_watch || arguments.with.is_some() => {
-                Err(Failure::Prerequisite(format!("cannot count by BPF: {reason}")).into())
+                Err(Failure::Prerequisite(format!("cannot count with BPF: {reason}")).into())
             }
             Err(reason) => Self::strace(Some(format!(
                 "strace counted, which slows a program far more than BPF does: {reason}"
@@ -99,7 +100,8 @@ impl Source {
     ) -> anyhow::Result<Observation> {
         let cannot = "cannot listen for signals";
         let interrupt = Interrupt::listen().context(cannot)?;
-        // ^\ is for the command too; its core, not this program's, is wanted.
+        // ^\ also reaches the command. The core dump should be the command's, not this
+        // program's.
         signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default())
             .context(cannot)?;
         let mut was_interrupted = false;
@@ -144,7 +146,7 @@ fn words(arguments: &TraceArguments) -> Vec<String> {
         .collect()
 }
 
-/// Counts the calls of a command by BPF.
+/// Counts the calls of a command with BPF.
 fn count(
     mut counter: Counter,
     arguments: &TraceArguments,
@@ -155,7 +157,7 @@ fn count(
     counted(counter, words(arguments), super::ended(&end), end.wall)
 }
 
-/// Counts the calls of processes that run already.
+/// Counts the calls of running processes.
 fn watch(
     mut counter: Counter,
     watched: Watched,
@@ -190,7 +192,7 @@ fn counted(
     })
 }
 
-/// Counts the calls of a command by the lines of strace.
+/// Counts the calls of a command from the output of strace.
 fn follow(
     strace: Strace,
     arguments: &TraceArguments,

@@ -1,4 +1,4 @@
-//! What a traced program did: a table of calls, histograms of sizes, advice.
+//! The summary of a trace as text: a table of calls, histograms of sizes, advice.
 
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, columns, heading, paragraph, right, table, wrap};
@@ -12,22 +12,21 @@ use toll_report::words;
 
 /// Longest bar of a histogram, in columns.
 const BAR_COLUMNS_MAX: usize = 40;
-/// Below this a bar tells nothing.
+/// Histograms have no bars if there is room for fewer columns.
 const BAR_COLUMNS_MIN: usize = 4;
-/// Longest command that stands in the heading whole, in columns.
+/// Longest command that the heading shows whole, in characters.
 const COMMAND_COLUMNS_MAX: usize = 240;
 
-/// How much of a trace is shown.
+/// How much of a trace to show.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown {
-    /// Most files.
+    /// Number of files, at most.
     pub files_max: usize,
-    /// Whether programs that hardly matter are shown, and files that they alone
-    /// used.
+    /// Whether to show programs that hardly matter, and files that only they used.
     pub helpers: bool,
 }
 
-/// What a traced program did.
+/// Formats the report of a traced program.
 pub fn of_report(report: &TraceReport, shown: Shown, style: Style) -> Text {
     let mut sections = vec![
         header(report, style),
@@ -61,9 +60,9 @@ fn header(report: &TraceReport, style: Style) -> Text {
         Ended::Status(status) => format!("ended with status {status} after {wall} under trace"),
         Ended::Signal(signal) => format!("ended by signal {signal} after {wall} under trace"),
         Ended::Watch(WatchEnd::AllEnded) => format!("ended after {wall} under trace"),
-        Ended::Watch(WatchEnd::TimeOver) => format!("traced for {wall}; it goes on"),
+        Ended::Watch(WatchEnd::TimeOver) => format!("traced for {wall}; it is still running"),
         Ended::Watch(WatchEnd::Interrupted) => {
-            format!("traced for {wall}, until interrupted; it goes on")
+            format!("traced for {wall}, until interrupted; it is still running")
         }
     };
     let line = format!("{ended}, {}", words::plural(report.threads, "thread"));
@@ -72,16 +71,16 @@ fn header(report: &TraceReport, style: Style) -> Text {
     text
 }
 
-/// What the columns of times mean.
+/// Explains the columns of times.
 fn meaning(report: &TraceReport) -> String {
     let stops = match (report.counted_by, report.slowdown) {
         (CountedBy::Bpf, Some(factor)) => format!(
-            "Counting in the kernel takes time at every call, so it took up to {} times as long as \
-             without.",
+            "Counting in the kernel takes time at every call, so the program took up to {} times \
+             as long as without.",
             format::ratio(factor.most)
         ),
         (CountedBy::Bpf, None) => "Counting in the kernel takes time at every call, so its times \
-                                   under trace are not quite its own."
+                                   under trace are slightly longer than without."
             .to_owned(),
         (CountedBy::Strace, Some(factor)) => format!(
             "Tracing stops the program at every call that is counted, so it took {} to {} times as \
@@ -91,7 +90,7 @@ fn meaning(report: &TraceReport) -> String {
         ),
         (CountedBy::Strace, None) => {
             "Tracing stops the program at every call that is counted, so its times under \
-                 trace are not its own."
+                 trace are longer than without."
                 .to_owned()
         }
     };
@@ -99,8 +98,8 @@ fn meaning(report: &TraceReport) -> String {
         return stops;
     };
     format!(
-        "{stops} Priced is what the same calls cost without it, {} together, as run {} measured them \
-         ({}; files are warm and on {}).",
+        "{stops} The column priced shows what the same calls cost without trace, {} together, as \
+         measured by run {} ({}; files are warm and on {}).",
         format::duration_ns(priced_ns),
         costs.run,
         words::minute(&costs.measured_at),
@@ -110,7 +109,12 @@ fn meaning(report: &TraceReport) -> String {
 
 fn calls(report: &TraceReport, style: Style) -> Text {
     if report.calls.is_empty() {
-        return paragraph("None of the traced calls was made.", 0, Paint::Plain, style);
+        return paragraph(
+            "The program made none of the counted calls.",
+            0,
+            Paint::Plain,
+            style,
+        );
     }
     let mut titles = vec![
         Column::words("call"),
@@ -161,7 +165,7 @@ fn row(call: &CallSummary, has_prices: bool) -> Row {
     row
 }
 
-/// The programs, where there are several.
+/// The table of programs, if there are several.
 fn programs(report: &TraceReport, shown: Shown, style: Style) -> Text {
     let (helpers, others): (Vec<_>, Vec<_>) = report
         .programs
@@ -280,8 +284,8 @@ fn histogram(sizes: &Sizes, style: Style) -> Text {
     text
 }
 
-/// A bar whose length is a share of the room; what is there is seen, however
-/// few.
+/// A bar whose length is proportional to `calls`, and `room` columns for `most`.
+/// A nonzero count is always visible.
 fn bar(calls: u64, most: u64, room: usize, style: Style) -> String {
     let (full, trace) = if style.unicode {
         ("█", "▏")
@@ -301,7 +305,7 @@ fn bar(calls: u64, most: u64, room: usize, style: Style) -> String {
     }
 }
 
-/// Sizes of a bucket: `[4 KiB, 8 KiB)`.
+/// The sizes in a bucket: `[4 KiB, 8 KiB)`.
 fn range(bound: u64) -> String {
     let shown = |bytes: f64| format::bytes(bytes);
     match bound {

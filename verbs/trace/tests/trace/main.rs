@@ -1,4 +1,4 @@
-//! `toll trace` of real programs, by BPF and by strace.
+//! `toll trace` of real programs, with BPF and with strace.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start the programs that they test"

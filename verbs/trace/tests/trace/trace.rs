@@ -1,5 +1,4 @@
-//! `toll trace` on real programs: what it counts, and that it stays out of
-//! their way.
+//! `toll trace` on real programs: what it counts, and that it does not disturb them.
 
 use std::process::Stdio;
 
@@ -7,13 +6,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use toll_testing::{Bench, Ran, Running, can_trace, has, has_program, lacks, list, make_executable, skip, wait_until};
 
-/// Directories in which tracing by strace works.
+/// Directories in which tracing with strace works.
 fn bench() -> Option<Bench> {
     let bench = Bench::new();
     can_trace(&bench).then_some(bench)
 }
 
-/// Does the same with each of those who can count here, in a directory of its own.
+/// Runs a test with each counter that works here, in a directory of its own.
 fn with_each(test: impl Fn(&Bench, &str)) {
     for with in ["--with=bpf", "--with=strace"] {
         let bench = Bench::new();
@@ -25,7 +24,7 @@ fn with_each(test: impl Fn(&Bench, &str)) {
     }
 }
 
-/// Traces a command without prices, and gives what was told of it.
+/// Traces a command without prices, and returns the report.
 #[track_caller]
 fn traced(bench: &Bench, options: &[&str], command: &[&str]) -> (Ran, Value) {
     let fixed = ["trace", "--no-prices", "--json", "-o", "trace.json"];
@@ -103,8 +102,8 @@ fn children_and_pipes_are_followed() {
 fn programs_that_hardly_matter_are_left_out_unless_asked_for() {
     with_each(|bench, with| {
         bench.write("small", "x");
-        // Far longer than cat is, also if that waits for the disk: by BPF a call takes less
-        // than a microsecond, by strace some 30.
+        // Far longer than cat, even if cat waits for the disk: with BPF a call takes less than
+        // a microsecond, with strace about 30.
         let calls = if with == "--with=bpf" {
             2_000_000
         } else {
@@ -136,7 +135,7 @@ fn programs_that_hardly_matter_are_left_out_unless_asked_for() {
                 .into_iter()
                 .filter(|word| !word.is_empty())
                 .collect::<Vec<_>>());
-            // A long path is folded, wherever it has to be.
+            // A long path may be folded at any place.
             bench.read("summary").split_whitespace().collect::<String>()
         };
         let short = text("");
@@ -151,7 +150,7 @@ fn programs_that_hardly_matter_are_left_out_unless_asked_for() {
 #[test]
 fn threads_that_cut_each_others_lines_in_two_are_all_counted() {
     if !has_program("python3") {
-        return skip("there is no python3");
+        return skip("python3 is missing");
     }
     with_each(|bench, with| {
         let script = bench.write(
@@ -189,7 +188,7 @@ fn the_command_has_the_standard_streams_to_itself() {
     );
     assert!(ran.stderr.contains("trace: cat"), "{ran:#?}");
     assert!(ran.stderr.contains("ended with status 0"), "{ran:#?}");
-    // Its own words to standard error stay whole, in front of the summary.
+    // The command's own output on standard error stays whole, before the summary.
     let ran = bench.run("trace --no-prices sh -c 'echo words >&2'");
     assert!(
         ran.stderr.starts_with("words\n\ntrace: sh -c echo words"),
@@ -297,7 +296,7 @@ fn all_calls_are_counted_if_wanted() {
     });
 }
 
-/// Traces a command with a list of its calls, and gives the calls of the list.
+/// Traces a command with a list of its calls, and returns the report and the calls.
 #[track_caller]
 fn listed(bench: &Bench, command: &[&str]) -> (Value, Vec<Value>) {
     let (_, report) = traced(bench, &["--calls"], command);
@@ -308,7 +307,7 @@ fn listed(bench: &Bench, command: &[&str]) -> (Value, Vec<Value>) {
     (report, calls)
 }
 
-/// Whether a call is the one of this name whose arguments hold a text.
+/// Whether a call has this name and an argument that contains a text.
 fn is_call(call: &Value, name: &str, text: &str) -> bool {
     let holds = |argument: &Value| argument.as_str().is_some_and(|own| own.contains(text));
     call["name"] == name && list(&call["arguments"]).iter().any(holds)
@@ -321,7 +320,7 @@ fn listed_calls_show_what_the_dynamic_linker_does() {
     let (report, calls) = listed(&bench, &["/bin/cat", "in"]);
     let position = |name, text| {
         let is_it = |call: &Value| {
-            // Directories that hold no libc may be tried first.
+            // The linker may try directories without a libc first.
             is_call(call, name, text) && (name != "openat" || call["error"].is_null())
         };
         calls.iter().position(is_it)
@@ -344,7 +343,7 @@ fn listed_calls_show_what_the_dynamic_linker_does() {
     assert!(begins.is_sorted(), "one thread's calls follow each other");
     let read = calls.iter().find(|call| is_call(call, "read", "hello"));
     assert_eq!(read.expect("what was read")["returned"], "5");
-    // The list and the summary are of the same calls.
+    // The list and the summary cover the same calls.
     let counted = list(&report["calls"]).iter();
     let counted: u64 = counted.filter_map(|call| call["calls"].as_u64()).sum();
     assert_eq!(counted, calls.len() as u64);
@@ -353,7 +352,7 @@ fn listed_calls_show_what_the_dynamic_linker_does() {
 #[test]
 fn listed_errors_threads_and_calls_that_never_return_are_told() {
     let Some(bench) = bench() else { return };
-    // Under trace a process that sleeps is in a call, and not stopped before one.
+    // A traced process in state S is in a call, not stopped before one.
     let line = "cat /nowhere 2>/dev/null; sleep 1000 & until \
                 grep -q sleep /proc/$!/comm && grep -q '^State:.S' /proc/$!/status; do :; done; \
                 kill -KILL $!; wait";
@@ -428,7 +427,7 @@ fn the_list_goes_before_the_summary_and_folds_only_where_a_width_is_told() {
     for line in folded.stderr.lines() {
         assert!(line.chars().count() <= 40, "{line}");
     }
-    // In a file a call is one line, whatever the terminal's width.
+    // In a file a call is one line, no matter how wide the terminal is.
     bench.shell("COLUMNS=40 toll trace --no-prices --calls -o calls true");
     let text = bench.read("calls");
     let preload =

@@ -1,5 +1,5 @@
-//! Predictions of `toll trace` by prices that were measured on this machine.
-//! Whether they come true is measured by `bench-trace`.
+//! Predictions of `toll trace` from prices that were measured on this machine.
+//! `bench-trace` measures whether they are right.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,18 +10,18 @@ use xxhash_rust::xxh3::xxh3_64;
 use toll_testing::{Bench, can_trace, list, probe};
 
 
-/// What is copied, byte by byte, and how often: enough to be worth a change on
-/// any machine.
+/// Size of the file that is copied byte by byte, and number of copies: enough that
+/// a change is worthwhile on any machine.
 const SIZE_BYTES: usize = 8 << 10;
 const COPIES: u32 = 5;
 
 fn number(value: &Value) -> f64 {
     value
         .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+        .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// Price of a call of this many bytes, which is one of the measured points.
+/// Price of a call of this many bytes, which must be one of the measured points.
 fn price_ns(costs: &Value, way: &str, kind: &str, bytes: u64) -> f64 {
     let points = list(&costs[way][kind]["points"]);
     let point = points.iter().find(|point| point["bytes"] == bytes);
@@ -71,7 +71,7 @@ fn what_small_reads_waste_is_predicted_by_prices_measured_here() {
     };
     let source = list(&report["files"]).iter().find(is_source);
     let read = &source.expect("it was read")["read"];
-    // All reads but those that find the end are of a byte.
+    // All reads except those at the end of the file return one byte.
     let bytes = number(&read["bytes"]);
     assert!(bytes >= f64::from(COPIES) * SIZE_BYTES as f64);
     let advice = list(&report["advice"]).iter().find(|advice| {
@@ -93,8 +93,8 @@ fn what_small_reads_waste_is_predicted_by_prices_measured_here() {
     );
     let instead_ns = number(&advice["instead_ns"]);
     assert!(instead_ns > 0.0 && instead_ns < now_ns, "{advice:#}");
-    // No call costs more than one of the best size, and there are as many as the
-    // bytes need at least, of the whole file or of each copy.
+    // No call costs more than one of the best size, and there are only as many calls as
+    // the bytes need: for all copies together, or for each copy.
     let calls_max = f64::from(2 * COPIES + 2);
     assert!(instead_ns <= calls_max * best_ns, "{advice:#}");
 }

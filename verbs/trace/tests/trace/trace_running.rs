@@ -1,4 +1,4 @@
-//! `toll trace --pid`, and what a trace by BPF leaves behind: nothing.
+//! `toll trace --pid` and `--cgroup`, and that a trace with BPF leaves nothing behind.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use toll_testing::{Bench, Running, has_program, list, skip, wait_until};
 
 use crate::trace::{file, report};
 
-/// A trace whose document is in a file.
+/// Arguments of a trace that writes its document to a file.
 const TO_FILE: [&str; 5] = ["trace", "--no-prices", "--json", "-o", "trace.json"];
 
 /// Directories in which BPF may count.
@@ -22,7 +22,7 @@ fn bench_for_bpf() -> Option<Bench> {
     Some(bench)
 }
 
-/// A program that writes on until it is killed.
+/// A program that writes until it is killed.
 fn writer(bench: &Bench) -> Running {
     let line =
         "echo x >started; exec dd if=/dev/zero of=endless bs=1000 count=100000000 status=none";
@@ -45,7 +45,7 @@ fn a_running_process_is_traced_for_a_time_and_goes_on() {
     bench.ok(&[&TO_FILE[..], &["--for", "300ms", "--pid", &pid]].concat());
     assert!(
         running.0.try_wait().expect("it is ours").is_none(),
-        "it goes on"
+        "it still runs"
     );
     let report = report(&bench);
     assert_eq!(report["ended"]["watch"], "time-over");
@@ -92,7 +92,7 @@ fn what_cannot_be_traced_is_told() {
         (
             "trace --pid 1 --with strace",
             2,
-            "cannot trace what runs already by strace",
+            "cannot trace running processes with strace",
         ),
         (
             "trace --cgroup no/such.slice",
@@ -103,7 +103,7 @@ fn what_cannot_be_traced_is_told() {
         (
             "trace --calls --with bpf true",
             2,
-            "cannot list calls by BPF",
+            "cannot list calls with BPF",
         ),
         ("trace --pid 1 true", 2, "cannot be used with"),
         ("trace --for 1s true", 2, "cannot be used with"),
@@ -114,7 +114,7 @@ fn what_cannot_be_traced_is_told() {
     }
 }
 
-/// Whether all BPF programs of a process are attached, but for the one that is only called.
+/// Whether all BPF programs of a process are attached, except the one that is only called.
 fn has_programs_of(pid: u32) -> bool {
     let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"));
     let descriptors = descriptors.into_iter().flatten();
@@ -127,7 +127,7 @@ fn has_programs_of(pid: u32) -> bool {
     links > 0 && links + 1 >= count("bpf-prog")
 }
 
-/// Numbers of the BPF programs that a process holds.
+/// IDs of the BPF programs that a process holds.
 fn programs_of(pid: u32) -> Vec<String> {
     let all = std::fs::read_dir(format!("/proc/{pid}/fdinfo"))
         .into_iter()
@@ -140,7 +140,7 @@ fn programs_of(pid: u32) -> Vec<String> {
     numbers.collect()
 }
 
-/// Whether the kernel has a program of this number.
+/// Whether the kernel has a BPF program with this ID.
 fn is_loaded(number: &str) -> bool {
     let show = ["prog", "show", "id", number];
     let ran = std::process::Command::new("bpftool").args(show).output();
@@ -151,7 +151,7 @@ fn is_loaded(number: &str) -> bool {
 fn nothing_is_left_behind_even_by_a_kill() {
     let Some(bench) = bench_for_bpf() else { return };
     if !has_program("bpftool") {
-        return skip("there is no bpftool");
+        return skip("bpftool is missing");
     }
     let mounts = || std::fs::read_to_string("/proc/self/mounts").expect("there are mounts");
     let before = mounts();
@@ -173,7 +173,7 @@ fn nothing_is_left_behind_even_by_a_kill() {
     assert_eq!(mounts(), before);
 }
 
-/// A control group of version 2 that ends with the test.
+/// A control group of version 2 that is removed at the end of the test.
 struct Group(PathBuf);
 
 impl Group {
@@ -192,13 +192,13 @@ impl Group {
         match std::fs::create_dir(&group) {
             Ok(()) => Some(Self(group)),
             Err(error) => {
-                skip(&format!("no control group can be made: {error}"));
+                skip(&format!("cannot create a control group: {error}"));
                 None
             }
         }
     }
 
-    /// A shell that comes into the group and runs a line there.
+    /// Starts a shell that moves into the group and runs a line there.
     fn shell(&self, line: &str) -> Running {
         let line = format!("echo $$ >{}/cgroup.procs; {line}", self.0.display());
         let mut command = std::process::Command::new("sh");
@@ -213,7 +213,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Ended processes leave it a moment later.
+        // Processes leave the group a moment after they end.
         wait_until("the group is empty", || !self.has_processes());
         std::fs::remove_dir(&self.0).expect("it is empty");
     }
@@ -229,13 +229,13 @@ fn a_control_group_is_traced_from_its_first_process_to_its_last() {
     let words = [&TO_FILE[..], &["--cgroup", path.expect("ASCII")]].concat();
     let mut tracer = Running(bench.spawnable(&words).spawn().expect("toll starts"));
     wait_until("BPF counts", || has_programs_of(tracer.0.id()));
-    // One outside makes the same calls.
+    // A process outside the group makes the same calls.
     let dd = "dd if=/dev/zero of=/dev/null count=100 status=none";
     let outside = std::process::Command::new("sh")
         .args(["-c", &format!("{dd} bs=3000")])
         .status();
     assert!(outside.expect("sh runs").success());
-    // Moved in, forked there, and gone before the end.
+    // Moves in, forks there, and leaves before the end.
     let line = format!(
         "{dd} bs=1000; echo $$ >{}/../cgroup.procs; {dd} bs=2000",
         group.0.display()
