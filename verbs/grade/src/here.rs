@@ -1,4 +1,4 @@
-//! The run on this machine that a submission is compared with.
+//! Finds or makes the run on this machine that a submission is compared with.
 
 use std::path::Path;
 
@@ -20,16 +20,17 @@ use toll_core::spec::Experiment;
 use super::GradeArguments;
 use crate::grading::{HereRun, has_factors_of};
 
-/// What differs between any two runs, or is no matter of the machine.
+/// Differences that are not causes: they exist between any two runs, or do not
+/// concern the machine.
 const NO_CAUSES: [&str; 2] = ["hostname", "root"];
 
 /// Finds or makes runs on this machine.
 pub struct RunsHere<'a> {
     arguments: &'a GradeArguments,
     path: &'a Path,
-    /// The run that was named.
+    /// The run that the user named.
     named: Option<StoredRun>,
-    /// What was measured by now.
+    /// Experiments measured so far, with their runs.
     measured: Vec<(Experiment, StoredRun)>,
 }
 
@@ -41,15 +42,15 @@ impl<'a> RunsHere<'a> {
             let id = stored.run.id;
             let why_not = match stored.run.status {
                 _ if stored.run.imported => {
-                    "was measured elsewhere; name one of this machine".into()
+                    "was measured elsewhere; name a run of this machine".into()
                 }
                 RunStatus::Unfinished => {
-                    format!("is unfinished; go on with it by `toll run --resume {id}`")
+                    format!("is unfinished; continue it with `toll run --resume {id}`")
                 }
                 RunStatus::Complete => return Ok(stored),
             };
             bail!(Failure::Usage(format!(
-                "cannot grade by run {id}: it {why_not}"
+                "cannot compare with run {id}: it {why_not}"
             )))
         };
         Ok(Self {
@@ -60,8 +61,8 @@ impl<'a> RunsHere<'a> {
         })
     }
 
-    /// The run to compare a submission with, or why there is none. `own` is the grader's
-    /// copy of its experiment.
+    /// Returns the run to compare a submission with, or the reason why there is none.
+    /// `own` is the grader's copy of its experiment.
     pub fn find(
         &mut self,
         submitted: &StoredRun,
@@ -88,7 +89,7 @@ impl<'a> RunsHere<'a> {
         };
         let none = || {
             format!(
-                "the store has no complete run of this machine that does the same as {}; \
+                "the store has no complete run of this machine that does the same work as {}; \
                  --measure makes one",
                 experiment.name
             )
@@ -98,7 +99,7 @@ impl<'a> RunsHere<'a> {
             .ok_or_else(none))
     }
 
-    /// The newest complete run of this machine that does the same.
+    /// Returns the newest complete run of this machine that does the same work.
     fn newest(&self, experiment: &Experiment, uid: &str) -> anyhow::Result<Option<StoredRun>> {
         let Some(store) = stores::read_if_any(self.path)? else {
             return Ok(None);
@@ -120,7 +121,7 @@ impl<'a> RunsHere<'a> {
         Ok(None)
     }
 
-    /// Measures an experiment, unless that was done for another file.
+    /// Measures an experiment, unless it was already measured for another file.
     fn measure(&mut self, experiment: &Experiment, origin: &str) -> anyhow::Result<StoredRun> {
         let mut experiment = experiment.clone();
         if let Some(budget) = self.arguments.time_budget {
@@ -155,8 +156,9 @@ impl<'a> RunsHere<'a> {
         let Launched { run_id, end } = launched?;
         if let SessionEnd::Interrupted(signal) = end? {
             output::note(&format!(
-                "nothing was graded, since run {run_id} is unfinished; `toll run --resume {run_id}` \
-                 goes on with it, and `toll grade --run {run_id}` grades by it"
+                "nothing was graded, because run {run_id} is unfinished; \
+                 `toll run --resume {run_id}` continues it, and `toll grade --run {run_id}` then \
+                 compares with it"
             ));
             bail!(Failure::Interrupted(signal));
         }

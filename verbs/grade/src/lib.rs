@@ -1,4 +1,4 @@
-//! `toll grade`
+//! `toll grade`: checks submitted runs and judges their claims.
 
 pub mod grading;
 mod here;
@@ -23,11 +23,11 @@ use crate::grading::{Submission, grade};
 const NOTES: &str = "\
 Examples:
   toll export last --json ada.json                     what a student hands in
-  toll grade ada.json                                  beside a run of the store
+  toll grade ada.json                                  compare with a stored run
   toll grade --experiment lab.toml --measure ada.json  measure your copy here
   toll grade --experiment lab.toml *.json              a line each, then details
 
-No program of a submission is started, unless --measure comes with
+Programs of a submission are started only by --measure with
 --run-foreign-commands.
 Exit status: 0 every claim holds, 3 a claim is refuted, data are contradicted or
 an experiment is changed, 4 a claim is undecided, 2 a file cannot be graded.";
@@ -39,24 +39,24 @@ pub struct GradeArguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Run of this machine to compare with: its number, the start of its identity, or
-    /// `last` [default: the newest complete one that does the same]
+    /// `last` [default: the newest complete run of the same work]
     #[arg(long, value_name = "RUN", conflicts_with = "measure")]
     run: Option<String>,
-    /// Take claims and experiment from this file, or built-in experiment, and tell in what
-    /// the submitted one differs
+    /// Take the claims and the experiment from this file or built-in experiment, and list
+    /// how the submitted one differs
     #[arg(long, value_name = "NAME|FILE")]
     experiment: Option<String>,
     /// Profile of that experiment [default: the submission's]
     #[arg(long, value_enum, requires = "experiment")]
     profile: Option<Profile>,
-    /// Measure here first, each experiment once, after a list of what that starts
+    /// First measure each experiment here once, after listing what that starts
     #[arg(long)]
     measure: bool,
-    /// Let --measure start the programs of a submission; without this they are listed, and
-    /// the file is not graded
+    /// Let --measure start the programs of a submission; without this option they are
+    /// listed, and the file is not graded
     #[arg(long, requires = "measure", conflicts_with = "experiment")]
     run_foreign_commands: bool,
-    /// Time after which no new block begins, for each experiment measured
+    /// Start no new block after this time, for each measured experiment
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "measure")]
     time_budget: Option<Duration>,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub struct GradeArguments {
 }
 
 impl GradeArguments {
-    /// The grader's own copy of a submission's experiment, if one was named.
+    /// Loads the grader's own copy of a submission's experiment, if one was named.
     fn own_experiment(&self, profile: &str) -> anyhow::Result<Option<Experiment>> {
         let Some(name) = &self.experiment else {
             return Ok(None);
@@ -78,8 +78,8 @@ impl GradeArguments {
         let profile = self.profile.as_ref().map_or(profile, |one| one.name());
         let found = named(name, profile)?.ok_or_else(|| {
             Failure::Usage(format!(
-                "cannot take experiment {name}: it is no file *.toml and no built-in experiment; \
-                 `toll list` names these"
+                "cannot take experiment {name}: it is neither a .toml file nor a built-in \
+                 experiment; see `toll list`"
             ))
         });
         Ok(Some(found?))
@@ -93,7 +93,7 @@ pub fn run(arguments: &GradeArguments, store: &Path) -> anyhow::Result<ExitCode>
         let file = path.display().to_string();
         let graded = match read(path) {
             Ok(submission) => grade_file(file, submission, arguments, &mut runs)?,
-            // Of a single file this is all that there is to say.
+            // A single file has no overview: the error says everything.
             Err(failure) if arguments.files.len() == 1 => return Err(failure),
             Err(failure) => ungraded(file, failure.to_string()),
         };
@@ -122,11 +122,11 @@ fn grade_file(
     runs: &mut RunsHere,
 ) -> anyhow::Result<GradedFile> {
     let own = arguments.own_experiment(&submission.stored.experiment.profile)?;
-    // Only a submission's own experiment is from elsewhere.
+    // Only the submission's own experiment is untrusted; the grader's copy is not.
     let is_asked = arguments.measure && arguments.experiment.is_none();
     let is_allowed = !is_asked || arguments.run_foreign_commands;
     let submitted = &submission.stored.experiment;
-    let remedy = "name your own copy by --experiment";
+    let remedy = "name your own copy with --experiment";
     let graded = match consent::ask(submitted, &file, is_allowed, remedy) {
         Ok(()) => {
             let here = runs.find(&submission.stored, own.as_ref(), &file)?;
@@ -157,14 +157,14 @@ fn ungraded(file: String, reason: String) -> GradedFile {
     }
 }
 
-/// Results of a submission that fails.
+/// Results that fail a submission.
 const FAILED: [GradeResult; 3] = [
     GradeResult::Refuted,
     GradeResult::Changed,
     GradeResult::Contradicted,
 ];
 
-/// What counts most among all files.
+/// Exit status for the worst result of all files.
 fn exit_code(report: &GradeReport) -> ExitCode {
     let has = |wanted: GradeResult| report.files.iter().any(|file| file.result == wanted);
     ExitCode::from(match () {

@@ -1,4 +1,4 @@
-//! Submissions: a line each, then what each line rests on.
+//! Graded submissions as text: a line each, then the details of each.
 
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
@@ -10,7 +10,7 @@ use toll_core::run::RunStatus;
 
 use crate::grading::model::{ClaimResult, Grade, GradeReport, GradeResult, GradedClaim, GradedFile};
 
-/// The overview of several files, and each in detail.
+/// Formats an overview if there are several files, then each file in detail.
 pub fn of_report(report: &GradeReport, style: Style) -> Text {
     let overview = match report.files.len() {
         1 => Text::default(),
@@ -76,7 +76,7 @@ fn detail(file: &GradedFile, grade: &Grade, style: Style) -> Text {
         text += claims(&grade.claims, style);
     }
     text += data(grade, style);
-    let own = "In what the submitted experiment differs from yours";
+    let own = "How the submitted experiment differs from yours";
     text += differences(
         own,
         ["yours", "submitted"],
@@ -85,9 +85,9 @@ fn detail(file: &GradedFile, grade: &Grade, style: Style) -> Text {
     );
     if let Some(here) = &grade.here {
         let columns = ["here", "submitted"];
-        let work = "The runs did not do the same";
+        let work = "The runs did different work";
         text += differences(work, columns, &here.work_differences, style);
-        let machines = "In what the machines differ";
+        let machines = "How the machines differ";
         text += differences(machines, columns, &here.machine_differences, style);
     }
     text.gap();
@@ -124,13 +124,13 @@ fn claims(claims: &[GradedClaim], style: Style) -> Text {
     table(&columns, &claims.iter().map(row).collect::<Vec<_>>(), style)
 }
 
-/// The checks of the data: those that failed with their reasons, the others by name.
+/// The checks of the data: failed ones with their reasons, the others by name.
 fn data(grade: &Grade, style: Style) -> Text {
     let mut text = Text::default();
     text.gap();
     for check in grade.failed_checks() {
         let told = format!(
-            "✘ {}: {}. This counts since {}.",
+            "✘ {}: {}. This counts because {}.",
             check.id,
             check.contradictions.join("; "),
             check.reason

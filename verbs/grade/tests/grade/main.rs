@@ -1,4 +1,4 @@
-//! Submissions: honest ones, ones that were edited, and ones that would do harm.
+//! `toll grade` of honest submissions, of edited ones, and of harmful ones.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start the programs that they test"
@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use toll_testing::{Bench, has, lacks, list};
 
-/// Two sleeps and a claim about them, `then` on more claims.
+/// An experiment of two sleeps with a claim about them, and `then` as more text.
 fn lab(threshold: &str, then: &str) -> String {
     format!(
         "format = 1\nname = 'lab'\n[workload]\nkind = 'command'\ncommand = 'sleep {{s}}'\n\
@@ -17,7 +17,7 @@ fn lab(threshold: &str, then: &str) -> String {
     )
 }
 
-/// A bench with a run of an experiment in its store, exported as `submission.json`.
+/// A bench whose store has a run of an experiment, exported as `submission.json`.
 fn submitted(experiment: &str, blocks: u32) -> (Bench, Value) {
     let bench = Bench::new();
     bench.write("lab.toml", experiment);
@@ -27,7 +27,7 @@ fn submitted(experiment: &str, blocks: u32) -> (Bench, Value) {
     (bench, document)
 }
 
-/// The first of the graded files.
+/// Runs `toll grade` and returns the first graded file.
 fn graded(bench: &Bench, arguments: &str, status: i32) -> Value {
     let ran = bench.run(&format!("grade --json {arguments}"));
     assert_eq!(ran.code, Some(status), "{ran:?}");
@@ -35,7 +35,7 @@ fn graded(bench: &Bench, arguments: &str, status: i32) -> Value {
     report["files"][0].clone()
 }
 
-/// What is shown with an exit status.
+/// Standard output of a command that must end with this exit status.
 fn shown(bench: &Bench, status: i32, arguments: &str) -> String {
     let ran = bench.run(arguments);
     assert_eq!(ran.code, Some(status), "{ran:?}");
@@ -53,7 +53,7 @@ fn failed_checks(file: &Value) -> Vec<String> {
 #[test]
 fn an_honest_submission_holds_here_too() {
     let (bench, _) = submitted(&lab("1.2", ""), 8);
-    // The student's own run is no run of the grader's.
+    // The submitted run itself does not count as a run of the grader.
     let alone = graded(&bench, "submission.json", 0);
     assert!(alone["grade"]["here"].is_null(), "{alone}");
     bench.ok("run -q --no-html -r 8 lab.toml");
@@ -198,7 +198,7 @@ fn what_is_unfinished_is_not_graded_as_complete() {
 
 #[test]
 fn no_command_of_a_submission_is_started_unless_that_is_allowed() {
-    // A fixed parameter is filled in, too.
+    // Fixed parameters are substituted, too.
     let own = lab("1.2", "").replace("{s}'\n", "{s}; {last}'\nlast = 'true'\n");
     let (bench, mut document) = submitted(&own, 8);
     let touched = bench.path("touched");
