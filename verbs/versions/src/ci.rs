@@ -1,4 +1,4 @@
-//! `toll ci`
+//! `toll ci`: compares a commit with its base.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,19 +22,19 @@ Examples:
   toll ci --base v1.0 --build make benches.toml --fail-on regression=5%
   toll ci --build make '{tree}/prog a' '{tree}/prog b' --export-markdown to.md
 
-Both commits are laid out and built beside the repository, whose own work tree
+Both commits are checked out and built outside the repository; its own work tree
 is not touched. Each command runs in base, in head, and in base again, in random
-blocks. What lies between base and base is noise. The exit status is 3 only if a
-difference lies wholly past the limit of --fail-on (regression=3%) and past that
-noise. One error budget of 5 % holds for all commands together.
+blocks. The difference between base and base is noise. The exit status is 3 only
+if a difference lies wholly past the limit of --fail-on (regression=3%) and past
+that noise. One error budget of 5 % covers all commands together.
 
-In a file, a factor tree with the level \".\" stands for the directory; toll run
-takes that, too.";
+In a file, a factor tree with the level \".\" is the directory of the commit; toll
+run accepts such a file, too.";
 
 const ITEMS_HELP: &str = "Commands to measure, with {tree} for the directory of a commit, or one \
-    experiment file (*.toml) of such commands";
+    experiment file (*.toml) with such commands";
 
-/// Lines shown of a build that failed.
+/// Number of last lines shown of a failed build.
 const LINES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub struct CiArguments {
     /// Commit to compare with [default: where HEAD left the default branch]
     #[arg(long, value_name = "REV")]
     base: Option<String>,
-    /// Commit to judge [default: HEAD; then no file may differ from it]
+    /// Commit to judge [default: HEAD, if no tracked file differs from it]
     #[arg(long, value_name = "REV")]
     head: Option<String>,
     /// Git repository
@@ -55,15 +55,15 @@ pub struct CiArguments {
     /// Command that builds a commit, run in its directory by sh
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
-    /// Lay out submodules, too, from those of the repository
+    /// Also check out submodules, from those of the repository
     #[arg(long)]
     submodules: bool,
-    /// Keep both work trees in DIR for the next call, whose builds then make only what
-    /// differs; calls at the same time have trees of their own in it
+    /// Keep both work trees in DIR, so that the next call builds only what differs;
+    /// concurrent calls have their own trees in it
     #[arg(long, value_name = "DIR")]
     keep_trees: Option<PathBuf>,
-    /// Fail while another run measures on this machine, instead of waiting for it before
-    /// anything is built
+    /// Fail if another run is measuring on this machine, instead of waiting for it before
+    /// the builds
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
@@ -102,13 +102,13 @@ pub fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitCode> {
         }
     }
     if arguments.keep_trees.is_none() {
-        asked.how_to_go_on = "the same command begins anew; with --keep-trees, `toll run \
-                              --resume` goes on";
+        asked.how_to_go_on = "the same command starts again from the beginning; with \
+                              --keep-trees, `toll run --resume` continues";
     }
     toll_driver::run_all(&asked, store, vec![experiment], lock)
 }
 
-/// The commands or the file to measure.
+/// Reads the commands or the file to measure.
 fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
     let refused = [
         ("--resume", asked.resume.is_some()),
@@ -118,7 +118,7 @@ fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
     ];
     if let Some((option, _)) = refused.iter().find(|(_, is_given)| *is_given) {
         bail!(Failure::Usage(format!(
-            "cannot use {option}: head is compared with base, here and now; toll run has it"
+            "cannot use {option}: toll ci compares head with base, here and now; use toll run"
         )));
     }
     if asked.items.is_empty() {
@@ -127,7 +127,7 @@ fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
                 .into()
         ));
     }
-    // The directories are set in when they are made.
+    // The levels are replaced when the directories exist.
     asked.levels.push(LevelOverride {
         name: TREE.into(),
         levels: SIDES.map(Level::new).into(),
@@ -137,14 +137,14 @@ fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
     match (experiments.pop(), experiments.is_empty()) {
         (Some(experiment), true) => Ok(experiment),
         _ => bail!(Failure::Usage(
-            "cannot compare several files at once: one error budget holds for all that is \
-             compared; put the commands into one file"
+            "cannot compare several files at once: one error budget covers all comparisons; \
+             put the commands into one file"
                 .into()
         )),
     }
 }
 
-/// Shows how the build in a directory ended.
+/// Prints the last lines of the build in a directory.
 pub fn tell_last_of_build(directory: &Path) {
     let told = last_of_build(directory, LINES_SHOWN);
     let lines = told.iter();
@@ -152,7 +152,7 @@ pub fn tell_last_of_build(directory: &Path) {
 }
 
 impl CiArguments {
-    /// Base and head.
+    /// Finds base and head.
     fn versions(&self, repository: &Repository) -> Result<[Version; 2], String> {
         let head = repository.find(self.head.as_deref().unwrap_or("HEAD"))?;
         if self.head.is_none()
@@ -161,7 +161,7 @@ impl CiArguments {
         {
             return Err(format!(
                 "cannot compare HEAD: the work tree differs from it in {} ({first}); commit or stash \
-                 that, or name what to compare by --head HEAD",
+                 that, or ignore it with --head HEAD",
                 plural(changed.len(), "file")
             ));
         }
@@ -171,14 +171,14 @@ impl CiArguments {
         };
         match base == head {
             true => Err(format!(
-                "cannot compare {} with itself; name another commit by --base or --head",
+                "cannot compare {} with itself; name another commit with --base or --head",
                 head.short()
             )),
             false => Ok([base, head]),
         }
     }
 
-    /// Lays a commit out and builds it.
+    /// Checks out a commit and builds it.
     fn prepare(
         &self,
         repository: &Repository,
@@ -205,8 +205,8 @@ impl CiArguments {
             Err(BuildFailure::OfVersion(why)) => {
                 tell_last_of_build(&directory);
                 Err(anyhow!(
-                    "cannot build {side} ({commit}) by {command}: {why}; the lines above are the \
-                     last of its output"
+                    "cannot build {side} ({commit}) with {command}: {why}; the lines above are \
+                     the last of its output"
                 ))
             }
             Err(BuildFailure::Other(_)) if is_interrupted() => Ok(()),

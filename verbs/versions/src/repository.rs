@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Why a commit is missing.
 const SHALLOW: &str = "the clone is shallow; run git fetch --unshallow, or fetch all of it at once \
-                       (fetch-depth: 0 of GitHub's checkout)";
+                       (fetch-depth: 0 in GitHub's checkout)";
 
 /// A commit, as shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +193,7 @@ impl Repository {
         })
     }
 
-    /// Removes all versions that were built with a command.
+    /// Removes all versions that were built with this command.
     pub fn remove_built(&self, build: Option<&str>) -> Result<(), String> {
         let directory = self.built(build)?.path()?;
         match directory.exists() {
@@ -293,7 +293,7 @@ pub fn run_build(
         }
         if is_interrupted() {
             let group = Pid::from_child(&child);
-            // It may have ended meanwhile.
+            // The build may have ended in the meantime.
             let _ = kill_process_group(group, Signal::TERM);
             child.wait().map_err(cannot)?;
             return Err(BuildFailure::Other("the build was interrupted".into()));

@@ -1,4 +1,4 @@
-//! Versions of Linux as kernels of guests: each gets a name while it is searched among.
+//! Versions of Linux as kernels of guests: each has a name during the search.
 
 use toll_host::environment::kernel::{BuildError, Definition, add, names, remove as remove_name};
 use toll_driver::kernel_builds::{build_one, cpus};
@@ -6,10 +6,10 @@ use toll_core::spec::KernelName;
 
 use crate::repository::{BuildFailure, Repository, Version};
 
-/// The kernel that is built of a version.
+/// Name of the kernel that is built from a version.
 pub fn name(version: &Version) -> KernelName {
     let name = format!("bisect-{}", version.short());
-    name.parse().expect("hexadecimal digits are in a name")
+    name.parse().expect("names may have hexadecimal digits")
 }
 
 /// Builds a version unless the cache has it.
@@ -36,7 +36,7 @@ pub fn prepare(
     }
 }
 
-/// Removes the names; `toll kernel clean` removes what was built.
+/// Removes the names. The built kernels stay until `toll kernel clean`.
 pub fn remove(versions: &[Version]) -> Result<(), String> {
     let known = names();
     let mut own = versions.iter().map(name);

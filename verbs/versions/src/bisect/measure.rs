@@ -1,4 +1,4 @@
-//! The runs of a search: each compares the same versions for the same end, and grows.
+//! The runs of a search: one for each stage and set of versions, extended as needed.
 
 use std::collections::BTreeMap;
 
@@ -21,19 +21,19 @@ use crate::repository::{Repository, Version};
 use super::{BisectArguments, kernels};
 use crate::search::{Block, Stage};
 
-/// Stands for the directory of a commit in the command.
+/// Placeholder for the directory of a commit in the command.
 pub const TREE: &str = "{tree}";
 /// Name of the experiments of a search.
 const NAME: &str = "bisect";
-/// Seconds after which no new block begins: the search says how many there are.
+/// Seconds after which no new block begins: long, since the search sets the number of blocks.
 const TIME_BUDGET_S: f64 = 12.0 * 3600.0;
 
 type Key = (Stage, Vec<usize>);
 
-/// What came of measuring.
+/// Result of a measurement.
 pub enum Measured {
     Blocks(Vec<Block>),
-    /// A version of which no trial succeeded, and why.
+    /// A version without a successful trial, and the reason.
     Failed(usize, String),
     Interrupted,
 }
@@ -44,11 +44,11 @@ pub struct Measurements<'a> {
     versions: &'a [Version],
     store: &'a mut Store,
     title: String,
-    /// Runs of this search, of this process or an earlier one.
+    /// Runs of this search, by this process or an earlier one.
     runs: BTreeMap<Key, i64>,
-    /// Blocks of each that were handed out.
+    /// Number of blocks of each run that were returned already.
     taken: BTreeMap<Key, usize>,
-    /// Keeps other searches from what is built.
+    /// Locks the built versions against other searches.
     _lock: LockFile,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Measurements<'a> {
         Ok(measurements)
     }
 
-    /// Finds what an earlier search of the same measured.
+    /// Finds the runs of an earlier search with the same arguments.
     fn find_runs(&mut self) -> anyhow::Result<()> {
         for (run, _) in self.store.runs()? {
             let is_of_this = run.experiment == NAME && run.title == self.title && !run.imported;
@@ -100,7 +100,7 @@ impl<'a> Measurements<'a> {
         Ok(())
     }
 
-    /// The versions of a run's treatments, in their order.
+    /// The versions of a run's treatments, in the order of the treatments.
     fn places(&self, stored: &StoredRun) -> Vec<usize> {
         let place = |name: &str| {
             let mut all = self.versions.iter();
@@ -116,7 +116,7 @@ impl<'a> Measurements<'a> {
         levels.filter_map(|level| place(&level.text)).collect()
     }
 
-    /// The level that stands for a version.
+    /// The level that represents a version.
     fn level(&self, version: &Version) -> String {
         match self.arguments.kernel {
             true => kernels::name(version).into(),
@@ -124,7 +124,7 @@ impl<'a> Measurements<'a> {
         }
     }
 
-    /// The experiment that compares some versions in so many blocks.
+    /// Makes the experiment that compares versions in this number of blocks.
     pub fn experiment(&self, places: &[usize], blocks: u32) -> anyhow::Result<Experiment> {
         let build = self.arguments.build.as_deref();
         let command = |place: &usize| -> anyhow::Result<String> {
@@ -168,7 +168,7 @@ impl<'a> Measurements<'a> {
         Ok(experiment)
     }
 
-    /// Whether so many blocks that were not handed out are there.
+    /// Whether the store has at least this many blocks that were not returned yet.
     pub fn are_stored(
         &self,
         stage: Stage,
@@ -181,7 +181,7 @@ impl<'a> Measurements<'a> {
         Ok(stored.is_some_and(|run| self.complete(&run, places).len() >= taken + blocks))
     }
 
-    /// Blocks that were not handed out before: stored ones, then new ones.
+    /// Returns blocks that were not returned before: stored ones, then new ones.
     pub fn measure(
         &mut self,
         stage: Stage,
@@ -203,7 +203,7 @@ impl<'a> Measurements<'a> {
                 Err(error) if failure::signal(&error).is_some() => {
                     return Ok(Measured::Interrupted);
                 }
-                // The trials show which version fails, and why.
+                // The trials show below which version failed, and why.
                 Ok(_) => {}
                 Err(error) if failure::is_of_one_experiment(&error) => {}
                 Err(error) => return Err(error),
@@ -227,7 +227,7 @@ impl<'a> Measurements<'a> {
         Ok(run.map(|id| self.store.load(*id)).transpose()?)
     }
 
-    /// Makes a run, or goes on with it, up to a number of blocks.
+    /// Starts a run, or continues it, up to a number of blocks.
     fn extend(
         &mut self,
         (stage, places): &Key,
@@ -251,13 +251,14 @@ impl<'a> Measurements<'a> {
             return launch(self.store, launching);
         };
         stored.experiment = experiment;
-        // Its commands are those of this command line, whoever began the run.
+        // The run may be signed: its commands are those of this command line, no matter who
+        // started it.
         consent::sign_by_own_key(self.store)?;
         self.store.reopen(stored.run.id, &stored.experiment)?;
         resume(self.store, stored, &directories, Purpose::Aside)
     }
 
-    /// Blocks in which all versions have a value.
+    /// The blocks in which all versions have a value, as logarithms.
     fn complete(&self, run: &StoredRun, places: &[usize]) -> Vec<Block> {
         let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
         for trial in &run.trials {
@@ -275,7 +276,7 @@ impl<'a> Measurements<'a> {
         blocks.filter(|block| block.len() == places.len()).collect()
     }
 
-    /// Which version has no value, and why.
+    /// Finds a version without a value, and the reason.
     fn failed(&self, run: &StoredRun, places: &[usize]) -> anyhow::Result<Measured> {
         let metric = self.arguments.metric();
         let of = |treatment: usize| {
@@ -292,7 +293,7 @@ impl<'a> Measurements<'a> {
             }
         }
         bail!(Failure::Usage(format!(
-            "cannot compare by {metric}: no trial has a value of it above 0; see `toll show {}`",
+            "cannot compare by {metric}: no trial has a value above 0; see `toll show {}`",
             run.run.id
         )))
     }
@@ -306,7 +307,7 @@ fn of_guest(name: &str, levels: impl IntoIterator<Item = String>) -> LevelOverri
     }
 }
 
-/// What a run of a stage asks; also how it is found again.
+/// The question of a run, by which its stage is recognized later.
 fn words(stage: Stage) -> String {
     match stage {
         Stage::Ends => "Do the ends differ?".into(),

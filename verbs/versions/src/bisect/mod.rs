@@ -1,4 +1,4 @@
-//! `toll bisect`
+//! `toll bisect`: finds the commit that changed a metric.
 
 mod kernels;
 mod measure;
@@ -28,15 +28,16 @@ Examples:
   toll bisect v1.0..HEAD --build make --metric max_rss_bytes '{tree}/prog'
   toll bisect v6.12..HEAD --tree ~/linux --kernel 'busybox find /'
 
-The commits are those from GOOD to BAD along first parents. Each that is needed is laid out in the
-cache and built there; the repository is only read. Commits that do not build or run are left out.
-If the ends differ, the commits between them are measured in turn with both, in random blocks, until
-one is probable. Then it is compared with the one before it in fresh blocks: only that names it.
+The search covers the commits from GOOD to BAD along first parents. A commit that is needed is
+checked out in the cache and built there; the repository is only read. Commits that do not build or
+run are left out. If the ends differ, commits between them are measured together with both, in
+random blocks, until one is probably the culprit. It is reported only after a comparison with the
+commit before it in fresh blocks.
 
-With --kernel the commits are Linux: each that is needed is built as toll kernel build does, and the
-command, which has to be there in a guest, runs under it with its instructions counted.
+With --kernel the commits are versions of Linux. A commit that is needed is built as by toll kernel
+build. The command, which must exist in the guest, runs under it, and its instructions are counted.
 
-Everything measured is kept as runs (see `toll list`). The same command line goes on with them.";
+All measurements are kept as runs (see `toll list`). The same command line continues from them.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -44,8 +45,8 @@ pub struct BisectArguments {
     /// A commit without the change and a later one with it
     #[arg(value_name = "GOOD..BAD", value_parser = parse_range)]
     pub range: (String, String),
-    /// Command to measure, with {tree} for the directory of a commit; with --kernel
-    /// one of the guest
+    /// Command to measure, with {tree} for the directory of a commit; with --kernel,
+    /// a command of the guest
     pub command: String,
     /// Git repository
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -53,13 +54,13 @@ pub struct BisectArguments {
     /// Command that builds a commit, run in its directory by sh
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
-    /// Boot each commit, a Linux kernel, and run the command under it
+    /// Boot each commit as a Linux kernel, and run the command under it
     #[arg(long, conflicts_with = "build")]
     pub kernel: bool,
     /// Metric to compare [default: duration_ns; with --kernel path_length_instructions]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// Fail while another run measures on this machine, instead of waiting for it
+    /// Fail if another run is measuring on this machine, instead of waiting for it
     #[arg(long)]
     pub no_wait: bool,
 }
@@ -80,12 +81,12 @@ impl BisectArguments {
         let why = match (self.kernel, names_tree) {
             (false, false) => format!(
                 "cannot tell the commits' programs apart: the command does not name {}, the \
-                 directory of a commit; commits of a kernel are for --kernel",
+                 directory of a commit; for commits of Linux, add --kernel",
                 measure::TREE
             ),
             (true, true) => format!(
-                "cannot run {} in a guest: commits are not laid out there; name a command of the \
-                 guest",
+                "cannot run {} in a guest: commits are not checked out there; name a command of \
+                 the guest",
                 measure::TREE
             ),
             _ => return Ok(()),
@@ -122,8 +123,8 @@ pub fn run(arguments: &BisectArguments, store: &Path) -> anyhow::Result<ExitCode
     search.run()
 }
 
-/// Compares two commits as the ends of a range, whatever lies between them, with a
-/// probability of a wrong verdict. `None` if a signal ended it.
+/// Compares two commits as the ends of a range, ignoring the commits between them. `error`
+/// is the probability of a wrong verdict. Returns `None` if a signal ended the comparison.
 pub fn compare_ends(
     arguments: &BisectArguments,
     repository: &Repository,
@@ -165,20 +166,20 @@ impl Search<'_> {
         output::line(&show::heading(self.versions, self.arguments.metric()))?;
         let found = self.search(Limits::of(last));
         if !matches!(found, Ok(None)) {
-            // The same search is answered from the store.
+            // A repeated search finds its answers in the store.
             self.remove_built();
         }
         match found? {
             Some((bisection, ending)) => self.conclude(&bisection, &ending),
             None => {
                 let signal = self.interrupt.signal().expect("only a signal ends it");
-                output::note("interrupted; the same command goes on");
+                output::note("interrupted; run the same command again to continue");
                 Ok(exit_code_of(signal))
             }
         }
     }
 
-    /// Measures until it is decided, or until a signal comes.
+    /// Measures until the search has a result, or until a signal arrives (`None`).
     fn search(&mut self, limits: Limits) -> anyhow::Result<Option<(Bisection, Ending)>> {
         let last = self.versions.len() - 1;
         let experiment = self.measurements.experiment(&[0, last], 1)?;
@@ -226,7 +227,7 @@ impl Search<'_> {
         }
     }
 
-    /// Builds versions. Gives the first that does not build, with the reason.
+    /// Builds versions. Returns the first that does not build, with the reason.
     fn prepare(&self, places: &[usize]) -> anyhow::Result<Option<(usize, String)>> {
         let build = self.arguments.build.as_deref();
         for place in places {
@@ -267,7 +268,7 @@ impl Search<'_> {
         output::listing(&[format!("{version} is left out: {why}")])
     }
 
-    /// Removes what was built.
+    /// Removes the built versions.
     fn remove_built(&self) {
         let removed = if self.arguments.kernel {
             kernels::remove(self.versions)

@@ -1,4 +1,4 @@
-//! What a search tells.
+//! Lines that a search prints.
 
 use toll_stats::Interval;
 use toll_report::words::plural;
@@ -19,7 +19,7 @@ pub fn heading(versions: &[Version], metric: &str) -> String {
     )
 }
 
-/// What is known after a step of the search.
+/// Describes the state after a step of the search.
 pub fn step(
     versions: &[Version],
     bisection: &Bisection,
@@ -67,15 +67,15 @@ fn relation(relation: Relation) -> &'static str {
         Relation::Worse => "worse than",
         Relation::Different => "different from",
         Relation::Same => "the same as",
-        Relation::Undecided => "not yet told from",
+        Relation::Undecided => "not yet distinguishable from",
     }
 }
 
-/// A ratio with its interval, from logarithms.
+/// Formats a ratio with its interval, from logarithms.
 pub fn ratio(logs: &Interval) -> String {
     let natural = logs.map(f64::exp);
     if !natural.reaches(CONFIDENCE) {
-        // Of few blocks the interval says less than it seems to.
+        // With few blocks the interval does not reach the confidence.
         return format::ratio(natural.estimate);
     }
     format::ratio_interval(&Estimate {
@@ -109,12 +109,12 @@ pub fn conclusion(
         }
         Ending::NotConfirmed { gap, effect } => {
             let mut lines = vec![
-                "no single commit is confirmed: the change is gradual, or the noise too large"
+                "no single commit is confirmed: the change is gradual, or the noise is too large"
                     .into(),
             ];
             lines.extend(culprits(versions, *gap));
             lines.push(format!(
-                "it was tried last: {} in {metric}, {} the commit before it",
+                "tried last: {} in {metric}, {} the commit before it",
                 ratio(&effect.interval),
                 relation(effect.relation)
             ));
@@ -126,19 +126,20 @@ pub fn conclusion(
 
 fn confirmed(bisection: &Bisection, effect: Judged) -> String {
     match bisection.ends() == Some(effect) {
-        true => "confirmed by the ends: no other commit between them can be measured".into(),
+        true => "confirmed by the ends: no commit between them can be measured".into(),
         false => format!("confirmed in {} of its own", plural(effect.blocks, "block")),
     }
 }
 
-/// That there is nothing to search for, and what would have been seen.
+/// Says that there is nothing to search for, and how large a difference can be at most.
 fn no_difference(ends: &Judged) -> String {
     let reach = ends.interval.low.abs().max(ends.interval.high.abs());
     let largest = format::percent(reach.exp_m1().max(MARGIN_MIN));
     match ends.relation {
         Relation::Same => format!("no culprit: the ends differ by less than {largest}"),
         _ => format!(
-            "no culprit: {} do not decide whether the ends differ; at most by {largest}",
+            "no culprit: {} do not decide whether the ends differ; they differ by at most \
+             {largest}",
             plural(ends.blocks, "block")
         ),
     }
@@ -156,7 +157,7 @@ fn culprits(versions: &[Version], gap: Gap) -> Vec<String> {
         let which = plural(count, "commit");
         lines.insert(
             0,
-            format!("one of {which}, of which only the last can be measured:"),
+            format!("one of {which}; only the last of them can be measured:"),
         );
     }
     lines

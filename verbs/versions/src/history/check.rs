@@ -1,4 +1,4 @@
-//! `toll history check`
+//! `toll history check`: measures both sides of each candidate.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub struct CheckArguments {
     /// Command that builds a commit, run in its directory by sh
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
-    /// Benchmark that the command is; needed if there are several
+    /// Benchmark that the command belongs to; needed if there are several
     #[arg(long, value_name = "LABEL")]
     benchmark: Option<String>,
     /// Metric to compare; needed if the benchmark has several
@@ -38,7 +38,7 @@ pub struct CheckArguments {
     /// Branch or commit up to which to check, along first parents
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     branch: String,
-    /// Fail while another run measures on this machine, instead of waiting for it
+    /// Fail if another run is measuring on this machine, instead of waiting for it
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub fn run(arguments: &CheckArguments, store: &Path) -> anyhow::Result<ExitCode>
     let _lock = measuring_lock::take_or_wait(!arguments.no_wait, "leave out --no-wait to wait")?;
     let interrupt = listen()?;
     let mut store = stores::open_store(store)?;
-    // One of all of them is wrong with this probability.
+    // Error of each check (Bonferroni): the probability of any wrong verdict is ALPHA.
     let error = ALPHA / open.len() as f64;
     for candidate in &open {
         let version = |hash: &str| place.repository.version(hash);
@@ -86,7 +86,7 @@ pub fn run(arguments: &CheckArguments, store: &Path) -> anyhow::Result<ExitCode>
         )?;
         match (judged, interrupt.signal()) {
             (_, Some(signal)) => {
-                output::note("interrupted; the same command goes on");
+                output::note("interrupted; run the same command again to continue");
                 return Ok(exit_code_of(signal));
             }
             (None, None) => anyhow::bail!("cannot compare the commits: nothing was measured"),
@@ -96,7 +96,7 @@ pub fn run(arguments: &CheckArguments, store: &Path) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The series of the benchmark that is checked, one a machine.
+/// Selects the series of the benchmark to check, one for each machine.
 fn chosen<'a>(arguments: &CheckArguments, all: &'a [Series]) -> anyhow::Result<Vec<&'a Series>> {
     let is_wanted =
         |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
@@ -123,7 +123,7 @@ fn chosen<'a>(arguments: &CheckArguments, all: &'a [Series]) -> anyhow::Result<V
                 None => "cannot find this benchmark",
             };
             Err(Failure::Usage(format!(
-                "{what}: there is {}; name one by --benchmark and --metric",
+                "{what}: there is {}; name one with --benchmark and --metric",
                 known.join("; ")
             ))
             .into())
@@ -131,7 +131,7 @@ fn chosen<'a>(arguments: &CheckArguments, all: &'a [Series]) -> anyhow::Result<V
     }
 }
 
-/// Candidates of all machines that were not checked, each once.
+/// The unchecked candidates of all machines, each once.
 fn unchecked(series: &[&Series]) -> Vec<Candidate> {
     let mut open: Vec<Candidate> = Vec::new();
     for one in series.iter().flat_map(|one| &one.candidates) {
@@ -144,7 +144,7 @@ fn unchecked(series: &[&Series]) -> Vec<Candidate> {
     open
 }
 
-/// Keeps what came out, and tells it.
+/// Stores the result of a check and prints it.
 fn keep(
     place: &Place,
     series: &Series,

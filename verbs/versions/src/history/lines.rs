@@ -1,4 +1,4 @@
-//! Reading and writing the lines of a history, wherever they are.
+//! Reads and writes the lines of a history, in notes or in a file.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use crate::repository::Repository;
 use crate::notes;
 use crate::series::{Commit, Line, Series, parse, series};
 
-/// Largest file that is read.
+/// Size of the largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// A repository, and where its history is kept.
+/// A repository, and the place of its history.
 pub struct Place {
     pub repository: Repository,
     /// `None` for notes.
     file: Option<PathBuf>,
 }
 
-/// What is known of a branch.
+/// The commits of a branch and their recorded lines.
 pub struct History {
     pub commits: Vec<Commit>,
     pub lines: Vec<Line>,
@@ -33,7 +33,7 @@ impl Place {
         Self { repository, file }
     }
 
-    /// Reads the lines along a branch. Of those that cannot be read it tells.
+    /// Reads the lines along a branch. Prints a warning for each line that cannot be read.
     pub fn read(&self, tip: &str) -> anyhow::Result<History> {
         let branch = notes::branch(&self.repository, tip).map_err(Failure::Usage)?;
         let texts = match &self.file {
@@ -68,21 +68,21 @@ impl Place {
         })
     }
 
-    /// Reads the series of a branch; that there is none is an error.
+    /// Reads the series of a branch. A branch without any is an error.
     pub fn series(&self, tip: &str) -> anyhow::Result<(History, Vec<Series>)> {
         let history = self.read(tip)?;
         let found = series(&history.commits, &history.lines);
         if history.is_shallow {
             output::note(
                 "warning: the clone is shallow: records of older commits are left out; git fetch \
-                 --unshallow gets them",
+                 --unshallow fetches them",
             );
         }
         if found.is_empty() {
             let merged = match &self.file {
                 Some(_) => "",
                 None => {
-                    ", or git fetch origin refs/notes/toll:refs/notes/toll gets those of others"
+                    ", or git fetch origin refs/notes/toll:refs/notes/toll fetches those of others"
                 }
             };
             return Err(Failure::Usage(format!(
@@ -94,12 +94,12 @@ impl Place {
         Ok((history, found))
     }
 
-    /// Adds a line.
+    /// Adds a line to the notes of its commit, or to the file.
     pub fn append(&self, line: &Line) -> anyhow::Result<()> {
         let text = line.text();
         let Some(file) = &self.file else {
             let kept = notes::append(&self.repository, line.commit(), &text);
-            return kept.map_err(|why| anyhow::anyhow!("cannot keep the note: {why}"));
+            return kept.map_err(|why| anyhow::anyhow!("cannot add the note: {why}"));
         };
         let opened = std::fs::File::options()
             .create(true)

@@ -1,4 +1,4 @@
-//! `toll history`
+//! `toll history`: keeps measurements of commits and finds changes among them.
 
 mod check;
 mod lines;
@@ -26,9 +26,9 @@ Examples:
   toll history show
   toll history check --build make '{tree}/build/sort input'
 
-Records are notes of the commits (refs/notes/toll), or lines of a file with --file. Where a series
-may have changed is a candidate. It counts as a change once `check` has built the commits before
-and after it and compared them side by side.";
+Records are notes of the commits (refs/notes/toll), or lines of a file with --file. A candidate is a
+place where a series may have changed. It counts as a change once `check` has built the commits
+before and after it and compared them side by side.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -39,15 +39,15 @@ pub struct HistoryVerb {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Keep what a run measured as the record of a commit
+    /// Keep the results of a run as the record of a commit
     Record(RecordArguments),
     /// Show each benchmark along a branch, and where it may have changed
     Show(ShowArguments),
-    /// Measure both sides of each candidate, and keep what came out
+    /// Measure both sides of each candidate, and keep the results
     Check(CheckArguments),
 }
 
-/// Where the history is.
+/// The repository and the place of its history.
 #[derive(Debug, Args)]
 struct PlaceArguments {
     /// Git repository
@@ -71,7 +71,7 @@ impl PlaceArguments {
 
 #[derive(Debug, Args)]
 struct RecordArguments {
-    /// Run: its number, the start of its identity, or `last`
+    /// Run to record: its number, the start of its identity, or `last`
     #[arg(default_value = "last")]
     run: String,
     /// Commit that was measured [default: HEAD, if no tracked file differs from it]
@@ -101,7 +101,7 @@ fn record(arguments: &RecordArguments, store: &Path) -> anyhow::Result<()> {
     {
         return Err(Failure::Usage(format!(
             "cannot record HEAD: the work tree differs from it in {} ({first}); commit that and \
-             measure again, or name the commit that was measured by --revision",
+             measure again, or name the measured commit with --revision",
             plural(changed.len(), "file")
         ))
         .into());
@@ -126,7 +126,7 @@ fn record(arguments: &RecordArguments, store: &Path) -> anyhow::Result<()> {
     let short = &commit[..12];
     let known = place.read(&commit)?;
     if known.lines.contains(&line) {
-        return output::line(&format!("run {id} is recorded at {short} already"));
+        return output::line(&format!("run {id} is already recorded at {short}"));
     }
     place.append(&line)?;
     output::line(&format!("run {id} is recorded at {short}"))

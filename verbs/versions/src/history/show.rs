@@ -1,4 +1,4 @@
-//! `toll history show`
+//! `toll history show`: prints the series of a branch and their candidates.
 
 use clap::Args;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     }
 }
 
-/// A line for each series, under its experiment and machine, with its candidates.
+/// Formats a line for each series, under its experiment and machine, with its candidates.
 fn lines(all: &[Series]) -> Vec<String> {
     let mut lines = Vec::new();
     for group in all.chunk_by(|one, next| place(one) == place(next)) {
@@ -63,7 +63,7 @@ fn lines(all: &[Series]) -> Vec<String> {
     let is_short = |one: &Series| one.values.len() < RECORDS_MIN;
     if let short @ 1.. = all.iter().filter(|one| is_short(one)).count() {
         lines.push(format!(
-            "in {short} they are not looked for yet, but from {RECORDS_MIN} commits on"
+            "{short} of them are too short to search: that needs {RECORDS_MIN} commits"
         ));
     }
     lines
@@ -73,7 +73,7 @@ fn place(series: &Series) -> (&str, &str) {
     (&series.experiment, &series.machine)
 }
 
-/// What is known of a candidate, in two lines.
+/// Describes a candidate in two lines, and a third if it may be one of several commits.
 pub fn candidate(candidate: &Candidate) -> Vec<String> {
     let state = match candidate.state {
         State::Unchecked => "candidate, not checked",

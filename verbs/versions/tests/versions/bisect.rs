@@ -1,9 +1,9 @@
-//! The commit that made a command slower.
+//! `toll bisect` finds the commit that made a command need more memory.
 
 use toll_testing::{Bench, has, has_program, lacks, skip};
 
-/// A repository of 9 commits in which `told` says what a run took; from the sixth on it
-/// is 10 % more. The fourth does not build.
+/// A repository with a commit for each of `costs`, the kilobytes that the command allocates.
+/// The fourth commit does not build.
 fn history(costs: &[u32]) -> Option<Bench> {
     if !has_program("git") {
         skip("git is missing");
@@ -28,7 +28,8 @@ fn history(costs: &[u32]) -> Option<Bench> {
     Some(bench)
 }
 
-/// Memory hardly varies, so that what comes out does not depend on how busy a machine is.
+/// Arguments of a search by peak memory. That hardly varies, so the result does not depend on
+/// how busy the machine is.
 fn bisect(bench: &Bench, range: &str) -> Vec<String> {
     let tree = bench.path("tree").display().to_string();
     let command = "dd if=/dev/zero of=/dev/null count=1 bs=$(cat {tree}/built)k status=none";
@@ -134,7 +135,7 @@ fn a_range_that_is_none_is_refused() {
         &bench.fails(5, elsewhere.as_slice()),
         &["as a git repository"],
     );
-    // An end has to be measured.
+    // Both ends must build.
     has(
         &bench.fails(1, bisect(&bench, "c3..c8").as_slice()),
         &[

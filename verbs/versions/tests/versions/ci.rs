@@ -1,4 +1,4 @@
-//! A commit against its base.
+//! `toll ci` compares a commit with its base.
 
 use toll_testing::{Bench, has, has_program, lacks, python_with_packages, skip, source_tree};
 
@@ -6,8 +6,8 @@ use toll_testing::{Bench, has, has_program, lacks, python_with_packages, skip, s
 pub const GIT: &str = "git -c user.name=A -c user.email=a@example.org -c commit.gpgsign=false \
                    -c protocol.file.allow=always";
 
-/// A repository whose branch `change` has one commit more than `main`. What the commands take
-/// stands in files: memory, which hardly varies however busy a machine is.
+/// A repository whose branch `change` has one commit more than `main`. Files say how much memory
+/// the commands use. Memory hardly varies, no matter how busy the machine is.
 pub fn repository(base: &str, head: &str) -> Option<Bench> {
     if !has_program("git") {
         skip("git is missing");
@@ -52,7 +52,7 @@ pub fn ci(bench: &Bench, further: &[&str]) -> Vec<String> {
     words.map(|word| (*word).to_owned()).collect()
 }
 
-/// The repository is as it was, and nothing is left in the cache.
+/// Checks that the repository is unchanged and that nothing is left in the cache.
 pub fn nothing_is_left(bench: &Bench) {
     let told = shell(
         bench,
@@ -107,7 +107,7 @@ fn a_regression_fails_and_is_told_in_every_format() {
     let action: serde_json::Value =
         serde_json::from_str(&bench.read("github-action-benchmark")).unwrap();
     let entries = action.as_array().unwrap();
-    assert_eq!(entries.len(), 2, "of head alone: {action}");
+    assert_eq!(entries.len(), 2, "only of head: {action}");
     assert!(
         entries.iter().all(|one| one["value"].as_f64() > Some(2e7)),
         "{action}"
@@ -132,14 +132,15 @@ fn a_regression_fails_and_is_told_in_every_format() {
     nothing_is_left(&bench);
 }
 
-/// Computes, and then waits for as long as a command prints.
+/// A command that computes, then sleeps for the seconds that another command prints.
 fn computes_and_waits(seconds: &str) -> String {
     format!(
         "cd {{tree}}; dd if=/dev/zero of=/dev/null count=100 bs=1M status=none; sleep $({seconds})"
     )
 }
 
-/// Compares by one time, and exports Markdown; gives what the terminal and the file say.
+/// Compares by one metric, and exports Markdown. Returns the text on the terminal and in the
+/// file.
 fn compared_by(bench: &Bench, metric: &str, command: &str) -> [String; 2] {
     let tree = bench.path("tree").display().to_string();
     let ran = bench.ok(&[
@@ -161,7 +162,7 @@ fn where_time_on_the_wall_decides_nothing_cpu_time_is_said_to() {
     let Some(bench) = repository("echo 0.1 0.1 >naps", "echo 0.03 0.6 >naps") else {
         return;
     };
-    // The change waits now less than the limit, now more, so that half of the blocks say each.
+    // The change waits alternately less and more than the limit, so that the blocks disagree.
     let turn = bench.path("turn").display().to_string();
     shell(&bench, &format!("echo 1 >{turn}"));
     let seconds = format!(
@@ -232,15 +233,15 @@ fn an_experiment_file_is_compared_under_both_commits_and_trees_may_stay() {
     }
     for side in ["base", "head"] {
         let built = bench.read(&format!("trees/0/{side}/built"));
-        assert_eq!(built.lines().count(), 2, "what a build made stays: {built}");
+        assert_eq!(built.lines().count(), 2, "built files stay: {built}");
     }
-    // The same file measures a work tree by itself.
+    // `toll run` accepts the same file and measures the current directory.
     let ran = bench.shell(&format!(
         "cd tree && {} run -q --no-html -r 1 ../benches.toml",
         toll_testing::TOLL
     ));
     assert_eq!(ran.code, Some(0), "{ran:#?}");
-    // One that says nothing of trees.
+    // A file without {tree}.
     bench.write(
         "other.toml",
         "format = 1\nname = 'other'\ntitle = 'Other'\nquestion = '?'\nmetric = 'duration_ns'\n\
@@ -387,7 +388,7 @@ fn the_action_compares_a_pull_request_with_the_branch_that_it_is_for() {
     let Some(bench) = repository(&sized(20_000), &sized(24_000)) else {
         return;
     };
-    // As a workflow has it: a clone whose HEAD is the merge, on no branch.
+    // As in a workflow: a clone whose HEAD is the merge, on no branch.
     let merge = format!(
         "{GIT} clone -q tree clone && cd clone && {GIT} checkout -q --detach origin/main \
          && {GIT} merge -q --no-ff -m Merge origin/change"
@@ -425,7 +426,7 @@ fn the_action_compares_a_pull_request_with_the_branch_that_it_is_for() {
             "fetch-depth: 0",
         ],
     );
-    // Inputs are words, whatever a shell would make of them.
+    // Inputs are plain words; no shell interprets them.
     for options in [
         "$(touch ../carried-out)",
         "`touch ../carried-out`",

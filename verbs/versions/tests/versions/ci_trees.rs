@@ -1,4 +1,4 @@
-//! Work trees of two commits: who may use them, and what git does in them.
+//! Work trees of two commits: which calls may use them, and what git does in them.
 
 use serde_json::Value;
 use toll_testing::{Bench, Running, all_are, has, list, wait_until};
@@ -38,7 +38,7 @@ fn two_commits_are_built_when_no_other_run_measures() {
     has(&bench.fails(1, search.as_slice()), &[&holder]);
     let mut waiting = start(&bench, "told", &words, "run.lock");
     let named = format!("waiting until {holder}");
-    wait_until("it says for whom it waits", || {
+    wait_until("it names the process that it waits for", || {
         bench.read("told").contains(&named)
     });
     assert!(!bench.path("cache/toll/versions").exists());
@@ -67,7 +67,7 @@ fn calls_that_share_kept_trees_have_a_pair_each_and_only_the_same_commits_are_go
     };
     let mut one = start(&bench, "one", &words, "one.lock");
     measures(1);
-    // The other way round, so that the same trees would show.
+    // Base and head are swapped, so that sharing the trees would be noticed.
     let mut turned = vec!["--base", "change", "--head", "main", "-r", "1"];
     turned.extend(["--keep-trees", "trees", slow]);
     let mut other = start(&bench, "other", &turned, "other.lock");
@@ -89,7 +89,7 @@ fn calls_that_share_kept_trees_have_a_pair_each_and_only_the_same_commits_are_go
     assert_eq!(resumed.code, Some(0), "{resumed:#?}");
     let before = bench.document("1");
     all_are("completed", list(&before["trials"]));
-    // Trees that hold other commits, or are gone, measure something else or nothing.
+    // A run is not resumed if its trees hold other commits or are gone.
     let mut third = start(&bench, "third", &turned, "one.lock");
     assert_eq!(third.end().code(), Some(0), "{}", bench.read("third"));
     assert_eq!(head_of(&bench, "trees/0/head").trim(), "Before");
@@ -178,7 +178,7 @@ fn nothing_is_left_but_the_tag(bench: &Bench) {
     assert_eq!(told.lines().count(), 1, "{told}");
 }
 
-/// Settings that make git run programs, or print more than its plain commands do.
+/// Settings that make git run programs, or print more than by default.
 const SETTINGS: &str = "
 mkdir -p home templates/hooks && cd tree && here=$PWD/..
 for name in post-checkout reference-transaction post-index-change; do
@@ -222,7 +222,7 @@ fn settings_of_git_run_nothing_in_the_trees_and_change_nothing_that_is_read() {
     let found = bench.ok(search.as_slice());
     has(&found.stdout, &["no culprit"]);
     assert!(!bench.path("ran").exists());
-    // A change is still seen.
+    // A change in the work tree is still noticed.
     shell(&bench, "echo 1 >tree/a");
     let told = bench.fails(2, ci(&bench, &[&takes("a")]).as_slice());
     has(&told, &["differs from it in 1 file (a)"]);

@@ -1,12 +1,12 @@
-//! What commits took, kept in their repository.
+//! `toll history`: measurements of commits, kept in their repository.
 
 use serde_json::Value;
 use toll_testing::{Bench, has, has_program, lacks, list, skip};
 
 const GIT: &str = "git -c user.name='A Person' -c user.email=a@example.org -c commit.gpgsign=false";
 
-/// A repository `tree` of 10 commits, in each of which `size` says how much memory the
-/// command takes; a run of the last one is in the store.
+/// A repository `tree` of 10 commits; in each, the file `size` says how much memory the
+/// command uses. The store has a run of the last commit.
 fn repository(sizes: [u32; 10]) -> Option<Bench> {
     if !has_program("git") {
         skip("git is missing");
@@ -38,8 +38,8 @@ fn history(bench: &Bench, action: &str, tree: &str, further: &[&str]) -> Vec<Str
     all.map(|word| (*word).to_owned()).collect()
 }
 
-/// A file with a record for each commit, made of one that toll wrote. Two values take
-/// turns up to commit 4, and from commit 5 on both are higher by a tenth.
+/// A file with a record for each commit, made from one that toll wrote. Two values alternate
+/// up to commit 4; from commit 5 on, both are higher by a tenth.
 fn recorded(bench: &Bench) -> String {
     let file = bench.path("history.jsonl").display().to_string();
     bench.ok(history(bench, "record", "tree", &["--file", &file]).as_slice());
