@@ -1,4 +1,4 @@
-//! `toll fleet fetch`
+//! `toll fleet fetch`: writes the runs of all nodes into tables.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use super::Submitted;
 pub struct FetchArguments {
     #[command(flatten)]
     submitted: Submitted,
-    /// Write the tables below this directory, beside others [default: DIR/tables]
+    /// Write the tables below this directory, beside existing ones [default: DIR/tables]
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
 }
@@ -29,7 +29,7 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
     let tables = match &arguments.parquet {
         Some(tables) => tables.clone(),
         None => {
-            // Through a link in it a table would be written over any file.
+            // A link planted there could make a table overwrite any file.
             directory
                 .check_trusted("--parquet", &[directory.tables()])
                 .map_err(Failure::Usage)?;
@@ -42,7 +42,7 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
             let path = directory.document(&node, &planned.name);
             if !path.exists() {
                 output::note(&format!(
-                    "{node} has left no document of {} yet",
+                    "{node} has not written a document of {} yet",
                     planned.name
                 ));
                 continue;
@@ -72,7 +72,7 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
     ))?;
     if unreadable > 0 {
         bail!(
-            "cannot read {}; `toll fleet retry` has it written anew from the node's store",
+            "cannot read {}; `toll fleet retry` restores such documents from the nodes' stores",
             plural(unreadable, "document")
         );
     }

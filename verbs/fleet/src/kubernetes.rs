@@ -1,4 +1,4 @@
-//! The indexed job of Kubernetes that measures on many nodes.
+//! The Kubernetes indexed job that measures on many nodes.
 
 use std::path::Path;
 
@@ -6,31 +6,31 @@ use serde_json::{Value, json};
 
 use crate::slurm::JOB_NAME;
 
-/// Where a pod has the directory of the submission.
+/// Where the directory of the submission is mounted in a pod.
 pub const MOUNTED_AT: &str = "/fleet";
 
-/// How often a pod is started anew, on each node.
+/// How often a failed pod is restarted, for each index of the job.
 const RETRIES: u32 = 3;
 
-/// What the user asks of Kubernetes.
+/// The user's options for Kubernetes.
 #[derive(Debug)]
 pub struct PodRequest<'a> {
     pub nodes: u32,
     pub image: &'a str,
     /// The volume claim whose root is the directory of the submission.
     pub claim: &'a str,
-    /// Whole CPUs and bytes of memory of each pod: all that a node can give.
+    /// Whole CPUs and bytes of memory of each pod: as much as a node can give.
     pub cpus: u32,
     pub memory_bytes: u64,
-    /// Labels of the nodes.
+    /// Labels that a node must have.
     pub node_labels: &'a [(String, String)],
     pub time_limit_s: Option<u64>,
-    /// Directory of the node for work files.
+    /// Directory on the node for work files.
     pub work_dir: &'a Path,
 }
 
-/// The manifest (`kubectl apply` reads JSON). One pod a node; requests equal limits, which
-/// is the quality of service `Guaranteed`.
+/// Builds the manifest (`kubectl apply` reads JSON). Each node gets one pod. Requests equal
+/// limits, for the quality of service `Guaranteed`.
 pub fn job(request: &PodRequest) -> Value {
     let labels: serde_json::Map<String, Value> = request
         .node_labels
@@ -64,7 +64,7 @@ pub fn job(request: &PodRequest) -> Value {
         }],
         "volumes": [
             { "name": "fleet", "persistentVolumeClaim": { "claimName": request.claim } },
-            // The container's own root is no file system to measure.
+            // Work files must not be on the container's root: that is not the node's file system.
             { "name": "work", "hostPath": { "path": request.work_dir, "type": "DirectoryOrCreate" } },
         ],
     });

@@ -1,4 +1,4 @@
-//! `toll fleet`
+//! `toll fleet`: measures on the nodes of a cluster and reports over machines.
 
 mod fetch;
 pub mod kubernetes;
@@ -31,24 +31,24 @@ use toll_driver::spelling;
 
 use crate::submission::FleetDirectory;
 
-/// Where submissions lie if nothing is named.
+/// Default directory of a submission.
 const DIRECTORY: &str = "toll-fleet";
 
 #[derive(Debug, Subcommand)]
 pub enum FleetVerb {
-    /// Measure experiments on the nodes of a cluster, a job for each node
+    /// Measure experiments on the nodes of a cluster, with one job for each node
     #[command(after_help = submit::NOTES)]
     Submit(Box<submit::SubmitArguments>),
-    /// Tell how far each node is, and why one waits or failed
+    /// Show the progress of each node, and why one waits or failed
     Status(status::StatusArguments),
-    /// Submit anew what failed; it goes on after the trials that were finished
+    /// Submit failed nodes again; they continue after their finished trials
     Retry(retry::RetryArguments),
-    /// Put the runs of all nodes into tables
+    /// Write the runs of all nodes into tables
     Fetch(fetch::FetchArguments),
-    /// Measure on this machine what was submitted: what a job does
+    /// Measure a submission on this machine, as a job does
     Work(work::WorkArguments),
-    /// Tell on which machines each claim holds, where the values of all lie, and which
-    /// facts about machines explain how they differ
+    /// Report on which machines each claim holds, the values over all machines, and which
+    /// facts about machines explain their differences
     Report(report::ReportArguments),
 }
 
@@ -63,7 +63,7 @@ pub fn run(verb: &FleetVerb) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The directory of a submission, as verbs name it.
+/// The directory of a submission, as an argument.
 #[derive(Debug, Args)]
 struct Submitted {
     /// Directory of the submission
@@ -77,7 +77,7 @@ impl Submitted {
     }
 }
 
-/// The options of `toll run` with which jobs measure.
+/// The options of `toll run` for the measurements of jobs.
 #[derive(Debug, Parser)]
 #[command(name = "toll run")]
 struct RunOptions {
@@ -85,7 +85,8 @@ struct RunOptions {
     arguments: RunArguments,
 }
 
-/// Reads options of `toll run`, of which no file comes and that no person looks at.
+/// Parses the options of `toll run` for jobs. Refuses options that a job does not use, such
+/// as output files.
 fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
     let words = ["toll", "run"].into_iter().map(OsString::from);
     let words = words.chain(options.iter().map(OsString::from));
@@ -95,7 +96,7 @@ fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
         let why = error.render().to_string();
         let first = why.lines().next().unwrap_or_default();
         let first = first.trim_start_matches("error: ");
-        Failure::Usage(format!("cannot use the options behind --: {first}"))
+        Failure::Usage(format!("cannot use the options after --: {first}"))
     })?;
     let own = [
         ("--resume", arguments.resume.is_some()),
@@ -109,23 +110,23 @@ fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
     ];
     if let Some((option, _)) = own.iter().find(|(_, is_set)| *is_set) {
         bail!(Failure::Usage(format!(
-            "cannot use {option} behind --: a job goes on by itself, leaves a document for each \
-             experiment and has the --work-dir of toll fleet submit"
+            "cannot use {option} after --: a job continues by itself, writes a document for each \
+             experiment and uses the --work-dir of toll fleet submit"
         )));
     }
     if let Some(item) = arguments.items.first() {
         bail!(Failure::Usage(format!(
-            "cannot use {item} behind --: experiments stand before it, and commands in an \
+            "cannot use {item} after --: name experiments before it, and put commands into an \
              experiment file"
         )));
     }
     (arguments.quiet, arguments.no_html) = (true, true);
-    // Nobody is there to start the job again.
+    // Nobody is present to start the job again, so it waits for the measuring lock.
     arguments.wait = true;
     Ok(arguments)
 }
 
-/// Whether a document is there, and is that of a complete run.
+/// Whether a document exists and is that of a complete run.
 fn is_complete(document: &Path) -> bool {
     #[derive(Deserialize)]
     struct Document {

@@ -1,4 +1,4 @@
-//! How far each node of a submission is.
+//! The progress of each node of a submission.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::slurm::{Node, Task};
 use super::submission::JobArray;
 
-/// States of tasks that will run, and of those that do (squeue(1), "JOB STATE CODES").
+/// States of tasks that will run, and of tasks that run (squeue(1), "JOB STATE CODES").
 const WAITING: [&str; 8] = [
     "CONFIGURING",
     "PENDING",
@@ -26,22 +26,22 @@ const RUNNING: [&str; 5] = [
     "STAGE_OUT",
 ];
 
-/// Where a node stands.
+/// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeState {
     /// All its runs are complete.
     Complete,
     Running,
-    /// It has a job that has yet to begin.
+    /// Its job has not begun yet.
     Waiting,
     /// Its job ended before all runs were complete.
     Failed,
-    /// It has no job that this program could ask for, and not all runs are complete.
+    /// Not all runs are complete, and there is no scheduler to ask about its job.
     Unfinished,
 }
 
-/// A node and what has come of it.
+/// A node and its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeProgress {
     pub node: String,
@@ -52,8 +52,8 @@ pub struct NodeProgress {
     pub reason: Option<String>,
 }
 
-/// What is known of the nodes of job arrays: of a node that was retried its last task
-/// counts. `runs_complete` gives how many of a node's `runs` are complete.
+/// Returns the progress of the nodes of job arrays. For a retried node, its last task counts.
+/// `runs_complete` returns how many of a node's `runs` are complete.
 pub fn of_arrays(
     arrays: &[JobArray],
     tasks: &BTreeMap<(u64, usize), Task>,
@@ -85,7 +85,7 @@ pub fn of_arrays(
     progress.collect()
 }
 
-/// The state of a task that has not completed all runs, and why.
+/// The state of a task that has not completed all runs, and the reason.
 fn of_task(task: Option<&Task>, obstacle: Option<String>) -> (NodeState, Option<String>) {
     let Some(task) = task else {
         let lost = "Slurm no longer knows its job".to_owned();
@@ -111,7 +111,7 @@ fn of_task(task: Option<&Task>, obstacle: Option<String>) -> (NodeState, Option<
     (NodeState::Failed, Some(reason))
 }
 
-/// `node fail` of `NODE_FAIL`.
+/// Turns `NODE_FAIL` into `node fail`.
 fn words(state: &str) -> String {
     state.to_lowercase().replace('_', " ")
 }

@@ -1,4 +1,4 @@
-//! The page of a fleet: which claim holds on which machine.
+//! The HTML page of a fleet: which claim holds on which machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use toll_core::spec::Platform;
 
 const PAGE: &str = include_str!("assets/fleet.html");
 
-/// Width of all cells of a row together, and of a cell at most.
+/// Width of all cells of a row together, and of the widest cell.
 const ROW_WIDTH: f64 = 720.0;
 const CELL_WIDTH_MAX: f64 = 22.0;
 const ROW_HEIGHT: f64 = 18.0;
-/// Room for a character of a claim's name.
+/// Width of a character of a claim's name.
 const CHARACTER_WIDTH: f64 = 7.4;
-/// From so many machines on, neighbours of one outcome are drawn as one, without a name
-/// for each: a page of a thousand machines stays small.
+/// With more machines than this, neighbours with the same outcome are drawn as one cell,
+/// without their names, so that a page of a thousand machines stays small.
 const NAMED_MACHINES_MAX: usize = 60;
 
-/// Builds the page: one file without scripts or outside references.
+/// Builds the page: one file without scripts or external references.
 pub fn page(report: &FleetReport) -> anyhow::Result<String> {
     let mut environment = environment();
     let rendered = environment.add_template("fleet.html", PAGE).and_then(|()| {
@@ -83,25 +83,25 @@ fn fact(one: &FleetFact) -> Value {
     context! { one => Serde(one), role => role(one) }
 }
 
-/// What a fact has to do with differences, in words.
+/// Describes how a fact is related to differences between machines.
 pub fn role(fact: &FleetFact) -> String {
     let with = fact.with.as_deref().unwrap_or("another fact");
     match fact.role {
-        FactRole::Explains => "machines differ by it".to_owned(),
+        FactRole::Explains => "explains how machines differ".to_owned(),
         FactRole::Confounded => {
             format!("splits the machines as {with} does: either may be the cause")
         }
-        FactRole::Associated => format!("no difference is left among machines alike in {with}"),
+        FactRole::Associated => format!("no difference remains among machines alike in {with}"),
         FactRole::NoDifference => "no difference found".to_owned(),
         FactRole::NotTested => "too few machines".to_owned(),
     }
 }
 
-/// A picture: a row a claim, a column a machine, and after a gap a column a published
-/// platform.
+/// Data of the picture: a row for each claim, a column for each machine, and after a gap a
+/// column for each published platform.
 fn matrix(report: &FleetReport) -> Value {
     let machines = report.machines.len();
-    // Those of published platforms follow after the gap of a cell.
+    // Columns of published platforms follow after a gap of one cell.
     let platforms_width = match report.published_platforms.len() {
         0 => 0.0,
         some => CELL_WIDTH_MAX * (some + 1) as f64,
@@ -109,7 +109,7 @@ fn matrix(report: &FleetReport) -> Value {
     let machines_width = (ROW_WIDTH - platforms_width).max(ROW_WIDTH / 2.0);
     let cell_width = (machines_width / machines.max(1) as f64).min(CELL_WIDTH_MAX);
     let lengths = report.claims.iter().map(|one| one.claim.len());
-    // A sign may follow a name.
+    // A sign may follow the name.
     let names_width = CHARACTER_WIDTH * (lengths.max().unwrap_or(0) + 2) as f64;
     let platforms_x = cell_width * machines as f64 + CELL_WIDTH_MAX;
     let rows: Vec<Value> = report
@@ -138,7 +138,7 @@ fn matrix(report: &FleetReport) -> Value {
     }
 }
 
-/// What publications conclude of platforms, in cells from a place on.
+/// Cells for the platforms about which a publication concludes something, from `x` = `from` on.
 fn published_cells(report: &FleetReport, claim: &FleetClaim, from: f64) -> Vec<Value> {
     let platforms = report.published_platforms.iter().enumerate();
     let cell = |(index, platform): (usize, &Platform)| {
@@ -152,7 +152,7 @@ fn published_cells(report: &FleetReport, claim: &FleetClaim, from: f64) -> Vec<V
     platforms.filter_map(cell).collect()
 }
 
-/// A stretch of machines of one outcome.
+/// Consecutive machines with the same outcome.
 struct Cell {
     first: usize,
     machines: usize,

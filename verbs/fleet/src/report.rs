@@ -1,4 +1,4 @@
-//! `toll fleet report`
+//! `toll fleet report`: reports where claims hold, from the tables of many machines.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,8 +15,8 @@ pub struct ReportArguments {
     /// Directory of a submission whose runs were fetched, or of `toll export --parquet`
     #[arg(value_name = "DIR", default_value = DIRECTORY)]
     directory: PathBuf,
-    /// Write a page with a picture of claims and machines to this file, `-` for standard
-    /// output
+    /// Write a page with a picture of claims and machines to this file (`-`: standard
+    /// output)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print one JSON document

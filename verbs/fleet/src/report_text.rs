@@ -1,4 +1,4 @@
-//! Which claims hold on which machines.
+//! The report on claims and machines as text.
 
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
@@ -29,7 +29,7 @@ pub fn of_report(report: &FleetReport, style: Style) -> Text {
         .collect();
     let mut text = heading(&title, style) + table(&columns, &rows, style);
     let note = "over machines: centre and 95 % confidence interval of their true values; a further \
-                machine: 95 % prediction interval; both of machines that are not far from the others";
+                machine: 95 % prediction interval; both ignore machines far from the others";
     text.gap();
     text += paragraph(&format!("· {note}"), 0, Paint::Dim, style);
     text
@@ -83,7 +83,8 @@ fn row(claim: &FleetClaim, platforms: &[Platform]) -> Row {
     row
 }
 
-/// On how many machines the claim holds; of a claim on how machines differ their centre.
+/// Describes a level: on how many of its machines the claim holds or, for a claim on how
+/// machines differ, their centre.
 fn level(level: &FactLevel, claim: &FleetClaim) -> String {
     match (&claim.difference, &level.mean) {
         (None, _) => format!("{} {} of {}", level.level, level.supported, level.machines),

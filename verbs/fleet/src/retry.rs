@@ -1,4 +1,4 @@
-//! `toll fleet retry`
+//! `toll fleet retry`: submits failed nodes again.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::submission::Scheduler;
 pub struct RetryArguments {
     #[command(flatten)]
     submitted: Submitted,
-    /// Another time limit for these jobs (2h)
+    /// New time limit for these jobs (2h)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     time_limit: Option<Duration>,
 }
@@ -26,7 +26,7 @@ pub struct RetryArguments {
 pub fn run(arguments: &RetryArguments) -> anyhow::Result<ExitCode> {
     let directory = arguments.submitted.open()?;
     let mut submission = directory.submission()?;
-    // Jobs run the script, and the programs beside it.
+    // Jobs run the script and the programs beside it.
     directory
         .check_trusted(
             "toll fleet submit --directory",
@@ -36,12 +36,12 @@ pub fn run(arguments: &RetryArguments) -> anyhow::Result<ExitCode> {
     let instead = match submission.scheduler {
         Scheduler::Slurm { .. } => None,
         Scheduler::Kubernetes { .. } => Some(format!(
-            "Kubernetes starts failed pods anew itself; when the job has given up, kubectl replace \
-             --force -f {} goes on where each node was left",
+            "Kubernetes restarts failed pods itself; if the job has given up, kubectl replace \
+             --force -f {} continues the runs of all nodes",
             directory.job().display()
         )),
         Scheduler::Script => Some(format!(
-            "no scheduler has the jobs; sh {} goes on with a machine's runs",
+            "no scheduler has the jobs; sh {} continues a machine's runs",
             directory.script().display()
         )),
     };
@@ -52,7 +52,7 @@ pub fn run(arguments: &RetryArguments) -> anyhow::Result<ExitCode> {
     let failed = all.into_iter().filter(|one| one.state == NodeState::Failed);
     let nodes: Vec<String> = failed.map(|one| one.node).collect();
     if nodes.is_empty() {
-        output::line("no node failed; `toll fleet status` tells how far each is")?;
+        output::line("no node failed; `toll fleet status` shows the progress of each")?;
         return Ok(ExitCode::SUCCESS);
     }
     let options: Vec<String> = arguments.time_limit.map(time_limit).into_iter().collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::slurm::JOB_NAME;
 
-/// What the user asks of Slurm.
+/// The user's options for Slurm.
 #[derive(Debug, Default)]
 pub struct SlurmRequest<'a> {
     pub partition: Option<&'a str>,
@@ -13,11 +13,11 @@ pub struct SlurmRequest<'a> {
     pub time_limit: Option<Duration>,
 }
 
-/// Slurm sends SIGTERM so many seconds before a job's time limit ends, or the grace time of a
-/// preempted job. `toll` drops the trial that runs then, and keeps all before it.
+/// Slurm sends SIGTERM this many seconds before the end of a job's time limit, or of the grace
+/// time of a preempted job. `toll` then drops the running trial and keeps all earlier ones.
 const WARNING_S: u32 = 60;
 
-/// Options of sbatch for a job array whose tasks have a node each.
+/// Returns the options of sbatch for a job array whose tasks have a node each.
 pub fn sbatch_options(directory: &Path, request: &SlurmRequest) -> Vec<String> {
     let mut options = vec![
         format!("--job-name={JOB_NAME}"),
@@ -37,31 +37,31 @@ pub fn sbatch_options(directory: &Path, request: &SlurmRequest) -> Vec<String> {
     options
 }
 
-/// The option of sbatch for a time limit, which has whole minutes.
+/// Returns the option of sbatch for a time limit, rounded up to whole minutes.
 pub fn time_limit(limit: Duration) -> String {
     format!("--time={}", limit.as_secs().div_ceil(60).max(1))
 }
 
-/// The script. `directory` is where the job finds the submission, `work_dir` a directory
-/// of the node's own.
+/// Returns the script. `directory` is where the job finds the submission, and `work_dir` a
+/// local directory of the node.
 pub fn script(directory: &Path, work_dir: &Path, options: &[String]) -> String {
     let directives = options.iter().map(|option| format!("#SBATCH {option}\n"));
     let directives: String = directives.collect();
     let directory = directory.display();
     let work_dir = work_dir.to_string_lossy();
-    let work_dir = shlex::try_quote(&work_dir).expect("an argument holds no null byte");
+    let work_dir = shlex::try_quote(&work_dir).expect("an argument has no null byte");
     format!(
         "\
 #!/bin/sh
 {directives}
-# Measures on this machine what submission.json names, and goes on where that was left.
-# Jobs start it; where no scheduler is, start it on each machine.
+# Measures the experiments in submission.json on this machine, or continues their runs.
+# Jobs start it; without a scheduler, start it on each machine.
 node=${{SLURMD_NODENAME:-${{NODE_NAME:-$(uname -n)}}}}
-# On disks of this machine, since its users' home may be that of others, too.
+# On disks of this machine, since home directories may be shared with other machines.
 own={work_dir}/toll-$(id -u)
 mkdir -p {work_dir}
 [ -d \"$own\" ] || mkdir -m 700 \"$own\" || exit
-# Everyone may write to /var/tmp.
+# Everyone may write to /var/tmp, so the directory may be another user's.
 if [ ! -O \"$own\" ] || [ -L \"$own\" ]; then
     echo \"cannot work in $own: it is not this user's directory; submit with another --work-dir\" >&2
     exit 1

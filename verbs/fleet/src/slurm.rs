@@ -32,7 +32,7 @@ pub struct Node {
 impl Node {
     /// Returns why the node gets no job; `None` if it may get one.
     pub fn obstacle(&self) -> Option<String> {
-        // A mark such as `*` says that the node does not respond.
+        // A flag such as `*` says that the node does not respond.
         let state = self.state.trim_end_matches(|c: char| !c.is_alphabetic());
         UNUSABLE.contains(&state).then(|| match &self.reason {
             Some(reason) => format!("{state} ({reason})"),
@@ -160,7 +160,7 @@ impl Slurm {
         let mut tasks = BTreeMap::new();
         let numbers: Vec<String> = jobs.iter().map(u64::to_string).collect();
         let listed = format!("--jobs={}", numbers.join(","));
-        // Sites may have no accounting.
+        // Sites may have no accounting, so its errors are ignored.
         let accounted = run(
             "sacct",
             &[
@@ -242,7 +242,7 @@ fn pin(job: u64, nodes: &[String]) -> Result<(), String> {
     );
     input.write_all(requests.as_bytes()).map_err(cannot)?;
     input.rewind().map_err(cannot)?;
-    // One process for all: a fleet may have thousands of nodes.
+    // One process for all nodes, since a fleet may have thousands.
     process::run_on(Stdio::from(input), "scontrol", &[]).map(|_| ())
 }
 

@@ -1,4 +1,4 @@
-//! `toll fleet status`
+//! `toll fleet status`: shows the progress of each node.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{Submitted, is_complete};
 use crate::node_state::{NodeProgress, NodeState, of_arrays};
 use crate::submission::{FleetDirectory, Scheduler, Submission};
 
-/// As much of a log is read for its last line.
+/// How many bytes at the end of a log are read for its last line.
 const LOG_END_BYTES: u64 = 4096;
 
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How far each node is.
+/// Returns the progress of each node.
 pub fn progress(
     directory: &FleetDirectory,
     submission: &Submission,
@@ -52,9 +52,9 @@ pub fn progress(
         Scheduler::Slurm { arrays, .. } => {
             let slurm = Slurm::find().map_err(Failure::Prerequisite)?;
             let jobs: Vec<u64> = arrays.iter().map(|array| array.job).collect();
-            let cannot = |why| anyhow::anyhow!("cannot tell how far the nodes are: {why}");
+            let cannot = |why| anyhow::anyhow!("cannot find out the progress of the nodes: {why}");
             let tasks = slurm.tasks(&jobs).map_err(cannot)?;
-            // They only tell why a task waits.
+            // They only explain why a task waits or failed, so an error does not matter.
             let nodes = slurm.nodes().unwrap_or_default();
             let mut all = of_arrays(arrays, &tasks, &nodes, runs, runs_complete);
             for one in &mut all {
@@ -87,7 +87,7 @@ pub fn progress(
     }
 }
 
-/// The last line of a log that says something.
+/// Returns the last line of a log that is not empty.
 fn last_line(log: &Path) -> Option<String> {
     let mut file = open_bounded(log, u64::MAX).ok()?;
     let length = file.metadata().ok()?.len();
@@ -141,11 +141,11 @@ fn lines(all: &[NodeProgress], scheduler: &Scheduler) -> Vec<String> {
     let has_failed = all.iter().any(|one| one.state == NodeState::Failed);
     lines.extend(match scheduler {
         Scheduler::Slurm { .. } if has_failed => Some(
-            "`toll fleet retry` submits the failed ones anew; their logs are in logs/".to_owned(),
+            "`toll fleet retry` submits the failed nodes again; their logs are in logs/".to_owned(),
         ),
         Scheduler::Slurm { .. } | Scheduler::Script => None,
         Scheduler::Kubernetes { nodes } => Some(format!(
-            "{nodes} are wanted; `kubectl describe job` tells of pods that wait or failed"
+            "requested nodes: {nodes}; `kubectl describe job` shows pods that wait or failed"
         )),
     });
     lines

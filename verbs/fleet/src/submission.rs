@@ -1,15 +1,15 @@
-//! What is measured on the nodes of a cluster, and the directory that holds all of it.
+//! What to measure on the nodes of a cluster, and the directory of a submission.
 //!
 //! | path | what |
 //! |---|---|
 //! | `submission.json` | [`Submission`] |
 //! | `measure.sh` | the job's script, which starts `toll fleet work` |
-//! | `job.json` | the job of Kubernetes |
+//! | `job.json` | the Kubernetes job |
 //! | `bin/` | the programs that measure |
 //! | `experiments/` | the user's experiment files |
 //! | `nodes/NODE/NAME.sqlite`, `nodes/NODE/NAME.json` | an experiment on a node: the store, and the run as a document |
-//! | `logs/NODE.log` | what the node's jobs said |
-//! | `tables/` | where `toll fleet fetch` puts tables |
+//! | `logs/NODE.log` | the output of the node's jobs |
+//! | `tables/` | the tables that `toll fleet fetch` writes |
 
 use std::fs;
 use std::io;
@@ -19,18 +19,18 @@ use serde::{Deserialize, Serialize};
 use toll_system::bounded::text_of;
 use toll_system::private_directory::check_trusted;
 
-/// Largest `submission.json`, in bytes.
+/// Size of the largest `submission.json` that is read, in bytes.
 const SUBMISSION_BYTES_MAX: u64 = 16 << 20;
 
 /// Version of `submission.json` that this program reads and writes.
 const VERSION: u32 = 1;
 
-/// What was submitted.
+/// A submission, as stored in `submission.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
     version: u32,
-    /// Experiments, each measured by a run of its own.
+    /// Experiments, each measured in its own run.
     pub experiments: Vec<PlannedExperiment>,
     /// Options of `toll run` for all of them.
     pub run_options: Vec<String>,
@@ -43,26 +43,26 @@ pub struct Submission {
 pub struct PlannedExperiment {
     /// The experiment's name, which also names its files.
     pub name: String,
-    /// File below `experiments/`; none of a built-in experiment.
+    /// File below `experiments/`; `None` for a built-in experiment.
     pub file: Option<String>,
 }
 
-/// Who runs the jobs.
+/// What runs the jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// Options of sbatch, and a job array for the submission and for each retry.
+    /// Slurm: options of sbatch, and a job array for the submission and for each retry.
     Slurm {
         options: Vec<String>,
         arrays: Vec<JobArray>,
     },
-    /// An indexed job for so many nodes.
+    /// An indexed job for this number of nodes.
     Kubernetes { nodes: u32 },
-    /// Somebody starts the script on each machine.
+    /// The user starts the script on each machine.
     Script,
 }
 
-/// A job array of Slurm.
+/// A Slurm job array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobArray {
@@ -85,7 +85,7 @@ impl Submission {
         }
     }
 
-    /// All texts that name a file in the directory.
+    /// All strings that name a file in the directory.
     fn names(&self) -> impl Iterator<Item = &str> {
         let nodes = match &self.scheduler {
             Scheduler::Slurm { arrays, .. } => arrays.as_slice(),
@@ -98,7 +98,7 @@ impl Submission {
     }
 }
 
-/// Whether a text names a file or directory, and no other place, nor an option.
+/// Whether a text is a plain file name: not a path, not hidden, and not an option.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with(['.', '-']) && !text.contains(['/', '\0', '\n'])
 }
@@ -108,10 +108,10 @@ fn is_name(text: &str) -> bool {
 pub struct FleetDirectory(PathBuf);
 
 impl FleetDirectory {
-    /// A directory by its absolute path, since jobs do not begin in the current one.
+    /// Returns a directory by its absolute path, since jobs do not start in the current one.
     ///
     /// # Errors
-    /// If a script or a template of Slurm could not hold its path.
+    /// If its path has characters that are special in a script or in Slurm's file names.
     pub fn at(path: &Path) -> anyhow::Result<Self> {
         let cannot = |why: &str| anyhow::anyhow!("cannot use {}: {why}", path.display());
         let absolute = std::path::absolute(path).map_err(|error| cannot(&error.to_string()))?;
@@ -122,8 +122,8 @@ impl FleetDirectory {
         {
             true => Ok(Self(absolute)),
             false => Err(cannot(
-                "its path has characters that job scripts take for their own; name a directory \
-                 whose path has letters, digits and / . _ - + , : @ = alone",
+                "its path has characters that are special in job scripts; name a directory whose \
+                 path has only letters, digits and / . _ - + , : @ =",
             )),
         }
     }
@@ -176,18 +176,20 @@ impl FleetDirectory {
         self.0.join("submission.json")
     }
 
-    /// Refuses a directory that somebody else made or can change, or such a thing in it.
+    /// Refuses a directory that another user owns or can change, and such `things` in it.
     pub fn check_trusted(&self, setting: &'static str, things: &[PathBuf]) -> Result<(), String> {
         let things = things.iter().filter(|path| path.exists());
         let mut all = [&self.0].into_iter().chain(things);
         all.try_for_each(|path| check_trusted(path, setting))
     }
 
-    /// Whether something was submitted from here.
+    /// Whether the directory has a submission.
     pub fn has_submission(&self) -> bool {
         self.submission_file().exists()
     }
 
+    /// Reads the submission.
+    ///
     /// # Errors
     /// If there is none, or it is damaged or of another version.
     pub fn submission(&self) -> anyhow::Result<Submission> {
@@ -203,7 +205,7 @@ impl FleetDirectory {
             }
             _ => cannot(error.to_string()),
         })?;
-        let damaged = |error: serde_json::Error| cannot(format!("{error}; submit anew"));
+        let damaged = |error: serde_json::Error| cannot(format!("{error}; submit again"));
         let Head { version } = serde_json::from_str(&text).map_err(damaged)?;
         if version != VERSION {
             return Err(cannot(format!(
@@ -214,13 +216,13 @@ impl FleetDirectory {
         let submission: Submission = serde_json::from_str(&text).map_err(damaged)?;
         if let Some(name) = submission.names().find(|name| !is_name(name)) {
             return Err(cannot(format!(
-                "{name:?} in it leads out of the directory, or is not a name; submit anew"
+                "{name:?} in it leads out of the directory, or is not a name; submit again"
             )));
         }
         Ok(submission)
     }
 
-    /// Keeps a submission by `put`, which puts a file in place whole.
+    /// Stores a submission with `put`, which must replace the file atomically.
     pub fn keep<E: From<serde_json::Error>>(
         &self,
         submission: &Submission,
@@ -230,7 +232,7 @@ impl FleetDirectory {
         put(&self.submission_file(), &text)
     }
 
-    /// Nodes that have measured something, in order.
+    /// Lists the nodes that have measured something, in order.
     ///
     /// # Errors
     /// If the directory cannot be read.

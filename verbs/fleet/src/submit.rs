@@ -1,4 +1,4 @@
-//! `toll fleet submit`
+//! `toll fleet submit`: submits experiments for the nodes of a cluster.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,24 +28,24 @@ Examples:
   toll fleet status
   toll fleet fetch && toll fleet report
 
-The directory must be one that all nodes see under the same path. Each node is measured by one job,
-which has it alone, runs the experiments one after the other and leaves a document for each. A job
-that is preempted, or whose node fails, begins again there and goes on after its finished trials.
+All nodes must see the directory under the same path. One job measures each node: it has the node to
+itself, runs the experiments one after the other and writes a document for each. A job that is
+preempted, or whose node fails, starts again there and continues after its finished trials.
 
-With --kubernetes an indexed job is written; kubectl apply submits it. The directory must then be
-the root of the volume that --claim names.";
+With --kubernetes, an indexed job is written, which kubectl apply submits. The directory must then
+be the root of the volume that --claim names.";
 
-/// Who runs the jobs.
+/// What runs the jobs.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct WhichScheduler {
     /// Submit to Slurm: a job array with a task for each node of a partition
     #[arg(long)]
     slurm: bool,
-    /// Write an indexed job for Kubernetes: a pod a node, quality of service Guaranteed
+    /// Write an indexed job for Kubernetes: one pod per node, quality of service Guaranteed
     #[arg(long, requires_all = ["nodes", "claim", "cpus", "memory"])]
     kubernetes: bool,
-    /// Write a script alone, measure.sh, to be started on each machine by other means
+    /// Only write a script, measure.sh, for you to start on each machine
     #[arg(long)]
     script: bool,
 }
@@ -57,35 +57,35 @@ pub struct SubmitArguments {
     experiments: Vec<String>,
     #[command(flatten)]
     scheduler: WhichScheduler,
-    /// Directory for the submission and all that comes of it
+    /// Directory for the submission and its results
     #[arg(long, value_name = "DIR", default_value = DIRECTORY)]
     directory: PathBuf,
-    /// Measure at most so many nodes; with --kubernetes, so many
+    /// Measure at most N nodes; with --kubernetes, exactly N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
-    /// Partition of Slurm [default: Slurm's own]
+    /// Slurm partition [default: Slurm's default]
     #[arg(long, value_name = "NAME", value_parser = plain, requires = "slurm")]
     partition: Option<String>,
-    /// Features that nodes must have, as sbatch takes them; with --kubernetes a
-    /// label, NAME=VALUE
+    /// Features that nodes must have, as sbatch takes them; with --kubernetes, a
+    /// label NAME=VALUE
     #[arg(long, value_name = "FEATURES", value_parser = plain)]
     constraint: Option<String>,
-    /// Time after which a job is ended (2h); `toll fleet retry` goes on
+    /// Time limit of a job (2h); `toll fleet retry` continues after it
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     time_limit: Option<Duration>,
-    /// Directory of each node for work files: on the disk that is to be measured
+    /// Directory on each node for work files, on the disk to measure
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     work_dir: PathBuf,
-    /// Volume claim of Kubernetes that holds the directory
+    /// Kubernetes volume claim whose volume holds the directory
     #[arg(long, value_name = "NAME", requires = "kubernetes")]
     claim: Option<String>,
-    /// Whole CPUs of each pod: all that a node can give
+    /// Whole CPUs of each pod: as many as a node can give
     #[arg(long, value_name = "N", requires = "kubernetes", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
     /// Memory of each pod (8GiB)
     #[arg(long, value_name = "SIZE", requires = "kubernetes", value_parser = parse_size)]
     memory: Option<u64>,
-    /// Image of the pods; the programs need nothing of it but a shell
+    /// Image of the pods; the programs only need a shell in it
     #[arg(
         long,
         value_name = "NAME",
@@ -96,17 +96,17 @@ pub struct SubmitArguments {
     /// Print the script or job, and submit nothing
     #[arg(long)]
     dry_run: bool,
-    /// Options of `toll run` for all experiments, behind --
+    /// Options of `toll run` for all experiments, after --
     #[arg(last = true, value_name = "OPTION")]
     run_options: Vec<String>,
 }
 
-/// Takes what scripts and schedulers read as one word.
+/// Accepts a text that scripts and schedulers read as one word.
 fn plain(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !"'\"\\`$".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => Ok(text.to_owned()),
-        false => Err("expected a word without spaces and quotes".into()),
+        false => Err("expected a word without spaces or quotes".into()),
     }
 }
 
@@ -115,7 +115,7 @@ pub fn run(arguments: &SubmitArguments) -> anyhow::Result<ExitCode> {
     ensure!(
         arguments.work_dir.is_absolute(),
         Failure::Usage(format!(
-            "cannot use --work-dir {}: jobs do not begin in this directory; name it by its \
+            "cannot use --work-dir {}: jobs do not start in the current directory; give an \
              absolute path",
             arguments.work_dir.display()
         ))
@@ -129,7 +129,7 @@ pub fn run(arguments: &SubmitArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is to be measured.
+/// What to measure.
 struct Planned {
     experiments: Vec<PlannedExperiment>,
     /// The user's file of each, if it has one.
@@ -147,7 +147,7 @@ impl Planned {
     }
 }
 
-/// The experiments, checked as far as this machine can.
+/// Checks the experiments as far as this machine can, and returns them.
 fn planned(arguments: &SubmitArguments) -> anyhow::Result<Planned> {
     let mut options = run_options(&arguments.run_options)?;
     let mut planned = Planned {
@@ -170,7 +170,7 @@ fn planned(arguments: &SubmitArguments) -> anyhow::Result<Planned> {
         let name = match experiments.as_slice() {
             [one] => one.name.clone(),
             _ => bail!(Failure::Usage(format!(
-                "cannot submit {item}: it is no experiment; give it a name that ends with .toml"
+                "cannot submit {item}: it is not an experiment; give it a name that ends with .toml"
             ))),
         };
         ensure!(
@@ -215,11 +215,12 @@ fn to_slurm(
         lay_out(directory, planned, &script)?;
         submit_array(directory, &mut submission, &[], nodes)
     })?;
-    // Behind `fill`, which would remove the directory of jobs that run if nobody listens.
+    // After `fill`: on an error of standard output, it would remove the directory of running
+    // jobs.
     output::line(&told)
 }
 
-/// The nodes on which Slurm would run the job; tells which are left out, and why.
+/// Returns the nodes on which Slurm would run the job. Prints which are left out, and why.
 fn usable_nodes(
     slurm: &Slurm,
     arguments: &SubmitArguments,
@@ -254,7 +255,7 @@ fn usable_nodes(
     Ok(usable)
 }
 
-/// Submits a job array for some nodes, notes it in the submission, and gives a line on it.
+/// Submits a job array for some nodes, adds it to the submission, and returns a line about it.
 pub fn submit_array(
     directory: &FleetDirectory,
     submission: &mut Submission,
@@ -279,7 +280,7 @@ pub fn submit_array(
     let nodes = plural(count, "node");
     let shown = directory.path().display();
     Ok(format!(
-        "submitted job {job} for {nodes}; all of it lies in {shown}"
+        "submitted job {job} for {nodes}; its files are in {shown}"
     ))
 }
 
@@ -350,7 +351,7 @@ fn for_kubernetes(
     ))
 }
 
-/// Fills a directory that is new or empty; if that fails, it is left as it was.
+/// Fills a directory that is new or empty. If that fails, the directory is left unchanged.
 fn fill<T>(
     directory: &FleetDirectory,
     work: impl FnOnce(&FleetDirectory) -> anyhow::Result<T>,
@@ -359,8 +360,8 @@ fn fill<T>(
     ensure!(
         !directory.has_submission(),
         Failure::Usage(format!(
-            "cannot submit from {}: something was submitted from it already; see toll fleet \
-             status, or name another --directory",
+            "cannot submit from {}: it has a submission already; see toll fleet status, or name \
+             another --directory",
             path.display()
         ))
     );
@@ -382,7 +383,7 @@ fn fill<T>(
     })
 }
 
-/// Puts in place what jobs need.
+/// Creates the files and directories that jobs need.
 fn lay_out(directory: &FleetDirectory, planned: &Planned, script: &str) -> anyhow::Result<()> {
     for path in [
         directory.programs(),

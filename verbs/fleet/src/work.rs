@@ -1,4 +1,4 @@
-//! `toll fleet work`
+//! `toll fleet work`: measures the experiments of a submission on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub struct WorkArguments {
     /// Directory of the submission
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Name of this machine; one that was begun under this name goes on
+    /// Name of this machine; runs that were started under this name are continued
     #[arg(long, value_name = "NAME")]
     node: String,
 }
@@ -34,7 +34,7 @@ pub fn run(arguments: &WorkArguments) -> anyhow::Result<ExitCode> {
     ensure!(
         !node.is_empty() && !node.starts_with('.') && !node.contains('/'),
         Failure::Usage(format!(
-            "cannot measure as {node:?}: the name is that of a directory, too; name the host"
+            "cannot measure as {node:?}: that is not a valid directory name; name the host"
         ))
     );
     let options = run_options(&submission.run_options)?;
@@ -43,7 +43,7 @@ pub fn run(arguments: &WorkArguments) -> anyhow::Result<ExitCode> {
     for planned in &submission.experiments {
         match measure(&directory, node, planned, &options) {
             Ok(ExitCode::SUCCESS) => {}
-            // A signal ended it.
+            // A signal ended the run.
             Ok(code) => return Ok(code),
             Err(error) if failure::signal(&error).is_some() => return Err(error),
             Err(error) => {
@@ -54,11 +54,11 @@ pub fn run(arguments: &WorkArguments) -> anyhow::Result<ExitCode> {
     }
     match first_failure {
         None => Ok(ExitCode::SUCCESS),
-        Some(name) => bail!("cannot measure {name} on {node}; why stands above"),
+        Some(name) => bail!("cannot measure {name} on {node}; see the error above"),
     }
 }
 
-/// Begins an experiment, or goes on with it, and writes the document of what there is then.
+/// Starts or continues the run of an experiment, then writes the document of its state.
 fn measure(
     directory: &FleetDirectory,
     node: &str,
@@ -100,8 +100,8 @@ fn measure(
     measured
 }
 
-/// Whether the last run of a store has the submitted experiment, and so only commands of the
-/// submission.
+/// Whether the last run of a store has the submitted experiment, and thus runs only commands
+/// of the submission.
 fn is_submitted(store: &Path, arguments: &RunArguments) -> anyhow::Result<bool> {
     let stored = match stores::read_if_any(store)? {
         Some(store) => last_run(&store)?,
@@ -112,7 +112,7 @@ fn is_submitted(store: &Path, arguments: &RunArguments) -> anyhow::Result<bool> 
         .zip(submitted.first())
         .is_some_and(|(run, submitted)| {
             let stored = Experiment {
-                // Its share of a time budget depends on when it began.
+                // An experiment's share of a time budget depends on when it began.
                 run: submitted.run,
                 ..run.stored.experiment
             };

@@ -1,5 +1,5 @@
 //! A cluster on this machine: a real Slurm with its accounting, and four nodes. Each node is
-//! a process namespace with a host name and a /var/tmp of its own.
+//! a process namespace with its own host name and /var/tmp.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ const PROGRAMS: [&str; 9] = [
     "mariadb-install-db",
     "mariadbd",
     "munged",
-    // mariadb-install-db starts it, and Debian has it in another package.
+    // mariadb-install-db starts it, and Debian ships it in a separate package.
     "my_print_defaults",
     "sbatch",
     "slurmctld",
@@ -29,24 +29,25 @@ const PROGRAMS: [&str; 9] = [
 
 pub struct Cluster {
     directory: TempDir,
-    /// The servers, the last one first: they end in this order.
+    /// The servers, last started first: they are stopped in this order.
     servers: Vec<Running>,
     nodes: Vec<(String, Running)>,
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until its nodes are idle; `None` where that cannot be.
+    /// Starts a cluster and waits until its nodes are idle. Returns `None` if the machine cannot
+    /// run one.
     pub fn start() -> Option<Self> {
         let missing = PROGRAMS.iter().find(|program| !has_program(program));
         if let Some(program) = missing {
-            skip(&format!("a Slurm of one's own needs {program}"));
+            skip(&format!("starting a Slurm needs {program}"));
             return None;
         }
         if !is_root() {
-            skip("nodes of a cluster with host names of their own need root");
+            skip("cluster nodes with their own host names need root");
             return None;
         }
-        // Not below the build directory: the path of a socket has 107 bytes at most.
+        // Not below the build directory: a socket's path has at most 107 bytes.
         let directory = tempfile::tempdir().unwrap();
         let everyone = std::fs::Permissions::from_mode(0o755);
         // munged refuses a socket that not everyone can reach.
@@ -107,7 +108,7 @@ SelectType=select/linear
 MpiDefault=none
 MailProg=/bin/true
 ReturnToService=2
-# A node that does not answer is down, and an ended job left to the accounting, within seconds.
+# Within seconds, a silent node is down, and an ended job is only in the accounting.
 SlurmdTimeout=5
 MinJobAge=2
 SchedulerParameters=sched_interval=1,bf_interval=1
@@ -194,7 +195,7 @@ LogFile={at}/slurmdbd.log
         self.nodes.push((node.to_owned(), server));
     }
 
-    /// Ends all processes of a node at once, as a power cut does.
+    /// Kills all processes of a node at once, as a power cut does.
     pub fn kill_node(&mut self, node: &str) {
         self.nodes.retain_mut(|(name, server)| {
             if name == node {
@@ -221,7 +222,7 @@ LogFile={at}/slurmdbd.log
         command
     }
 
-    /// Runs a shell line that speaks with this Slurm.
+    /// Runs a shell line that uses this Slurm.
     pub fn run(&self, line: &str) -> Ran {
         let output = self.command(line).output().expect("bash starts");
         Ran {
@@ -239,14 +240,14 @@ LogFile={at}/slurmdbd.log
     }
 }
 
-/// Ports that nobody listens on just now.
+/// Returns ports on which nobody listens at present.
 fn free_ports<const N: usize>() -> [u16; N] {
-    // All at once, so that they differ.
+    // All are opened at once, so that they differ.
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
-/// Whether a process has a text in its arguments: servers and jobs have their paths there.
+/// Whether a process has this path in its arguments, as servers and jobs do.
 pub fn is_running(path: &Path) -> bool {
     !toll_testing::processes_marked(&path.display().to_string()).is_empty()
 }

@@ -1,4 +1,4 @@
-//! Runs as tables for query engines.
+//! Tables of runs for query engines, and reports over machines.
 
 
 use toll_testing::{Bench, has, has_program, lacks, list, python_with_packages, skip, source_tree};
@@ -81,7 +81,7 @@ fn several_runs_do_not_fit_into_one_file() {
     );
 }
 
-/// The fenced texts of a language in the documentation of fleets.
+/// The code blocks of a language in the documentation of fleets.
 fn queries(language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(source_tree().join("docs/FLEET.md")).unwrap();
     let begin = format!("```{language}\n");
@@ -122,7 +122,7 @@ fn documented_queries_run_in_the_engines() {
     has(&run(&python[1]), &["|trials|failed|"]);
 }
 
-/// Tables of twelve machines: half of them have xfs, where a call to the vDSO takes 30
+/// Tables of twelve machines. Half of them have xfs, and there a call to the vDSO takes 30
 /// times as long.
 fn fleet_of_twelve() -> Bench {
     fleet_of(CLOCKS)
@@ -253,14 +253,14 @@ fn what_is_wrong_with_tables_is_told_with_the_file() {
     );
     std::fs::remove_file(bench.path(&file)).unwrap();
     has(&bench.fails(1, "fleet report tables"), &[&file]);
-    // Of a run whose export was interrupted, the file that comes last is not there.
+    // An interrupted export lacks the file that is written last, that of `runs`.
     let name = file.rsplit('/').next().unwrap();
     bench.shell(&format!("rm tables/runs/*/*/{name}"));
     let report = bench.json("fleet report tables --json");
     assert_eq!(list(&report["machines"]).len(), 11);
 }
 
-/// Claims on how machines differ, and what was published of two of them.
+/// Claims on how machines differ, and two published platforms.
 const OVER_MACHINES: &str = "
 [[claim]]
 id = 'clocks.fs'
@@ -305,7 +305,7 @@ fn a_claim_on_how_machines_differ_is_answered_by_all_of_them() {
     assert_eq!(fs["difference"]["levels"]["of"], "xfs");
     assert_eq!(kernel["difference"]["alike_in"][0], "file system");
     assert!(vdso["difference"].is_null());
-    // What was published counts nowhere.
+    // Published platforms do not count as machines.
     assert_eq!(list(&report["published_platforms"]).len(), 2);
     assert_eq!(list(&report["machines"]).len(), 12);
     assert_eq!(list(&fs["machines"]).len(), 12);
@@ -322,7 +322,7 @@ fn a_claim_on_how_machines_differ_is_answered_by_all_of_them() {
     has(
         &page,
         &[
-            "no machine of these was measured",
+            "none of these machines was measured",
             "file system cannot be told from kernel",
             "clocks.fs, new server, published by paper: the slower one",
         ],

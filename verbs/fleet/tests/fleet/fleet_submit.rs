@@ -37,7 +37,7 @@ fn machines_measure_what_was_submitted_once_each() {
         &[
             "a     complete     1 of 1",
             "2 nodes: 2 complete",
-            "2 are wanted",
+            "requested nodes: 2",
         ],
     );
     has(
@@ -77,7 +77,7 @@ fn a_script_measures_where_it_is_started() {
     let ran = bench.shell("sh toll-fleet/measure.sh");
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     has(&ran.stderr, &["it is not this user's directory"]);
-    has(&bench.fails(2, "fleet retry"), &["measure.sh goes on"]);
+    has(&bench.fails(2, "fleet retry"), &["measure.sh continues"]);
     let shown = bench.ok("fleet submit cat --script --dry-run").stdout;
     let checked = bench.write("script.sh", &shown);
     if has_program("shellcheck") {
@@ -130,7 +130,7 @@ fn a_job_that_cannot_measure_says_why_and_fails() {
         &said,
         &[
             "clocks.toml",
-            "cannot measure clocks on a; why stands above",
+            "cannot measure clocks on a; see the error above",
         ],
     );
     for name in ["''", "../b", ".hidden"] {
@@ -155,16 +155,16 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
         ),
         (
             "clocks.toml --slurm -- --resume",
-            "cannot use --resume behind --",
+            "cannot use --resume after --",
         ),
         (
             "clocks.toml --slurm -- --export-json x",
-            "cannot use --export-FORMAT behind --",
+            "cannot use --export-FORMAT after --",
         ),
-        ("clocks.toml --slurm -- true", "cannot use true behind --"),
+        ("clocks.toml --slurm -- true", "cannot use true after --"),
         (
             "clocks.toml --slurm -- --nonsense",
-            "cannot use the options behind --: unexpected argument",
+            "cannot use the options after --: unexpected argument",
         ),
         (
             "clocks.toml --slurm --directory 'a b'",
@@ -172,7 +172,7 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
         ),
         (
             "clocks.toml --slurm --work-dir here",
-            "name it by its absolute path",
+            "give an absolute path",
         ),
         ("clocks.toml", "<--slurm|--kubernetes|--script>"),
         ("clocks.toml --slurm --kubernetes", "cannot be used with"),
@@ -194,10 +194,7 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
 
     let submit = format!("fleet submit clocks.toml {PODS}");
     bench.ok(&submit);
-    has(
-        &bench.fails(2, &submit),
-        &["something was submitted from it already"],
-    );
+    has(&bench.fails(2, &submit), &["it has a submission already"]);
     std::fs::create_dir(bench.path("full")).unwrap();
     bench.write("full/file", "");
     let said = bench.fails(2, &format!("{submit} --directory full"));

@@ -1,4 +1,4 @@
-//! Experiments on the nodes of a Slurm.
+//! Experiments on the nodes of a Slurm cluster.
 
 use serde_json::Value;
 use toll_testing::{Bench, Ran, has, lacks, list, wait_until};
@@ -6,7 +6,7 @@ use toll_testing::{Bench, Ran, has, lacks, list, wait_until};
 use crate::cluster::{Cluster, NODES};
 use crate::fleet::CLOCKS;
 
-/// A bench whose `toll` speaks with a cluster.
+/// A bench whose `toll` uses a cluster.
 struct Site {
     bench: Bench,
     cluster: Cluster,
@@ -46,7 +46,7 @@ impl Site {
         });
     }
 
-    /// How many trials a node has made so far.
+    /// Number of trials that a node has made so far.
     fn trials(&self, node: &str) -> usize {
         let shown = self.bench.shell(&format!(
             "toll --store toll-fleet/nodes/{node}/clocks.sqlite show --json"
@@ -76,7 +76,7 @@ fn four_nodes_measure_one_dies_and_nothing_is_lost_or_counted_twice() {
     for node in ["node1", "node3", "node4"] {
         site.wait_for(node, "complete");
     }
-    // Slurm has given the job back to the queue.
+    // Slurm has requeued the job.
     site.wait_for("node2", "waiting");
     has(
         &site.node("node2").to_string(),
@@ -90,14 +90,14 @@ fn four_nodes_measure_one_dies_and_nothing_is_lost_or_counted_twice() {
     has(&fetched.stdout, &["wrote 3 runs"]);
     has(
         &fetched.stderr,
-        &["node2 has left no document of clocks yet"],
+        &["node2 has not written a document of clocks yet"],
     );
     has(&site.ok("fleet retry"), &["no node failed"]);
 
     let name = crate::cluster::JOB_NAME;
     site.cluster.ok(&format!("scancel --name={name}"));
     site.wait_for("node2", "failed");
-    // By then only the accounting knows the job.
+    // From then on only the accounting knows the job.
     wait_until("the controller has forgotten the job", || {
         let listed = site
             .cluster
@@ -127,7 +127,7 @@ fn four_nodes_measure_one_dies_and_nothing_is_lost_or_counted_twice() {
     each_node_is_one_machine_of_the_report(&site);
     damaged_documents_are_told_and_made_anew(&site);
     let at = site.bench.path("toll-fleet");
-    assert!(!crate::cluster::is_running(&at), "a job is left");
+    assert!(!crate::cluster::is_running(&at), "a job is still running");
 }
 
 fn each_node_is_one_machine_of_the_report(site: &Site) {
@@ -142,7 +142,7 @@ fn each_node_is_one_machine_of_the_report(site: &Site) {
     }
 }
 
-/// What was submitted runs, though the line on it cannot be written.
+/// A submitted job runs even if the line about it cannot be written.
 fn keeps_a_job_of_which_nobody_hears(site: &Site) {
     let submit = "fleet submit clocks.toml --slurm --nodes 1 --directory unheard";
     let said = site.fails(1, &format!("{submit} -- -r 3 >/dev/full"));

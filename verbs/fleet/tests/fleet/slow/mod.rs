@@ -1,3 +1,3 @@
-//! A family of tests that takes minutes.
+//! Tests that take minutes.
 
 mod fleet_slurm;
