@@ -1,4 +1,4 @@
-//! `toll count`
+//! `toll count`: counts the instructions of commands in guests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,19 +41,22 @@ Examples:
   toll count --fail-on regression=0.1% ./old ./new
   toll count --kernel toll,mine --by function 'cat words'
 
-Each command runs in guests of its own, under QEMU's translator, which counts each instruction that
-the guest's one CPU executes from the command's exec to its end: its own, its threads', its
-children's and the kernel's. Instructions are not time: one that misses a cache counts as one that
-does not, and so does each repetition of a string instruction (rep movs).
+Each run of a command has its own guest. QEMU's translator counts every instruction that the guest's
+only CPU executes from the command's exec to its end: those of the command, its threads, its child
+processes and the kernel. Instructions are not time: one that misses a cache counts like any other,
+and so does each repetition of a string instruction (rep movs).
 
-A guest has the command's program with its interpreter and libraries, files that its words name,
-and what --file and --tree give; no network, no terminal, and the same directory as here, empty.
+A guest has the command's program with its interpreter and libraries, the files that its words name,
+and those of --file and --tree. It has no network and no terminal, and its current directory has the
+same path as here and is empty.
 
-Beside each function that differs stands how much it differs over the runs: any run of the one less any
-run of the other. One that varies by as much is not listed; more runs tell more of them.
+For each function that differs, the column \"over the runs\" shows the range of differences: any run
+of one side minus any run of the other. A function that varies by as much is not listed; more runs
+find more functions.
 
-Functions are named by the symbols of kernel, programs and libraries, those of a command's own program
-behind their name with [program]. A stripped program has those that it exports.";
+Functions have the names of symbols in the kernel, programs and libraries. Those of the command's
+own program have [program] after their name. A stripped program has only the functions that it
+exports.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -61,24 +64,24 @@ pub struct CountArguments {
     /// Commands, each in quotes; all others are compared with the first
     #[arg(value_name = "COMMAND", required = true)]
     commands: Vec<String>,
-    /// Run each command so many times, and tell whether the runs agree [default: 2; where
-    /// commands or kernels are compared 3]
+    /// Run each command N times, and show whether the runs agree [default: 2; 3 if commands
+    /// or kernels are compared]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     runs: Option<u64>,
-    /// Seed of the guest's random numbers in the first run; each further run has the next
+    /// Seed of the guest's random numbers in the first run; each later run has the next one
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Copy a file into the guests, to the same path or another one
     #[arg(long, value_name = "FILE[:GUEST_PATH]")]
     file: Vec<String>,
-    /// Copy all files below a directory, to the same place or another one; for a
-    /// symbolic link what it points to
+    /// Copy all files below a directory, to the same path or another one; symbolic
+    /// links are followed
     #[arg(long, value_name = "DIR[:GUEST_PATH]")]
     tree: Vec<String>,
-    /// Standard input of the commands; empty without this
+    /// Standard input of the commands [default: empty]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Kernels that the guests run (see `toll kernel list`); of several, each command
+    /// Kernels that the guests run (see `toll kernel list`); with several, each command
     /// is compared with itself on the first one
     #[arg(
         long,
@@ -90,27 +93,27 @@ pub struct CountArguments {
     /// Memory of a guest
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
     memory: u64,
-    /// Longest time for a run, with the guest's boot
+    /// Time limit of a run, including the guest's boot
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_duration)]
     timeout: Duration,
-    /// Count commands that fail, too
+    /// Also count commands that fail
     #[arg(short = 'i', long)]
     ignore_failure: bool,
-    /// Show the functions with most instructions, or of several commands or kernels those
-    /// in which they differ from the first, and how much of the difference these explain
+    /// Show the functions with the most instructions; with several commands or kernels, those
+    /// that differ from the first, and how much of the difference they explain
     #[arg(long, value_name = "function", value_parser = ["function"])]
     by: Option<String>,
-    /// Show all functions, not the first 20
+    /// Show all functions, not only the first 20
     #[arg(long, requires = "by")]
     all: bool,
-    /// End with status 3 if a command has more instructions than what it is compared
-    /// with by more than a limit, in every run (regression=0.1%)
+    /// End with status 3 if a command executes more instructions than its reference, by
+    /// more than a limit in every run (regression=0.1%)
     #[arg(long, value_name = "CONDITION", value_parser = toll_driver::gate::parse)]
     fail_on: Option<Condition>,
     /// Print one JSON document
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Print what another program reads
+    /// Print in a format for another program
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 }
@@ -132,7 +135,7 @@ struct Document<'a> {
     comparisons: &'a [CountComparison],
 }
 
-/// What a guest counts, and the names of the functions in it.
+/// The guest that counts a command, and the functions of the programs in it.
 struct Counting {
     spec: GuestSpec,
     programs: Programs,
@@ -146,12 +149,12 @@ pub fn run(arguments: &CountArguments) -> anyhow::Result<ExitCode> {
         Some(Condition::Regression(limit)) if sides > 1 => Some(limit),
         None => None,
         Some(_) => bail!(Failure::Usage(
-            "cannot fail: --fail-on takes regression=LIMIT here, and two commands or kernels"
+            "cannot use --fail-on: here it takes regression=LIMIT and needs two commands or kernels"
                 .into()
         )),
     };
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
-    // Two tell whether counts repeat, and lie apart by chance too often to compare.
+    // Two runs show whether counts repeat, but differ by chance too often for comparisons.
     let default = match arguments.commands.len() * arguments.kernel.len() {
         1 => 2,
         _ => 3,
@@ -195,7 +198,7 @@ fn check_kernels(names: &[String]) -> anyhow::Result<()> {
                 "cannot compare kernel {name} with itself; name each kernel once"
             )));
         }
-        // Before minutes go into counting on another one.
+        // Fails before minutes are spent on counting with another kernel.
         kernel::find(name).map_err(Failure::Prerequisite)?;
     }
     Ok(())
@@ -258,7 +261,7 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
     let mut files = ProgramFiles::new();
     let split = shlex::split(command).ok_or_else(|| {
         usage(format!(
-            "cannot count {command}: a quote or escape has no end"
+            "cannot count {command}: a quote or escape is not closed"
         ))
     })?;
     if split.is_empty() {
@@ -266,7 +269,7 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
     }
     let words = match needs_shell(command) {
         true => {
-            // What a shell starts is found out by trying: a word too many does no harm.
+            // A shell may start any word as a program. Trying them all does no harm.
             for word in
                 command.split(|sign: char| !sign.is_alphanumeric() && !"/._+-".contains(sign))
             {
@@ -292,11 +295,11 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
     let input = arguments.input.as_ref().map(absolute).transpose()?;
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let kernel = kernel::find(kernel).map_err(Failure::Prerequisite)?;
-    // A shell's functions are not those of a program of the user's.
+    // The functions of a shell are not those of the user's program.
     let main = Some(&program).filter(|_| !needs_shell(command));
     let main = main.map(PathBuf::as_path);
     let programs = program_files::functions(&files, main, probe.path()).map_err(usage)?;
-    // Programs that a shell starts lie where they lie here.
+    // Programs that a shell starts have the same paths in the guest as here.
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
     let environment = [("PATH", path.as_str()), ("HOME", "/"), ("LC_ALL", "C")];
     let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -320,8 +323,8 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
     Ok(Counting { spec, programs })
 }
 
-/// Refuses what does not fit: a guest holds its files twice while it starts, in the
-/// archive and unpacked.
+/// Refuses files that do not fit into a guest's memory. While it starts, a guest holds them
+/// twice: in the archive and unpacked.
 fn check_memory(command: &str, memory_bytes: u64, files: &ProgramFiles) -> anyhow::Result<()> {
     const KERNEL_BYTES: u64 = 128 << 20;
     let length = |host: &PathBuf| std::fs::metadata(host).map_or(0, |file| file.len());
@@ -329,7 +332,7 @@ fn check_memory(command: &str, memory_bytes: u64, files: &ProgramFiles) -> anyho
     let needed = KERNEL_BYTES + 2 * bytes;
     if needed > memory_bytes {
         bail!(Failure::Usage(format!(
-            "cannot count {command}: its files take {} of a guest's memory; say --memory {}MiB",
+            "cannot count {command}: its files take {} of a guest's memory; use --memory {}MiB",
             format::bytes(2.0 * bytes as f64),
             needed.div_ceil(64 << 20) * 64
         )));
@@ -345,7 +348,8 @@ fn count(
 ) -> anyhow::Result<Counted> {
     let place = GuestPlace::make().map_err(anyhow::Error::msg)?;
     let interrupted = || interrupt.signal().is_some();
-    // Another seed each, so that a command that uses random numbers is seen to vary.
+    // Each run has another seed, so that the variation of a command that uses random numbers
+    // shows.
     let mut spec = spec.clone();
     spec.seed = seed;
     if let Some(counted) = &mut spec.counted {
@@ -374,7 +378,7 @@ fn check_end(arguments: &CountArguments, command: &str, counted: &Counted) -> an
     let last = errors.lines().rev().find(|line| !line.trim().is_empty());
     let last = last.map_or_else(String::new, |line| format!(": {}", line.trim()));
     bail!(
-        "cannot count {command}: {how}{last}; add what it needs with --file, or say \
+        "cannot count {command}: {how}{last}; add what it needs with --file, or use \
          --ignore-failure"
     )
 }

@@ -1,4 +1,4 @@
-//! Counts of instructions for other programs.
+//! Instruction counts in formats for other programs.
 
 use serde_json::{Map, Value, json};
 use toll_document::sanitize::sanitize;
@@ -6,7 +6,7 @@ use toll_document::text::Column;
 use toll_core::count::{CommandCount, comparisons, labels};
 use toll_report::markup::Markup;
 
-/// A table in Markdown, for a comment on a change.
+/// Formats a Markdown table, for a comment on a change.
 pub fn markdown(counts: &[CommandCount]) -> String {
     let markup = Markup::Markdown;
     let names = ["instructions", "user", "kernel", "page faults", "ratio"];
@@ -38,7 +38,7 @@ pub fn markdown(counts: &[CommandCount]) -> String {
     markup.table(&columns, &rows)
 }
 
-/// What github-action-benchmark reads as `customSmallerIsBetter`: see its README.
+/// Builds the JSON that github-action-benchmark reads as `customSmallerIsBetter` (see its README).
 pub fn github_action_benchmark(counts: &[CommandCount]) -> Value {
     let entry = |(one, label): (&CommandCount, String)| {
         json!({
@@ -57,7 +57,7 @@ pub fn github_action_benchmark(counts: &[CommandCount]) -> Value {
     counts.iter().zip(labels(counts)).map(entry).collect()
 }
 
-/// Bencher's own format, Bencher Metric Format: measures by benchmark.
+/// Builds a document in Bencher Metric Format: measures by benchmark.
 pub fn bencher(counts: &[CommandCount]) -> Value {
     let entry = |(one, label): (&CommandCount, String)| {
         let totals = || one.runs.iter().map(|run| run.total);

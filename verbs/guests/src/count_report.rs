@@ -1,4 +1,4 @@
-//! Instructions of commands.
+//! The report on the instructions of commands as text.
 
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, paragraph, table};
@@ -7,13 +7,13 @@ use toll_core::count::{
 };
 use toll_core::format;
 
-/// System calls named in a line.
+/// Most system calls that a line names.
 const CALLS_SHOWN: usize = 12;
 
-/// Functions named that make runs vary.
+/// Most functions that are named as varying between runs.
 const VARYING_SHOWN: usize = 3;
 
-/// The result in a sentence, a table, so many functions, and what to know of it.
+/// Formats the result as a sentence, a table, at most `functions` functions, and remarks.
 pub fn of_commands(
     counts: &[CommandCount],
     comparisons: &[CountComparison],
@@ -48,7 +48,7 @@ pub fn of_commands(
             text += functions_of(only, functions, style);
         }
         for one in comparisons {
-            let title = format!("{} beside {}", labels[one.count], labels[one.reference]);
+            let title = format!("{} against {}", labels[one.count], labels[one.reference]);
             text += differing_functions(&title, one, functions, style);
             text.gap();
         }
@@ -58,12 +58,12 @@ pub fn of_commands(
             text += paragraph(&varies(one, label), 0, Paint::Yellow, style);
         }
     }
-    let remark = "Instructions are not time. Counted is what the guest's CPU executed, in programs and kernel, \
-                  from the command's exec to its end.";
+    let remark = "Instructions are not time. The count includes all that the guest's CPU executed, in \
+                  programs and in the kernel, from the command's exec to its end.";
     text + paragraph(remark, 0, Paint::Dim, style)
 }
 
-/// By how much runs differ, and in which functions most.
+/// Says by how much runs differ, and in which functions most.
 fn varies(one: &CommandCount, label: &str) -> String {
     let shown = one.varying.iter().take(VARYING_SHOWN);
     let functions: Vec<String> = shown
@@ -83,7 +83,7 @@ fn varies(one: &CommandCount, label: &str) -> String {
     )
 }
 
-/// How often each system call was made.
+/// Says how often each system call was made.
 fn calls(one: &CommandCount, label: &str) -> String {
     let calls = one.system_calls();
     let shown = calls.iter().take(CALLS_SHOWN);
@@ -127,7 +127,7 @@ fn differing_functions(title: &str, one: &CountComparison, rows: usize, style: S
                 format::signed(difference.low),
                 format::signed(difference.high)
             ),
-            // Without a difference in sum there is nothing to share.
+            // Without a total difference there are no shares.
             match one.explained {
                 Some(_) => format::percent(share),
                 None => String::new(),
@@ -140,13 +140,13 @@ fn differing_functions(title: &str, one: &CountComparison, rows: usize, style: S
     title + table + paragraph(&explained(one), 0, Paint::Plain, style)
 }
 
-/// What the functions come to together.
+/// Says how much of the total difference the functions explain.
 fn explained(one: &CountComparison) -> String {
     let whole = format::signed(one.difference.instructions);
     match (one.explained, one.functions.is_empty()) {
-        (None, _) => "in sum there is no difference".to_owned(),
+        (None, _) => "there is no difference in total".to_owned(),
         (Some(_), true) => {
-            format!("no function differs by more than its runs do; in sum it is {whole}")
+            format!("no function differs by more than its runs do; the total is {whole}")
         }
         (Some(share), false) => format!(
             "they explain {} of {whole}; the rest is {}",
@@ -156,7 +156,7 @@ fn explained(one: &CountComparison) -> String {
     }
 }
 
-/// Functions with their instructions, and what else is known of each.
+/// A table of functions with their instructions and further columns.
 fn function_table(others: &[&str], all: &[Row], rows: usize, style: Style) -> Text {
     if all.is_empty() {
         return Text::default();
@@ -186,7 +186,7 @@ fn rows(counts: &[CommandCount], labels: &[String], style: Style) -> Text {
         let numbers = numbers.map(format::exact);
         let mut row = Row::new([vec![label.clone()], numbers.into()].concat());
         row.below.push(match one.runs.len() {
-            1 => "1 run, so whether it repeats is not known".to_owned(),
+            1 => "1 run, so it is not known whether the count repeats".to_owned(),
             runs => format!(
                 "{runs} runs, which differ by {}",
                 format::percent(one.spread)
@@ -247,6 +247,6 @@ mod tests {
         assert!(!text.contains("on toll varies"), "{text}");
         let same = [count("toll", [5000; 2]), count("mine", [5000; 2])];
         let same = of_commands(&same, &comparisons(&same), 20, style);
-        assert!(same.show(style).contains("in sum there is no difference"));
+        assert!(same.show(style).contains("there is no difference in total"));
     }
 }

@@ -1,4 +1,4 @@
-//! `toll guest`
+//! `toll guest`: runs commands and shells in guests.
 
 mod options;
 mod run;
@@ -32,8 +32,8 @@ pub fn run(arguments: &GuestArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Passes on what a command in a guest writes. A reader that went away does not
-/// end the command.
+/// Passes on the output of a command in a guest. A closed pipe does not end the
+/// command.
 pub fn pass_on(stream: Stream, bytes: &[u8]) {
     let _ = match stream {
         Stream::Output => {

@@ -1,4 +1,4 @@
-//! What a guest for a person is to be, and booting it.
+//! Options of the guests that a user runs, and booting them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,26 +19,26 @@ use toll_core::spec::quantity::{parse_duration, parse_size};
 
 #[derive(Debug, Args)]
 pub struct GuestOptions {
-    /// Kernel that it runs (see `toll kernel list`)
+    /// Kernel of the guest (see `toll kernel list`)
     #[arg(long, value_name = "KERNEL", default_value = "toll")]
     kernel: String,
-    /// Its memory
+    /// Memory of the guest
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
     memory: u64,
-    /// Its virtual CPUs
+    /// Number of virtual CPUs
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     vcpus: u32,
-    /// Its swap; none without this
+    /// Size of the swap [default: no swap]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     swap: Option<u64>,
-    /// Size of its disk, which is mounted at /work
+    /// Size of the disk, which is mounted at /work
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
     disk: u64,
-    /// What executes its instructions: auto (KVM if guests boot under it here,
-    /// else TCG), kvm, tcg, or icount (TCG with a clock that counts them)
+    /// What executes the guest's instructions: auto (KVM if guests boot under it here,
+    /// else TCG), kvm, tcg, or icount (TCG with a clock that counts instructions)
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = accelerator)]
     accelerator: AcceleratorChoice,
-    /// Put behind its kernel's command line
+    /// Text to append to the kernel's command line
     #[arg(
         long,
         value_name = "TEXT",
@@ -46,14 +46,13 @@ pub struct GuestOptions {
         allow_hyphen_values = true
     )]
     command_line: String,
-    /// Take a file of the host into it, to /host/NAME
+    /// Copy a file of the host into the guest, to /host/NAME
     #[arg(long, value_name = "FILE")]
     add: Vec<PathBuf>,
-    /// Longest time for what it runs; an interactive shell has all the time without this
-    /// [default: 1h]
+    /// Time limit of the command [default: 1h; none for an interactive shell]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
-    /// Write its kernel's log, then with what is merely told, to this file
+    /// Write the kernel's log, including informational messages, to this file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
@@ -64,18 +63,18 @@ fn accelerator(word: &str) -> Result<AcceleratorChoice, String> {
     named.ok_or_else(|| format!("choose one of {}", words().join(", ")))
 }
 
-/// Longest time for a command that no person watches, unless another is given.
+/// Default time limit of a command that is not interactive.
 const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl GuestOptions {
-    /// Longest time for what the guest runs.
+    /// Time limit of what the guest runs; `None`: no limit.
     pub fn timeout(&self, is_interactive: bool) -> Option<Duration> {
         let default = (!is_interactive).then_some(TIMEOUT);
         self.timeout.or(default)
     }
 
-    /// Boots the guest, has a command run in it, and ends it. Gives the exit status of
-    /// this program for the command's end.
+    /// Boots the guest, runs `work` in it, and ends it. Returns this program's exit status,
+    /// which follows from the command's end.
     pub fn run(
         &self,
         interrupt: &Interrupt,
@@ -121,8 +120,8 @@ impl GuestOptions {
             let name = file.file_name().unwrap_or_default();
             if !file.is_file() || !names.insert(name) {
                 let why = match file.is_file() {
-                    true => "another file of that name is added, too; rename one",
-                    false => "it is no regular file; name files one by one",
+                    true => "another added file has the same name; rename one",
+                    false => "it is not a regular file; name files one by one",
                 };
                 bail!(Failure::Usage(format!(
                     "cannot add {}: {why}",
@@ -131,7 +130,7 @@ impl GuestOptions {
             }
             extra_files.push((file.clone(), Path::new(HOST_FILES_DIRECTORY).join(name)));
         }
-        // A person who asks for the log wants to see it all.
+        // A user who asks for the log wants all of it.
         let verbosity = self.log.as_ref().map_or("", |_| "loglevel=7 ");
         let probe = Probe::find().map_err(Failure::Prerequisite)?;
         kernel::require(&self.kernel).map_err(Failure::Usage)?;

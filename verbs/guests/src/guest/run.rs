@@ -1,4 +1,4 @@
-//! `toll guest run`
+//! `toll guest run`: runs a command in a guest.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -19,8 +19,8 @@ Examples:
   toll guest run --add selftest --log kernel.log -- /host/selftest
 
 The command has no input; it writes to this program's standard output and standard error. The
-guest has no network and no files but its own: programs of busybox in /bin, what --add gave in
-/host, this project's modules in /modules, an empty disk at /work.
+guest has no network, and only these files: busybox programs in /bin, files of --add in /host,
+this project's modules in /modules, and an empty disk at /work.
 
 Exit status: that of the command, 128 + n if signal n ended it; 5 if a kernel, QEMU or another
 prerequisite is missing, 1 if the guest does not boot, dies, stops or takes too long, 2 for wrong
@@ -51,7 +51,7 @@ pub fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The command as text, which is what a message holds.
+/// Returns the command as text, since messages to a guest hold only text.
 fn words(command: &[OsString]) -> anyhow::Result<Vec<String>> {
     let word = |word: &OsString| {
         word.to_str().map(str::to_owned).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `toll guest shell`
+//! `toll guest shell`: opens a shell in a guest.
 
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
@@ -14,10 +14,10 @@ use toll_host::environment::guest::{GuestFailure, Input, kvm_state, shell_obstac
 use super::options::GuestOptions;
 use super::terminal::{self, RawMode};
 
-/// Most bytes of an input that is no terminal.
+/// Size of the largest script on standard input, in bytes.
 const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 
-/// For a terminal that does not tell.
+/// Size for a terminal that does not report one.
 const SIZE_DEFAULT: TerminalSize = TerminalSize {
     rows: 24,
     columns: 80,
@@ -29,13 +29,13 @@ Examples:
   toll guest shell --kernel stock --swap 1GiB
   toll guest shell --kernel toll-debug --add selftest
 
-The shell is busybox's. It ends with `exit` or ^D, and the guest with it; so it does with
-`poweroff -f`. If the input is no terminal, all of it is what the shell is to do. This project's modules
-are in /modules, what --add gave in /host, an empty disk at /work.
+The shell is busybox's. `exit` and ^D end it and the guest; `poweroff -f` does, too. If standard
+input is not a terminal, it is the shell's script. This project's modules are in /modules, files of
+--add in /host, and an empty disk at /work.
 
-Exit status: that of the shell; 0 if a person at a terminal powers the guest off, halts or reboots
-it; 5 if a kernel, QEMU or another prerequisite is missing, 1 if the guest does not boot, dies or
-is stopped by an input that is no terminal, 2 for wrong usage.";
+Exit status: that of the shell; 0 if a user at a terminal powers the guest off, halts or reboots it;
+5 if a kernel, QEMU or another prerequisite is missing, 1 if the guest does not boot, dies or is
+stopped by a script, 2 for wrong usage.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -81,14 +81,14 @@ pub fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         }
         command.words.push("-l".into());
         command.terminal = Some(terminal::size(&stdin).unwrap_or(SIZE_DEFAULT));
-        // From here on every key is the guest's, until this value goes.
+        // From here on every key goes to the guest, until this value is dropped.
         let raw = RawMode::enter(&stdin);
         let input = Input::From(stdin.as_fd());
         let timeout = arguments.options.timeout(true);
         let end = guest.run(&command, input, timeout, &mut super::pass_on, interrupted);
         drop(raw);
         match (end, guest.stop()) {
-            // A person at a terminal may end the guest so, as with `exit`.
+            // A user at a terminal may end the guest in this way, as with `exit`.
             (Err(GuestFailure::Failed(_)), Some(stop)) => {
                 output::note(&stop.to_string());
                 Ok(GuestEnd {
@@ -101,7 +101,7 @@ pub fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What a shell is to do that is no person's: all of this program's input.
+/// Reads the script of a shell that is not interactive: all of standard input.
 fn script() -> anyhow::Result<String> {
     let mut script = String::new();
     let limit = SCRIPT_BYTES_MAX + 1;
@@ -111,8 +111,8 @@ fn script() -> anyhow::Result<String> {
     match script.len() as u64 {
         length if length < limit => Ok(script),
         _ => Err(Failure::Usage(format!(
-            "cannot read the input: it is over {SCRIPT_BYTES_MAX} bytes; put it into a file, and \
-             that into the guest with --add"
+            "cannot read the input: it is over {SCRIPT_BYTES_MAX} bytes; put it into a file and \
+             copy that into the guest with --add"
         ))
         .into()),
     }

@@ -1,19 +1,19 @@
-//! The terminal of whoever opens a shell in a guest.
+//! The terminal of a user who opens a shell in a guest.
 
 use std::io::Stdin;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use toll_wire::guest::TerminalSize;
 
-/// A terminal that hands on every key as it is. It is put back when this value
-/// goes.
+/// A terminal in raw mode, which passes on every key. Dropping this value restores
+/// the previous mode.
 pub struct RawMode<'a> {
     terminal: &'a Stdin,
     before: Termios,
 }
 
 impl<'a> RawMode<'a> {
-    /// `None` for what is no terminal.
+    /// Switches to raw mode. Returns `None` if standard input is not a terminal.
     pub fn enter(terminal: &'a Stdin) -> Option<Self> {
         let before = tcgetattr(terminal).ok()?;
         let mut raw = before.clone();
@@ -25,12 +25,12 @@ impl<'a> RawMode<'a> {
 
 impl Drop for RawMode<'_> {
     fn drop(&mut self) {
-        // A terminal that has gone needs nothing put back.
+        // A terminal that is gone needs no restoring.
         let _ = tcsetattr(self.terminal, OptionalActions::Now, &self.before);
     }
 }
 
-/// The size of a terminal that has one.
+/// Returns the size of a terminal, if it reports one.
 pub fn size(terminal: &Stdin) -> Option<TerminalSize> {
     let size = tcgetwinsize(terminal).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then_some(TerminalSize {

@@ -1,4 +1,4 @@
-//! `toll kernel ab`
+//! `toll kernel ab`: compares two kernels.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,31 +21,31 @@ Examples:
   toll kernel ab toll mine primes --fail-on regression=2%
   toll kernel ab toll mine 'busybox sort /proc/kallsyms' 'busybox find /'
 
-Each block boots both kernels, side by side where there are two CPUs, and runs trials in random order.
-Instructions are counted by a guest's clock, not timed: they are no time. One error budget of 5 % holds
-for all comparisons together, and fixes the number of blocks. Below each path length that differs stand
-the kernel's functions that make the difference, under the same budget. Kernels that are missing are
-built first. A comparison is a run: `toll show`, `toll export` and
-`toll run --resume` take it as any other.
+Each block boots both kernels, side by side if there are two CPUs, and runs trials in random order.
+A guest's clock counts instructions, and these are not time. One error budget of 5 % covers all
+comparisons together and determines the number of blocks. Each path length that differs is followed
+by the kernel functions that cause the difference, under the same budget. Missing kernels are built
+first. A comparison is a run: `toll show`, `toll export` and `toll run --resume` accept it like any
+other.
 
-In which functions a difference lies tells toll count --kernel BASE,NEW --by function COMMAND.";
+toll count --kernel BASE,NEW --by function COMMAND shows the functions in which a difference lies.";
 
-const ITEMS_HELP: &str = "What is run under both: experiments by name, experiment files (*.toml), or \
-    commands of the guest; without any, a set of most system calls";
+const ITEMS_HELP: &str = "Work to run under both kernels: experiments by name, experiment files \
+    (*.toml), or commands of the guest [default: most system calls]";
 
 #[derive(Debug, Args)]
 #[command(mut_arg("items", |items| items.help(ITEMS_HELP)))]
 pub struct AbArguments {
-    /// Kernel that is compared with (see `toll kernel list`)
+    /// Kernel to compare with (see `toll kernel list`)
     base: String,
-    /// Kernel that is compared; the same name shows what differs by chance
+    /// Kernel to compare; the same name again shows what differs by chance
     new: String,
     #[command(flatten)]
     run: RunArguments,
 }
 
-/// Seconds after which no new block begins: fewer blocks than needed decide nothing, so
-/// that the number of blocks is what ends a comparison.
+/// Seconds after which no new block begins: so long that the number of blocks ends a
+/// comparison, since fewer blocks than needed decide nothing.
 const TIME_BUDGET_S: f64 = 12.0 * 3600.0;
 
 pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
@@ -53,7 +53,7 @@ pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
     asked.check()?;
     if asked.resume.is_some() {
         bail!(Failure::Usage(
-            "cannot resume here: a comparison of kernels is a run; use toll run --resume".into()
+            "cannot use --resume: a comparison of kernels is a run; use toll run --resume".into()
         ));
     }
     for name in [&arguments.base, &arguments.new] {
@@ -79,7 +79,7 @@ pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
     toll_driver::run_all(&asked, store, experiments, None)
 }
 
-/// As many blocks as all comparisons together take, and no look before the last.
+/// Sets the number of blocks to what all comparisons together need, without earlier looks.
 fn fix_blocks(experiment: &mut Experiment) -> anyhow::Result<()> {
     let plan = Plan::new(experiment, 0).map_err(Failure::Usage)?;
     let run = &mut experiment.run;
@@ -89,7 +89,7 @@ fn fix_blocks(experiment: &mut Experiment) -> anyhow::Result<()> {
     let needed = needed.and_then(|blocks| u32::try_from(blocks).ok());
     let Some(blocks) = needed else {
         bail!(Failure::Usage(format!(
-            "cannot compare kernels by {}: none of its treatments runs under both",
+            "cannot compare kernels by {}: none of its treatments runs under both kernels",
             experiment.name
         )));
     };

@@ -1,4 +1,4 @@
-//! `toll kernel add`
+//! `toll kernel add`: gives a name to a kernel of the user.
 
 use std::path::{Path, PathBuf};
 
@@ -17,32 +17,32 @@ Examples:
   toll kernel add distribution --image /boot/vmlinuz-6.12 --modules /lib/modules/6.12
   toll kernel add with-driver --module ~/driver
 
-Nothing is copied and nothing is built yet: toll kernel build NAME takes the files as they are then.
-After an edit build again; that compiles only what has changed. A tree is never written to. Without
---revision it is taken as it is, with changes that are not committed; files that git does not track
-are left out. Trees and patches are configured for guests (the fragment of the kernel toll), then by
---config. A module of --module is inserted for each trial, or command, and removed after it.
+Nothing is copied or built yet: toll kernel build NAME reads the files when it runs. After an edit,
+build again; that compiles only what has changed. A tree is never written to. Without --revision, its
+work tree is built with uncommitted changes, but without files that git does not track. Trees and
+patches are configured for guests (the fragment of the kernel toll), then by --config. A module of
+--module is loaded for each trial or command, and unloaded after it.
 
 A name is a level of the factor kernel: toll run crossing --guest -L kernel=toll,mine";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub struct AddArguments {
-    /// A lower-case letter, then letters, digits and any of ._-
+    /// Name of the kernel: a lower-case letter, then letters, digits and any of ._-
     name: KernelName,
-    /// Kernel onto which the rest is put [default: toll]
+    /// Kernel on which this one is based [default: toll]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["tree", "image"])]
     base: Option<KernelName>,
-    /// Apply a patch, or all NAME.patch of a directory by their names
+    /// Apply a patch, or all files NAME.patch of a directory in the order of their names
     #[arg(long, value_name = "FILE|DIR", num_args = 1.., conflicts_with = "image")]
     patches: Vec<PathBuf>,
-    /// Set what a fragment of a configuration says, over the base's
+    /// Apply a configuration fragment on top of the base's configuration
     #[arg(long, value_name = "FRAGMENT", conflicts_with = "image")]
     config: Vec<PathBuf>,
-    /// Build a git repository of Linux
+    /// Build Linux from a git repository
     #[arg(long, value_name = "DIR", conflicts_with = "image")]
     tree: Option<PathBuf>,
-    /// The repository's commit, tag or branch [default: the work tree as it is]
+    /// Commit, tag or branch of the repository [default: the work tree]
     #[arg(long, value_name = "REV", requires = "tree")]
     revision: Option<String>,
     /// Boot this image, a bzImage
@@ -54,7 +54,7 @@ pub struct AddArguments {
     /// Build and load the module of a Kbuild directory
     #[arg(long, value_name = "DIR", conflicts_with = "image")]
     module: Vec<PathBuf>,
-    /// Put it in the place of a kernel that has this name
+    /// Replace an existing kernel of this name
     #[arg(long)]
     replace: bool,
 }
@@ -62,7 +62,7 @@ pub struct AddArguments {
 pub fn run(arguments: &AddArguments) -> anyhow::Result<()> {
     let definition = definition(arguments)?;
     if definition == based_on(&definition) {
-        let why = "it is made of nothing; give --patches, --tree, --config, --image or --module";
+        let why = "it adds nothing; give --patches, --tree, --config, --image or --module";
         let name = &arguments.name;
         return Err(Failure::Usage(format!("cannot add kernel {name}: {why}")).into());
     }
@@ -80,7 +80,7 @@ fn based_on(definition: &Definition) -> Definition {
     }
 }
 
-/// The arguments with absolute paths, as they will be used from other directories.
+/// Returns the definition with absolute paths, since it is used from other directories.
 fn definition(arguments: &AddArguments) -> anyhow::Result<Definition> {
     let all = |paths: &[PathBuf]| {
         let paths = paths.iter().map(|path| absolute(path));
@@ -88,7 +88,7 @@ fn definition(arguments: &AddArguments) -> anyhow::Result<Definition> {
     };
     let one = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
     let has_root = arguments.tree.is_some() || arguments.image.is_some();
-    let toll = || "toll".parse().expect("it is a name");
+    let toll = || "toll".parse().expect("it is a valid name");
     let modules = one(&arguments.modules)?;
     Ok(Definition {
         base: (!has_root).then(|| arguments.base.clone().unwrap_or_else(toll)),
@@ -108,7 +108,8 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
         .map_err(|error| Failure::Usage(format!("{error:#}")).into())
 }
 
-/// The directory of a release, also where one above it is named, as /lib/modules.
+/// Returns the directory of a release, also if a directory above it is given, such as
+/// /lib/modules.
 fn of_one_release(directory: PathBuf) -> PathBuf {
     let below = [directory.join("lib/modules"), directory.clone()];
     let candidates = below.iter().flat_map(|place| place.read_dir()).flatten();

@@ -1,4 +1,4 @@
-//! `toll kernel list`
+//! `toll kernel list`: lists built kernels.
 
 use clap::Args;
 use serde::Serialize;
@@ -11,8 +11,8 @@ const NOTES: &str = "\
 Example:
   toll kernel list --json
 
-today: guests use it; stale: made from other sources than this toll holds, or there is a newer one;
-unusable: not complete (an interrupted build goes on with the next toll kernel build).";
+today: guests use it; stale: built from sources other than those in this toll, or there is a newer
+one; unusable: incomplete (the next toll kernel build continues an interrupted build).";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -25,7 +25,7 @@ pub struct ListArguments {
 #[derive(Debug, Serialize)]
 struct Listing {
     kernels: Vec<ListedKernel>,
-    /// Names that guests cannot use as long as they are not built.
+    /// Kernels that guests cannot use until they are built.
     not_built: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `toll kernel`
+//! `toll kernel`: builds, lists and compares the kernels of guests.
 
 mod ab;
 mod add;
@@ -22,8 +22,8 @@ const CLEAN_NOTES: &str = "\
 Example:
   toll kernel clean --all
 
-Without --all the kernels that guests use stay, and so does what they were fetched from. The build
-trees go: the next change of a module or patch compiles the whole kernel again.";
+Without --all, the kernels that guests use stay, and so do fetched sources and packages. Build trees
+are removed, so the next change of a module or patch compiles the whole kernel again.";
 
 #[derive(Debug, Args)]
 pub struct KernelArguments {
@@ -33,23 +33,23 @@ pub struct KernelArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum KernelVerb {
-    /// Compare two kernels: what they execute, and what it takes
+    /// Compare two kernels: what they execute, and what that costs
     #[command(after_help = ab::NOTES)]
     Ab(Box<WithStore<ab::AbArguments>>),
-    /// Give a kernel of yours a name: patches, a tree, a configuration, an image, a module
+    /// Give a name to your own kernel: patches, a tree, a configuration, an image, a module
     Add(add::AddArguments),
-    /// Forget a kernel of `toll kernel add`; what was built stays until `clean`
+    /// Remove the name of an added kernel; built files stay until `clean`
     Remove { name: KernelName },
-    /// Build kernels and this project's modules, or take those that are there
+    /// Build kernels and this project's modules, unless they are built already
     Build(build::BuildArguments),
-    /// List what is built
+    /// List built kernels
     List(list::ListArguments),
-    /// Show what a kernel was made of and where it lies
+    /// Show the sources and the files of a kernel
     Show(show::ShowArguments),
-    /// Remove what guests no longer use, and what kernels were built in
+    /// Remove kernels that guests no longer use, and build trees
     #[command(after_help = CLEAN_NOTES)]
     Clean {
-        /// Remove all kernels, and the sources and packages too
+        /// Remove all kernels, with sources and packages
         #[arg(long)]
         all: bool,
     },
@@ -62,7 +62,7 @@ pub fn run(arguments: &KernelArguments) -> anyhow::Result<ExitCode> {
         KernelVerb::Add(arguments) => add::run(arguments)?,
         KernelVerb::Remove { name } => {
             remove(name).map_err(Failure::Usage)?;
-            output::line(&format!("kernel {name} is no more"))?;
+            output::line(&format!("removed kernel {name}"))?;
         }
         KernelVerb::List(arguments) => list::run(arguments)?,
         KernelVerb::Show(arguments) => show::run(arguments)?,

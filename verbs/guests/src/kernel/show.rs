@@ -1,4 +1,4 @@
-//! `toll kernel show`
+//! `toll kernel show`: shows the sources and the files of a kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use toll_system::{Failure, output};
 use toll_host::environment::kernel::{Definition, Kernel, find, load, names, require};
 
-/// Differing options that are shown; more are counted.
+/// Most differing options that are listed; the rest are counted.
 const DIFFERENCES_MAX: usize = 40;
 
 const NOTES: &str = "\
@@ -21,11 +21,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub struct ShowArguments {
-    /// Which kernel
+    /// Kernel to show
     #[arg(value_name = "NAME", default_value = "toll")]
     name: String,
     /// Compare the configuration with that of another kernel [default: its
-    /// base, or the first other one that is built]
+    /// base, or else the first other built kernel]
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
     /// Print one JSON document
@@ -38,7 +38,7 @@ struct Shown {
     #[serde(flatten)]
     kernel: Kernel,
     options_set: usize,
-    /// What a user's kernel is made of.
+    /// Definition of a kernel of `toll kernel add`.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition: Option<Definition>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ struct Comparison {
     differences: Vec<ConfigDifference>,
 }
 
-/// An option, without `CONFIG_`, that two configurations have differently; `n` is off.
+/// An option, without `CONFIG_`, that has different values in two configurations; `n` is off.
 #[derive(Debug, PartialEq, Serialize)]
 struct ConfigDifference {
     option: String,
@@ -101,7 +101,7 @@ pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     }
 }
 
-/// What a configuration sets; options that are off are left out.
+/// Reads the options that a configuration sets; options that are off are left out.
 fn options(config: &str) -> BTreeMap<String, String> {
     config
         .lines()

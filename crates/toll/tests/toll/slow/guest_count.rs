@@ -109,7 +109,7 @@ fn guest_counts_take_trees_and_are_written_for_other_programs() {
     let measured = &said["cat /there/below/words /here"]["instructions"]["value"];
     assert!(measured.as_u64().unwrap() > 10_000, "{said:#}");
     let small = bench.fails(2, &["count", "--memory", "64MiB", "true"]);
-    has(&small, &["say --memory 192MiB"]);
+    has(&small, &["use --memory 192MiB"]);
     let missing = bench.fails(2, &["count", "--file", "no-such:/here", "true"]);
     has(&missing, &["cannot copy", "not a regular file"]);
 }
