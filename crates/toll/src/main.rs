@@ -1,4 +1,4 @@
-//! The `toll` command; see the library for what it does.
+//! The `toll` command. The library describes what it does.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `toll baseline`
+//! `toll baseline`: names of runs that other runs are compared with.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,9 +20,9 @@ pub(super) struct BaselineVerb {
 enum Action {
     /// List the baselines
     List(ListArguments),
-    /// Let a name stand for a run when others of its experiment are compared
+    /// Give a run a name, by which other runs of its experiment are compared with it
     Save(SaveArguments),
-    /// Forget a baseline; its runs stay
+    /// Remove a baseline; its runs stay
     Remove(RemoveArguments),
 }
 
@@ -48,7 +48,7 @@ struct RemoveArguments {
     /// Name of the baseline
     #[arg(value_parser = parse_name)]
     name: String,
-    /// Forget it for this experiment alone
+    /// Remove it only for this experiment
     #[arg(long, value_name = "NAME")]
     experiment: Option<String>,
 }
@@ -94,6 +94,6 @@ fn remove(arguments: &RemoveArguments, store: &Path) -> anyhow::Result<()> {
     if store.remove_baseline(&arguments.name, experiment)? == 0 {
         return Err(missing(&store, &arguments.name, experiment)?);
     }
-    output::line(&format!("baseline {} is forgotten", arguments.name))
+    output::line(&format!("removed baseline {}", arguments.name))
 }
 

@@ -1,4 +1,4 @@
-//! `toll compare`
+//! `toll compare`: compares stored runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,10 +27,10 @@ Examples:
   toll compare 1,3,5 2,4,6        runs 2, 4 and 6 over runs 1, 3 and 5
   toll compare 1-3 4-6 --fail-on regression=5%
 
-From three runs a side on, what changes between runs (memory layout, neighbours, heat) is in the
-intervals. With fewer, three runs of the same work in the store tell how large that may be, and no
-smaller difference is called one; without them the output says that no such shift is excluded.
-Best alternate the sides while you measure: old, new, old, new, old, new.";
+With three or more runs per side, the intervals include what changes between runs (memory layout,
+neighbours, heat). With fewer, three runs of the same work in the store show how large such a shift
+may be, and no smaller difference counts as one. Without them, the output says that such a shift is
+not excluded. It is best to alternate the sides while you measure: old, new, old, new, old, new.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -40,8 +40,8 @@ pub(super) struct CompareArguments {
     /// first, or with the baseline [default with --baseline: last]
     #[arg(required_unless_present = "baseline", value_name = "SIDE")]
     sides: Vec<String>,
-    /// Compare in this metric; several may be given [default: those that the
-    /// later run compares]
+    /// Metric to compare; several may be given [default: those that the later run
+    /// compares]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     metric: Vec<String>,
     #[command(flatten)]
@@ -118,7 +118,7 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// The runs of each side, those that the others are compared with first.
+/// Loads the runs of each side. The first side is the one that others are compared with.
 fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Vec<Run>>> {
     let last = ["last".to_owned()];
     let named = match arguments.sides.as_slice() {
@@ -144,13 +144,13 @@ fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Vec<R
 /// Most runs that are compared at once.
 const RUNS_MAX: usize = 100;
 
-/// The runs that a side names, such as `3`, `1,3,5` or `1-3,last`.
+/// Finds the runs that a side names, such as `3`, `1,3,5` or `1-3,last`.
 fn find_runs(store: &Store, side: &str) -> anyhow::Result<Vec<i64>> {
     let mut ids = Vec::new();
     for part in side.split(',') {
         if part.is_empty() {
             bail!(Failure::Usage(format!(
-                "cannot compare `{side}`: a run is missing beside a comma; write runs as 1,3,5 or \
+                "cannot compare `{side}`: a run is missing next to a comma; write runs as 1,3,5 or \
                  1-3"
             )));
         }
@@ -176,8 +176,8 @@ fn range(text: &str) -> Option<(i64, i64)> {
     Some((from.parse().ok()?, to.parse().ok()?))
 }
 
-/// Refuses a run that is named twice: it would be compared with itself, or be taken
-/// for two sessions.
+/// Refuses a run that is named twice: it would be compared with itself, or count as two
+/// sessions.
 fn check_distinct(sides: &[Vec<i64>]) -> anyhow::Result<()> {
     let mut seen = BTreeSet::new();
     let named = || sides.iter().flatten();
@@ -194,12 +194,12 @@ fn check_distinct(sides: &[Vec<i64>]) -> anyhow::Result<()> {
     match named().count() {
         0..=RUNS_MAX => Ok(()),
         count => bail!(Failure::Usage(format!(
-            "cannot compare {count} runs at once: at most {RUNS_MAX} are read; name fewer"
+            "cannot compare {count} runs at once: the limit is {RUNS_MAX}; name fewer"
         ))),
     }
 }
 
-/// Why the ratio of two sides could never be a regression, if so.
+/// Returns why the ratio of two sides can never be a regression, if that is so.
 fn why_never(new: &Side, old: &Side) -> Option<String> {
     let treatments = |side: &Side| -> BTreeSet<BTreeMap<String, String>> {
         let all = side.runs().iter().flat_map(|run| &run.analysis.treatments);
@@ -208,7 +208,7 @@ fn why_never(new: &Side, old: &Side) -> Option<String> {
     match treatments(new).is_disjoint(&treatments(old)) {
         false => has_worse_side(&new.first().stored.experiment).err(),
         true => Some(format!(
-            "no treatment is both in {} and in {}",
+            "no treatment is in both {} and {}",
             words::runs(&new.ids()),
             words::runs(&old.ids())
         )),

@@ -1,4 +1,4 @@
-//! `toll completions`
+//! `toll completions`: prints completions for a shell.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use super::Cli;
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArguments {
-    /// Shell
+    /// Shell that reads the completions
     shell: Shell,
 }
 

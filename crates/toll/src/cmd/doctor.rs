@@ -1,4 +1,4 @@
-//! `toll doctor`
+//! `toll doctor`: examines the machine, and clears what killed runs left behind.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,21 +26,21 @@ use crate::spec::adhoc::{self, AdhocCommands};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
-    /// Only clear what killed runs left behind, and tell what that was
+    /// Only clear what killed runs left behind, and list it
     #[arg(long)]
     restore: bool,
     /// Leave out the noise measurement, which takes a few seconds
     #[arg(long, conflicts_with = "restore")]
     no_noise: bool,
-    /// Boot a guest to find out anew whether KVM works, which takes up to 10 s
-    /// longer than a guest does where it does not
+    /// Boot a guest to check again whether KVM works; if it does not, this takes up to
+    /// 10 s longer than booting a guest
     #[arg(long, conflicts_with = "restore")]
     retry_kvm: bool,
-    /// Only copy the runs that can be read of a damaged store to a new one, FILE; the
-    /// damaged store stays as it is
+    /// Only copy the readable runs of a damaged store to a new one, FILE; the damaged
+    /// store stays unchanged
     #[arg(long, value_name = "FILE", conflicts_with_all = ["restore", "no_noise", "retry_kvm", "work_dir"])]
     salvage: Option<PathBuf>,
-    /// Where work files would be made
+    /// Directory for work files
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
     /// Print one JSON document
@@ -52,10 +52,10 @@ pub(super) struct DoctorArguments {
 struct Examination {
     machine: Machine,
     capabilities: Vec<Finding>,
-    /// Band within which two runs of one command lie, relative; absent if it
+    /// Largest relative difference between two runs of one command; absent if it
     /// was not measured.
     noise_band: Option<f64>,
-    /// What the probe's own readings add to a trial; absent likewise.
+    /// What the probe's own readings add to a trial; absent if not measured.
     empty_region: Option<EmptyRegion>,
     restored: Vec<Finding>,
 }
@@ -80,12 +80,12 @@ impl Finding {
         match left {
             Leftover::Cleared(done) => Self::new("left by a killed run", Ok(done)),
             Leftover::Failed(why) => Self::new("left by a killed run", Err(why)),
-            Leftover::LeftAlone(whose) => Self::new("journal of another", Ok(whose)),
+            Leftover::LeftAlone(whose) => Self::new("foreign journal", Ok(whose)),
         }
     }
 }
 
-/// Directories that are refused, each with what mends it.
+/// Directories that are refused, each with the remedy.
 fn directories(work_dir: Option<&Path>) -> Vec<Finding> {
     let mut places = paths::all();
     places.push(("directory for work files", paths::work(work_dir)));
@@ -95,13 +95,13 @@ fn directories(work_dir: Option<&Path>) -> Vec<Finding> {
     });
     let mut findings: Vec<Finding> = refused.collect();
     if findings.is_empty() {
-        let all = "all that are there are this user's alone";
+        let all = "all existing ones belong to this user alone";
         findings.push(Finding::new("directories", Ok(all.into())));
     }
     findings
 }
 
-/// Which runs are kept from measuring at the same time.
+/// Says which runs cannot measure at the same time.
 fn measuring_lock_finding() -> Finding {
     let detail = match chosen_lock() {
         None => "one for all users and containers of this machine".to_owned(),
@@ -113,8 +113,8 @@ fn measuring_lock_finding() -> Finding {
     Finding::new("measuring lock", Ok(detail))
 }
 
-/// Commands timed for the noise measurement: short, and mostly kernel work, as
-/// the trials of the experiments are.
+/// Command that is timed for the noise measurement: short, and mostly kernel work,
+/// like the trials of the experiments.
 const NOISE_COMMAND: &str = "dd if=/dev/zero of=/dev/null bs=64k count=4096";
 /// Blocks of the noise measurement.
 const NOISE_BLOCKS: u32 = 30;
@@ -149,7 +149,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
         (false, Ok(probe)) => match measure(arguments, &probe) {
             Ok(Ok(measured)) => Some(measured),
             Ok(Err(signal)) => return Ok(toll_system::exit_code_of(signal)),
-            // The rest of the examination says what to mend.
+            // The rest of the examination is shown, too: it may say what to repair.
             Err(error) => {
                 findings.push(Finding::new("noise", Err(format!("{error:#}"))));
                 None
@@ -172,7 +172,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has a guest try KVM; gives the signal that interrupted it.
+/// Tries KVM with a guest. Returns the signal that interrupted it, if one did.
 fn retry_kvm() -> anyhow::Result<Option<i32>> {
     let kernel = ["toll", "stock"]
         .into_iter()
@@ -209,8 +209,8 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> anyhow::R
     })
 }
 
-/// Measures noise and what an empty region costs; the inner error is the signal
-/// that interrupted it.
+/// Measures noise and the cost of an empty region. The inner error is the signal that
+/// interrupted it.
 fn measure(
     arguments: &DoctorArguments,
     probe: &Probe,
@@ -223,8 +223,8 @@ fn measure(
     Ok(region.map(|region| (band, region)))
 }
 
-/// Runs one command against its twin, in a store that is dropped; the inner
-/// error is the signal that interrupted it.
+/// Runs one command against its twin, with a store in memory. The inner error is the
+/// signal that interrupted it.
 fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
     output::note("measuring how noisy this machine is …");
     let request = AdhocCommands {
@@ -277,7 +277,7 @@ fn lines(examination: &Examination) -> Vec<String> {
     line(
         "clock",
         format!(
-            "{}, {} a read",
+            "{}, {} per read",
             machine.clock_source.as_deref().unwrap_or("unknown"),
             format::duration_ns(machine.clock_read_ns)
         ),
@@ -288,9 +288,9 @@ fn lines(examination: &Examination) -> Vec<String> {
     }
     if let Some(band) = examination.noise_band {
         let meaning = match band {
-            band if band < 0.01 => "quiet: differences of 1 % can be told",
+            band if band < 0.01 => "quiet: differences of 1 % can be detected",
             band if band < 0.05 => "usual: small differences need many blocks",
-            _ => "noisy: differences below this cannot be told; close other programs",
+            _ => "noisy: smaller differences cannot be detected; close other programs",
         };
         line(
             "noise",

@@ -1,4 +1,4 @@
-//! Commands in README and docs are ones that the parser takes.
+//! Checks that the parser accepts the commands in README and docs.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn pages() -> Vec<PathBuf> {
     pages.chain([root.join("README.md")]).collect()
 }
 
-/// The lines in blocks of shell that begin with `toll`, without line breaks.
+/// Lines of shell blocks that begin with `toll`, with continued lines joined.
 fn commands(page: &str) -> Vec<String> {
     let blocks = page.split("\n```sh").skip(1);
     let blocks = blocks.map(|block| block.split("\n```").next().unwrap_or_default());
@@ -25,7 +25,7 @@ fn commands(page: &str) -> Vec<String> {
     lines.filter(|line| line.starts_with("toll ")).collect()
 }
 
-/// The words of a command up to where the shell ends it or redirects it.
+/// The words of a command, up to the sign at which the shell ends or redirects it.
 fn words(line: &str) -> Option<Vec<String>> {
     let words = shlex::split(line)?.into_iter();
     let ends = |word: &String| {
@@ -44,7 +44,7 @@ fn documented_commands_are_ones_that_the_parser_takes() {
     for page in pages() {
         let text = std::fs::read_to_string(&page).expect("the page can be read");
         for line in commands(&text) {
-            let words = words(&line).unwrap_or_else(|| panic!("the quotes fit: {line}"));
+            let words = words(&line).unwrap_or_else(|| panic!("unbalanced quotes: {line}"));
             let words = spelling::normalise(words.into_iter().map(Into::into));
             count += 1;
             if let Err(error) = Cli::try_parse_from(words) {

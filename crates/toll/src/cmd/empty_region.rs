@@ -13,7 +13,7 @@ use toll_host::trial::Probe;
 
 use crate::format;
 
-/// Probes asked, each for one iteration as in most trials.
+/// Number of probes, each for one iteration as in most trials.
 const TRIALS: u32 = 31;
 
 const COUNTERS: [&str; 6] = [
@@ -25,20 +25,19 @@ const COUNTERS: [&str; 6] = [
     "task-clock-ns",
 ];
 
-/// What is measured of a timed region that holds the call of an empty function:
-/// medians of all trials.
+/// Metrics of a timed region that only calls an empty function: medians of all trials.
 #[derive(Debug, Serialize)]
 pub(super) struct EmptyRegion {
     duration_ns: f64,
-    /// User and system time together: apart, of so short a region, they mean
-    /// nothing.
+    /// User and system time together: separately, they mean nothing for so short a
+    /// region.
     cpu_ns: f64,
     minor_faults: f64,
-    /// Those that can be opened here, all at once.
+    /// The counters that can be opened here, all at once.
     counters: BTreeMap<String, f64>,
 }
 
-/// Measures it; the inner error is the signal that interrupted.
+/// Measures the empty region. The inner error is the signal that interrupted it.
 pub(super) fn measure(probe: &Probe) -> anyhow::Result<Result<EmptyRegion, i32>> {
     let mut request = Request::new(Workload::Crossing(CrossingRequest {
         operation: CrossingOperation::UserCall,
@@ -85,7 +84,7 @@ impl EmptyRegion {
         }
     }
 
-    /// One line.
+    /// Formats it as one line.
     pub(super) fn text(&self) -> String {
         let mut text = format!(
             "{}, {} of CPU time, {} faults",
@@ -96,7 +95,7 @@ impl EmptyRegion {
         for (name, count) in &self.counters {
             text += &format!(", {name} {count}");
         }
-        text + "; every trial holds that beside its work"
+        text + "; every trial includes this besides its work"
     }
 }
 
@@ -133,7 +132,7 @@ mod tests {
         assert_eq!(
             region.text(),
             "70.0\u{a0}ns, 1.50\u{a0}µs of CPU time, 0 faults, task-clock-ns 1000; \
-             every trial holds that beside its work"
+             every trial includes this besides its work"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `toll export`
+//! `toll export`: writes runs in formats for other programs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,8 +16,8 @@ use crate::format;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
-    /// Run: its number, the start of its identity, or `last`; for --parquet several, or
-    /// none for all runs of the store
+    /// Run to export: its number, the start of its identity, or `last`; with --parquet
+    /// alone, several, or none for all runs of the store
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(super) struct ExportArguments {
     /// machines, for query engines
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
-    /// Schema of hyperfine's JSON: 2 as of hyperfine 2.0, 1 as before
+    /// Schema of hyperfine's JSON: 2 as in hyperfine 2.0, 1 as in earlier versions
     #[arg(long, value_name = "N", default_value = "2", requires = "hyperfine")]
     hyperfine_schema: Schema,
 }
@@ -35,8 +35,8 @@ pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<E
     let files = arguments.files.files();
     if files.is_empty() && arguments.parquet.is_none() {
         bail!(Failure::Usage(
-            "cannot export: nothing is named to write; name a file, as with --json FILE, or a \
-             directory for --parquet"
+            "cannot export: no output is named; name a file, as with --json FILE, or a directory \
+             for --parquet"
                 .into()
         ));
     }
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<E
     }
     let [name] = arguments.runs.as_slice() else {
         bail!(Failure::Usage(
-            "cannot export to one file: name one run; --parquet alone takes several".into()
+            "cannot export to one file: name one run; only --parquet takes several".into()
         ));
     };
     let run = stores::load_run(&store, name)?;

@@ -1,4 +1,4 @@
-//! `toll import`
+//! `toll import`: adds exported runs to the store.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

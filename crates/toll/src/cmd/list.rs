@@ -1,4 +1,4 @@
-//! `toll list`
+//! `toll list`: lists stored runs and built-in experiments.
 
 use std::path::Path;
 use std::process::ExitCode;

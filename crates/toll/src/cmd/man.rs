@@ -1,4 +1,4 @@
-//! `toll man`
+//! `toll man`: prints the manual page.
 
 use std::process::ExitCode;
 
@@ -35,11 +35,12 @@ Pages that \fBtoll run\fR and \fBtoll report\fR write.
 Work files while trials run. \fBTOLL_WORK_DIR\fR or \fB\-\-work\-dir\fR names another place.
 .TP
 \fI$XDG_CACHE_HOME/toll/kernels/\fR
-Kernels for guests, a directory each. What they are built in is beside it, in \fIkernel\-work/\fR.
+Kernels for guests, a directory each. The build trees are beside it, in \fIkernel\-work/\fR.
 .TP
 \fI$XDG_STATE_HOME/toll/leftovers/\fR
-What a killed run has to put back; the next start does so, or \fBtoll doctor \-\-restore\fR.
+Changes that a killed run left; the next start undoes them, or \fBtoll doctor \-\-restore\fR.
 .PP
-Directories of others, and those that others may write to, are refused; \fBtoll doctor\fR lists them.
+Directories of other users, and those that they may write to, are refused;
+\fBtoll doctor\fR lists them.
 Without \fBHOME\fR the password database names the home directory.
 "#;

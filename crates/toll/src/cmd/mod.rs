@@ -1,4 +1,4 @@
-//! The command line: one file a verb.
+//! The command line: one file for each verb.
 //!
 //! Architecture invariant: only this module prints. Results go to standard
 //! output; progress, notes and errors to standard error.
@@ -52,14 +52,14 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 3 a condition of --fail-on
 is met or a submission fails, 4 a submission is undecided, 5 a prerequisite is missing, 6 a
-self-test found comparisons to be off, 129, 130 or 143 interrupted by SIGHUP, SIGINT or SIGTERM,
-with everything measured so far kept.";
+self-test finds that comparisons are off, 129, 130 or 143 interrupted by SIGHUP, SIGINT or SIGTERM,
+with all measurements so far kept.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run experiments, or compare commands
     Run(Box<WithStore<toll_driver::RunArguments>>),
-    /// List the runs that are kept, and the built-in experiments
+    /// List the stored runs and the built-in experiments
     List(WithStore<list::ListArguments>),
     /// Show a run: verdicts, treatments, noise, advice
     Show(WithStore<show::ShowArguments>),
@@ -69,59 +69,59 @@ enum Verb {
     Report(WithStore<report::ReportArguments>),
     /// Write runs as JSON, CSV, Markdown or Parquet, or for other tools
     Export(WithStore<export::ExportArguments>),
-    /// Take in a run exported on another machine
+    /// Import runs that were exported on another machine
     Import(WithStore<import::ImportArguments>),
     /// Check submitted runs and their claims, by their data and by a run on this machine
     Grade(WithStore<grade::GradeArguments>),
-    /// Compare runs of different times or machines, one or several a side
+    /// Compare runs of different times or machines, one or several per side
     Compare(WithStore<compare::CompareArguments>),
     /// Compare a commit with its base: build both, run them in turn, fail on a regression
     #[command(after_help = ci::NOTES)]
     Ci(Box<WithStore<ci::CiArguments>>),
-    /// Find the commit of a git history that made a command slower, or quicker
+    /// Find the commit of a git history that made a command slower or faster
     Bisect(WithStore<bisect::BisectArguments>),
-    /// Keep what commits took, and find where it changed
+    /// Keep measurements of commits, and find where they changed
     History(WithStore<history::HistoryVerb>),
-    /// Measure on many machines, and tell where claims hold
+    /// Measure on many machines, and report where claims hold
     #[command(subcommand)]
     Fleet(fleet::FleetVerb),
-    /// Save, list and forget runs that others are compared with
+    /// Save, list and remove names of runs that others are compared with
     Baseline(WithStore<baseline::BaselineVerb>),
     /// Measure what this machine charges for calls, in about a minute
     Prices(WithStore<prices::PricesArguments>),
-    /// Count what a program's system calls move, and price it
+    /// Count a program's system calls and the bytes that they move, and price them
     Trace(Box<WithStore<trace::TraceArguments>>),
-    /// Count the instructions that commands execute, kernel and all
+    /// Count the instructions that commands execute, including the kernel's
     Count(Box<count::CountArguments>),
-    /// Tell of devices held, terminal sessions, leases and network interfaces
+    /// Show open devices, terminal sessions, DHCP leases and network interfaces
     #[command(disable_help_flag = true)]
     Observe(product::ProductArguments),
     /// Boot a virtual machine and run a command or a shell in it
     Guest(Box<guest::GuestArguments>),
-    /// Mount a directory, local or of another host, by a program
+    /// Mount a local directory, or a directory of another host, with FUSE
     #[command(disable_help_flag = true)]
     Mount(product::ProductArguments),
-    /// Tell what can run here, what not and why, and how noisy the machine is
+    /// Show what can run here, what cannot and why, and how noisy the machine is
     Doctor(WithStore<doctor::DoctorArguments>),
-    /// Find out whether comparisons on this machine can be trusted
+    /// Check whether comparisons on this machine can be trusted
     ///
-    /// Compares identical work with itself, and, as the positive control, with work
-    /// that is longer by 1, 2 and 5 % by construction, each comparison a run of its
-    /// own with the plan, stopping and verdicts of any other. Tells how often
-    /// identical work is called different and how often each delay is, with exact
-    /// intervals, and the least difference that can be told on this machine.
+    /// Compares identical work with itself and, as a positive control, with work that is
+    /// 1, 2 and 5 % longer by construction. Each comparison is a run of its own, with the
+    /// same kind of plan, stopping rule and verdicts as any other. The report shows how
+    /// often identical work is called different, how often each delay is, with exact
+    /// intervals, and the smallest difference that can be detected on this machine.
     ///
-    /// Something is off, and the exit status 6, if the 95 % interval of a rate lies
-    /// wholly on the wrong side: wrong verdicts, or intervals of identical work
-    /// without 1, above 5 %; the delay of 5 % called different, below 80 %. A delay
-    /// of 1 % is never called different, since no verdict is given on less; whether
-    /// the interval alone shows it is told as seen.
+    /// Something is off, and the exit status is 6, if the 95 % interval of a rate lies
+    /// wholly on the wrong side: above 5 % for wrong verdicts, or for intervals of
+    /// identical work without 1; below 80 % for the delay of 5 % called different. A delay
+    /// of 1 % is never called different, because differences up to 1 % get no such verdict.
+    /// It counts as seen if the interval excludes 1.
     ///
     /// Identical work is compared 20 times, and 12 times more for each error, at most
     /// 125 times. So a false-alarm rate of 15 % is found in nine of ten self-tests.
     ///
-    /// Takes about a minute on a quiet machine and at most some ten, with --full
-    /// seven and at most some 25. A signal ends it with what was found until then.
+    /// Takes about a minute on a quiet machine and at most about ten; with --full, seven
+    /// and at most about 25. A signal ends it, and it reports the results so far.
     Selftest(WithStore<selftest::SelftestArguments>),
     /// Build, list and remove the kernels that guests run
     Kernel(KernelArguments),
@@ -131,7 +131,7 @@ enum Verb {
     Man(man::ManArguments),
 }
 
-/// Runs the command line to its exit status.
+/// Runs the command line and returns its exit status.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(spelling::normalise(std::env::args_os())) {
         Ok(cli) => cli,
@@ -160,7 +160,7 @@ pub fn main() -> ExitCode {
             verb: KernelVerb::Ab(verb),
         }) => verb.run(store, kernel::compare),
         _ if store.is_some() => Err(Failure::Usage(
-            "cannot use --store here: this command neither reads nor keeps runs".into(),
+            "cannot use --store here: this command neither reads nor stores runs".into(),
         )
         .into()),
         Verb::Fleet(verb) => fleet::run(&verb),

@@ -1,7 +1,7 @@
-//! Verbs that are programs of their own: `toll mount` starts `toll-mount`.
+//! Verbs that are separate programs: `toll mount` starts `toll-mount`.
 #![expect(
     clippy::disallowed_methods,
-    reason = "this process becomes the program, and starts none beside it"
+    reason = "this process becomes the program and starts no other"
 )]
 
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use toll_system::{Failure, products};
 
 #[derive(Debug, Args)]
 pub(super) struct ProductArguments {
-    /// Its options and arguments; --help lists them
+    /// Options and arguments of the program; --help lists them
     #[arg(
         value_name = "ARGUMENT",
         trailing_var_arg = true,
@@ -23,7 +23,7 @@ pub(super) struct ProductArguments {
     arguments: Vec<OsString>,
 }
 
-/// Has the program of a verb take the place of this one.
+/// Replaces this process with the program of a verb.
 pub(super) fn start(verb: &str, arguments: &ProductArguments) -> anyhow::Result<ExitCode> {
     let program = products::find(verb).map_err(Failure::Prerequisite)?;
     let error = Command::new(&program).args(&arguments.arguments).exec();

@@ -1,4 +1,4 @@
-//! `toll report`
+//! `toll report`: writes a page or plots of runs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use toll_driver::price_lists;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
-    /// Runs: numbers, starts of identities, or `last`
+    /// Runs to report: numbers, starts of identities, or `last`
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<String>,
     /// Write the page to this file, `-` for standard output [default: a file

@@ -1,4 +1,4 @@
-//! `toll selftest`
+//! `toll selftest`: comparisons with known answers.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,22 +21,22 @@ use crate::claim::model::SelftestReport;
 use crate::claim::selftest::{self, Compared, Size};
 use crate::run::Machine;
 
-/// Status where the rates are off.
+/// Exit status if the rates are off.
 const EXIT_OFF: u8 = 6;
 
 #[derive(Debug, Args)]
 pub(super) struct SelftestArguments {
-    /// Make 200 comparisons of identical work and 50 of each delay, in place of
+    /// Make 200 comparisons of identical work and 50 of each delay, instead of
     /// 20 to 125 and 10
     #[arg(long)]
     full: bool,
-    /// Keep the runs in the store; they are not by default
+    /// Keep the runs in the store [default: only in memory]
     #[arg(long)]
     keep: bool,
     /// Seed of the order of comparisons and of their plans [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Where to make work files
+    /// Directory for work files
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
     /// Print one JSON document
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
         let index = made.len();
         progress.step(index, size.planned(&made));
         let delay_percent = schedule.get(index).copied().unwrap_or(0);
-        // Of its own seed: comparisons must not share the order of their trials.
+        // Each comparison has its own seed, so that they do not share the order of trials.
         let own_seed = seed.wrapping_add(1 + index as u64);
         match compare(&mut store, arguments, delay_percent, own_seed)? {
             Ok((compared, count)) => {
@@ -100,7 +100,8 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
     })
 }
 
-/// One comparison with its number of trials, or the signal that interrupted it.
+/// Makes one comparison. Returns it with its number of trials, or the signal that
+/// interrupted it.
 fn compare(
     store: &mut Store,
     arguments: &SelftestArguments,

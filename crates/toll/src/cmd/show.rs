@@ -1,4 +1,4 @@
-//! `toll show`
+//! `toll show`: shows a stored run.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,21 +17,21 @@ use crate::claim::Run;
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
-    /// Run: its number, the start of its identity, or `last`
+    /// Run to show: its number, the start of its identity, or `last`
     #[arg(default_value = "last")]
     run: String,
     /// Show this metric instead of the experiment's; several may be given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     metric: Vec<String>,
-    /// Print one JSON document, every sample included
+    /// Print one JSON document, including every sample
     #[arg(long)]
     json: bool,
-    /// Print what the kernels of the run's guests logged, boot by boot
+    /// Print the kernel logs of the run's guests, boot by boot
     #[arg(long, conflicts_with = "json")]
     kernel_log: bool,
-    /// Print each claim over all comparable runs of the experiment instead, whose evidence is
-    /// multiplied: those of the same machine, kernel and workload. Conditions of --fail-on stay
-    /// with the single run. RUN may be the name of an experiment, for its newest run
+    /// Instead, judge each claim over all comparable runs of the experiment, those of the same
+    /// machine, kernel and workload, whose evidence is multiplied. Conditions of --fail-on still
+    /// apply to the single run. RUN may be the name of an experiment, for its newest run
     #[arg(long, conflicts_with = "kernel_log")]
     all_runs: bool,
     #[command(flatten)]
@@ -93,7 +93,7 @@ fn show(arguments: &ShowArguments, store: &Store, run: &Run) -> anyhow::Result<(
     } else if arguments.kernel_log {
         if run.stored.boots.is_empty() {
             bail!(Failure::Usage(format!(
-                "cannot show a kernel's log: run {} booted no guest",
+                "cannot show kernel logs: run {} booted no guest",
                 run.stored.run.id
             )));
         }

@@ -1,4 +1,4 @@
-//! What `toll doctor` says of the store, and saving what can be read of it.
+//! The state of the store for `toll doctor`, and saving the readable runs of a damaged one.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use toll_driver::nearest;
 
 use super::doctor::Finding;
 
-/// Most damages told one by one.
+/// Most damages that are listed one by one.
 const DAMAGES_MAX: usize = 5;
 
-/// What there is to say of the store.
+/// Describes the state of the store.
 pub(super) fn finding(store: &Path, work: &Path) -> Finding {
     let state = match Store::survey(store) {
         Ok(survey) if !survey.is_whole => Err(damage(store, &survey)),
@@ -36,8 +36,8 @@ pub(super) fn finding(store: &Path, work: &Path) -> Finding {
 fn place(store: &Path, work: &Path) -> String {
     match toll_driver::same_device(&nearest(store), &nearest(work)) {
         true => format!(
-            "{}; it lies on the file system that the level `work` tests, so its commits, made \
-             between trials, share the device",
+            "{}; it is on the file system that the level `work` tests, so its commits between \
+             trials use the same device",
             store.display()
         ),
         false => store.display().to_string(),
@@ -53,13 +53,13 @@ fn damage(store: &Path, survey: &Survey) -> String {
         );
     }
     format!(
-        "{} is damaged ({first}); of it {}; `toll doctor --salvage FILE` copies them to a new store",
+        "{} is damaged ({first}); {}; `toll doctor --salvage FILE` copies them to a new store",
         store.display(),
         readable(survey)
     )
 }
 
-/// How much can be read, in a sentence.
+/// Says in a sentence how much can be read.
 fn readable(survey: &Survey) -> String {
     let trials: usize = survey.runs.iter().map(|run| run.trials).sum();
     let samples: usize = survey.runs.iter().map(|run| run.samples).sum();
@@ -70,7 +70,7 @@ fn readable(survey: &Survey) -> String {
     )
 }
 
-/// Copies the runs that can be read to a new store, and tells which.
+/// Copies the readable runs to a new store, and lists them.
 pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let survey = Store::salvage(store, new)?;
     if json {
@@ -80,7 +80,7 @@ pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<Ex
     let mut lines = vec![format!("{}: {}", store.display(), readable(&survey))];
     lines.extend(survey.runs.iter().map(run_line));
     let lost = survey.lost_runs.iter();
-    lines.extend(lost.map(|id| format!("run {id}: lost; not all of it can be read")));
+    lines.extend(lost.map(|id| format!("run {id}: lost; part of it cannot be read")));
     let damages = survey.damages.iter().take(DAMAGES_MAX);
     lines.extend(damages.map(|damage| format!("damage: {damage}")));
     if survey.damages.len() > DAMAGES_MAX {
@@ -88,7 +88,7 @@ pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<Ex
         lines.push(format!("damage: {more} more"));
     }
     lines.push(format!(
-        "saved in {}; {} stays as it is",
+        "saved in {}; {} is unchanged",
         new.display(),
         store.display()
     ));

@@ -1,4 +1,4 @@
-//! `toll why`, and what `toll run --why` does after a run.
+//! `toll why`: explains why two treatments differ; also for `toll run --why`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,21 +16,21 @@ use crate::claim::Run;
 
 #[derive(Debug, Args)]
 pub(super) struct WhyArguments {
-    /// Run: its number, the start of its identity, or `last`
+    /// Run to explain: its number, the start of its identity, or `last`
     #[arg(default_value = "last")]
     run: String,
-    /// Label of the treatment to explain, as `toll show` has it [default: the one
-    /// that differs most from what it is compared with]
+    /// Label of the treatment to explain, as in `toll show` [default: the one that
+    /// differs most from its reference]
     #[arg(long, value_name = "LABEL")]
     treatment: Option<String>,
     /// Label of the treatment to compare it with [default: the run's reference]
     #[arg(long, value_name = "LABEL")]
     reference: Option<String>,
-    /// Show what was found before, and run nothing
+    /// Show stored explanations, and run nothing
     #[arg(long, conflicts_with_all = ["treatment", "reference"])]
     stored: bool,
-    /// Let it start the programs of a run that this user's toll did not begin on this
-    /// machine; without this they are listed
+    /// Start the programs of a run even if this user's toll did not start that run on
+    /// this machine; without this option they are only listed
     #[arg(long)]
     run_foreign_commands: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &WhyArguments, path: &Path) -> anyhow::Result<ExitC
         arguments.quiet,
     )?;
     if let Some(signal) = interrupted {
-        output::note("interrupted; nothing of the profile is kept");
+        output::note("interrupted; no part of the profile is kept");
         return Ok(exit_code_of(signal));
     }
     let run = stores::load_run(&store, &id.to_string())?;
@@ -108,7 +108,7 @@ fn show(arguments: &WhyArguments, run: &Run, shown: &[usize]) -> anyhow::Result<
     }
 }
 
-/// The treatments that are meant: the named ones, or those that differ most.
+/// Finds the two treatments: the named ones, or those that differ most.
 fn pair(arguments: &WhyArguments, run: &Run) -> anyhow::Result<[usize; 2]> {
     let found = |label: &str| match run.stored.treatments.iter().find(|one| one.label == label) {
         Some(treatment) => Ok(treatment.index),
@@ -139,7 +139,7 @@ fn pair(arguments: &WhyArguments, run: &Run) -> anyhow::Result<[usize; 2]> {
     };
     if pair[0] == pair[1] {
         bail!(Failure::Usage(
-            "cannot explain a treatment by itself; name two".into()
+            "cannot compare a treatment with itself; name two".into()
         ));
     }
     Ok(pair)

@@ -69,7 +69,7 @@ const TABLE: &str = r#"
 1 doctor --salvage missing/x => its directory is not there
 1 selftest --keep --store missing/y/x => its directory is not there
 5 kernel show => toll kernel build
-2 --store x kernel list => neither reads nor keeps runs
+2 --store x kernel list => neither reads nor stores runs
 2 completions none => possible values
 2 frobnicate => frobnicate
 2 run --profile thorough true => standard
@@ -117,7 +117,7 @@ const TABLE: &str = r#"
 2 run true --fail-on regression=-1 => share
 2 run true --fail-on slower => expected refuted
 2 run 'echo 1' 'echo 2' --metric exit_status --fail-on regression=1% => no worse side
-2 prices --group disk => cannot list group "disk": there is none of this name; there are
+2 prices --group disk => cannot list group "disk": there is no such group; choose one of
 2 prices --group disk => "io_uring"
 2 prices --row fly => cannot list row "fly"
 2 prices --row fly => "stat"

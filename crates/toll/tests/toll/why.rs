@@ -200,7 +200,7 @@ fn a_profile_that_cannot_be_is_refused_with_the_reason() {
     );
     has(
         &bench.fails(2, "why last --treatment a --reference a"),
-        &["cannot explain a treatment by itself"],
+        &["cannot compare a treatment with itself"],
     );
 }
 

@@ -63,7 +63,7 @@ fn a_run_has_one_file_a_table_and_replaces_its_own() {
 fn several_runs_do_not_fit_into_one_file() {
     let bench = bench();
     let said = bench.fails(2, "export --json all.json");
-    has(&said, &["name one run; --parquet alone takes several"]);
+    has(&said, &["name one run; only --parquet takes several"]);
     bench.fails(2, "export 1 2 --json all.json");
     has(
         &bench.fails(2, "export last"),

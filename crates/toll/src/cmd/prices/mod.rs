@@ -1,4 +1,4 @@
-//! `toll prices`
+//! `toll prices`: measures and shows the price list of this machine.
 
 
 use std::path::{Path, PathBuf};
@@ -28,11 +28,11 @@ Examples:
   toll prices --json >here.json
   toll prices --last --compare there.json
 
-Trials are randomised in blocks as those of any experiment, and the run is kept: toll list and
-toll show know it as `prices`, and toll trace prices calls by it. With 16 blocks an
-interval is from the fourth least to the fourth greatest of 16 trials, which covers at least 95 %.";
+Trials are randomised in blocks like those of any experiment, and the run is stored: toll list and
+toll show name it `prices`, and toll trace prices calls by it. With 16 blocks, an interval reaches
+from the fourth smallest to the fourth largest of 16 trials, which covers at least 95 %.";
 
-/// Seconds after which no block begins where their number is given.
+/// Seconds after which no new block begins if the user sets the number of blocks.
 const BUDGET_OF_BLOCKS_S: f64 = 3600.0;
 
 #[derive(Debug, Args)]
@@ -41,23 +41,23 @@ pub(super) struct PricesArguments {
     /// Measure nothing: show the newest list of this machine in the store
     #[arg(long, conflicts_with_all = ["blocks", "quiet"])]
     last: bool,
-    /// Measure these groups of rows only, or show them with --last
+    /// Measure only these groups of rows, or show only these with --last
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
-    /// Measure these rows only, or show them with --last
+    /// Measure only these rows, or show only these with --last
     #[arg(long = "row", value_name = "ROW")]
     rows: Vec<String>,
-    /// Blocks to measure: from 6 on, intervals cover 95 % [default: 16]
+    /// Number of blocks to measure; with 6 or more, intervals cover 95 % [default: 16]
     #[arg(short = 'r', long, value_name = "BLOCKS")]
     blocks: Option<u32>,
-    /// List rows too that are measured for other purposes
+    /// Also list rows that are measured for other purposes
     #[arg(long)]
     all: bool,
-    /// Compare with a list that `toll prices --json` wrote, there or here
+    /// Compare with a list that `toll prices --json` wrote, here or on another machine
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
-    /// Print the run as one JSON document, as toll export has it; with --compare
-    /// what differs and the ratios
+    /// Print the run as one JSON document, as toll export does; with --compare, the
+    /// differences and the ratios
     #[arg(long)]
     json: bool,
     /// Write the list as CSV to this file, `-` for standard output
@@ -69,7 +69,7 @@ pub(super) struct PricesArguments {
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
-    /// Where to make work files [default: $TOLL_WORK_DIR, else
+    /// Directory for work files [default: $TOLL_WORK_DIR, else
     /// $XDG_CACHE_HOME/toll/work]
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub(super) struct PricesArguments {
 
 pub(super) fn run(arguments: &PricesArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let experiment = chosen(arguments)?;
-    // A missing file ends the program before it measures for a minute.
+    // Fails on a missing file before measuring for a minute.
     let other = arguments.compare.as_deref().map(read).transpose()?;
     let (run, ended) = match arguments.last {
         true => (last(arguments, store)?, Ok(ExitCode::SUCCESS)),
@@ -87,14 +87,14 @@ pub(super) fn run(arguments: &PricesArguments, store: &Path) -> anyhow::Result<E
     ended
 }
 
-/// The experiment with the rows and blocks of the command line.
+/// Returns the experiment with the rows and blocks of the command line.
 fn chosen(arguments: &PricesArguments) -> anyhow::Result<Experiment> {
     let mut experiment = price_lists::experiment()?;
     choose_rows(&mut experiment, arguments)?;
     if let Some(blocks) = arguments.blocks {
         experiment.run.min_blocks = blocks;
         experiment.run.max_blocks = blocks;
-        // The user named the number of blocks: they run however long they take.
+        // The user set the number of blocks, so the time budget must not cut it.
         experiment.run.time_budget_s = experiment.run.time_budget_s.max(BUDGET_OF_BLOCKS_S);
     }
     experiment.check().map_err(Failure::Usage)?;
@@ -106,7 +106,7 @@ impl PricesArguments {
         !(self.groups.is_empty() && self.rows.is_empty())
     }
 
-    /// Whether a line is to be shown.
+    /// Whether to show a line.
     fn is_shown(&self, price: &Price) -> bool {
         match &price.group {
             _ if self.rows.contains(&price.name) => true,
@@ -116,8 +116,7 @@ impl PricesArguments {
     }
 }
 
-/// Keeps the rows that are named, and those by which quantities of named groups
-/// are derived.
+/// Keeps the named rows, and those from which quantities of named groups are derived.
 fn choose_rows(experiment: &mut Experiment, arguments: &PricesArguments) -> anyhow::Result<()> {
     let rows = experiment.rows.clone();
     let groups: Vec<&String> = rows.iter().filter_map(|row| row.group.as_ref()).collect();
@@ -152,13 +151,13 @@ fn require_known(what: &str, wanted: &[String], mut known: Vec<&String>) -> anyh
     known.dedup();
     let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
     bail!(Failure::Usage(format!(
-        "cannot list {what} {wrong:?}: there is none of this name; there are {}",
+        "cannot list {what} {wrong:?}: there is no such {what}; choose one of {}",
         known.join(", ")
     )));
 }
 
-/// Measures, and says how it ended; what was measured is kept and shown all the
-/// same.
+/// Measures. Returns the run and how it ended, since an incomplete run is also kept
+/// and shown.
 fn measure(
     arguments: &PricesArguments,
     experiment: Experiment,
@@ -180,7 +179,7 @@ fn measure(
     let ended = match end {
         Ok(SessionEnd::Complete(_)) => Ok(ExitCode::SUCCESS),
         Ok(SessionEnd::Interrupted(signal)) => {
-            output::note("interrupted; what was measured so far is kept and shown");
+            output::note("interrupted; the prices measured so far are kept and shown");
             Ok(exit_code_of(signal))
         }
         Err(failure) => Err(failure),
@@ -201,7 +200,7 @@ fn last(arguments: &PricesArguments, store: &Path) -> anyhow::Result<Run> {
     Ok(newest)
 }
 
-/// A list of another machine, or an earlier one.
+/// Reads a list of another machine, or an earlier one of this machine.
 fn read(path: &Path) -> anyhow::Result<Run> {
     let bytes = output::read_file(path, DOCUMENT_BYTES_MAX)?;
     let stored = RunDocument::parse(&String::from_utf8_lossy(&bytes))
