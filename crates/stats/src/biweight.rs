@@ -4,8 +4,8 @@
 //! Tukey, "The fitting of power series, meaning polynomials, illustrated on
 //! band-spectroscopic data", Technometrics 16 (1974)).
 
+use crate::pool::Pool;
 use crate::quantile::median;
-use crate::random_effects::Pool;
 
 /// Distance from the centre, in standard deviations, from which a value has no weight. With this
 /// reach, the mean is 95 % as efficient as the plain mean if no value is outlying.

@@ -1,7 +1,6 @@
 //! Tests several claims so that only a small share of the verdicts is wrong.
 
-use crate::TestStep;
-use crate::holm::{UNTESTED, ascending, check};
+use crate::test_step::{TestStep, UNTESTED, ascending, check};
 
 /// Applies the step-up procedure of Benjamini and Hochberg ("Controlling the false discovery
 /// rate", JRSS B 57 (1995)). Returns one step per p-value, in the order of the input. The

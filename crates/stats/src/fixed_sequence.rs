@@ -1,7 +1,6 @@
 //! Tests several claims in an order that is fixed beforehand.
 
-use crate::TestStep;
-use crate::holm::{UNTESTED, check};
+use crate::test_step::{TestStep, UNTESTED, check};
 
 /// Tests hypotheses in an order, each at the full `alpha`, up to the first one that is kept
 /// (Maurer, Hothorn and Lehmacher, "Multiple comparisons in drug clinical trials and preclinical

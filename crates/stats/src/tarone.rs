@@ -1,7 +1,6 @@
 //! Tests several claims whose p-values cannot be arbitrarily small.
 
-use crate::TestStep;
-use crate::holm::{UNTESTED, ascending, check};
+use crate::test_step::{TestStep, UNTESTED, ascending, check};
 
 /// Applies the step-down procedure of Tarone and Holm, and returns one step per p-value, in the
 /// order of the input (Tarone, "A modified Bonferroni method for discrete data", Biometrics 46
