@@ -1,4 +1,4 @@
-//! Medians for services that follow benchmarks from commit to commit.
+//! Medians for services that track benchmarks from commit to commit.
 
 use serde_json::{Map, Value, json};
 use toll_document::sanitize::sanitize;
@@ -8,8 +8,8 @@ use crate::claim::Run;
 use crate::claim::model::{Estimate, TreatmentSummary};
 use crate::spec::trees::benchmark_name;
 
-/// What github-action-benchmark reads as `customSmallerIsBetter`, or as
-/// `customBiggerIsBetter` where more is better: see its README.
+/// Writes the JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as
+/// `customBiggerIsBetter` if more is better; see its README.
 pub fn github_action_benchmark(run: &Run) -> Result<String, String> {
     let entry = |(name, median): (String, Estimate)| {
         json!({
@@ -25,9 +25,9 @@ pub fn github_action_benchmark(run: &Run) -> Result<String, String> {
     Ok(text(&entries.into()))
 }
 
-/// Bencher's own format, Bencher Metric Format: measures by benchmark.
+/// Writes Bencher Metric Format: measures by benchmark.
 pub fn bencher(run: &Run) -> Result<String, String> {
-    // The name that Bencher gives nanoseconds.
+    // Bencher's name for a time in nanoseconds.
     let measure = match run.analysis.primary_metric.as_str() {
         "duration_ns" => "latency",
         other => other,
@@ -44,7 +44,7 @@ pub fn bencher(run: &Run) -> Result<String, String> {
     Ok(text(&entries.into()))
 }
 
-/// By benchmark the median of the main metric. Of two commits, the newer one counts.
+/// Returns the median of the main metric for each benchmark; of two commits, that of the newer.
 fn medians(run: &Run, format: &str) -> Result<impl Iterator<Item = (String, Estimate)>, String> {
     let Run { stored, analysis } = run;
     let median = |one: &TreatmentSummary| {
@@ -58,7 +58,7 @@ fn medians(run: &Run, format: &str) -> Result<impl Iterator<Item = (String, Esti
         .filter(|one| one.twin_of.is_none());
     let medians: Vec<(String, Estimate)> = own.filter_map(median).collect();
     match medians.is_empty() {
-        true => Err(does_not_apply(format, stored.run.id, "it has no value")),
+        true => Err(does_not_apply(format, stored.run.id, "it has no values")),
         false => Ok(medians.into_iter()),
     }
 }

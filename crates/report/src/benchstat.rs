@@ -7,9 +7,9 @@ use super::series;
 use crate::claim::Run;
 use crate::claim::model::{Analysis, Better};
 
-/// Metrics of every program, the units that Go's programs give them, and how many base
-/// units each is. benchstat makes seconds of nanoseconds, but not of 0 ns, which would
-/// then get a table of its own; so what may be 0 is in seconds in the catalogue.
+/// Lists the metrics that Go's programs know, with their unit there and the number of our
+/// units in it. benchstat converts nanoseconds to seconds, but not 0 ns, which would then
+/// get a table of its own; so the catalogue gives times that may be 0 in seconds.
 fn units() -> Vec<(&'static str, &'static str, f64)> {
     let units = METRICS.iter().filter_map(|metric| {
         let (unit, base_units) = metric.benchstat?;
@@ -18,14 +18,14 @@ fn units() -> Vec<(&'static str, &'static str, f64)> {
     units.collect()
 }
 
-/// Writes the trials of a run as benchmark results, a line each ("Go benchmark
+/// Writes the trials of a run as benchmark results, one line each ("Go benchmark
 /// data format", proposal 14313): a trial's value is the median of its
 /// iterations. A/A twins are left out, as are treatments without a trial and
 /// emulated ones.
 ///
-/// benchstat puts what differs in a configuration line into tables of their
-/// own. So those lines have only what two runs to be compared have in common;
-/// the rest stands in comments.
+/// benchstat makes a separate table for each value of a configuration line. So
+/// those lines hold only what two runs to be compared have in common; the rest
+/// is in comments.
 pub fn benchstat(run: &Run) -> Result<String, String> {
     let all = series::with_durations(run, "benchstat's text")?;
     let (run, analysis) = (&run.stored.run, &run.analysis);
@@ -73,21 +73,21 @@ pub fn benchstat(run: &Run) -> Result<String, String> {
     Ok(text)
 }
 
-/// The architecture as Go names it.
+/// Go's name of the architecture.
 const GO_ARCHITECTURE: &str = if cfg!(target_arch = "x86_64") {
     "amd64"
 } else {
     "arm64"
 };
 
-/// The experiment's metric as a unit, where the common ones lack it.
+/// The experiment's metric as a unit; `None` if it is a common one.
 fn own_unit(analysis: &Analysis) -> Option<String> {
     let metric = &analysis.primary_metric;
     let is_common = units().iter().any(|(name, ..)| name == metric);
     (!is_common).then(|| word(metric))
 }
 
-/// `BenchmarkDdBlockSize` of `dd-block-size`.
+/// Returns `BenchmarkDdBlockSize` for `dd-block-size`.
 fn benchmark_name(experiment: &str) -> String {
     let words = experiment.split(|c: char| !c.is_alphanumeric());
     let capital = |word: &str| {
@@ -101,7 +101,7 @@ fn benchmark_name(experiment: &str) -> String {
     format!("Benchmark{name}")
 }
 
-/// A text without spaces, as Go names a part of a benchmark.
+/// Joins words with underscores: the parts of a Go benchmark's name have no spaces.
 fn word(text: &str) -> String {
     let parts: Vec<&str> = text.split_whitespace().collect();
     match parts.is_empty() {

@@ -17,9 +17,9 @@ use crate::claim::work::Difference;
 use crate::claim::{Run, metric_words};
 use crate::format;
 
-/// Compares sides: first what they did differently and in what their machines
-/// differ, since a difference in the results may be due to any of it, then
-/// verdicts, then medians, then each later side over the first.
+/// Compares sides. The differences in their work and machines come first, since
+/// any of them may cause a difference in the results; then verdicts, medians, and
+/// the ratio of each later side to the first.
 pub fn compare(
     sides: &[Side],
     work: &[Difference],
@@ -42,7 +42,7 @@ pub fn compare(
     Text::sections(sections)
 }
 
-/// The runs of a side, each in a line.
+/// The runs of a side, one line each.
 fn runs(side: &Side, style: Style) -> Text {
     let lines = side.runs().iter().map(|run| {
         let line = format!(
@@ -57,8 +57,8 @@ fn runs(side: &Side, style: Style) -> Text {
     lines.collect()
 }
 
-/// A run over the baseline that it is compared with: first what the two did
-/// differently, last in what else they differ.
+/// Compares a run with its baseline: the differences in their work come first, all
+/// other differences last.
 pub fn over_baseline(
     baseline: &str,
     comparisons: &[RunComparison],
@@ -87,8 +87,8 @@ pub fn over_baseline(
     text
 }
 
-/// How the treatments of two sides changed by the metrics that are compared, and
-/// beside those by the CPU time and memory of commands.
+/// The changes of all treatments between two sides, by the judged metrics and by the
+/// CPU time and memory of commands.
 fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     let is_shown = |one: &&RunComparison| {
         let is_known = one.ratios.iter().any(|ratio| ratio.ratio.is_some());
@@ -107,7 +107,7 @@ fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     let rows: Vec<Row> = rows.collect();
     let mut text = heading(title, style);
     text += match rows.is_empty() {
-        true => paragraph("no treatment is in both", 0, Paint::Plain, style),
+        true => paragraph("no treatment is on both sides", 0, Paint::Plain, style),
         false => table(&columns, &rows, style),
     };
     for note in notes(&shown) {
@@ -120,7 +120,7 @@ fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     text
 }
 
-/// One treatment by all metrics, of which the first decides.
+/// One treatment by all metrics, the first of which decides.
 fn changes_of(index: usize, shown: &[&RunComparison]) -> Row {
     let main = &shown[0].ratios[index];
     let mut row = Row::new(vec![main.label.clone()]);
@@ -142,7 +142,7 @@ fn changes_of(index: usize, shown: &[&RunComparison]) -> Row {
     row
 }
 
-/// What the changes leave out.
+/// Notes on the changes: margins, and treatments that only one side has.
 fn notes(shown: &[&RunComparison]) -> Vec<String> {
     let mut notes = Vec::new();
     for one in shown.iter().filter(|one| one.is_judged) {
@@ -163,16 +163,13 @@ fn notes(shown: &[&RunComparison]) -> Vec<String> {
                 _ => &shown[0].old_runs,
             };
             let runs = if runs.len() == 1 { "run" } else { "runs" };
-            notes.push(format!(
-                "in the {which} {runs} alone: {}",
-                labels.join(", ")
-            ));
+            notes.push(format!("only in the {which} {runs}: {}", labels.join(", ")));
         }
     }
     notes
 }
 
-/// The largest change that is decided, or the only ratio, as a sentence.
+/// Puts the largest decided change, or the only ratio, into a sentence.
 fn sentence(comparison: &RunComparison) -> Option<String> {
     let known = |one: &&RunRatio| one.ratio.is_some();
     let size = |one: &RunRatio| one.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
@@ -205,19 +202,19 @@ fn columns(first: &str, names: &[String], column: fn(&str) -> Column) -> Vec<Col
     std::iter::once(Column::words(first)).chain(named).collect()
 }
 
-/// What the runs did differently, which says more than any machine.
+/// The differences in the runs' work, which matter more than those of the machines.
 fn different_work(names: &[String], work: &[Difference], style: Style) -> Text {
     if work.is_empty() {
         return Text::default();
     }
-    let mut text = heading("The runs did not do the same", style);
+    let mut text = heading("The runs did different work", style);
     text += facts(names, work, style);
-    let caution = "A ratio below compares different work: it says nothing on a change of the \
-                   program or the machine.";
+    let caution = "The ratios below compare different work: they say nothing about a change of \
+                   the program or the machine.";
     text + paragraph(caution, 0, Paint::Red, style)
 }
 
-/// In what runs of these names differ beside their work.
+/// The differences between runs with these names other than their work.
 pub(super) fn machines(
     names: &[String],
     work: &[Difference],
@@ -277,7 +274,7 @@ fn verdict<'a>(run: &'a Run, id: &str) -> Option<&'a Verdict> {
     verdicts.find(|verdict| verdict.id == id)
 }
 
-/// What a side says of a claim: of several runs a sign each.
+/// A side's verdict on a claim; for several runs, one sign each.
 fn verdict_cell(side: &Side, id: &str) -> String {
     let [only] = side.runs() else {
         let verdicts = side.runs().iter().map(|run| verdict(run, id));
@@ -325,13 +322,13 @@ fn medians(sides: &[Side], style: Style) -> Text {
         false => table(&columns, &rows, style),
     };
     if sides.iter().any(|side| side.runs().len() > 1) {
-        let note = "of several runs: the geometric mean of their medians, and their range";
+        let note = "for several runs: the geometric mean of their medians, and their range";
         body += paragraph(note, 0, Paint::Dim, style);
     }
     heading(&format!("Medians, {}", metrics.join(" and ")), style) + body
 }
 
-/// All levels: a short label leaves out factors that vary in one run only.
+/// The label with all levels, as a short label leaves out factors that vary in one run only.
 fn label(treatment: &TreatmentSummary) -> String {
     if treatment.levels.is_empty() {
         return treatment.label.clone();
@@ -365,7 +362,7 @@ fn median(side: &Side, wanted: &str) -> String {
             let treatments: Vec<_> = all.iter().map(|(_, treatment)| *treatment).collect();
             mean_of_medians(&treatments, metric).map_or_else(
                 || format::NOTHING.to_owned(),
-                // Brackets would say that it is an interval.
+                // Brackets would suggest an interval.
                 |mean| {
                     let (value, ends) = format::interval_parts(&mean, unit);
                     format!("{value} ({})", ends.trim_matches(['[', ']']))
@@ -375,7 +372,7 @@ fn median(side: &Side, wanted: &str) -> String {
     }
 }
 
-/// What the runs name, each once, in the order of its first appearance.
+/// The names from all runs, each once, in the order of first appearance.
 fn in_order(sides: &[Side], names: impl Fn(&Run) -> Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let runs = sides.iter().flat_map(Side::runs);

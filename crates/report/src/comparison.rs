@@ -1,5 +1,5 @@
-//! The treatments of a run, beside its reference where it has one: the same
-//! table for the terminal, the page and Markdown.
+//! Table of a run's treatments, compared with the reference if there is one; the
+//! terminal, the page and Markdown share it.
 
 use serde::Serialize;
 use toll_wire::{Role, metrics_with};
@@ -13,17 +13,17 @@ use crate::spec::WorkloadKind;
 
 #[derive(Debug, Serialize)]
 pub struct ComparisonTable {
-    /// Titles: the treatment, then for each metric its median and, where the
+    /// Titles: the treatment, then for each metric its median and, if the
     /// treatments are compared by it, the change.
     pub columns: Vec<String>,
-    /// How many of them, at the end, are of metrics that nobody named.
+    /// Number of columns at the end whose metrics the user did not name.
     pub unnamed_columns: usize,
     pub rows: Vec<ComparisonRow>,
-    /// What several rows share.
+    /// Notes that several rows share.
     pub footnotes: Vec<String>,
-    /// What comes of the comparison, in one sentence.
+    /// Result of the comparison, in one sentence.
     pub sentence: Option<String>,
-    /// Whether it lists differences only, and so begins with the sentence.
+    /// Whether the table lists only differences, and the sentence comes before it.
     pub is_list: bool,
 }
 
@@ -34,15 +34,15 @@ pub struct ComparisonRow {
     pub marks: String,
     /// One for each column but the first.
     pub cells: Vec<String>,
-    /// How it compares by the first metric.
+    /// Relation to the reference by the first metric.
     pub relation: Option<Relation>,
     pub is_skipped: bool,
-    /// What holds for this row alone.
+    /// Notes on this row alone.
     pub notes: Vec<String>,
 }
 
-/// The metrics that a run is shown by: those that it compares, and the CPU time and
-/// memory of commands.
+/// Returns the metrics to show: those that the run compares and, for commands, CPU time
+/// and memory.
 pub fn metrics(run: &Run) -> Vec<&str> {
     let analysis = &run.analysis;
     let mut metrics: Vec<&str> = run.stored.experiment.compared_metrics().collect();
@@ -57,8 +57,8 @@ pub fn metrics(run: &Run) -> Vec<&str> {
     metrics
 }
 
-/// The treatments by the metrics of a run, of which the first decides; or the list of
-/// differences of a run that made many comparisons.
+/// Builds the table of treatments by a run's metrics, the first of which decides; for a
+/// run with many comparisons, the list of differences.
 pub fn table(run: &Run) -> ComparisonTable {
     let (analysis, metrics) = (&run.analysis, &metrics(run)[..]);
     let limit = run.stored.experiment.run.regression_limit;
@@ -131,13 +131,13 @@ fn comparison<'a>(analysis: &'a Analysis, index: usize, metric: &str) -> Option<
 }
 
 fn is_compared(analysis: &Analysis, metric: &str) -> bool {
-    // What nobody named is beside the point: its value will do.
+    // For a metric that the user did not name, the value is enough.
     let mut comparisons = analysis.comparisons.iter();
     comparisons.any(|one| one.metric == metric && one.is_judged)
 }
 
-/// The median of a metric, of the first with its interval, and its change where
-/// there are any.
+/// The median of a metric, with an interval for the first metric, and its change if
+/// treatments are compared by it.
 fn cells(
     treatment: &TreatmentSummary,
     metric: &str,
@@ -174,8 +174,7 @@ fn notes(treatment: &TreatmentSummary, analysis: &Analysis) -> Vec<String> {
     notes
 }
 
-/// What comes of the comparison by the main metric, for the treatment that does
-/// best beside the reference.
+/// Puts the comparison of the best treatment by the main metric into a sentence.
 fn sentence(analysis: &Analysis) -> Option<String> {
     let name = &analysis.primary_metric;
     let metric = analysis.metrics.get(name)?;
@@ -201,7 +200,7 @@ fn sentence(analysis: &Analysis) -> Option<String> {
             (Relation::Undecided, _) | (_, Some(_)) => sentence,
             (_, None) => {
                 let margin = format::percent(MARGIN_MIN);
-                format!("{sentence} More blocks tell whether that is over {margin}.")
+                format!("{sentence} More blocks can tell whether that is over {margin}.")
             }
         }
     };
@@ -221,7 +220,7 @@ fn sentence(analysis: &Analysis) -> Option<String> {
     Some(sentences.join(" "))
 }
 
-/// What kept commands from their CPUs, where it was a good part of their time.
+/// Names what kept commands off their CPUs, if it took a good part of their time.
 fn why_time_scatters(analysis: &Analysis, treatment: usize) -> Option<String> {
     const GOOD_PART: f64 = 0.1;
     let metric = &analysis.primary_metric;

@@ -1,4 +1,4 @@
-//! One line a trial, iteration and metric, for spreadsheets and scripts.
+//! One line for each trial, iteration and metric, for spreadsheets and scripts.
 
 use std::borrow::Cow;
 
@@ -52,7 +52,7 @@ pub fn csv(stored: &StoredRun) -> String {
     text
 }
 
-/// Writes lines of a price list as CSV.
+/// Writes the selected lines of a price list as CSV.
 pub fn prices(run: &Run, is_shown: &dyn Fn(&Price) -> bool) -> String {
     let head = [
         "group",
@@ -90,9 +90,9 @@ fn line<'a>(fields: impl Iterator<Item = Cow<'a, str>>) -> String {
     format!("{}\r\n", fields.join(","))
 }
 
-/// Quotes a field where it must be, without what a terminal would obey. A field that a spreadsheet would take for
-/// a formula gets an apostrophe before it, since levels and messages come from
-/// others' files and commands.
+/// Removes terminal control characters from a field and quotes it if necessary. A field
+/// that a spreadsheet would take for a formula gets an apostrophe in front, since levels
+/// and messages come from other people's files and commands.
 fn quoted(field: &str) -> String {
     let lines: Vec<String> = field.split('\n').map(sanitize).collect();
     let field = lines.join("\n");

@@ -1,5 +1,5 @@
-//! The differences between sides that were compared many times over: the same list
-//! for the terminal, the page and Markdown.
+//! List of differences for a run with many comparisons; the terminal, the page and
+//! Markdown share it.
 
 use super::comparison::{ComparisonRow, ComparisonTable};
 use super::words;
@@ -10,11 +10,11 @@ use crate::claim::regression::Regression;
 use crate::claim::{CPU_TIME, WALL_TIME, metric_words};
 use crate::format;
 
-/// Functions shown of each difference.
+/// Most functions shown for each difference.
 const FUNCTIONS_SHOWN: usize = 10;
 
-/// Lists what differs, the largest difference first, and tells how many comparisons
-/// show none, or none past the limit of the run.
+/// Lists the differences, largest first. The footnotes count the comparisons that show
+/// none or, with a limit, those on each side of it.
 pub fn list(analysis: &Analysis, limit: Option<f64>) -> ComparisonTable {
     let judged = judged(analysis);
     let mut differing = judged.clone();
@@ -72,7 +72,8 @@ fn row(one: &Comparison, analysis: &Analysis) -> ComparisonRow {
     }
 }
 
-/// The functions that make a difference, a line each, and what they leave of it.
+/// Returns one line for each function that contributes to a difference, and one for the
+/// rest of it.
 pub(super) fn functions(one: &FunctionDifferences) -> Vec<String> {
     let whole = one.difference.value;
     let line = |function: &FunctionDifference| {
@@ -90,7 +91,7 @@ pub(super) fn functions(one: &FunctionDifferences) -> Vec<String> {
     let rest = instructions(&one.rest);
     let of = instructions(&one.difference);
     lines.push(match one.listed.len() {
-        0 => format!("no function can be told from chance in {of} instructions"),
+        0 => format!("no function stands out from chance in {of} instructions"),
         _ => {
             let share = format::percent(one.explained);
             format!("these explain {share} of {of} instructions; the rest is {rest}")
@@ -99,14 +100,14 @@ pub(super) fn functions(one: &FunctionDifferences) -> Vec<String> {
     lines
 }
 
-/// A difference in full, with its interval if that is no point.
+/// A difference with all its digits, and its interval.
 fn instructions(difference: &Estimate) -> String {
     let ends = [difference.value, difference.low, difference.high];
     let [value, low, high] = ends.map(|count| format::signed(count.round() as i64));
     format!("{value} [{low}, {high}]")
 }
 
-/// Three decimals, since path lengths repeat to more than anyone reads.
+/// A ratio to three decimals: path lengths repeat to more digits than anyone reads.
 fn ratio(ratio: &Estimate) -> String {
     let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(|end| match end {
         0.1..10.0 => format!("{end:.3}"),
@@ -115,8 +116,8 @@ fn ratio(ratio: &Estimate) -> String {
     format!("{value} [{low}, {high}]")
 }
 
-/// What is known of the comparisons that show no difference: how large one could have
-/// been and not be seen.
+/// Sums up the comparisons that show no difference by the largest one that could have
+/// gone unnoticed.
 fn no_difference(judged: &[&Comparison], analysis: &Analysis) -> Vec<String> {
     let mut lines = Vec::new();
     let same = judged.iter().filter(|one| one.relation == Relation::Same);
@@ -140,7 +141,7 @@ fn no_difference(judged: &[&Comparison], analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-/// How many comparisons lie on which side of the limit of a run.
+/// Counts the comparisons on each side of a run's limit.
 pub(super) fn against_limit(analysis: &Analysis, limit: f64) -> Vec<String> {
     let judged = judged(analysis);
     let of = |regression: Regression| -> Vec<&Comparison> {
@@ -161,7 +162,7 @@ pub(super) fn against_limit(analysis: &Analysis, limit: f64) -> Vec<String> {
     lines
 }
 
-/// The comparison of the same sides by a time that nobody named.
+/// Finds the comparison of the same sides by a time metric that is not judged.
 fn by_other_time<'a>(
     judged: &Comparison,
     metric: &str,
@@ -172,7 +173,7 @@ fn by_other_time<'a>(
     all.find(|one| one.metric == metric && (one.treatment, one.reference) == sides)
 }
 
-/// That CPU time lies on one side of the limit where the time on the wall scatters too much.
+/// Says that CPU time would decide comparisons for which wall time scatters too much.
 fn cpu_time_would_decide(
     judged: &[&Comparison],
     analysis: &Analysis,
@@ -197,7 +198,7 @@ fn cpu_time_would_decide(
     })
 }
 
-/// That commands take longer though not on a CPU, where only CPU time is held against the limit.
+/// Says that commands take longer though not on a CPU, if the limit applies to CPU time only.
 fn waiting_got_longer(judged: &[&Comparison], analysis: &Analysis, limit: f64) -> Option<String> {
     let side = |one: &Comparison| one.regression(analysis, limit);
     let longer: Vec<String> = judged
@@ -209,14 +210,14 @@ fn waiting_got_longer(judged: &[&Comparison], analysis: &Analysis, limit: f64) -
         .collect();
     (!longer.is_empty()).then(|| {
         format!(
-            "waiting got longer, which CPU time leaves out: {} past the limit; --metric \
+            "waiting, which CPU time leaves out, got longer: {} past the limit; --metric \
              duration_ns,cpu_ns gates on both",
             longer.join("; ")
         )
     })
 }
 
-/// A comparison by its metric and sides, with its ratio.
+/// Names a comparison by its metric and sides, with its ratio.
 fn named(one: &Comparison, analysis: &Analysis) -> String {
     let (metric, ratio) = (
         metric_words(&one.metric),
@@ -229,7 +230,7 @@ fn named(one: &Comparison, analysis: &Analysis) -> String {
     format!("{metric} of {what}, {ratio}")
 }
 
-/// Names comparisons that nothing is known of, the widest first.
+/// Names the undecided comparisons, the widest interval first.
 fn undecided(mut open: Vec<&Comparison>, analysis: &Analysis) -> Vec<String> {
     const LISTED: usize = 8;
     let mut lines = Vec::new();
@@ -257,14 +258,14 @@ fn undecided(mut open: Vec<&Comparison>, analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-/// The largest difference that an interval holds, as a share.
+/// The largest difference that an interval contains, as a share.
 fn reach(ratio: &Estimate) -> f64 {
     let away = |end: f64| end.max(1.0 / end) - 1.0;
     away(ratio.low).max(away(ratio.high))
 }
 
-/// What comes of all comparisons by the main metric. Beside a limit, what counts is on
-/// which side of it they lie.
+/// Sums up all comparisons by the main metric. Given a limit, it leaves out the counts:
+/// then the side of the limit is what matters.
 fn sentence(overall: &Overall, limit: Option<f64>) -> String {
     let Overall { new, base, .. } = overall;
     let (what, longer) = match overall.metric.as_str() {

@@ -10,7 +10,7 @@ use crate::claim::model::{Analysis, TwinSummary, Verdict};
 use crate::claim::{Run, metric_words};
 use crate::format;
 
-/// The verdicts, comparisons and treatments of a run as tables.
+/// Writes the verdicts, comparisons and treatments of a run as tables.
 pub fn document(run: &Run, markup: Markup) -> String {
     let (record, analysis) = (&run.stored.run, &run.analysis);
     let mut text = markup.heading(&record.title);
@@ -85,7 +85,7 @@ fn verdicts(
     table(&columns, verdicts.iter().map(row), markup)
 }
 
-/// What the report says, and what came out here.
+/// The parts of the published report and the verdicts on this machine.
 fn parts_of_report(run: &Run, markup: Markup) -> Option<String> {
     let columns = [
         Column::words("In the report"),
@@ -107,7 +107,7 @@ fn parts_of_report(run: &Run, markup: Markup) -> Option<String> {
     table(&columns, parts::of_run(run).into_iter().map(row), markup)
 }
 
-/// The treatments by the metrics of the run, beside its reference.
+/// The treatments by the run's metrics, compared with the reference.
 fn treatments(run: &Run, markup: Markup) -> Option<String> {
     let compared = comparison::table(run);
     let (first, others) = compared.columns.split_first()?;
@@ -135,7 +135,7 @@ fn treatments(run: &Run, markup: Markup) -> Option<String> {
     }
 }
 
-/// How far twins lie apart.
+/// The ratios of A/A twins to their originals.
 fn noise(analysis: &Analysis, markup: Markup) -> Option<String> {
     let columns = [
         Column::words("A/A twin"),
@@ -152,7 +152,7 @@ fn noise(analysis: &Analysis, markup: Markup) -> Option<String> {
     table(&columns, analysis.twins.iter().map(row), markup)
 }
 
-/// `None` without a row.
+/// Returns `None` if there are no rows.
 fn table(
     columns: &[Column],
     rows: impl Iterator<Item = Vec<String>>,

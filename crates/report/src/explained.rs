@@ -1,11 +1,11 @@
-//! The words of an explanation, for every kind of report.
+//! Wording of explanations, shared by all kinds of reports.
 
 use crate::claim::SYSTEM_CALLS;
 use crate::claim::model::{Estimate, ExplainedCount, ExplainedRow, Explanation};
 use crate::format;
 use crate::words::plural;
 
-/// Rows that the sentence names.
+/// Most rows that the sentence names.
 const NAMED_MAX: usize = 3;
 
 /// An explanation in one sentence.
@@ -25,11 +25,11 @@ pub fn sentence(one: &Explanation) -> String {
         .collect();
     match named.is_empty() {
         true if one.blocks < one.blocks_needed => format!(
-            "{difference}: {} cannot tell why; at least {} can",
+            "{difference}: {} cannot show why; at least {} are needed",
             plural(one.blocks, "block"),
             one.blocks_needed
         ),
-        true => format!("{difference}: nothing that differs can be told from noise"),
+        true => format!("{difference}: nothing that differs stands out from noise"),
         false => format!("{difference}: {}", named.join(", ")),
     }
 }
@@ -45,8 +45,8 @@ fn part((index, row): (usize, &ExplainedRow)) -> String {
     }
 }
 
-/// The rows that are worth a line, and how many are not: each under 1 % of the
-/// difference.
+/// Returns the rows worth a line, and the number of rows left out: those under
+/// 1 % of the difference.
 pub fn shown_rows<'a>(
     rows: &'a [ExplainedRow],
     one: &Explanation,
@@ -62,7 +62,7 @@ pub fn shown_rows<'a>(
 pub fn share(one: &Estimate) -> String {
     let percent = |share: f64| match (share * 100.0).round() {
         negative @ ..0.0 => format!("−{}", -negative),
-        // Also of -0, which would have a sign.
+        // `abs` also removes the sign of -0.
         other => format!("{}", other.abs()),
     };
     format!(
@@ -73,10 +73,10 @@ pub fn share(one: &Estimate) -> String {
     )
 }
 
-/// What a reader of an explanation must know.
+/// Returns the caveats of an explanation.
 pub fn notes(one: &Explanation) -> Vec<String> {
     let mut notes = vec![format!(
-        "the intervals of each list hold together at a confidence of 95 %; {} of profiled trials",
+        "the intervals of each list hold simultaneously at 95 % confidence; {} of profiled trials",
         plural(one.blocks, "block")
     )];
     let rows = (shown_rows(&one.rows, one).1, "row");
@@ -95,13 +95,13 @@ pub fn notes(one: &Explanation) -> Vec<String> {
         .collect();
     if !overheads.is_empty() {
         notes.push(format!(
-            "profiled trials took {} times the time of timed ones, slower treatment first",
+            "profiled trials took {} times as long as timed ones, slower treatment first",
             overheads.join(" and ")
         ));
     }
     if one.waits_for_cpu_ns > 0.0 {
         notes.push(format!(
-            "left out: {} of an iteration in which other programs had the CPU",
+            "left out: {} of each iteration, in which other programs had the CPU",
             format::duration_ns(one.waits_for_cpu_ns)
         ));
     }
@@ -109,8 +109,8 @@ pub fn notes(one: &Explanation) -> Vec<String> {
     notes
 }
 
-/// The counts that are worth a line, and how many are not: system calls that differ by
-/// under 1 % of what those differ by that differ most.
+/// Returns the counts worth a line, and the number of counts left out: system calls
+/// whose difference is under 1 % of the largest one.
 pub fn shown_counts(counts: &[ExplainedCount]) -> (Vec<&ExplainedCount>, usize) {
     let is_call = |one: &&ExplainedCount| one.metric.starts_with(SYSTEM_CALLS);
     let size = |one: &ExplainedCount| one.difference.value.abs();
@@ -122,7 +122,7 @@ pub fn shown_counts(counts: &[ExplainedCount]) -> (Vec<&ExplainedCount>, usize) 
     (shown, left_out)
 }
 
-/// The unit of something that is counted.
+/// Returns the unit of a counted metric.
 pub fn counted_unit(metric: &str) -> &'static str {
     match metric.ends_with("_bytes") {
         true => "bytes",

@@ -1,10 +1,10 @@
 //! Texts that several rows of a table share, each printed once below it.
 
-/// Each under a letter, in the order of its first row.
+/// The texts in the order of their first rows; each is marked with a letter.
 pub struct Footnotes(Vec<String>);
 
 impl Footnotes {
-    /// Takes the texts that occur more than once.
+    /// Collects the texts that occur more than once.
     pub fn shared<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Self {
         let mut shared: Vec<String> = Vec::new();
         for text in texts.clone() {
@@ -22,7 +22,7 @@ impl Footnotes {
         Self(shared)
     }
 
-    /// `[a]`, which stands for a text; `None` for one of a single row.
+    /// Returns the mark of a text, such as `[a]`; `None` if only one row has the text.
     pub fn mark(&self, text: &str) -> Option<String> {
         let place = self.0.iter().position(|one| one == text)?;
         let letter = char::from(b'a' + u8::try_from(place % 26).unwrap_or(0));
@@ -33,7 +33,7 @@ impl Footnotes {
         Some(format!("[{letter}{round}]"))
     }
 
-    /// `[a] skipped: no such file system`, a line each.
+    /// Returns one line for each text: `[a] skipped: no such file system`.
     pub fn lines(&self) -> Vec<String> {
         let lines = self.0.iter();
         lines

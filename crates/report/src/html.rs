@@ -1,4 +1,4 @@
-//! One self-contained page for the browser and for paper.
+//! One self-contained page for the browser and for printing.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const PRICES: &str = include_str!("assets/prices.html");
 const NOTES: &str = include_str!("assets/notes.html");
 const STYLE: &str = include_str!("assets/page.css");
 
-/// Builds the page of some runs.
+/// Builds a page of several runs.
 pub fn page(runs: &[Run]) -> anyhow::Result<String> {
     let mut page = Page::default();
     runs.iter().for_each(|run| page.add(run, None));
@@ -35,14 +35,13 @@ pub struct Page {
     /// A price list of the machine, which comes first.
     prices: Option<Value>,
     runs: Vec<Value>,
-    /// How many of the runs have verdicts.
+    /// Number of runs that have verdicts.
     judged: usize,
     titles: Vec<String>,
 }
 
 impl Page {
-    /// Adds a run, with what comparable runs show together; of several price lists the last
-    /// one counts.
+    /// Adds a run, with the verdicts over comparable runs. A price list replaces an earlier one.
     pub fn add(&mut self, run: &Run, over: Option<&OverRuns>) {
         if !run.analysis.prices.is_empty() {
             self.prices = Some(price_list(run));
@@ -53,7 +52,7 @@ impl Page {
         self.judged += usize::from(run.is_judged());
     }
 
-    /// The page so far: one file without scripts or outside references.
+    /// Renders the page so far: one file without scripts or outside references.
     pub fn render(&self) -> anyhow::Result<String> {
         self.rendered().map_err(fault)
     }
@@ -77,7 +76,7 @@ impl Page {
     }
 }
 
-/// Renders templates of pages, whose every value is escaped.
+/// Returns the environment for templates of pages, which escapes every value.
 pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -97,8 +96,8 @@ pub fn fault(error: Error) -> anyhow::Error {
     )
 }
 
-/// Escapes every value, and takes control characters out of it, so that no
-/// template can forget to.
+/// Escapes every value and replaces its control characters, so that no template can
+/// forget to.
 fn escape_and_sanitize(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     match value.as_str() {
         Some(text) if !value.is_safe() => {
@@ -129,7 +128,7 @@ fn price_list(run: &Run) -> Value {
     }
 }
 
-/// A run as it is, with what only a report has.
+/// The run's own data, with the texts and plots of a report.
 fn view(run: &Run, over: Option<&OverRuns>) -> Value {
     let (record, analysis) = (&run.stored.run, &run.analysis);
     let mut checks = analysis.checks.iter();
@@ -155,7 +154,7 @@ fn view(run: &Run, over: Option<&OverRuns>) -> Value {
     }
 }
 
-/// The claims on which several runs have evidence, by their names.
+/// The claims on which several runs have evidence: lines by the claims' names.
 fn over_runs(run: &Run, over: Option<&OverRuns>) -> BTreeMap<String, String> {
     let claims = over.iter().flat_map(|over| &over.claims);
     let pairs = run.analysis.verdicts.iter().zip(claims);
@@ -164,7 +163,7 @@ fn over_runs(run: &Run, over: Option<&OverRuns>) -> BTreeMap<String, String> {
     shared.map(|pair| (pair.1.id.clone(), line(pair))).collect()
 }
 
-/// Why treatments differ, with the flame graphs.
+/// The explanations of a run, with their flame graphs.
 fn explanations(run: &Run) -> Vec<Value> {
     let mut graphs = flame::all(run).into_iter();
     let one = |one: &Explanation| {
@@ -182,8 +181,8 @@ fn explanations(run: &Run) -> Vec<Value> {
     run.analysis.explanations.iter().map(one).collect()
 }
 
-/// The drawing of a document of its own as a part of a page, whose style it gets: its
-/// own would be that of the whole page.
+/// Turns a standalone SVG document into a part of the page. Its own style is removed, since
+/// it would apply to the whole page.
 fn inline(svg: &str) -> Value {
     let svg = &flame::without(svg, "<style", "</style>");
     let begin = svg.find("<svg").unwrap_or(0);
@@ -200,7 +199,7 @@ fn inline(svg: &str) -> Value {
     Value::from_safe_string(bare)
 }
 
-/// The drawing without its namespace, which an HTML page need not name.
+/// Removes the namespace of a drawing, which HTML does not need.
 fn svg(plot: NamedPlot) -> Value {
     let namespace = " xmlns=\"http://www.w3.org/2000/svg\"";
     Value::from_safe_string(plot.svg.replacen(namespace, "", 1))
@@ -299,7 +298,7 @@ fn missing(group: &PublishedGroup) -> Option<&str> {
     reasons.all(|reason| reason == Some(first)).then_some(first)
 }
 
-/// What was published, and the same in the measured unit if that is another.
+/// The published value, and the same in the measured unit if the units differ.
 fn published_cell(row: &PublishedRow, group: &PublishedGroup) -> Vec<Option<String>> {
     let published_value = |value| format::value(value, &group.published_unit);
     let number = row.published.map(published_value);

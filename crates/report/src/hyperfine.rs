@@ -1,4 +1,4 @@
-//! The JSON document of hyperfine, for the programs that read it.
+//! hyperfine's JSON documents, for programs that read them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::spec::{Experiment, Level};
 /// Nanoseconds in a second.
 const S_NS: f64 = 1e9;
 
-/// Schema 1: members in hyperfine's order and of its types (`benchmark_result.rs`
+/// Schema 1: members in hyperfine's order and with its types (`benchmark_result.rs`
 /// of hyperfine 1.15), times in seconds.
 #[derive(Serialize)]
 struct FirstDocument {
@@ -109,14 +109,14 @@ fn in_order<S: Serializer>(
     serializer.collect_map(quantities.iter().map(|(name, quantity)| (name, quantity)))
 }
 
-/// As uname(2) has it.
+/// The architecture as uname(2) reports it.
 const ARCHITECTURE: &str = if cfg!(target_arch = "x86_64") {
     "x86_64"
 } else {
     "aarch64"
 };
 
-/// Counters of hyperfine, and their names here.
+/// hyperfine's names of counters, and ours.
 const COUNTERS: [(&str, &str); 5] = [
     ("cpu_cycles", "counter.cycles"),
     ("instructions", "counter.instructions"),
@@ -125,7 +125,7 @@ const COUNTERS: [(&str, &str); 5] = [
     ("branch_misses", "counter.branch-misses"),
 ];
 
-/// Metrics of hyperfine in its order, and their names here.
+/// hyperfine's names of metrics in its order, and ours.
 fn metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
     let own = METRICS.iter();
     let own = own.filter_map(|metric| Some((metric.hyperfine?, metric.name)));
@@ -141,7 +141,7 @@ fn unit(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A metric of hyperfine, a value for each trial; empty if the trials lack it.
+/// The values of a hyperfine metric, one for each trial; empty if the trials lack it.
 fn values(series: &Series<'_>, name: &str, metric: &str) -> Vec<f64> {
     let scale = match unit(name) {
         Some("second") => S_NS,
@@ -151,10 +151,9 @@ fn values(series: &Series<'_>, name: &str, metric: &str) -> Vec<f64> {
     values.map(|value| value / scale).collect()
 }
 
-/// Writes the durations of a run as hyperfine 1 does. What hyperfine calls a run is
-/// a trial, with the median of its iterations; A/A twins are left out, as are
-/// treatments without a trial and emulated ones, whose times are not those of a
-/// CPU.
+/// Writes the durations of a run in the format of hyperfine 1. A run in hyperfine's
+/// sense is a trial, with the median of its iterations. A/A twins are left out, as are
+/// treatments without a trial and emulated ones, whose times are not those of a CPU.
 pub fn schema_1(run: &Run) -> Result<String, String> {
     let result = |series: &Series<'_>| {
         let [(times, stats), (_, user), (_, system)] =
@@ -183,7 +182,7 @@ pub fn schema_1(run: &Run) -> Result<String, String> {
     written(&FirstDocument { results })
 }
 
-/// Writes the same as hyperfine 2 does, with all that it measures.
+/// Writes the run in the format of hyperfine 2, with all metrics that it has.
 pub fn schema_2(run: &Run) -> Result<String, String> {
     let all = series::with_durations(run, "hyperfine's JSON")?;
     let record = &run.stored.run;
@@ -244,7 +243,7 @@ fn second_result(series: &Series<'_>, experiment: &Experiment) -> SecondResult {
     }
 }
 
-/// A count is a whole number there.
+/// The value as hyperfine writes it: a count is a whole number.
 fn number(value: f64, unit: Option<&str>) -> Option<serde_json::Number> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -257,7 +256,7 @@ fn number(value: f64, unit: Option<&str>) -> Option<serde_json::Number> {
     }
 }
 
-/// `None` without a value.
+/// Returns `None` if there are no values.
 fn summary(name: &str, values: &[f64]) -> Option<Summary> {
     (!values.is_empty()).then(|| Summary {
         unit: unit(name),
@@ -276,8 +275,8 @@ fn written(document: &impl Serialize) -> Result<String, String> {
     Ok(format!("{}\n", plain_json(text)))
 }
 
-/// The exit status of each trial's command. What is no command has none, and a
-/// trial that went wrong is not here.
+/// The exit status of each trial's command; 0 for other workloads. Failed trials are
+/// not in a series.
 fn exit_codes(series: &Series<'_>) -> Vec<Option<i32>> {
     let statuses = series.values("exit_status");
     #[expect(clippy::cast_possible_truncation, reason = "a status is 0 to 255")]
@@ -286,8 +285,8 @@ fn exit_codes(series: &Series<'_>) -> Vec<Option<i32>> {
     trials.map(|trial| Some(status(trial))).collect()
 }
 
-/// What a treatment is called: its command's name with placeholders filled in,
-/// where these words tell it apart; otherwise its label.
+/// The name of a treatment: its command's name with placeholders filled in, if that
+/// name contains all varying parameters; otherwise its label.
 fn label(series: &Series<'_>, experiment: &Experiment) -> String {
     let named = series.treatment.levels.get(COMMAND);
     let fills_all = |text: &str| varying(experiment).all(|name| text.contains(&placeholder(name)));
@@ -297,8 +296,8 @@ fn label(series: &Series<'_>, experiment: &Experiment) -> String {
     }
 }
 
-/// The command line that ran, with its placeholders filled in; what a treatment
-/// without one is called.
+/// The command line with its placeholders filled in; the name of a treatment that has
+/// no command.
 fn command(series: &Series<'_>, experiment: &Experiment) -> String {
     match template(series, experiment) {
         Some((_, template)) => filled(template, series),
@@ -337,7 +336,7 @@ fn filled(template: &str, series: &Series<'_>) -> String {
     })
 }
 
-/// The factor of the commands themselves, which is no parameter of theirs.
+/// The factor that selects the command; it is not a parameter of commands.
 const COMMAND: &str = "command";
 
 fn varying(experiment: &Experiment) -> impl Iterator<Item = &String> {
@@ -347,7 +346,7 @@ fn varying(experiment: &Experiment) -> impl Iterator<Item = &String> {
 }
 
 fn parameters(series: &Series<'_>, experiment: &Experiment) -> BTreeMap<String, String> {
-    // A row of an experiment has not all factors.
+    // A row of an experiment may lack factors.
     let own = |name| Some((name, series.treatment.levels.get(name)?));
     let varying = varying(experiment).filter_map(own);
     varying
@@ -355,7 +354,7 @@ fn parameters(series: &Series<'_>, experiment: &Experiment) -> BTreeMap<String, 
         .collect()
 }
 
-/// A level as text; a size in bytes, for scripts that plot against a parameter
+/// A level as text. A size is in bytes: scripts that plot against a parameter
 /// read it as a number.
 fn plain(level: &Level) -> String {
     level

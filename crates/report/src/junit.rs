@@ -1,4 +1,4 @@
-//! Verdicts or comparisons as a JUnit report, which continuous integration shows.
+//! Verdicts or comparisons as a JUnit report for continuous integration.
 
 use toll_document::sanitize::sanitize;
 
@@ -12,7 +12,7 @@ use crate::format;
 struct Case {
     name: String,
     result: CaseResult,
-    /// What was measured, in a line.
+    /// The measured values, in one line.
     figures: String,
 }
 
@@ -23,11 +23,13 @@ enum CaseResult {
     Skipped(String),
 }
 
-/// Writes the claims of a run as one test suite (the XML of the JUnit task of
-/// Apache Ant, as Jenkins and GitLab read it): a claim that is refuted with the error rate
-/// of the whole run (✘✘) is a failure; one that is refuted without, undecided or not
-/// testable is skipped, each with its reason and figures. Without claims, comparisons are the cases: a regression past the run's
-/// limit is a failure, what is undecided is skipped.
+/// Writes the claims of a run as one test suite, in the XML of Apache Ant's JUnit task that
+/// Jenkins and GitLab read.
+///
+/// A claim that is refuted with the error rate of the whole run (✘✘) is a failure. A claim that
+/// is undecided, not testable, or refuted without that error rate is skipped. Each has its reason
+/// and figures. Without claims, comparisons are the cases: a regression past the run's limit is a
+/// failure, and an undecided comparison is skipped.
 pub fn junit(run: &Run) -> Result<String, String> {
     let limit = run.stored.experiment.run.regression_limit;
     let limit = limit.unwrap_or(MARGIN_MIN);
@@ -40,7 +42,7 @@ pub fn junit(run: &Run) -> Result<String, String> {
         verdicts => verdicts.iter().map(judged).collect(),
     };
     if cases.is_empty() {
-        let reason = "it has no claim and compares nothing";
+        let reason = "it has no claims and no comparisons";
         return Err(super::does_not_apply("JUnit's XML", run.id, reason));
     }
     let count = |is_meant: fn(&CaseResult) -> bool| {
@@ -52,7 +54,7 @@ pub fn junit(run: &Run) -> Result<String, String> {
         count(|result| matches!(result, CaseResult::Failed(..))),
         count(|result| matches!(result, CaseResult::Skipped(_)))
     );
-    // Without a fraction and zone, as the schema of Jenkins wants it.
+    // Jenkins' schema allows no fraction and no time zone.
     let timestamp = run.created_at.get(..19).unwrap_or_default();
     let name = escape(&run.experiment);
     let mut text = format!(
@@ -107,7 +109,7 @@ fn compared(one: &Comparison, analysis: &Analysis, limit: f64) -> Case {
     let past = limit.max(noise.unwrap_or_default());
     let change = words::change(one.relation, &one.ratio, metric);
     let noise = noise.map_or_else(String::new, |noise| {
-        format!("; A/A twins lie within {}", format::percent(noise))
+        format!("; A/A twins agree within {}", format::percent(noise))
     });
     let blocks = words::plural(analysis.blocks, "block");
     Case {
@@ -149,7 +151,7 @@ fn written(case: &Case, suite: &str) -> String {
     format!("{head}{result}      <system-out>{figures}</system-out>\n    </testcase>\n")
 }
 
-/// The claim with what was measured, in a line.
+/// The claim with its measured values, in one line.
 fn figures(verdict: &Verdict) -> String {
     format!(
         "{}; {}; published {}, measured {}, margin {}, {}: {}",
@@ -163,9 +165,8 @@ fn figures(verdict: &Verdict) -> String {
     )
 }
 
-/// Text that stays text in an element and in an attribute. Control characters
-/// may not stand in XML at all, escaped or not, nor the two that Unicode has
-/// no character for.
+/// Escapes text for an element or an attribute. XML allows no control characters,
+/// escaped or not, and neither U+FFFE nor U+FFFF, which are not characters.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for character in sanitize(text).chars() {

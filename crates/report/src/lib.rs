@@ -1,9 +1,9 @@
-//! What people see of a run: tables for the terminal, a page for the browser,
-//! Markdown for an issue, plots for a paper.
+//! Reports of a run: tables for the terminal, a page for the browser, Markdown
+//! for an issue, plots for a paper.
 //!
-//! Architecture invariant: nothing here computes what `claim` or `stats` did
-//! not; this module formats, orders and groups. It does no I/O either: text and
-//! bytes are returned, and `cmd` prints and writes them.
+//! Architecture invariant: this crate formats, orders and groups; it computes
+//! nothing that `claim` or `stats` did not. It does no I/O either: it returns
+//! text and bytes, and `cmd` prints and writes them.
 
 pub mod benchmark_formats;
 pub mod benchstat;
@@ -26,7 +26,7 @@ pub mod words;
 
 use toll_core::{claim, format, plan, reason, run, spec};
 
-/// Why a run has no document of a format.
+/// Error message for a run that has no document of a format.
 fn does_not_apply(format: &str, run: i64, reason: &str) -> String {
     format!("cannot write run {run} as {format}: {reason}; --json and --csv take any run")
 }

@@ -1,4 +1,4 @@
-//! Markup languages of documents, as far as headings and tables go.
+//! Markup languages of documents: headings, remarks and tables.
 
 use toll_document::sanitize::sanitize;
 use toll_document::text::Column;
@@ -24,7 +24,7 @@ impl Markup {
         format!("{sign} {}\n", self.text(title))
     }
 
-    /// A remark that stands out.
+    /// A highlighted remark.
     pub fn remark(self, text: &str) -> String {
         let text = self.text(text);
         match self {
@@ -34,7 +34,7 @@ impl Markup {
         }
     }
 
-    /// A table whose cells are marked up already, but for the titles.
+    /// A table. The cells are marked up already, the titles are not.
     pub fn table(self, columns: &[Column], rows: &[Vec<String>]) -> String {
         let titles: Vec<String> = columns.iter().map(|one| self.text(&one.title)).collect();
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
@@ -67,17 +67,17 @@ impl Markup {
         }
     }
 
-    /// Breaks a line within a cell, where that can be.
+    /// Separates lines within a cell.
     pub fn line_break(self) -> &'static str {
         match self {
             Self::Markdown => "<br>",
             Self::AsciiDoc => " +\n",
-            // A row is a line there.
+            // A row of a table must be one line.
             Self::Org => "; ",
         }
     }
 
-    /// Text that stays text, in a cell, too.
+    /// Escapes text, for use in cells as well.
     pub fn text(self, text: &str) -> String {
         let text = sanitize(text);
         match self {
@@ -90,14 +90,14 @@ impl Markup {
     /// Text in a fixed-width font.
     pub fn code(self, text: &str) -> String {
         match self {
-            // Backquotes would end it, and GitHub splits cells at pipes even within
-            // code unless they are escaped.
+            // A backquote would end the code, and GitHub splits cells even at pipes
+            // within code unless they are escaped.
             Self::Markdown => {
                 let inside = sanitize(text).replace('`', "'").replace('|', "\\|");
                 format!("`{inside}`")
             }
             Self::AsciiDoc => format!("`{}`", self.text(text)),
-            // Nothing can be escaped there.
+            // Org has no escapes within code.
             Self::Org if text.contains(['|', '=', '\u{200b}']) || text.trim() != text => {
                 self.text(text)
             }
@@ -106,10 +106,10 @@ impl Markup {
     }
 }
 
-/// GitHub renders HTML, and pipes end a cell.
+/// Escapes text for GitHub, which renders HTML and ends a cell at a pipe.
 fn markdown(text: &str) -> String {
     let mut escaped = String::new();
-    // At the begin of a line these make lists and underline headings.
+    // At the start of a line these make lists and underline headings.
     if text.starts_with(['-', '+', '=']) {
         escaped.push('\\');
     }
@@ -122,7 +122,7 @@ fn markdown(text: &str) -> String {
                 escaped.push('\\');
                 escaped.push(character);
             }
-            // A mention would notify people, a link would be followed.
+            // A mention would notify people, and an address would become a link.
             '@' => escaped.push_str("@\u{200b}"),
             other => escaped.push(other),
         }
@@ -130,14 +130,14 @@ fn markdown(text: &str) -> String {
     escaped
 }
 
-/// Numbered references stay what they are in all places of AsciiDoc; most other
-/// signs mean something in some.
+/// Writes characters as numeric references, which AsciiDoc keeps everywhere; most other
+/// punctuation is markup somewhere.
 fn asciidoc(text: &str) -> String {
     let mut escaped = String::new();
     let mut before = ' ';
     for character in text.chars() {
         let is_plain = match character {
-            // Two of them, or one before `>`, would be replaced.
+            // AsciiDoc replaces two of them, or one before `>`.
             '-' | '.' => before != character,
             _ => {
                 !character.is_ascii() || character.is_alphanumeric() || " ,/%?".contains(character)
@@ -152,7 +152,7 @@ fn asciidoc(text: &str) -> String {
     escaped
 }
 
-/// A space without width keeps signs from being markup.
+/// Adds zero-width spaces, which keep characters from being read as markup.
 fn org(text: &str) -> String {
     let mut escaped = String::new();
     for (position, character) in text.chars().enumerate() {

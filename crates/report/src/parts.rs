@@ -1,4 +1,4 @@
-//! What a report says or shows, where that is here, and what came out.
+//! Parts of the published report, where the experiment covers each, and the verdicts.
 
 use serde::Serialize;
 
@@ -9,18 +9,18 @@ use crate::spec::ReportPart;
 /// One part of a report.
 #[derive(Debug, Serialize)]
 pub(super) struct Part {
-    /// What the report says, in our words.
+    /// The report's statement, in our words.
     pub says: String,
     pub places: Vec<Place>,
 }
 
-/// Where a part is here.
+/// A claim, figure, program or other place that covers a part.
 #[derive(Debug, Serialize)]
 pub(super) struct Place {
     pub text: String,
-    /// Whether the text is a name, of a claim or a program.
+    /// Whether the text is the name of a claim or a program.
     pub is_name: bool,
-    /// What came out on this machine; empty of what is not judged.
+    /// Verdict on this machine; empty for what is not judged.
     pub verdict: String,
 }
 

@@ -1,4 +1,4 @@
-//! Runs for the tests of this module, made of one stored in `sample.json`.
+//! Runs for the tests of this crate, made from the one in `sample.json`.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::spec::WorkloadKind;
 pub const HOSTILE: &str =
     "<script>alert(1)</script>&\"' | `x` $x$ \u{1b}[31mred\u{1b}[0m \u{202e}live\u{9b}2J";
 
-/// Members whose text is no foreign text, or by which others are found.
+/// Members whose text is not foreign, or by which other members are found.
 const OWN: [&str; 18] = [
     "accelerator",
     "better",
@@ -98,7 +98,7 @@ pub fn small() -> Run {
     Run { stored, analysis }
 }
 
-/// A comparison of three commands, of which one is skipped.
+/// A comparison of three commands, one of them skipped.
 pub fn commands() -> Run {
     let mut run = small();
     run.stored.run.title = "grep -c x vs awk '/x/' vs rg x".into();
@@ -142,7 +142,7 @@ pub fn commands() -> Run {
     run
 }
 
-/// A run whose every text is hostile.
+/// A run in which every text is hostile.
 pub fn hostile() -> Run {
     let mut run = small();
     run.analysis.figures = copying().analysis.figures;

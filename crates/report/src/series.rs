@@ -26,9 +26,9 @@ impl Series<'_> {
     }
 }
 
-/// All treatments but twins, those without a trial, and those whose times are
-/// not those of a CPU. One of them has durations, or the error says why a
-/// format of durations does not apply.
+/// Returns all treatments except twins, treatments without a completed trial,
+/// and emulated ones, whose times are not those of a CPU. If none of them has
+/// durations, the error says why a format of durations does not apply.
 pub(super) fn with_durations<'a>(run: &'a Run, format: &str) -> Result<Vec<Series<'a>>, String> {
     let stored = &run.stored;
     let emulated = emulated_treatments(stored);
@@ -55,9 +55,9 @@ pub(super) fn with_durations<'a>(run: &'a Run, format: &str) -> Result<Vec<Serie
         return Ok(all);
     }
     let reason = match () {
-        () if stored.trials.is_empty() => "it has no trial",
-        () if !emulated.is_empty() => "its times are those of an emulation, not of a CPU",
-        () => "no trial of it has durations (duration_ns)",
+        () if stored.trials.is_empty() => "it has no trials",
+        () if !emulated.is_empty() => "its times are those of an emulator, not of a CPU",
+        () => "none of its trials has durations (duration_ns)",
     };
     Err(super::does_not_apply(format, stored.run.id, reason))
 }

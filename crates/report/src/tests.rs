@@ -1,4 +1,4 @@
-//! What people get to see, as a whole.
+//! Tests of whole reports.
 
 use toll_document::Style;
 use toll_document::text::Text;
@@ -32,7 +32,7 @@ fn not_run(experiment: &str, why: &str) -> NotRun {
     }
 }
 
-/// All that the terminal shows of some runs.
+/// Everything that the terminal shows of some runs.
 fn everything(runs: &[Run], style: Style) -> Text {
     let not_run = [not_run(HOSTILE, HOSTILE)];
     let pairs = [comparisons()];
@@ -61,7 +61,7 @@ fn samples() -> Vec<Run> {
     ]
 }
 
-/// The columns of a text without colour codes.
+/// The columns of a text's widest line.
 fn widest(text: &str) -> usize {
     let lines = text.lines();
     lines.map(toll_document::text::columns).max().unwrap_or(0)
@@ -109,7 +109,7 @@ fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     });
     assert_eq!(dangerous, None);
     assert!(text.contains("alert(1)"), "the text itself stays");
-    // In colour the program's own codes are all that there are.
+    // In colour the only codes are the program's own.
     let colored = Style::new(true, 80, true);
     let text = everything(&runs, colored).show(colored);
     assert!(!plots::small::without_color(&text).contains('\u{1b}'));
@@ -144,7 +144,7 @@ fn hostile_text_stays_text_in_a_junit_report() {
 fn hostile_markdown_adds_no_cell_and_no_tag() {
     let sample = sample::hostile();
     let text = document::document(&sample, Markup::Markdown);
-    // Inside backquotes GitHub shows a tag as it is.
+    // Inside backquotes GitHub shows a tag as text.
     let outside_code = text.split('`').step_by(2);
     assert!(
         !outside_code
@@ -259,7 +259,7 @@ fn each_plot_is_written_as_a_file() {
     insta::assert_snapshot!(names.join("\n"));
 }
 
-/// Two runs of which one has hostile labels, by time and memory.
+/// Two runs, one with hostile labels, compared by time and memory.
 fn comparisons() -> Vec<RunComparison> {
     let ratio = |label: &str, low: f64, high: f64, relation| RunRatio {
         label: label.into(),
@@ -508,12 +508,12 @@ fn where_time_does_not_tell_commands_apart_cpu_time_may() {
     run.analysis.comparisons.push(by_cpu_time);
     let sentence = |run: &Run| comparison::table(run).sentence.expect("a comparison");
     let told = sentence(&run);
-    assert!(told.contains("do not tell"), "{told}");
+    assert!(told.contains("cannot tell"), "{told}");
     assert!(
         told.contains(" times the CPU time of grep -c x ("),
         "{told}"
     );
-    // Nothing is added to what is decided, or by what decides nothing.
+    // CPU time is left out if it is undecided, too, or if time decides.
     run.analysis.comparisons[1].relation = Relation::Undecided;
     assert!(!sentence(&run).contains("CPU time"));
     run.analysis.comparisons[1].relation = Relation::Worse;

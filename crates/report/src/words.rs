@@ -1,4 +1,4 @@
-//! The words that every kind of report uses.
+//! Wording that all kinds of reports share.
 
 pub use toll_document::plural;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::format;
 use crate::run::Machine;
 use crate::spec::guest::{PARTNER, PARTNER_GUEST};
 
-/// Outcomes in the order in which they are counted.
+/// Outcomes in the order in which counts list them.
 pub const OUTCOMES: [Outcome; 4] = [
     Outcome::Supported,
     Outcome::Refuted,
@@ -21,7 +21,7 @@ pub const OUTCOMES: [Outcome; 4] = [
     Outcome::NotTestable,
 ];
 
-/// A sign that tells outcomes apart without colour.
+/// Sign that distinguishes outcomes without colour.
 pub fn symbol(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Supported => "✔",
@@ -31,7 +31,7 @@ pub fn symbol(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The sign of a claim's verdict: double where the error rate of the whole run guards it.
+/// The sign of a claim's verdict: double if the error rate of the whole run bounds it.
 pub fn sign(verdict: &Verdict) -> &'static str {
     match (verdict.outcome, verdict.is_family_wise()) {
         (Outcome::Supported, true) => "✔✔",
@@ -41,7 +41,7 @@ pub fn sign(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// A claim's verdict in words, or the state that it is in without one.
+/// A claim's verdict in words, or its state if it has none.
 pub fn state(verdict: &Verdict) -> String {
     let Some(state) = &verdict.no_verdict else {
         return outcome(verdict.outcome).to_owned();
@@ -56,7 +56,7 @@ pub fn state(verdict: &Verdict) -> String {
     }
 }
 
-/// The same of a check.
+/// Like [`state`], for a check.
 pub fn check_state(verdict: &Verdict) -> String {
     match verdict.no_verdict {
         Some(_) => state(verdict),
@@ -64,7 +64,7 @@ pub fn check_state(verdict: &Verdict) -> String {
     }
 }
 
-/// What the signs promise.
+/// States the error rates that the signs promise.
 pub fn promise() -> String {
     let share = format::percent(ALPHA);
     format!(
@@ -93,14 +93,14 @@ pub fn check_outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// A ratio and what it says: `1.3× slower [1.2, 1.4]`, `same, 1.00 [0.99,
+/// A ratio and its meaning: `1.3× slower [1.2, 1.4]`, `same, 1.00 [0.99,
 /// 1.01]`.
 pub fn change(relation: Relation, ratio: &Estimate, metric: &Metric) -> String {
     let (change, interval) = change_parts(relation, ratio, metric);
     format!("{change} {interval}")
 }
 
-/// [`change`], and apart from it the interval in brackets.
+/// [`change`] in two parts, the second being the interval in brackets.
 pub fn change_parts(relation: Relation, ratio: &Estimate, metric: &Metric) -> (String, String) {
     let word = match relation {
         Relation::Same => "same",
@@ -113,7 +113,7 @@ pub fn change_parts(relation: Relation, ratio: &Estimate, metric: &Metric) -> (S
     (format!("{word}, {value}"), interval)
 }
 
-/// The change of a treatment from earlier runs, with its interval if asked for.
+/// The change of a treatment between runs, with its interval if `has_interval`.
 pub fn change_between_runs(one: &RunRatio, metric: &Metric, has_interval: bool) -> String {
     let parts = one.ratio.map(|ratio| change_parts(one.relation, &ratio, metric));
     parts.map_or_else(|| format::NOTHING.to_owned(), |parts| joined(parts, has_interval))
@@ -127,8 +127,8 @@ fn joined((value, interval): (String, String), has_interval: bool) -> String {
     }
 }
 
-/// What a ratio of `sides` in a metric says, as a sentence; `observed` is what did
-/// not tell them apart if it is undecided: `5 blocks`.
+/// Puts the ratio of two sides in a metric into a sentence. `observed` names the data
+/// that leave it undecided: `5 blocks`.
 pub fn sentence(
     [one, other]: [&str; 2],
     (name, metric): (&str, &Metric),
@@ -148,7 +148,7 @@ pub fn sentence(
         }
         Relation::Undecided => {
             format!(
-                "{observed} do not tell {one} and {other} apart by {name}: the ratio is {ratio}."
+                "{observed} cannot tell {one} and {other} apart by {name}: the ratio is {ratio}."
             )
         }
         _ if share < 0.0 => {
@@ -161,7 +161,7 @@ pub fn sentence(
     }
 }
 
-/// What a claim says of its quantity: `over 1.05`, `1.00 give or take 5 %`.
+/// The bound that a claim sets for its quantity: `over 1.05`, `1.00 give or take 5 %`.
 pub fn bound(verdict: &Verdict) -> String {
     let threshold = format::value(verdict.threshold, &verdict.unit);
     match (verdict.direction, verdict.threshold_high) {
@@ -177,7 +177,7 @@ pub fn bound(verdict: &Verdict) -> String {
     }
 }
 
-/// `7 supported (5 ✔✔), 4 refuted (4 ✘✘), 2 undecided`; outcomes that occur.
+/// Counts verdicts by the outcomes that occur: `7 supported (5 ✔✔), 4 refuted (4 ✘✘)`.
 pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
     let counts = counted(verdicts, outcome, |kind, of_kind| {
         let family_wise: Vec<&&Verdict> =
@@ -195,8 +195,8 @@ pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
     }
 }
 
-/// How many of some experiments with verdicts have a wrong one: each has an error of its
-/// own. Of one experiment its verdicts say so.
+/// States how many of several experiments with verdicts have a wrong one, since each has an
+/// error rate of its own. `None` for a single experiment, whose verdicts state it themselves.
 pub fn wrong_verdicts(experiments: usize) -> Option<String> {
     let mean = ALPHA * experiments as f64;
     let share = format::percent(ALPHA);
@@ -208,7 +208,7 @@ pub fn wrong_verdicts(experiments: usize) -> Option<String> {
     })
 }
 
-/// `7 passed, 1 failed`; outcomes that occur.
+/// Counts checks by the outcomes that occur: `7 passed, 1 failed`.
 pub fn check_counts(checks: &[Verdict]) -> String {
     counted(checks, check_outcome, |_, _| String::new())
 }
@@ -242,8 +242,8 @@ pub fn unit<'a>(metrics: &'a BTreeMap<String, Metric>, name: &str) -> &'a str {
     metrics.get(name).map_or("", |metric| metric.unit.as_str())
 }
 
-/// How the two sides of a claim compare in one metric, with the interval:
-/// `0.16 [0.15, 0.17]`, or the two values where they have no ratio.
+/// The ratio of the two sides of a claim in one metric, with its interval:
+/// `0.16 [0.15, 0.17]`; the two values if they have no ratio.
 fn side_by_side(sides: &SideBySide, metrics: &BTreeMap<String, Metric>) -> String {
     let value = |value| format::value(value, unit(metrics, &sides.metric));
     let both = || format!("{} over {}", value(sides.of), value(sides.to));
@@ -255,7 +255,7 @@ fn side_by_side(sides: &SideBySide, metrics: &BTreeMap<String, Metric>) -> Strin
 
 const NONE_DIFFERS: &str = "nothing else that was measured differs";
 
-/// What went with a difference in time, in one line.
+/// Lists the metrics that differ along with time and those that do not, in one line.
 pub fn explanatory_metrics(found: &ExplanatoryMetrics, analysis: &Analysis) -> String {
     let differing = found.differing.iter().map(|sides| {
         let compared = side_by_side(sides, &analysis.metrics);
@@ -272,8 +272,8 @@ pub fn explanatory_metrics(found: &ExplanatoryMetrics, analysis: &Analysis) -> S
     parts.join("; ")
 }
 
-/// What went with a difference in time, as few words as can be: the first
-/// metrics with their ratios, and how many more there are.
+/// Short form of [`explanatory_metrics`]: the ratios of the first differing
+/// metrics, and the number of the others.
 pub fn explanatory_metrics_brief(
     found: &ExplanatoryMetrics,
     metrics: &BTreeMap<String, Metric>,
@@ -298,7 +298,7 @@ pub fn explanatory_metrics_brief(
 
 const BRIEF_METRICS: usize = 3;
 
-/// What goes up along what: `latency_ns by size, huge_pages=none`.
+/// Title of a staircase: `latency_ns by size, huge_pages=none`.
 pub fn staircase(staircase: &Staircase) -> String {
     let curve = format!(
         "{} by {}",
@@ -311,14 +311,14 @@ pub fn staircase(staircase: &Staircase) -> String {
     }
 }
 
-/// `L2 of 2 MiB, 0.61 of it`, or that there is none.
+/// Names the cache nearest to a step: `L2 (2 MiB), at 0.61 of its size`.
 pub fn nearest_cache(cache: Option<&NearestCache>) -> String {
     let Some(cache) = cache else {
         return "none within a factor of two".to_owned();
     };
     let size = format::bytes(cache.bytes as f64);
     let share = format::ratio(cache.share);
-    format!("{} of {size}, {share} of it", cache.name)
+    format!("{} ({size}), at {share} of its size", cache.name)
 }
 
 /// The machine in one line.
@@ -365,7 +365,7 @@ pub fn guest_line(guest: &GuestSummary) -> String {
     let mut parts = vec![
         format!("guest: {kernel}"),
         accelerator,
-        // Fewer than asked for where instructions are counted.
+        // A guest that counts instructions has fewer than requested.
         plural(cpus, "vCPU"),
         format!("{} memory", level("memory")),
     ];
@@ -405,7 +405,7 @@ pub fn trials(treatment: &TreatmentSummary) -> String {
     text
 }
 
-/// The median of a treatment's trials in a metric, with its interval if asked for.
+/// The median of a treatment's trials in a metric, with its interval if `has_interval`.
 pub fn median(
     treatment: &TreatmentSummary,
     metric: &str,
@@ -419,14 +419,14 @@ pub fn median(
     joined(parts, has_interval)
 }
 
-/// The label of the treatment with an index of the plan.
+/// The label of the treatment with this index in the plan.
 pub fn treatment_label(analysis: &Analysis, index: usize) -> String {
     let mut treatments = analysis.treatments.iter();
     let treatment = treatments.find(|treatment| treatment.index == index);
     treatment.map_or_else(|| format!("treatment {index}"), |one| one.label.clone())
 }
 
-/// The unit that a disturbance's name ends in.
+/// The unit in a disturbance's name.
 pub fn disturbance_unit(name: &str) -> &'static str {
     match name {
         _ if name.ends_with("_ns") => "ns",
@@ -442,7 +442,7 @@ pub fn runs(ids: &[i64]) -> String {
     format!("{runs} {}", run_numbers(ids))
 }
 
-/// Numbers of runs, as `toll compare` reads them but for the spaces.
+/// Numbers of runs in the notation of `toll compare`, with spaces added.
 pub fn run_numbers(ids: &[i64]) -> String {
     let is_range = ids.len() > 2 && ids.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let numbers: Vec<String> = ids.iter().map(i64::to_string).collect();
@@ -452,37 +452,38 @@ pub fn run_numbers(ids: &[i64]) -> String {
     }
 }
 
-/// The smallest difference between two sides that is called one, and what that rests on.
+/// States the smallest difference between two sides that counts, and its basis.
 pub(super) fn margin_between_runs(comparison: &RunComparison) -> String {
     let margin = format::percent(comparison.margin);
     let sessions = comparison.sessions;
     match (comparison.replicates, sessions.shift) {
         (Replicates::Sessions, _) => format!(
-            "compared by run, so the intervals hold what changes between runs; no difference under \
-             {margin} is called one"
+            "compared by run, so the intervals include what changes between runs; differences \
+             under {margin} do not count"
         ),
         (Replicates::Trials, Some(_)) => format!(
-            "no difference under {margin} is called one; {}",
+            "differences under {margin} do not count; {}",
             unexcluded_shift(sessions)
         ),
         (Replicates::Trials, None) => format!(
-            "no difference under {margin} is called one, as the A/A twins may lie so far apart; {}",
+            "differences under {margin} do not count, as A/A twins may differ by that much; {}",
             unexcluded_shift(sessions)
         ),
     }
 }
 
-/// Which shift between sessions a comparison of single runs cannot exclude.
+/// States the shift between sessions that a comparison of few runs cannot exclude.
 pub fn unexcluded_shift(Sessions { runs, shift }: Sessions) -> String {
     match shift {
         Some(shift) => format!(
-            "with fewer than {SESSIONS_MIN} runs a side, a shift between sessions of up to {} is not \
-             excluded ({runs} runs like the older one lie so far apart)",
+            "with fewer than {SESSIONS_MIN} runs per side, a shift between sessions of up to {} \
+             cannot be excluded ({runs} runs like the older one differ by that much)",
             format::percent(shift)
         ),
         None => format!(
-            "with fewer than {SESSIONS_MIN} runs a side, no shift between sessions is excluded (its size \
-             takes {SESSIONS_MIN} runs like the older one to tell; there {})",
+            "with fewer than {SESSIONS_MIN} runs per side, no shift between sessions can be \
+             excluded (estimating its size takes {SESSIONS_MIN} runs like the older one; there \
+             {})",
             match runs {
                 1 => "is 1".to_owned(),
                 more => format!("are {more}"),

@@ -1,4 +1,4 @@
-//! Medians of treatments as bars, published values beside them.
+//! Medians of treatments as bars, with the published values.
 
 use kuva::plot::MarkerShape;
 use kuva::plot::legend::{LegendEntry, LegendShape};
@@ -70,8 +70,8 @@ fn axis(chart: &BarChart) -> Option<Axis> {
     Some(Axis::over(lengths, Scale::Linear, unit(chart), &title)?.starting_at_zero())
 }
 
-/// What stands at the end of a bar: its length, and the median if that is
-/// another number.
+/// The text at the end of a bar: its length, and the median if that is a
+/// different number.
 fn value(bar: &Bar, chart: &BarChart) -> String {
     let median = bar
         .median

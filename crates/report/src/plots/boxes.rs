@@ -1,6 +1,5 @@
-//! Quartiles and whiskers of treatments, published ones beside those measured
-//! here. kuva makes boxes of values; of published ones the five numbers of a box
-//! are all there is.
+//! Quartiles and whiskers of treatments, published and measured here. kuva computes
+//! boxes from values, but of published boxes only the five numbers are known.
 
 use kuva::plot::MarkerShape;
 use kuva::plot::legend::{LegendEntry, LegendShape};
@@ -50,7 +49,7 @@ pub fn draw(plot: &BoxPlot, name: String) -> Option<NamedPlot> {
 }
 
 fn legend(plot: &BoxPlot) -> Vec<LegendEntry> {
-    let measured = "measured here: quartiles, values within 1.5 of their distance, those beyond";
+    let measured = "measured here: quartiles, whiskers to 1.5 interquartile ranges, outliers";
     let mut legend = vec![entry(measured, LIGHT.series[0], LegendShape::Rect)];
     if plot.groups.iter().any(|group| group.published.is_some()) {
         let label = format!("{}: quartiles and whiskers", plot.report);
@@ -72,8 +71,8 @@ fn values_of(group: &BoxGroup) -> Vec<f64> {
     values
 }
 
-/// A box with its whiskers, filled if there is an opacity; nothing if one of
-/// its numbers has no place.
+/// A box with its whiskers, filled if there is an opacity; empty if one of its
+/// numbers has no place on the axis.
 fn five(
     numbers: &FiveNumbers,
     color: &str,

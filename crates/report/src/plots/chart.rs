@@ -1,5 +1,5 @@
-//! What all plots share: kuva's axes with ticks that people read, its legend,
-//! and the marks that it has no plot for.
+//! Shared parts of all plots: kuva's axes with readable ticks, its legend, and
+//! marks for which it has no plot.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::claim::metric_words;
 use crate::format;
 
 const WIDTH: f64 = 960.0;
-/// Fonts that every system has one of; the reader's own comes first.
+/// Every system has one of these fonts; the reader's own comes first.
 const FONT: &str =
     "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, DejaVu Sans, sans-serif";
 const TITLE_SIZE: u32 = 17;
@@ -26,19 +26,19 @@ const TICK_SIZE: u32 = 12;
 const LABEL_CHARACTERS_MAX: usize = 44;
 /// Room for the title of a vertical axis, in pixels.
 const TITLE_ROOM: f64 = 16.0;
-/// Most ticks of a vertical axis with steps of its own.
+/// Most ticks on a vertical axis.
 pub const VERTICAL_TICKS_MAX: usize = 7;
-/// Width of a character of a tick's label in pixels, on the generous side: the
-/// reader's font is not known here.
+/// Width of a character of a tick's label in pixels, estimated generously since
+/// the reader's font is unknown.
 const CHARACTER_WIDTH: f64 = TICK_SIZE as f64 * 0.56;
 /// Room beside the outermost value, as a share of the axis.
 const PADDING: f64 = 0.03;
 /// Values that span more than this factor need a logarithmic axis.
 const LOG_SPAN: f64 = 20.0;
-/// kuva's steps of 1, 2 and 5 in a decade are too few for a narrower axis.
+/// On a logarithmic axis that spans less, kuva's steps of 1, 2 and 5 per decade are too few.
 const STEPS_SPAN: f64 = 8.0;
 
-/// How values lie along an axis.
+/// Maps values to coordinates on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     Linear,
@@ -60,8 +60,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds all `values` that have a place on it; `None` if there
-    /// are none.
+    /// An axis that spans all `values` with a coordinate on its scale; `None` if
+    /// there are none.
     pub fn over(
         values: impl Iterator<Item = f64>,
         scale: Scale,
@@ -80,7 +80,7 @@ impl Axis {
                 let factor = (high / low).powf(PADDING).max(1.005);
                 (low / factor, high * factor)
             }
-            // A single value still needs an axis to lie on.
+            // A single value still needs an axis of some length.
             _ if low == high => {
                 let room = (low.abs() * 0.1).max(0.1);
                 (low - room, high + room)
@@ -98,8 +98,8 @@ impl Axis {
         })
     }
 
-    /// An axis for values of trials: logarithmic, and called so, where they span
-    /// more than a factor of 20.
+    /// An axis for values of trials. It is logarithmic, and its title says so, if
+    /// they span more than a factor of 20.
     pub fn of_trials(
         values: impl Iterator<Item = f64> + Clone,
         metric: &str,
@@ -124,7 +124,7 @@ impl Axis {
         self
     }
 
-    /// The coordinate of a value, moved onto the axis if it lies beside it.
+    /// The coordinate of a value, clamped to the axis.
     pub fn clamped(&self, value: f64) -> Option<f64> {
         let coordinate = self.scale.coordinate(value)?;
         Some(coordinate.clamp(self.ends.0, self.ends.1))
@@ -139,8 +139,8 @@ impl Axis {
         }))
     }
 
-    /// Characters of the longest label of a tick. kuva leaves room for plain
-    /// numbers, and not for units.
+    /// Characters of the longest tick label. kuva leaves room for plain numbers,
+    /// but not for units.
     pub fn label_characters(&self, ticks_max: usize) -> usize {
         let (low, high) = self.ends;
         let ticks: Vec<f64> = match self.step(ticks_max) {
@@ -160,7 +160,7 @@ impl Axis {
         labels.max().unwrap_or(0)
     }
 
-    /// The distance of ticks, where kuva's own choice does not suit.
+    /// The distance between ticks; `None` leaves the choice to kuva.
     fn step(&self, ticks_max: usize) -> Option<f64> {
         let (low, high) = self.ends;
         match self.scale {
@@ -181,7 +181,7 @@ impl Axis {
 }
 
 impl Scale {
-    /// Where kuva has a value, if it has a place on this scale.
+    /// kuva's coordinate of a value; `None` if this scale has no place for it.
     pub fn coordinate(self, value: f64) -> Option<f64> {
         match self {
             Self::Linear => value.is_finite().then_some(value),
@@ -192,7 +192,7 @@ impl Scale {
     }
 }
 
-/// A tick's label: the value without the zeros that only a table needs.
+/// A tick's label: the value without trailing zeros, which only a table needs.
 fn tick_label(value: f64, unit: &str) -> String {
     let text = format::value(value, unit);
     let (number, unit) = text.split_once('\u{a0}').unwrap_or((&text, ""));
@@ -206,10 +206,10 @@ fn tick_label(value: f64, unit: &str) -> String {
     }
 }
 
-/// The vertical side of a plot.
+/// The vertical axis of a plot.
 pub enum Vertical {
     Axis(Axis),
-    /// Labels of rows from below, the first at 1, and the height of each.
+    /// Labels of rows from the bottom, the first at 1, and the height of each row.
     Rows(Vec<String>, f64),
 }
 
@@ -218,10 +218,10 @@ pub struct Chart {
     pub title: String,
     pub x: Axis,
     pub y: Vertical,
-    /// Height of the drawing area, where there are no rows.
+    /// Height of the drawing area, if there are no rows.
     pub height: f64,
     pub legend: Vec<LegendEntry>,
-    /// Room right of the axes, for more than the last tick's label.
+    /// Margin right of the axes, if more than the last tick's label needs it.
     pub right: Option<f64>,
     /// Colour of the median inside a box.
     pub median: &'static str,
@@ -240,7 +240,7 @@ impl Chart {
         }
     }
 
-    /// The layout, as high as its parts need together.
+    /// The layout, high enough for all its parts.
     pub fn layout(&self) -> Layout {
         let mut layout = self
             .axes(&LIGHT, 10)
@@ -280,7 +280,7 @@ impl Chart {
         layout.with_height(margins.margin_top + area + margins.margin_bottom)
     }
 
-    /// Ranges, ticks and colours alone.
+    /// The layout with only ranges, ticks and colours.
     pub fn axes(&self, palette: &Palette, ticks_max: usize) -> Layout {
         let (y_ends, y_axis) = match &self.y {
             Vertical::Axis(axis) => (axis.ends, Some(axis)),
@@ -334,12 +334,12 @@ impl Chart {
     }
 }
 
-/// kuva's drawing, without what differs from one drawing of the same to the
-/// next: it numbers its clip paths over the life of the process. Nothing drawn
-/// here leaves the axes.
+/// Draws with kuva and removes the clip paths, so that the same plot is always the
+/// same text: kuva numbers them over the life of the process. Nothing drawn here
+/// leaves the axes, so they are not needed.
 pub fn draw(mut data: Vec<Plot>, layout: Layout) -> Scene {
     if data.is_empty() {
-        // kuva draws no axes for nothing.
+        // kuva draws no axes without data.
         data.push(kuva::plot::ScatterPlot::new().into());
     }
     let mut scene = render_multiple(data, layout);
@@ -349,8 +349,8 @@ pub fn draw(mut data: Vec<Plot>, layout: Layout) -> Scene {
     scene
 }
 
-/// Gives the root what kuva leaves out: a `viewBox`, so that the plot can
-/// shrink, a class, and words for who cannot see it.
+/// Adds what kuva leaves out to the root element: a `viewBox`, so that the plot can
+/// shrink, a class, and a text for screen readers.
 fn with_root(drawn: &str, scene: &Scene, alt_text: &str) -> String {
     let rest = drawn.strip_prefix("<svg ").unwrap_or(drawn);
     let label = minijinja::HtmlEscape(alt_text);
@@ -374,8 +374,8 @@ pub fn row_label(text: &str) -> String {
     plain(text, LABEL_CHARACTERS_MAX)
 }
 
-/// A text as kuva takes it, of `max` characters at most. Between dollar signs
-/// it reads mathematics.
+/// Shortens a text to `max` characters and escapes dollar signs, between which kuva
+/// reads mathematics.
 pub fn plain(text: &str, max: usize) -> String {
     shorten(text, max).replace('$', "\\$")
 }

@@ -73,8 +73,7 @@ pub fn axes(curve: &Curve) -> Option<(Axis, Axis)> {
     Some((x, y.starting_at_zero()))
 }
 
-/// Whether ascending levels lie about as far apart from each other, as those of
-/// a scan do.
+/// Whether ascending levels are about evenly spaced, as those of a scan are.
 fn is_even(levels: &[f64]) -> bool {
     let steps = || levels.windows(2).map(|pair| pair[1] - pair[0]);
     let (smallest, largest) = steps().fold((f64::INFINITY, 0.0_f64), |ends, step| {
@@ -84,7 +83,7 @@ fn is_even(levels: &[f64]) -> bool {
 }
 
 fn axis_title(name: &str, unit: &str, is_log: bool) -> String {
-    // Units that the tick labels carry need no repeating.
+    // Do not repeat units that the tick labels carry.
     let unit = match unit {
         "bytes" | "bytes/s" | "ns" | "ns/byte" | "count" | "" => String::new(),
         unit => format!(", {unit}"),
@@ -93,8 +92,8 @@ fn axis_title(name: &str, unit: &str, is_log: bool) -> String {
     format!("{name}{unit}{scale}")
 }
 
-/// Colours of the series, in turn. A published line has the colour of the
-/// measured one before it if both are of the same.
+/// Assigns colours to the series in turn. A published line has the colour of the
+/// line before it if both have the same label.
 pub(super) fn series_colors<'c>(
     curve: &'c Curve,
     palette: &'c Palette,
@@ -175,8 +174,7 @@ fn plateaus(series: &CurveSeries, color: &str, x: &Axis, y: &Axis) -> Vec<Plot> 
     lines.collect()
 }
 
-/// Marks that have a place, from left to right, in the colour of the line that
-/// each belongs to.
+/// Marks that have a position, from left to right, each in the colour of its line.
 fn drawn_marks(curve: &Curve) -> Vec<(&CurveMark, &'static str)> {
     let colors: Vec<&'static str> = series_colors(curve, &LIGHT).map(|(_, one)| one).collect();
     let place = |mark: &CurveMark| mark.at.value.or(mark.at.low);

@@ -9,7 +9,7 @@ use super::palette::LIGHT;
 use crate::claim::model::Distribution;
 use crate::format;
 
-/// Up to here each group has room for its shape; above, boxes say more.
+/// Up to this many groups, each has room for its shape; with more, boxes say more.
 const RAINCLOUD_GROUPS_MAX: usize = 8;
 /// Fewer values than this have no shape that a density could show.
 const CLOUD_VALUES_MIN: usize = 5;

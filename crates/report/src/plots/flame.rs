@@ -11,14 +11,14 @@ use crate::claim::Run;
 use crate::claim::model::Explanation;
 use crate::run::{ProfileRecord, ProfiledFunction};
 
-/// A flame graph, drawn by another library than the other plots, and only as SVG.
+/// A flame graph as SVG, drawn by another library than the other plots.
 #[derive(Debug)]
 pub struct FlameGraph {
     pub name: String,
     pub svg: String,
 }
 
-/// One for each explanation of a run.
+/// Draws a flame graph for each explanation of a run.
 pub fn all(run: &Run) -> Vec<FlameGraph> {
     let explanations = run.analysis.explanations.iter().enumerate();
     explanations
@@ -40,12 +40,12 @@ fn draw(record: &ProfileRecord, one: &Explanation, name: String) -> Option<Flame
     }
     let lines = folded(record, one.slower);
     let svg = flame_drawing::draw(&lines)?;
-    // The library leaves settings of the script that it does not write.
+    // The library writes settings for its script even if it leaves out the script.
     let svg = without(&svg, "<script", "</script>").replacen(" onload=\"init(evt)\"", "", 1);
     Some(FlameGraph { name, svg })
 }
 
-/// A text without the first part from one mark to another.
+/// Removes the first part of a text from one mark to another, marks included.
 pub fn without(text: &str, from: &str, to: &str) -> String {
     let begin = text.find(from);
     let end = begin.and_then(|begin| Some(begin + text[begin..].find(to)? + to.len()));
@@ -55,8 +55,8 @@ pub fn without(text: &str, from: &str, to: &str) -> String {
     }
 }
 
-/// Lines of a stack from the outermost function, with its time in an iteration of the
-/// faster treatment and of the slower.
+/// Returns one line for each stack, from the outermost function on, with its time in an
+/// iteration of the faster treatment and of the slower one.
 fn folded(record: &ProfileRecord, slower: usize) -> Vec<String> {
     let trials = |treatment: usize| {
         let of_treatment = record
@@ -108,7 +108,7 @@ fn frame(function: &ProfiledFunction) -> String {
         Some(file) => file,
     };
     let name = function.name.as_deref().unwrap_or(file);
-    // They separate frames of a line, and the line from its numbers.
+    // `;` separates the frames of a line, and a line feed ends it.
     sanitize(name).replace([';', '\n'], ":")
 }
 

@@ -4,7 +4,7 @@ use inferno::flamegraph::{Options, from_lines};
 
 const TITLE: &str = "The treatment that takes longer: red more than the other, blue less";
 
-/// Room for each graph, in pixels.
+/// Width of each graph, in pixels.
 const WIDTH: usize = 1200;
 
 pub fn draw(lines: &[String]) -> Option<String> {

@@ -1,6 +1,6 @@
-//! In the place of flame graphs, where this was built without the feature `profiles`.
+//! Replaces flame graphs in a build without the feature `profiles`.
 
-/// A drawing of the reason.
+/// Draws the reason for the missing graph.
 pub fn draw(_lines: &[String]) -> Option<String> {
     let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"960\" height=\"32\">\
                <text x=\"8\" y=\"20\" font-size=\"13\" fill=\"currentColor\">cannot draw the flame \

@@ -17,8 +17,8 @@ use crate::words;
 const ROW_HEIGHT: f64 = 25.0;
 /// Room for the numbers beside the axis.
 const RIGHT_COLUMN: f64 = 252.0;
-/// Ratios beyond this factor of 1 become arrows at the edge: one claim of 3,800
-/// would otherwise press all others together.
+/// Ratios beyond this factor of 1 become arrows at the edge: a single ratio of 3,800
+/// would otherwise squeeze all others together.
 const NEAR_FACTOR: f64 = 4.0;
 
 /// Draws the claims that have a ratio; `None` if there are none.
@@ -76,7 +76,7 @@ pub fn ratio_axis(rows: &[&Verdict]) -> Option<Axis> {
         .collect();
     let is_near = |value: &f64| value.log10().abs() <= NEAR_FACTOR.log10();
     let near: Vec<f64> = values.iter().copied().filter(is_near).collect();
-    // Where most ratios are large, large is what the plot is about.
+    // If most ratios are large, the axis must show the large ones.
     let shown = if near.len() * 2 >= values.len() {
         near
     } else {
@@ -109,10 +109,10 @@ fn intervals(rows: &[&Verdict], x: &Axis) -> ForestPlot {
         .with_whisker_width(2.5)
         .with_show_null_line(false);
     forest.null_value = None;
-    // kuva has the first row on top.
+    // kuva puts the first row on top.
     for verdict in rows.iter().rev() {
         let coordinate = |value: f64| {
-            // A ratio of zero or less has no place but the left end.
+            // A logarithmic axis has no place for a ratio of zero or less but its left end.
             let end = if value > 0.0 { x.ends.1 } else { x.ends.0 };
             x.clamped(value).unwrap_or(end)
         };
@@ -120,7 +120,7 @@ fn intervals(rows: &[&Verdict], x: &Axis) -> ForestPlot {
             continue;
         };
         let [value, low, high] = [measured.value, measured.low, measured.high].map(coordinate);
-        // An arrow head stands for a ratio past the edge; its square shrinks.
+        // An arrow head marks a ratio past the edge; its square shrinks.
         let inside = value > x.ends.0 && value < x.ends.1;
         forest.rows.push(ForestRow {
             color: Some(LIGHT.outcome(verdict.outcome).to_owned()),
@@ -144,7 +144,7 @@ impl Places<'_> {
         self.on.width - self.on.margin_right
     }
 
-    /// Stripes to read along, each claim's margin, and the published values,
+    /// Stripes that guide the eye, each claim's margin, and the published values,
     /// which the measured ones may cover.
     fn behind(&self, rows: &[&Verdict]) -> Vec<Primitive> {
         let half = ROW_HEIGHT / 2.0;
@@ -177,7 +177,7 @@ impl Places<'_> {
         marks
     }
 
-    /// The numbers, and arrows of ratios past the edge.
+    /// The numbers, and arrows for ratios past the edge.
     fn over(&self, rows: &[&Verdict]) -> Vec<Primitive> {
         let (number, published) = (self.on.width - 94.0, self.on.width - 16.0);
         let put =
@@ -207,14 +207,14 @@ impl Places<'_> {
         marks
     }
 
-    /// An arrow head `offset` past the edge for a ratio that lies beyond it.
+    /// An arrow head at `offset` from the edge, for a ratio beyond it.
     fn arrow(&self, value: f64, y: f64, offset: f64, color: &str) -> Option<Primitive> {
         let coordinate = self.axis.scale.coordinate(value)?;
         let (edge, left) = (
             self.edge() + 2.0 + offset,
             self.on.margin_left + 2.0 + offset,
         );
-        // The labels leave no room on the left.
+        // On the left the labels leave no room, so that arrow is inside the edge.
         let (base, tip) = match () {
             () if coordinate > self.axis.ends.1 => (edge, edge + ARROW - 3.0),
             () if coordinate < self.axis.ends.0 => (left + ARROW - 3.0, left),

@@ -22,7 +22,7 @@ mod twins;
 pub struct NamedPlot {
     /// Name that is safe for a file, without extension.
     pub name: String,
-    /// What the plot shows, for who cannot see it.
+    /// Describes the plot for those who cannot see it.
     pub alt_text: String,
     /// The plot as a standalone SVG document.
     pub svg: String,
@@ -46,7 +46,7 @@ pub fn claims(run: &Run) -> Option<NamedPlot> {
     forest::draw(&run.analysis, "claims".to_owned())
 }
 
-/// The curves and distributions, in their order.
+/// The figures, in their order.
 pub fn figures(run: &Run) -> Vec<NamedPlot> {
     let mut plots = Vec::new();
     for (index, figure) in run.analysis.figures.iter().enumerate() {
@@ -72,9 +72,9 @@ pub fn twins(run: &Run) -> Vec<NamedPlot> {
         .collect()
 }
 
-/// Every plot as a file to write: `(file name, text)`. The names hold experiment and
-/// run, so that runs can share a folder. The plots follow the reader's setting of light
-/// or dark, where style rules count.
+/// Every plot as a file to write: `(file name, text)`. The names contain experiment and
+/// run, so that runs can share a directory. The plots follow the reader's light or dark
+/// setting wherever style rules apply.
 pub fn files(run: &Run) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let record = &run.stored.run;
@@ -99,7 +99,7 @@ pub fn files(run: &Run) -> Vec<(String, String)> {
 
 const FILE_NAME_MAX: usize = 48;
 
-/// Lower-case ASCII letters, digits and single hyphens, and never nothing.
+/// Reduces a text to lower-case ASCII letters, digits and single hyphens; never empty.
 fn file_safe(text: &str) -> String {
     let mut name = String::new();
     for character in text.chars() {

@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use crate::claim::model::Outcome;
 
 /// Colours by role. Within a palette no two roles share a colour: a light plot
-/// turns dark by replacing each colour, so each must name its role.
+/// turns dark by replacing each colour, so each must identify its role.
 #[derive(Debug)]
 pub struct Palette {
     /// The ground of the plot.
     pub surface: &'static str,
     /// Text.
     pub ink: &'static str,
-    /// Text of second rank.
+    /// Secondary text.
     pub muted: &'static str,
-    /// Lines behind the data.
+    /// Grid lines below the data.
     pub grid: &'static str,
     /// Reference lines, such as a ratio of 1.
     pub reference: &'static str,
@@ -23,12 +23,12 @@ pub struct Palette {
     pub refuted: &'static str,
     pub undecided: &'static str,
     pub not_testable: &'static str,
-    /// Measured series, told apart by readers with any colour vision; after
+    /// Measured series, distinct for readers with any colour vision; after
     /// Okabe and Ito, darkened for contrast with white.
     pub series: [&'static str; 6],
 }
 
-/// Dark ink on white. Text has a contrast of at least 4.5, marks of 3.
+/// Dark ink on white. Text has a contrast of at least 4.5, marks at least 3.
 pub const LIGHT: Palette = Palette {
     surface: "#ffffff",
     ink: "#1c2128",
@@ -110,9 +110,9 @@ impl Palette {
 /// Class on the root of every plot, to which the dark rules are confined.
 pub const PLOT_CLASS: &str = "toll-plot";
 
-/// Style rules that turn a light plot dark. Rules outrank the attributes that
-/// carry the light colours, so the drawing itself stays as it is, and where
-/// rules are ignored (a README, an office suite) it is simply light.
+/// Style rules that turn a light plot dark. Rules override the attributes that
+/// carry the light colours, so the drawing itself stays unchanged; where rules are
+/// ignored (a README, an office suite), it is light.
 pub fn dark_rules() -> String {
     let mut rules = String::from("@media screen and (prefers-color-scheme:dark){");
     for (light, dark) in LIGHT.roles().zip(DARK.roles()) {

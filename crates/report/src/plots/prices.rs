@@ -21,7 +21,7 @@ pub fn draw(prices: &[Price], name: String) -> Option<NamedPlot> {
         .iter()
         .flat_map(|(_, one)| [one.low, one.value, one.high]);
     let x = Axis::over(ends, Scale::Log, "ns", "time (logarithmic)")?;
-    // Rows are numbered from below.
+    // Rows are numbered from the bottom.
     rows.reverse();
     let labels = rows.iter().map(|(price, _)| row_label(&price.name));
     let chart = Chart {
@@ -60,7 +60,7 @@ fn intervals(rows: &[(&Price, Estimate)], x: &Axis) -> ForestPlot {
         .with_whisker_width(2.5)
         .with_show_null_line(false);
     forest.null_value = None;
-    // kuva has the first row on top.
+    // kuva puts the first row on top.
     for (price, one) in rows.iter().rev() {
         let [value, low, high] =
             [one.value, one.low, one.high].map(|at| x.clamped(at).unwrap_or(at));
@@ -72,7 +72,7 @@ fn intervals(rows: &[(&Price, Estimate)], x: &Axis) -> ForestPlot {
     forest
 }
 
-/// Every second group has a ground of its own.
+/// Shades every second group.
 fn stripes(rows: &[(&Price, Estimate)], on: &ComputedLayout) -> Vec<Primitive> {
     let half = ROW_HEIGHT / 2.0;
     let mut marks = Vec::new();

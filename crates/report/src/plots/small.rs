@@ -11,8 +11,8 @@ use super::palette::TERMINAL;
 use super::{curve, forest};
 use crate::claim::model::{Analysis, Curve, Figure, Verdict};
 
-/// Pixels of a character cell. kuva scales a drawing to the cells, so that any
-/// two numbers do, as long as text and margins keep to them.
+/// Pixels of a character cell. kuva scales a drawing to the cells, so any two
+/// numbers work as long as text and margins are based on them.
 const CELL: (f64, f64) = (8.0, 16.0);
 const COLUMNS_MIN: usize = 44;
 const COLUMNS_MAX: usize = 110;
@@ -21,7 +21,7 @@ const CURVE_ROWS: usize = 18;
 const FOREST_EXTRA_ROWS: usize = 4;
 const FOREST_CLAIMS_MAX: usize = 40;
 
-/// The first curve, or the claims where there is none.
+/// Draws the first curve, or the claims if there is none.
 pub fn draw(analysis: &Analysis, columns: usize, color: bool) -> Option<String> {
     if columns < COLUMNS_MIN {
         return None;
@@ -51,8 +51,8 @@ fn layout(chart: &Chart, [columns, rows, ticks]: [usize; 3], left_columns: usize
     layout
 }
 
-/// kuva's drawing, with what stands below the axis half a row lower: labels of
-/// ticks would share the row of its line.
+/// Draws with kuva and moves text below the axis down by half a row: tick labels
+/// would otherwise share a row with the axis line.
 fn draw_plain(data: Vec<Plot>, layout: Layout, places: &ComputedLayout) -> Scene {
     let floor = places.height - places.margin_bottom;
     let mut scene = chart::draw(data, layout);
@@ -82,7 +82,7 @@ fn draw_curve(curve: &Curve, columns: usize) -> Option<String> {
             Some(place)
         });
         let points: Vec<(f64, f64)> = points.collect();
-        // Letters tell the series apart without colour.
+        // Letters distinguish the series without colour.
         letters.extend(points.iter().map(|place| (letter.to_string(), *place)));
         lines.push(LinePlot::new().with_data(points).with_color(color).into());
         let published = if series.published { " (published)" } else { "" };
@@ -164,7 +164,7 @@ fn claim_marks(claim: &Verdict, y: f64, axis: &Axis, places: &ComputedLayout) ->
     marks
 }
 
-/// Takes the colour codes (`ESC [ … m`) out again.
+/// Removes the colour codes (`ESC [ … m`).
 pub fn without_color(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();

@@ -1,5 +1,5 @@
-//! One run of several in a few lines: the counts of its verdicts, and the claim
-//! whose number surprised.
+//! A few lines for one run of several: the counts of its verdicts, and its most
+//! surprising claim.
 
 use toll_document::Style;
 use toll_document::text::{Paint, Text, columns, paragraph};
@@ -11,7 +11,7 @@ use crate::claim::model::{Analysis, Outcome, Price, Verdict};
 use crate::format;
 use crate::words;
 
-/// A run in a few lines; the comparison of one that has neither claims nor prices.
+/// A run in a few lines; its comparison if it has neither claims nor prices.
 pub fn of_run(run: &Run, style: Style) -> Text {
     match run.analysis {
         Analysis { ref prices, .. } if !prices.is_empty() => priced(run, style),
@@ -20,14 +20,14 @@ pub fn of_run(run: &Run, style: Style) -> Text {
     }
 }
 
-/// What the signs before [`of_run`]'s counts mean.
+/// Legend of the signs in [`of_run`]'s counts.
 pub fn legend(style: Style) -> Text {
     let outcomes =
         words::OUTCOMES.map(|one| format!("{} {}", words::symbol(one), words::outcome(one)));
     paragraph(&outcomes.join(" · "), 0, Paint::Dim, style)
 }
 
-/// The title with the counts at the right, and below it what surprised.
+/// The title with the counts at the right, and below it the most surprising claim.
 fn judged(run: &Run, style: Style) -> Text {
     let record = &run.stored.run;
     let title = format!(
@@ -55,12 +55,12 @@ fn counts(verdicts: &[Verdict]) -> String {
         let count = verdicts.iter().filter(|one| one.outcome == outcome).count();
         format!("{count:>2}\u{a0}{}", words::symbol(outcome))
     };
-    // A line that is too narrow for the title too has all of them on the next one.
+    // The spaces do not break: a line too narrow for title and counts gets all counts below.
     words::OUTCOMES.map(count).join("\u{a0}")
 }
 
-/// The decided claim whose value lies farthest from the published one, by their ratio;
-/// where nothing was published, the refuted one that lies farthest past its bound.
+/// The decided claim whose value is farthest from the published one, by their ratio; if
+/// nothing was published, the refuted claim that is farthest past its bound.
 fn surprise(verdicts: &[Verdict]) -> Option<&Verdict> {
     let decided = |one: &&Verdict| matches!(one.outcome, Outcome::Supported | Outcome::Refuted);
     let farthest = |distance: fn(&Verdict) -> Option<f64>| {
@@ -81,14 +81,14 @@ fn surprise(verdicts: &[Verdict]) -> Option<&Verdict> {
     farthest(from_published).or_else(|| farthest(past_bound))
 }
 
-/// `claimed: splice is faster than read and write (there 0.57×); here 0.93× [0.88, 0.98]`
+/// `claimed: splice is faster than read and write (published 0.57×); here 0.93× [0.88, 0.98]`
 fn surprised(verdict: &Verdict, analysis: &Analysis) -> String {
     let times = match analysis.metrics.contains_key(&verdict.quantity) {
         true => "×",
         false => "",
     };
     let there = match verdict.published {
-        Some(_) => format!("there {}{times}", format::published(verdict)),
+        Some(_) => format!("published {}{times}", format::published(verdict)),
         None => words::bound(verdict),
     };
     let (value, interval) = format::measured_parts(verdict);
@@ -99,7 +99,7 @@ fn surprised(verdict: &Verdict, analysis: &Analysis) -> String {
         .to_owned()
 }
 
-/// The first prices of each group, without their intervals, as many as a line holds.
+/// The first prices of each group, without intervals, as many as fit on a line.
 fn priced(run: &Run, style: Style) -> Text {
     let record = &run.stored.run;
     let title = format!(
@@ -123,7 +123,7 @@ fn priced(run: &Run, style: Style) -> Text {
     text
 }
 
-/// A group's name with its first prices, and how many more there are.
+/// A group's name with its first prices, and the number of the others.
 fn line(name: &str, group: &[&Price], count: usize) -> String {
     let mut parts: Vec<String> = group.iter().take(count).map(|one| price(one)).collect();
     match group.len() - count {
@@ -133,7 +133,7 @@ fn line(name: &str, group: &[&Price], count: usize) -> String {
     format!("{name}: {}", parts.join(" · "))
 }
 
-/// `stat 0.64 µs`, which no line's end cuts from its number.
+/// `stat 0.64 µs` with a space that does not break, so that name and number stay together.
 fn price(price: &Price) -> String {
     let value = price.value.as_ref();
     let value = value.map_or_else(

@@ -1,9 +1,9 @@
-//! What the kernels of guests told.
+//! Kernel logs of guests.
 
 use toll_document::text::{Paint, Text};
 use toll_core::run::BootRecord;
 
-/// The logs of boots, each under what was booted for which block.
+/// Shows the logs of boots, each below its block and levels.
 pub fn kernel_logs(boots: &[BootRecord]) -> Text {
     let plain = |line: &str| Text::line(line, Paint::Plain);
     let mut text = Text::default();

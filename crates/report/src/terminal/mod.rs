@@ -27,8 +27,8 @@ pub use selftest::of_report as selftest;
 pub(crate) use summary::paint as paint_of_relation;
 pub use why::of_explanation as explanation;
 
-/// What answers the question of a run: the verdicts, or the comparison of one that has
-/// no claims, with advice and a plot. What always holds is left out if `is_quiet`.
+/// Shows the answer to a run's question: its verdicts, or its comparison if it has no
+/// claims, with advice and a plot. `is_quiet` leaves out notes that always apply.
 pub fn result(run: &Run, is_quiet: bool, style: Style) -> Text {
     match run.analysis.prices.is_empty() {
         true => summary::result(run, is_quiet, style),
@@ -36,7 +36,7 @@ pub fn result(run: &Run, is_quiet: bool, style: Style) -> Text {
     }
 }
 
-/// Everything about one run, for `toll show`.
+/// Shows everything about one run, for `toll show`.
 pub fn summary(run: &Run, style: Style) -> Text {
     let prices = match run.analysis.prices.is_empty() {
         true => Text::default(),
@@ -45,7 +45,7 @@ pub fn summary(run: &Run, style: Style) -> Text {
     Text::sections([prices, summary::of_run(run, style)])
 }
 
-/// Texts with an empty line between them.
+/// Joins texts with an empty line between them.
 pub fn sections(texts: impl IntoIterator<Item = Text>) -> Text {
     Text::sections(texts)
 }

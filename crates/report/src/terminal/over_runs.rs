@@ -1,4 +1,4 @@
-//! What a run shows together with comparable ones.
+//! Verdicts of a run together with comparable runs.
 
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
@@ -9,8 +9,8 @@ use crate::claim::{ALPHA, Run};
 use crate::format;
 use crate::words;
 
-/// Claims that the trials of a run leave open and comparable runs decide, a line each, and
-/// the runs that are not comparable. Empty where there are neither.
+/// One line for each claim that a run alone leaves open and comparable runs decide, then the
+/// runs that are not comparable. Empty if there are none of either.
 pub fn beside_a_run(run: &Run, over: &OverRuns, style: Style) -> Text {
     let decided = pairs(run, over).filter(|(verdict, claim)| is_added(verdict, claim));
     let mut text: Text = decided
@@ -25,7 +25,7 @@ pub fn beside_a_run(run: &Run, over: &OverRuns, style: Style) -> Text {
     let open = open.count();
     if over.runs.len() > 1 && open > 0 {
         let line = format!(
-            "{} open over {}, too: toll show {} --all-runs",
+            "{} still open over {}: toll show {} --all-runs",
             words::plural(open, "claim") + if open == 1 { " is" } else { " are" },
             words::runs(&over.runs),
             over.run
@@ -35,15 +35,16 @@ pub fn beside_a_run(run: &Run, over: &OverRuns, style: Style) -> Text {
     text + not_multiplied(over, style)
 }
 
-/// The verdicts that comparable runs add to those of some runs, counted; `None` without any.
+/// Counts the verdicts that comparable runs add to those of `runs`; `None` if they add none.
 pub fn added<'a>(runs: impl IntoIterator<Item = (&'a Run, &'a OverRuns)>) -> Option<String> {
     let pairs = runs.into_iter().flat_map(|(run, over)| pairs(run, over));
     let added = pairs.filter(|(verdict, claim)| is_added(verdict, claim));
     let added: Vec<Verdict> = added.map(|pair| over_runs(pair.0, pair.1)).collect();
-    (!added.is_empty()).then(|| format!("besides, with earlier runs: {}", words::counts(&added)))
+    (!added.is_empty())
+        .then(|| format!("in addition, with earlier runs: {}", words::counts(&added)))
 }
 
-/// Every claim of a run over all comparable runs.
+/// Shows every claim of a run over all comparable runs.
 pub fn of_all(run: &Run, over: &OverRuns, style: Style) -> Text {
     let record = &run.stored.run;
     let title = format!("{}: {}", record.experiment, record.title);
@@ -81,13 +82,13 @@ fn pairs<'a>(
     run.analysis.verdicts.iter().zip(&over.claims)
 }
 
-/// Whether it takes several runs to decide a claim.
+/// Whether several runs decide a claim that one run leaves open.
 fn is_added(verdict: &Verdict, claim: &ClaimOverRuns) -> bool {
     let is_decided = matches!(claim.outcome, Outcome::Supported | Outcome::Refuted);
     verdict.outcome == Outcome::Undecided && is_decided && claim.runs > 1
 }
 
-/// A claim's verdict over runs, in the place of that of one.
+/// The verdict with the outcome over several runs instead of that of one.
 fn over_runs(verdict: &Verdict, claim: &ClaimOverRuns) -> Verdict {
     Verdict {
         outcome: claim.outcome,
@@ -149,7 +150,7 @@ fn row(verdict: &Verdict, claim: &ClaimOverRuns) -> Row {
     row
 }
 
-/// An e-value, of which only the order counts from a million on: `485`, `10^12`.
+/// Formats an e-value; from a million on only its order of magnitude: `485`, `10^12`.
 fn evidence(found: &EValues) -> String {
     const EXACT_MAX: f64 = 6.0;
     let log10 = found.log10();
@@ -185,11 +186,11 @@ fn not_multiplied(over: &OverRuns, style: Style) -> Text {
     }
 }
 
-/// What the signs promise over runs.
+/// States the error rates that the signs promise over several runs.
 pub fn promise() -> String {
     let share = format::percent(ALPHA);
     format!(
-        "✔ ✘: on average at most {share} of the verdicts over runs are wrong, however often one \
-         runs again; ✔✔ ✘✘: besides, the chance that any of these is wrong is at most {share}"
+        "✔ ✘: on average at most {share} of the verdicts over runs are wrong, however many runs \
+         you add; ✔✔ ✘✘: besides, the chance that any of these is wrong is at most {share}"
     )
 }

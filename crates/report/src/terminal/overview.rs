@@ -8,14 +8,14 @@ use crate::claim::Run;
 use crate::reason::Reason;
 use crate::words;
 
-/// Causes named for which claims cannot be tested.
+/// Most causes named for claims that cannot be tested.
 const CAUSES_MAX: usize = 3;
 
 /// An experiment that cannot have a verdict, and why: `no kernel is built`.
 pub struct NotRun {
     pub experiment: String,
     pub why: String,
-    /// Its claims that there was no time for; 0 where time is not the reason.
+    /// Number of its claims that the time budget left out; 0 if time is not the reason.
     pub claims: usize,
 }
 
@@ -30,7 +30,8 @@ impl NotRun {
     }
 }
 
-/// What several runs come to, why claims could not be tested, and what was not run.
+/// Sums up several runs: counts of verdicts, reasons why claims could not be tested, and
+/// experiments that did not run.
 pub fn of_runs(runs: &[Run], not_run: &[NotRun], style: Style) -> Text {
     let verdicts = || runs.iter().flat_map(|run| &run.analysis.verdicts);
     let mut counts = words::counts(verdicts());
@@ -51,7 +52,7 @@ pub fn of_runs(runs: &[Run], not_run: &[NotRun], style: Style) -> Text {
     text
 }
 
-/// How many claims cannot be tested for which cause, in one sentence.
+/// Counts the claims that cannot be tested by cause, in one sentence.
 fn untestable<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String> {
     let mut causes: Vec<(String, usize)> = Vec::new();
     for verdict in

@@ -10,18 +10,18 @@ use crate::format;
 use crate::compare::machines;
 use crate::words;
 
-/// From so many blocks on, the interval of a median covers 95 %.
+/// Fewest blocks for which the interval of a median covers 95 %.
 const BLOCKS_MIN: usize = 6;
 
-/// Which lines are shown.
+/// Selects the lines to show.
 pub type IsShown<'a> = &'a dyn Fn(&Price) -> bool;
 
-/// Whether a line stands in the list unasked.
+/// Whether a line is in the list by default.
 pub fn is_listed(price: &Price) -> bool {
     price.group.is_some()
 }
 
-/// The lines of a price list that are wanted.
+/// Shows the selected lines of a price list.
 pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> Text {
     let prices = listed(run, is_shown);
     let mut text = head(run, style);
@@ -35,7 +35,7 @@ pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> Text {
     Text::sections([text, notes(run, style)])
 }
 
-/// A list beside another one: what differs in the machines first.
+/// Compares a list with another one; the differences between the machines come first.
 pub fn compared(
     run: &Run,
     other: &Run,
@@ -43,7 +43,7 @@ pub fn compared(
     comparison: &RunComparison,
     style: Style,
 ) -> Text {
-    let mut text = heading("What this machine charges, over the other list", style);
+    let mut text = heading("Prices of this machine against the other list", style);
     for (name, run) in [("this", run), ("other", other)] {
         let line = format!("{name}: {}", when_and_where(run));
         text += paragraph(&line, 0, Paint::Dim, style);
@@ -67,7 +67,7 @@ pub fn compared(
         text += paragraph(&format!("· all: {why}"), 0, Paint::Yellow, style);
     }
     let note = format!(
-        "The intervals of all ratios hold together; {}.",
+        "The intervals of all ratios hold simultaneously; {}.",
         words::margin_between_runs(comparison)
     );
     text += paragraph(&note, 0, Paint::Dim, style);

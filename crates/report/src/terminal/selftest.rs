@@ -1,4 +1,4 @@
-//! What a self-test found.
+//! Results of a self-test.
 
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
@@ -8,7 +8,7 @@ use crate::format;
 use crate::words;
 use crate::run::Machine;
 
-/// What a self-test on a machine found.
+/// Shows the results of a self-test on a machine.
 pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Text {
     let mut text = heading("Self-test: comparisons whose answer is known", style);
     let line = |text: &str, paint| paragraph(text, 0, paint, style);
@@ -29,13 +29,13 @@ pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Te
     text.gap();
     if report.problems.is_empty() {
         let (verdict, paint) = match report.made == report.planned {
-            true => ("✔ as it should be", Paint::Green),
-            false => ("nothing is off so far", Paint::Plain),
+            true => ("✔ as expected", Paint::Green),
+            false => ("no problem so far", Paint::Plain),
         };
         text += line(verdict, paint);
     }
     for problem in &report.problems {
-        text += line(&format!("✘ off: {problem}"), Paint::Red);
+        text += line(&format!("✘ problem: {problem}"), Paint::Red);
     }
     text
 }
@@ -95,7 +95,7 @@ fn sentences(report: &SelftestReport) -> Vec<String> {
     }
     if let Some(floor) = report.noise_floor {
         sentences.push(format!(
-            "noise floor: {}; half of all comparisons here cannot tell a smaller difference",
+            "noise floor: {}; half of all comparisons here cannot detect a smaller difference",
             format::percent(floor)
         ));
     }
@@ -164,7 +164,7 @@ mod tests {
                 "1.0500 ±0.4 %",
                 "noise floor: 1 %",
                 "took 42.0 s for 1,200 trials; seed 7",
-                "as it should be",
+                "as expected",
             ] {
                 assert!(words.contains(told), "{told} in {text}");
             }
@@ -175,12 +175,12 @@ mod tests {
     fn what_is_off_is_told_and_what_was_not_finished_is_no_success() {
         let mut broken = report();
         broken.problems = vec!["identical work was called different".into()];
-        assert!(text(&broken, 80).contains("✘ off: identical work"));
+        assert!(text(&broken, 80).contains("✘ problem: identical work"));
         let mut cut = report();
         cut.made = 3;
         let text = text(&cut, 80);
         assert!(
-            text.contains("3 of 40") && !text.contains("as it should be"),
+            text.contains("3 of 40") && !text.contains("as expected"),
             "{text}"
         );
     }

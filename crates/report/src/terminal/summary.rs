@@ -1,4 +1,4 @@
-//! One run: what answers its question first, then what that rests on.
+//! One run: first the answer to its question, then the data behind it.
 
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table, widths};
@@ -12,7 +12,7 @@ use crate::format;
 use crate::comparison::{self, ComparisonTable};
 use crate::words;
 
-/// All that is shown of a run.
+/// Shows everything about a run.
 pub fn of_run(reported: &Run, style: Style) -> Text {
     let analysis = &reported.analysis;
     let mut sections = explanations(analysis, style);
@@ -38,7 +38,7 @@ pub fn of_run(reported: &Run, style: Style) -> Text {
     Text::sections(sections)
 }
 
-/// What answers the question of a run, without what always holds if `is_quiet`.
+/// Shows the answer to a run's question; `is_quiet` leaves out notes that always apply.
 pub fn result(reported: &Run, is_quiet: bool, style: Style) -> Text {
     let analysis = &reported.analysis;
     let mut sections = explanations(analysis, style);
@@ -82,7 +82,7 @@ fn advice_and_plot(reported: &Run, style: Style) -> [Text; 2] {
     [advice, plot.unwrap_or_default()]
 }
 
-/// A headed section, or nothing where there is nothing.
+/// A section with a heading; nothing if the body is empty.
 fn section(title: &str, body: Text, style: Style) -> Text {
     match body.is_empty() {
         true => body,
@@ -124,7 +124,7 @@ fn origin(reported: &Run, style: Style) -> Text {
         .collect()
 }
 
-/// The treatments by the metrics of the run, beside its reference.
+/// The treatments by the run's metrics, compared with the reference.
 fn treatments(reported: &Run, style: Style) -> Text {
     let table = comparison::table(reported);
     comparison_table(&table, style)
@@ -152,7 +152,7 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
             row
         })
         .collect();
-    // What nobody named gives way, from the last column on.
+    // If the table is too wide, metrics that the user did not name give way, the last first.
     let named = columns.len() - compared.unnamed_columns;
     while columns.len() > named && widths(&columns, &rows, style).is_none() {
         columns.pop();
@@ -293,7 +293,7 @@ fn disturbances(analysis: &Analysis, style: Style) -> Text {
     table(&columns, &rows, style)
 }
 
-/// What a reader must know: what went wrong, and what always holds if wanted.
+/// The warnings, and with `has_notes` also the notes that always apply.
 fn caveats(analysis: &Analysis, has_notes: bool, style: Style) -> Text {
     let line = |text: &String, paint| paragraph(&format!("· {text}"), 0, paint, style);
     let warnings = analysis.warnings.iter().map(|one| line(one, Paint::Yellow));

@@ -9,8 +9,8 @@ use crate::format;
 use crate::footnotes::Footnotes;
 use crate::words;
 
-/// The verdicts as a table; with what else the two sides of each claim on time
-/// differ in, if `is_full`.
+/// The verdicts as a table. `is_full` adds the other metrics in which the two sides
+/// of each claim on time differ.
 pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
     let (run, analysis) = (&reported.stored.run, &reported.analysis);
     let told = |one: &Verdict| {
@@ -31,7 +31,7 @@ pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
     text + paragraph(&words::promise(), 0, Paint::Dim, style)
 }
 
-/// The checks as a table, empty without any. Only what failed or is open needs words.
+/// The checks as a table; empty if there are none. Only failed and undecided checks have a text.
 pub fn checks(checks: &[Verdict], style: Style) -> Text {
     if checks.is_empty() {
         return Text::default();
@@ -104,8 +104,8 @@ pub fn paint(outcome: Outcome) -> Paint {
     }
 }
 
-/// Why a claim is not simply supported, empty if it is, and what of that is its
-/// own: the ratio of a claim that is not judged.
+/// Returns why a claim is not supported, empty if it is, and separately what other claims
+/// cannot share: the ratio of a claim that is not judged.
 fn reason(verdict: &Verdict, outcome: &str) -> (String, String) {
     if verdict.outcome == Outcome::Supported || verdict.reason.is_empty() {
         return Default::default();

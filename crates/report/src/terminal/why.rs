@@ -8,7 +8,7 @@ use crate::claim::model::{Estimate, Explanation};
 use crate::format;
 use crate::explained;
 
-/// An explanation: one sentence, then the rows behind it.
+/// Shows an explanation: one sentence, then the rows that it rests on.
 pub fn of_explanation(one: &Explanation, style: Style) -> Text {
     let mut text = paragraph(&explained::sentence(one), 0, Paint::Bold, style);
     let columns = [
@@ -60,7 +60,7 @@ fn difference_cells(name: &str, share: Option<&Estimate>, difference_ns: &Estima
 
 fn entries(one: &Explanation, style: Style) -> Text {
     let columns = [
-        Column::words("time in, all included"),
+        Column::words("time in, callees included"),
         Column::numbers("share"),
         Column::numbers("difference"),
     ];

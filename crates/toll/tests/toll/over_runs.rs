@@ -155,7 +155,7 @@ fn several_experiments_count_what_earlier_runs_add_apart_and_conditions_do_not()
         &again.stdout,
         &[
             "2 runs: 8 undecided",
-            "besides, with earlier runs: 4 supported (4 ✔✔), 2 refuted (2 ✘✘)",
+            "in addition, with earlier runs: 4 supported (4 ✔✔), 2 refuted (2 ✘✘)",
             "other.half: ✘✘ over 2 runs",
         ],
     );

@@ -190,7 +190,7 @@ fn where_cpu_time_gates_longer_waiting_is_said() {
     for told in compared_by(&bench, "cpu_ns", &computes_and_waits(seconds)) {
         has(
             &told,
-            &["waiting got longer, which CPU time leaves out: time of "],
+            &["waiting, which CPU time leaves out, got longer: time of "],
         );
     }
 }
