@@ -128,7 +128,7 @@ pub fn children(pid: i32) -> Vec<i32> {
     }
 }
 
-/// `None` if the kernel has no such lists (CONFIG_PROC_CHILDREN).
+/// Children of one thread; `None` if the kernel has no such lists (CONFIG_PROC_CHILDREN).
 fn children_of_thread(pid: i32, thread: i32) -> Option<Vec<i32>> {
     static HAS_LISTS: LazyLock<bool> =
         LazyLock::new(|| Path::new("/proc/thread-self/children").exists());

@@ -1,4 +1,4 @@
-//! The command line of a program that is started as a verb of `toll`, or by its own name.
+//! The command line of a program that runs as a verb of `toll` or by its own name.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -8,11 +8,11 @@ use clap_complete::Shell;
 
 use crate::{exit_code, manual, output};
 
-/// Has the packaging write what is generated from the command line: `--generate=man`, or the
-/// name of a shell for its completions.
+/// Option with which the packaging generates files from the command line: `--generate=man`, or
+/// the name of a shell for its completions.
 const GENERATE: &str = "--generate=";
 
-/// Parses the command line, does the work, and prints an error of it.
+/// Parses the command line, calls `work`, and prints its error.
 pub fn run<P: Parser>(work: impl FnOnce(P) -> anyhow::Result<ExitCode>) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let [_, only] = arguments.as_slice()
@@ -42,7 +42,7 @@ fn generate<P: Parser>(what: &str) -> anyhow::Result<ExitCode> {
     } else {
         let shell: Shell = what
             .parse()
-            .map_err(|_| anyhow::anyhow!("cannot generate {what}: give man, bash, zsh or fish"))?;
+            .map_err(|_| anyhow::anyhow!("cannot generate {what}: name man, bash, zsh or fish"))?;
         let name = command.get_name().to_owned();
         clap_complete::generate(shell, &mut command, name, &mut text);
     }

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 pub enum Failure {
     /// The command line or an experiment file is wrong.
     Usage(String),
-    /// What came out meets a condition of `--fail-on`.
+    /// The results meet a condition of `--fail-on`.
     Judged(String),
-    /// Something that is needed is not there.
+    /// Something required is missing.
     Prerequisite(String),
-    /// A signal came before there was a result; its number.
+    /// A signal with this number came before there was a result.
     Interrupted(i32),
 }
 
@@ -45,7 +45,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     failure.map_or(ExitCode::FAILURE, Failure::exit_code)
 }
 
-/// The exit status by which a program reports that a signal ended it.
+/// The exit status that reports the end of a program by a signal.
 pub fn exit_code_of(signal: i32) -> ExitCode {
     Failure::Interrupted(signal).exit_code()
 }

@@ -94,7 +94,7 @@ impl Interrupt {
     pub fn pause(&self) -> Duration {
         self.pause.store(false, Ordering::Relaxed);
         let begin = Instant::now();
-        // It cannot fail for a signal that this program may send itself.
+        // It cannot fail for a signal that this program may send to itself.
         let _ = low_level::emulate_default_handler(SIGTSTP);
         begin.elapsed()
     }

@@ -1,4 +1,4 @@
-//! Files that this command reads or keeps runs in, over which no result is written.
+//! Files that this command reads or keeps runs in; no result may overwrite them.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,17 +8,17 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::Failure;
 
-/// Which file a path means, however it is written.
+/// Identifies the file that a path leads to, however it is spelled.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
     /// Device and inode.
     Inode(u64, u64),
-    /// A file that is not there yet, by its directory and name.
+    /// A file that does not exist yet: device and inode of its directory, and its name.
     New(u64, u64, OsString),
 }
 
 impl Identity {
-    /// `None` for what is not a regular file, such as a terminal, and for `-`.
+    /// Identifies a regular file; `None` for anything else, such as a terminal, and for `-`.
     pub fn of(path: &Path) -> Option<Self> {
         if path.as_os_str() == "-" {
             return None;
@@ -38,10 +38,10 @@ impl Identity {
     }
 }
 
-/// Each with the reason why it is kept.
+/// The protected files, each with the reason for an error message.
 static KEPT: Mutex<Vec<(Identity, &str)>> = Mutex::new(Vec::new());
 
-/// Has no result written over a file.
+/// Protects a file from being overwritten by a result.
 pub fn keep(path: &Path, why: &'static str) {
     if let Some(identity) = Identity::of(path) {
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,16 +49,16 @@ pub fn keep(path: &Path, why: &'static str) {
     }
 }
 
-/// Has no result written over a store, nor over what SQLite keeps beside it.
+/// Protects a store and SQLite's auxiliary files from being overwritten by a result.
 pub fn keep_store(store: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = store.as_os_str().to_owned();
         name.push(suffix);
-        keep(Path::new(&name), "runs are kept in it");
+        keep(Path::new(&name), "it belongs to the store of runs");
     }
 }
 
-/// Refuses a file for a result that is kept.
+/// Returns a usage error if a result would overwrite a protected file.
 pub fn check(path: &Path) -> Result<(), Failure> {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let identity = Identity::of(path);
@@ -71,7 +71,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Refuses two results in one file.
+/// Returns a usage error if two results would go to one file.
 pub fn check_distinct<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
     let mut seen = Vec::new();
     for path in paths {

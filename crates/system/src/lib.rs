@@ -1,5 +1,5 @@
-//! What the programs of this project need of the system they run on: places for their files,
-//! other programs, signals and printing.
+//! Access to the system that all programs of this project need: places for their files, other
+//! programs, signals and printing.
 
 pub mod bounded;
 pub mod children;

@@ -1,4 +1,4 @@
-//! The mounts of this namespace, and whether FUSE can be had.
+//! The mounts of this namespace, and whether FUSE is available.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub struct MountEntry {
     pub point: PathBuf,
     /// Type such as `ext4` or `fuse.sshfs`.
     pub kind: String,
-    /// Device, or whatever the file system calls its source.
+    /// Device, or what the file system calls its source.
     pub source: String,
     /// Options of the mount, then after a semicolon those of the file system.
     pub options: String,
@@ -24,7 +24,7 @@ impl MountEntry {
     }
 }
 
-/// Whether files of a kind of file system live with a program that speaks FUSE.
+/// Whether a program serves file systems of this kind by FUSE.
 pub fn is_fuse(kind: &str) -> bool {
     kind == "fuse" || kind.starts_with("fuse.")
 }
@@ -34,13 +34,13 @@ pub fn mounts() -> Vec<MountEntry> {
     parse(&std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
 }
 
-/// The mount that holds a path, whose links are followed.
+/// The mount that contains a path, after following its links.
 pub fn mount_of(path: &Path) -> Option<MountEntry> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     holding(mounts(), &path)
 }
 
-/// The source of a FUSE file system that is mounted on a directory already.
+/// The source of the FUSE file system that is mounted on a directory.
 pub fn served_at(point: &Path) -> Option<String> {
     // The last one is on top.
     let mut at_point = mounts().into_iter().rev();
@@ -73,7 +73,7 @@ fn holding(mounts: Vec<MountEntry>, path: &Path) -> Option<MountEntry> {
     let holders = mounts
         .into_iter()
         .filter(|mount| path.starts_with(&mount.point));
-    // Of two mounts on one point the later hides the earlier.
+    // Of two mounts on one point, the later hides the earlier.
     holders.max_by_key(|mount| mount.point.as_os_str().len())
 }
 

@@ -1,4 +1,4 @@
-//! Printing, and what the terminal can show.
+//! Printing, output files, and the capabilities of the terminal.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
@@ -21,7 +21,7 @@ use crate::bounded::{open_bounded, read_bounded};
 use crate::paths;
 
 
-/// Columns where nothing tells.
+/// Columns if neither the terminal nor COLUMNS gives a width.
 const WIDTH_DEFAULT: usize = 80;
 
 /// Prints an error.
@@ -29,32 +29,32 @@ pub fn error(message: &str) {
     note(&format!("toll: {message}"));
 }
 
-/// Prints a remark beside the results.
+/// Prints a remark, separate from the results.
 pub fn note(message: &str) {
     remark(&(shown(message) + "\n"));
 }
 
-/// Prints a remark of any length, folded where it is wider than the terminal, or 80 columns.
+/// Prints a remark of any length, folded at the width of the terminal or 80 columns.
 pub fn long_note(message: &str) {
     let style = error_style();
     remark(&fold(message, style).show(style));
 }
 
-/// Writes to standard error. One that is gone, full or closed keeps nothing from
-/// being measured; `eprintln!` would panic.
+/// Writes to standard error. If it is gone, full or closed, measuring goes on;
+/// `eprintln!` would panic.
 fn remark(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Prints what a command line comes to that asks for no work: help, the version,
-/// or what is wrong with it. In one write, as clap's own printing is not.
+/// Prints help, the version or a usage error. Uses a single write, unlike clap's own
+/// printing.
 pub fn instead_of_work(told: &clap::Error) -> ExitCode {
     let rendered = told.render();
     let text = |style: Style| {
         let plain = rendered.to_string();
         let lines = plain.lines().map(|line| Text::line(line, Paint::Plain));
         let shown = lines.collect::<Text>().show(style);
-        // What was typed is in it as it was typed.
+        // clap's colours are safe only if the text, which quotes the user, needed no escaping.
         match style.color && shown == plain {
             true => rendered.ansi().to_string(),
             false => shown,
@@ -84,7 +84,7 @@ pub fn result(text: &Text) -> anyhow::Result<()> {
     standard_output(text.show(style()).as_bytes())
 }
 
-/// Prints a result behind another one.
+/// Prints a result after another one, with an empty line between them.
 pub fn further_result(text: Text) -> anyhow::Result<()> {
     let mut gap = Text::default();
     gap.gap();
@@ -96,15 +96,15 @@ pub fn line(line: &str) -> anyhow::Result<()> {
     result(&Text::line(line, Paint::Plain))
 }
 
-/// Prints what a program is to read: a document, or text without foreign words in it.
+/// Prints a document for programs, or text that contains nothing from others, unchanged.
 pub fn document(text: &str) -> anyhow::Result<()> {
     let ending = if text.ends_with('\n') { "" } else { "\n" };
     standard_output(format!("{text}{ending}").as_bytes())
 }
 
-/// Prints lines of a listing, folded where the terminal, or COLUMNS, is too
-/// narrow for them. Where neither says how wide it is, as in a pipe, each stays
-/// one line, for programs that read lines.
+/// Prints lines of a listing, folded at the width of the terminal or COLUMNS. If
+/// neither gives a width, as in a pipe, each stays one line, for programs that
+/// read lines.
 pub fn listing(lines: &[String]) -> anyhow::Result<()> {
     let style = style();
     let lines = lines.iter();
@@ -114,12 +114,12 @@ pub fn listing(lines: &[String]) -> anyhow::Result<()> {
     })
 }
 
-/// Whether a terminal, or COLUMNS, says how wide lines may be.
+/// Whether a terminal or COLUMNS limits the width of lines.
 pub fn is_bounded(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() || columns_set().is_some()
 }
 
-/// What COLUMNS says.
+/// The width in COLUMNS, if it is a number.
 fn columns_set() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok()
 }
@@ -129,10 +129,12 @@ fn standard_output(content: &[u8]) -> anyhow::Result<()> {
     write_to(io::stdout().lock(), content)
 }
 
-/// Refuses to work for a result that nobody can get.
+/// Returns an error if standard output is closed, before time is spent on a result.
 pub fn check_standard_output() -> anyhow::Result<()> {
     toll_streams::check_stdout().map_err(|_| {
-        anyhow!("cannot write the result: standard output is closed; give it a file or /dev/null")
+        anyhow!(
+            "cannot write the result: standard output is closed; send it to a file or /dev/null"
+        )
     })
 }
 
@@ -144,8 +146,8 @@ fn write_to(mut stream: impl Write, content: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Writes what belongs beside the output of a command that has standard output to
-/// itself: to a file that is named, otherwise to standard error.
+/// Writes a text that must not mix with the output of a command, which has standard output
+/// to itself: to `path`, or else to standard error.
 pub fn write_aside(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match path {
         Some(path) => write_file(path, text.as_bytes()),
@@ -153,12 +155,12 @@ pub fn write_aside(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// How to write there.
+/// The style for [`write_aside`].
 pub fn style_aside(path: Option<&Path>) -> Style {
     match path {
         None => error_style(),
         Some(path) if path.as_os_str() == "-" => style(),
-        // Made to be read later, wherever that is.
+        // A file may be read later, anywhere.
         Some(_) => Style {
             color: false,
             ..error_style()
@@ -177,18 +179,18 @@ pub fn json_text<T: Serialize>(document: &T) -> anyhow::Result<String> {
     Ok(plain_json(text))
 }
 
-/// How to write to standard output.
+/// The style for standard output.
 pub fn style() -> Style {
     style_of(&io::stdout())
 }
 
-/// How to write to standard error.
+/// The style for standard error.
 pub fn error_style() -> Style {
     style_of(&io::stderr())
 }
 
-/// How to write to a stream: colours unless NO_COLOR, a dumb terminal or a
-/// file says otherwise.
+/// The style for a stream: with colours if it is a terminal that is not dumb, and
+/// NO_COLOR is unset or empty.
 fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_terminal = stream.is_terminal();
@@ -201,14 +203,14 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     let columns = of_terminal().or_else(columns_set).unwrap_or(WIDTH_DEFAULT);
-    // The C locale promises ASCII only; where none is set (containers,
-    // cron) UTF-8 is by now the better guess.
+    // The C locale promises ASCII only. If no locale is set (containers,
+    // cron), UTF-8 is the better guess by now.
     let unicode = !is_dumb && locale.is_none_or(|name| name != "C" && name != "POSIX");
     let color = is_terminal && !is_dumb && !set("NO_COLOR");
     Style::new(color, columns.clamp(20, 200), unicode)
 }
 
-/// Writes a file whole, or leaves what was there.
+/// Writes a whole file, or leaves its old content.
 pub fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         return standard_output(content);
@@ -218,7 +220,7 @@ pub fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 }
 
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    // Of a link that which it leads to.
+    // Replace the target of a link, not the link.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let there = match fs::metadata(&target) {
         // A device or a pipe.
@@ -233,13 +235,13 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     }
     let temporary = target.with_file_name(format!(".toll-{}", std::process::id()));
     let mut file = match File::create_new(&temporary) {
-        // Who may write a file need not be allowed to write its directory.
+        // A user who may write a file need not have write permission for its directory.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && there.is_some() => {
             return rewrite(&target, content);
         }
         made => made?,
     };
-    // A file that cannot be given to the owner of the old one must not take its place.
+    // A file that cannot get the owner of the old one must not replace it.
     if let Some(found) = &there
         && take_over(&file, found).is_err()
     {
@@ -260,18 +262,18 @@ fn take_over(file: &File, of: &fs::Metadata) -> io::Result<()> {
     if (own.uid(), own.gid()) != (of.uid(), of.gid()) {
         fchown(file, Some(of.uid()), Some(of.gid()))?;
     }
-    // After the owner, whose change clears set-user-ID.
+    // After the change of owner, which clears set-user-ID.
     file.set_permissions(of.permissions())
 }
 
-/// Whether a file has an access list, which a new file in its place would not have.
+/// Whether a file has an access control list, which a new file in its place would lack.
 fn has_access_list(path: &Path) -> bool {
     let mut none = [0_u8; 0];
     getxattr(path, "system.posix_acl_access", &mut none).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Writes into a file that has to stay the same file. Its blocks are there before the old content
-/// goes, so that a full disk loses nothing.
+/// Writes into a file that must keep its inode. Allocates the blocks before it overwrites the old
+/// content, so that a full disk loses nothing.
 fn rewrite(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::options().write(true).open(path)?;
     let length = content.len() as u64;
@@ -287,8 +289,8 @@ fn rewrite(path: &Path, content: &[u8]) -> io::Result<()> {
     file.set_len(length)
 }
 
-/// Reads a file that the command line names, or standard input for `-`. No result is written over
-/// it.
+/// Reads a file that the command line names, or standard input for `-`, and protects the file from
+/// being overwritten by a result.
 pub fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
     if path.as_os_str() == "-" {
         let read =
@@ -300,7 +302,7 @@ pub fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
     read.map_err(|error| cannot_read(path, &error))
 }
 
-/// Why a file cannot be read.
+/// The error message for a file that cannot be read.
 pub fn cannot_read(path: &Path, error: &io::Error) -> anyhow::Error {
     let path = path.display();
     match error.kind() {
@@ -312,13 +314,13 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> anyhow::Error {
     }
 }
 
-/// Makes a file that is written bit by bit.
+/// Creates a file that is written piece by piece.
 pub fn create_file(path: &Path) -> anyhow::Result<File> {
     kept_files::check(path)?;
     File::create(path).map_err(|error| cannot_write(path, &error))
 }
 
-/// Makes a directory, but none above it.
+/// Creates a directory, but not its parents.
 pub fn create_directory(path: &Path) -> anyhow::Result<()> {
     check_directory(path)?;
     match path.is_dir() {
@@ -327,7 +329,7 @@ pub fn create_directory(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a directory that could not be made, before time is spent on its content.
+/// Returns an error if a directory cannot be created, before time is spent on its content.
 pub fn check_directory(path: &Path) -> anyhow::Result<()> {
     match path.is_dir() {
         true => Ok(()),
@@ -336,7 +338,7 @@ pub fn check_directory(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a file that has no directory, before time is spent on its content.
+/// Returns an error if a file cannot be written, before time is spent on its content.
 pub fn check_file(path: &Path) -> anyhow::Result<()> {
     let place = paths::store_directory().ok();
     if let Some(place) = place.filter(|place| path.parent() == Some(&place.unchecked_path())) {
@@ -370,7 +372,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
             anyhow!("cannot write {path}: it is a directory; choose another file")
         }
         io::ErrorKind::NotADirectory => {
-            anyhow!("cannot write {path}: it is no directory; choose another one")
+            anyhow!("cannot write {path}: it is not a directory; choose another one")
         }
         io::ErrorKind::StorageFull => {
             anyhow!("cannot write {path}: the disk is full; make room on it")

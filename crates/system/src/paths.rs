@@ -54,7 +54,7 @@ pub fn store_directory() -> Result<Place, String> {
     data("toll")
 }
 
-/// Where reports are written unless a file is named.
+/// Directory of reports for which no file is named.
 pub fn reports() -> Result<Place, String> {
     data("toll/reports")
 }
@@ -80,7 +80,7 @@ pub fn kernels() -> Result<Place, String> {
     cache("toll/kernels")
 }
 
-/// Where kernels are built: packages, sources, build trees.
+/// Directory for building kernels: packages, sources, build trees.
 pub fn kernel_work() -> Result<Place, String> {
     cache("toll/kernel-work")
 }

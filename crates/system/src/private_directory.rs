@@ -53,7 +53,7 @@ pub struct Place {
     chosen: PathBuf,
     /// Directories below it that other programs use, too, such as `.local/state`.
     shared: PathBuf,
-    /// Directories below those that are this program's own.
+    /// Directories below those that belong to this program only.
     own: PathBuf,
     /// The setting that chooses another place, for messages.
     setting: &'static str,
@@ -148,12 +148,12 @@ impl Place {
             let link = match statat(&file, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => return Ok(None),
-                Err(errno) => return Err(cannot("look at", &path, errno.into())),
+                Err(errno) => return Err(cannot("examine", &path, errno.into())),
             };
             let flags = self.flags(&path, &link, is_shared)?;
             file = openat(&file, name.as_os_str(), flags, Mode::empty())
                 .map_err(|errno| cannot("open", &path, errno.into()))?;
-            let stat = fstat(&file).map_err(|errno| cannot("look at", &path, errno.into()))?;
+            let stat = fstat(&file).map_err(|errno| cannot("examine", &path, errno.into()))?;
             self.check(&path, &stat, is_shared)?;
         }
         Ok(Some(Directory {
@@ -171,7 +171,7 @@ impl Place {
             return Err(self.refuse(
                 &self.chosen,
                 &format!(
-                    "all users may rename files in it; chmod o-w '{}', or make it sticky",
+                    "all users may rename files in it; chmod o-w '{}', or set its sticky bit",
                     self.chosen.display()
                 ),
             ));
@@ -186,10 +186,10 @@ impl Place {
         match FileType::from_raw_mode(link.st_mode) {
             FileType::Symlink if is_shared && is_trusted(link.st_uid) => Ok(DIRECTORY),
             FileType::Symlink if is_shared => {
-                let why = format!("it is a link that belongs to {}", user_name(link.st_uid));
+                let why = format!("it is a symbolic link of {}", user_name(link.st_uid));
                 Err(self.refuse(path, &why))
             }
-            FileType::Symlink => Err(self.refuse(path, "it is a link")),
+            FileType::Symlink => Err(self.refuse(path, "it is a symbolic link")),
             FileType::Directory => Ok(DIRECTORY | OFlags::NOFOLLOW),
             _ => Err(self.refuse(path, "it is not a directory")),
         }
@@ -239,7 +239,7 @@ impl Place {
 pub fn check_trusted(path: &Path, setting: &'static str) -> Result<(), String> {
     let stat = statat(CWD, path, AtFlags::empty()).map_err(|errno| {
         let error = io::Error::from(errno);
-        format!("cannot look at {}: {error}", path.display())
+        format!("cannot examine {}: {error}", path.display())
     })?;
     Place::named(path, setting)?.check(path, &stat, true)
 }
@@ -281,7 +281,7 @@ impl Directory {
     pub fn unused_path(&self, prefix: &str) -> Result<PathBuf, String> {
         let mut random = [0_u8; 8];
         let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
-        drawn.map_err(|errno| format!("cannot name a directory: {errno}"))?;
+        drawn.map_err(|errno| format!("cannot draw a random name: {errno}"))?;
         let number = u64::from_le_bytes(random);
         Ok(self.path.join(format!("{prefix}-{number:016x}")))
     }
@@ -312,7 +312,7 @@ impl Directory {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(&self.file, name, flags, Mode::RUSR | Mode::WUSR);
         let file = opened.map_err(|errno| match errno {
-            Errno::LOOP => "it is a link".to_owned(),
+            Errno::LOOP => "it is a symbolic link".to_owned(),
             errno => io::Error::from(errno).to_string(),
         })?;
         let stat = fstat(&file).map_err(|errno| io::Error::from(errno).to_string())?;
@@ -321,9 +321,9 @@ impl Directory {
         } else if stat.st_uid != geteuid().as_raw() {
             format!("it belongs to {}", user_name(stat.st_uid))
         } else if stat.st_mode & 0o077 != 0 {
-            format!("others may use it (mode {:04o})", stat.st_mode & 0o7777)
+            format!("others may access it (mode {:04o})", stat.st_mode & 0o7777)
         } else if stat.st_nlink > 1 {
-            "it has another name".to_owned()
+            "it has another hard link".to_owned()
         } else {
             return Ok(file.into());
         };

@@ -6,7 +6,7 @@ pub struct ProcessStat {
     pub name: String,
     pub state: String,
     pub parent: i32,
-    /// User and system time of its threads, in clock ticks.
+    /// User and system time of all its threads, in clock ticks.
     pub cpu_ticks: u64,
     /// Its start time since boot, in clock ticks.
     pub start_ticks: u64,

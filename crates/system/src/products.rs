@@ -1,9 +1,9 @@
-//! Programs of this project that are installed beside the one that runs.
+//! Programs of this project that are installed in the directory of the running one.
 
 use std::path::PathBuf;
 
-/// The program `toll-NAME`, which is started as the verb NAME. Only the directory of the running
-/// program is searched, since whoever can write there can replace that program, too.
+/// Finds the program `toll-NAME`, which runs the verb NAME. Searches only the directory of the
+/// running program: a user who can write there can replace that program, too.
 pub fn find(name: &str) -> Result<PathBuf, String> {
     let file = format!("toll-{name}");
     let own = std::env::current_exe().map_err(|error| format!("cannot find {file}: {error}"))?;
@@ -12,7 +12,7 @@ pub fn find(name: &str) -> Result<PathBuf, String> {
         return Ok(program);
     }
     Err(format!(
-        "cannot find {file}: it is not beside {}; build or install it, too",
+        "cannot find {file}: it is not in the directory of {}; build or install it, too",
         own.display()
     ))
 }

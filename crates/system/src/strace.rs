@@ -30,8 +30,8 @@ const NAP: Duration = Duration::from_millis(100);
 /// It is the largest that every user may have (`/proc/sys/fs/pipe-max-size`).
 const PIPE_BYTES: usize = 1 << 20;
 
-/// A line of strace longer than this is cut: strings are short, and only paths,
-/// of at most 4096 bytes each, are long.
+/// Longer lines of strace are cut. Strings are short; only paths are long, at most
+/// 4096 bytes each.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// How a traced command ended.
@@ -69,7 +69,7 @@ pub enum Unstartable {
 }
 
 impl Strace {
-    /// Finds strace and tries it on `true`.
+    /// Finds strace and tries it with the command `true`.
     pub fn find() -> Result<Self, String> {
         let path = process::find("strace").ok_or(
             "cannot trace: strace is missing; install the package strace, or put strace into PATH",
@@ -264,7 +264,7 @@ fn send_to_command(strace: u32, signal: i32) {
         return;
     };
     for pid in children(strace).into_iter().filter_map(Pid::from_raw) {
-        // It may just have ended.
+        // The process may just have ended.
         let _ = kill_process(pid, signal);
     }
 }
@@ -325,8 +325,8 @@ pub fn startable(command: &OsStr) -> Result<(), Unstartable> {
     }
 }
 
-/// Prints why a command cannot be started, and returns the status that shells use for it;
-/// `None` for one that can be.
+/// Prints why a command cannot be started, and returns the exit status that shells use then;
+/// `None` if it can be started.
 pub fn unstartable(command: &OsStr) -> Option<ExitCode> {
     let (status, message) = match startable(command) {
         Ok(()) => return None,

@@ -51,13 +51,13 @@ pub fn home() -> Result<PathBuf, String> {
     let home = find(uid).map(|user| user.home);
     home.filter(|home| home.is_absolute()).ok_or_else(|| {
         format!(
-            "cannot find the home directory: HOME names none, and neither does the password \
-             database for uid {uid}; set HOME"
+            "cannot find the home directory: neither HOME nor the password database (uid {uid}) \
+             has an absolute path; set HOME"
         )
     })
 }
 
-/// The name of a user for messages.
+/// The name of a user for messages; `uid N` for an unknown one.
 pub fn user_name(uid: u32) -> String {
     find(uid).map_or_else(|| format!("uid {uid}"), |user| user.name)
 }

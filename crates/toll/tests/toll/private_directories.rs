@@ -172,7 +172,7 @@ fn a_link_of_this_user_leads_the_cache_to_another_disk_and_one_of_another_user_d
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         let ran = bench.shell(&format!("{line} chown -h 65534 home/.cache; {run}"));
         assert_eq!(ran.code, Some(5), "{ran:#?}");
-        has(&ran.stderr, &["it is a link that belongs to "]);
+        has(&ran.stderr, &["it is a symbolic link of "]);
     });
 }
 
@@ -206,7 +206,7 @@ fn a_work_directory_where_all_may_rename_is_refused_and_a_sticky_one_is_not() {
         bench.shell("mkdir work && chmod 777 work");
         let run = "run -q --no-html -r 1 --work-dir work true";
         let told = bench.fails(5, run);
-        has(&told, &["cannot use ", "make it sticky", "--work-dir"]);
+        has(&told, &["cannot use ", "set its sticky bit", "--work-dir"]);
         bench.shell("chmod +t work");
         bench.ok(run);
         assert_eq!(fs::read_dir(bench.path("work")).unwrap().count(), 0);
