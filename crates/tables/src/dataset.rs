@@ -11,8 +11,8 @@ use toll_host::machine_id;
 use super::run_tables::tables;
 use super::table::encode;
 
-/// Writes all tables of a run, with what comparable runs show together, by `put`, which puts a file in place whole; gives how many
-/// bytes they take.
+/// Writes all tables of a run, with its verdicts over comparable runs. `put` puts a file in place
+/// whole. Returns the number of bytes written.
 pub fn write(
     directory: &Path,
     run: &Run,
@@ -43,8 +43,8 @@ pub fn folder(directory: &Path, table: &str, experiment: &str, machine: &str) ->
         .join(format!("machine={}", in_path(machine)))
 }
 
-/// A value as query engines read it from a path: other characters than these by their
-/// bytes (`escapePathName` of Hive).
+/// Encodes a value for a path, as query engines read it: all characters except letters, digits,
+/// `.`, `_` and `-` become escaped bytes (Hive's `escapePathName`).
 fn in_path(value: &str) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
@@ -55,7 +55,7 @@ fn in_path(value: &str) -> String {
     value.bytes().map(escape).collect()
 }
 
-/// The value of such a name.
+/// Decodes a value from a path.
 pub fn from_path(name: &str) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
@@ -80,7 +80,7 @@ pub fn from_path(name: &str) -> String {
 
 fn cannot_make(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow::anyhow!(
-        "cannot make {}: {error}; name a directory that you may write",
+        "cannot make {}: {error}; name a directory that you may write to",
         path.display()
     )
 }

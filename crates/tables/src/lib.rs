@@ -1,9 +1,9 @@
 //! Runs as tables of Parquet files.
 //!
-//! `docs/FLEET.md` documents the tables. A directory holds one folder a table, below it
-//! one an experiment and one a machine, in the form that query engines know
+//! `docs/FLEET.md` documents the tables. A directory has one subdirectory for each table, below
+//! it one for each experiment and one for each machine, in the layout that query engines know
 //! (`samples/experiment=cat/machine=a-1b2c3d4e/RUN.parquet`). Each run has files of its own,
-//! named by its identity and put in place whole. So many programs may write at once without
+//! named by its identity and put in place whole. So several programs can write at once without
 //! a lock, and writing a run again replaces it.
 
 #[cfg(feature = "parquet")]

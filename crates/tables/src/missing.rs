@@ -1,4 +1,4 @@
-//! Takes the place of the tables in a build without the feature `parquet`.
+//! Replaces the tables in a build without the feature `parquet`.
 
 use std::path::Path;
 

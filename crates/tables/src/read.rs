@@ -1,4 +1,4 @@
-//! Tables of many machines, read for a report.
+//! Reading the tables of many machines for a report.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,20 +17,20 @@ use toll_core::spec::Platform;
 use super::dataset::{folder, from_path};
 use super::table::{BYTES_MAX, Row, decode};
 
-/// A run that counts: of an experiment on a machine, the newest complete one, or the newest
+/// The run of an experiment on a machine that counts: the newest complete one, or the newest
 /// if none is complete.
 struct NewestRun {
     run: String,
-    /// Whether it is complete, and when it began: the greatest counts.
+    /// Whether it is complete, and when it began; the run with the greatest rank counts.
     rank: (bool, String),
     platforms: Vec<Platform>,
 }
 
-/// The machines of a directory, each with its verdicts: for each experiment those of the
-/// newest run.
+/// Reads the machines of a directory, each with the verdicts of the newest run of each
+/// experiment.
 ///
 /// # Errors
-/// If there is none, or a file cannot be read, with its path.
+/// Fails if the directory has no runs, or a file cannot be read; the error has the path.
 pub fn read(directory: &Path) -> anyhow::Result<Vec<FleetMachine>> {
     let newest = newest_runs(directory)?;
     anyhow::ensure!(
@@ -84,7 +84,7 @@ fn newest_runs(directory: &Path) -> anyhow::Result<BTreeMap<(String, String), Ne
     Ok(newest)
 }
 
-/// The newest run of a folder of the table `runs`.
+/// The newest run in a directory of the table `runs`.
 fn newest_in(folder: &Path) -> anyhow::Result<Option<NewestRun>> {
     let mut newest: Option<NewestRun> = None;
     for (_, file) in entries(folder, "")? {
@@ -109,12 +109,13 @@ fn newest_in(folder: &Path) -> anyhow::Result<Option<NewestRun>> {
     Ok(newest)
 }
 
-/// What is in a directory whose names begin with a prefix, by the rest of the name, in
-/// order.
+/// Lists the entries of a directory whose names begin with a prefix, by the rest of the name,
+/// sorted.
 fn entries(directory: &Path, prefix: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let cannot = |error: io::Error| {
         anyhow::anyhow!(
-            "cannot read {}: {error}; name a directory of toll export --parquet, or see toll fleet fetch",
+            "cannot read {}: {error}; name a directory written by toll export --parquet or toll \
+             fleet fetch",
             directory.display()
         )
     };
@@ -131,9 +132,9 @@ fn entries(directory: &Path, prefix: &str) -> anyhow::Result<Vec<(String, PathBu
     Ok(found)
 }
 
-const A_LINK: &str = "it is a link, which may lead out of the directory; put a copy in its place";
+const A_LINK: &str = "it is a symbolic link, which may lead elsewhere; replace it with a copy";
 
-/// Refuses a folder that a link below the directory leads to.
+/// Refuses a path with a symbolic link below the directory.
 fn refuse_links(directory: &Path, folder: &Path) -> anyhow::Result<()> {
     let below = folder.ancestors().take_while(|one| *one != directory);
     let found = Vec::from_iter(below)
@@ -159,7 +160,7 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<Row>> {
     decode(bytes).map_err(|error| cannot(error.to_string()))
 }
 
-/// The cells of a row by name. What is null, or of another type, is empty.
+/// The cells of a row by name. A cell that is null or has another type is empty.
 struct Cells<'a>(&'a Row);
 
 impl Cells<'_> {
@@ -205,7 +206,7 @@ impl Cells<'_> {
         }
     }
 
-    /// What a report needs of a machine; all else is empty.
+    /// The facts that a report needs of a machine; all others are empty.
     fn machine(&self) -> Machine {
         Machine {
             hostname: self.text("hostname"),
@@ -233,7 +234,7 @@ mod tests {
     use super::super::table::{Column, Values, encode};
     use super::*;
 
-    /// A directory with one run, whose tables have this name.
+    /// A directory with one run of this name.
     fn tables(run: &str) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         let text = |name, text: &str| Column {
@@ -292,7 +293,7 @@ mod tests {
             assert_eq!(outside.is_dir(), is_folder);
             symlink(&outside, &place).unwrap();
             let error = error(&directory);
-            assert!(error.contains("it is a link"), "{error}");
+            assert!(error.contains("it is a symbolic link"), "{error}");
         }
     }
 

@@ -14,7 +14,7 @@ use super::table::{Column, Values};
 /// A table's name and columns.
 pub type Table = (&'static str, Vec<Column>);
 
-/// All tables of a run, that of runs last: a run counts once it is there.
+/// All tables of a run. The table of runs comes last: a run counts once it is there.
 pub fn tables(run: &Run, over: Option<&OverRuns>) -> [Table; 5] {
     [
         ("samples", samples(run)),
@@ -103,7 +103,7 @@ fn treatments(run: &Run) -> Vec<Column> {
     ]
 }
 
-/// One row a trial, iteration and metric, and one without a value a trial that failed.
+/// One row for each trial, iteration and metric, and one without a value for each failed trial.
 fn samples(run: &Run) -> Vec<Column> {
     let uid = ByteArray::from(run.stored.run.uid.as_str());
     let mut names: BTreeMap<&str, ByteArray> = BTreeMap::new();
@@ -178,7 +178,7 @@ fn verdicts(run: &Run, over: Option<&OverRuns>) -> Vec<Column> {
     columns
 }
 
-/// The evidence on each claim: of the run alone, and multiplied with that of comparable runs.
+/// The evidence on each claim: that of the run alone, and its product with that of comparable runs.
 fn evidence(run: &Run, over: Option<&OverRuns>) -> Vec<Column> {
     let alone = || run.analysis.verdicts.iter().map(|one| one.e_values);
     let claim = |index| over.and_then(|over| over.claims.get(index));
@@ -238,7 +238,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("it is plain data")
 }
 
-/// As JSON has it.
+/// The name of an enum's variant in JSON.
 fn name_of(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).expect("it is plain data");
     value.as_str().unwrap_or_default().to_owned()

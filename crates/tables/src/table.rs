@@ -14,19 +14,19 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::record::Field;
 use parquet::schema::types::{Type, TypePtr};
 
-/// Version of all tables, which every file names. One that reads refuses others.
+/// Version of all tables, stored in every file. A reader refuses other versions.
 pub const SCHEMA: &str = "1";
 const SCHEMA_KEY: &str = "toll.schema";
 
-/// Largest file that is read, and most bytes of its content, in bytes.
+/// Largest file that is read, and largest decoded content, in bytes.
 pub const BYTES_MAX: u64 = 256 << 20;
 const ROWS_MAX: i64 = 1 << 20;
 const COLUMNS_MAX: usize = 256;
 
-/// The values of a column; all have as many as the table has rows.
+/// The values of a column, one for each row of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Texts in UTF-8. A copy of one shares its bytes.
+    /// Texts in UTF-8. Copies of a text share its bytes.
     Text(Vec<Option<ByteArray>>),
     Integer(Vec<Option<i64>>),
     Number(Vec<Option<f64>>),
@@ -39,10 +39,10 @@ pub struct Column {
     pub values: Values,
 }
 
-/// A row that was read: value by column.
+/// A row that was read: values by column.
 pub type Row = BTreeMap<String, Field>;
 
-/// The file of a table.
+/// Encodes a table as a Parquet file.
 pub fn encode(columns: &[Column]) -> Result<Vec<u8>> {
     let fields = columns.iter().map(field).collect::<Result<_>>()?;
     let schema = Type::group_type_builder("toll")
@@ -85,7 +85,7 @@ fn field(column: &Column) -> Result<TypePtr> {
         .map(Arc::new)
 }
 
-/// A column has its values, and for each row whether there is one.
+/// Writes a column: the values that are present, and for each row whether it has one.
 fn write<T: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
     values: &[Option<T::T>],
@@ -99,10 +99,10 @@ fn write<T: DataType>(
     typed.write_batch(&present, Some(&levels), None).map(|_| ())
 }
 
-/// The rows of a table's file.
+/// Decodes the rows of a table's file.
 ///
 /// # Errors
-/// If it is damaged, or of another version.
+/// Fails if the file is damaged, too large, or of another version.
 pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
     let file = SerializedFileReader::new(Bytes::from(bytes))?;
     let metadata = file.metadata().file_metadata().key_value_metadata();
@@ -112,7 +112,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
     if version != Some(SCHEMA) {
         let told = version.map_or_else(
             || "it was not written by toll".to_owned(),
-            |version| format!("its tables have version {version}, and this toll reads {SCHEMA}"),
+            |version| format!("its tables have version {version}, but this toll reads {SCHEMA}"),
         );
         return Err(ParquetError::General(told));
     }
@@ -121,8 +121,8 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for row in file.get_row_iter(None)? {
         let row: Row = row?.into_columns().into_iter().collect();
-        // A dictionary holds a text once, however many rows have it, and a run of one value or
-        // of none takes some bytes.
+        // The file's size bounds neither: a dictionary stores a text once for any number of rows,
+        // and a run of equal or missing values takes a few bytes.
         bytes += row.iter().map(cell_bytes).sum::<u64>();
         if bytes > BYTES_MAX || rows.len() as i64 >= ROWS_MAX {
             return Err(too_large());
@@ -132,7 +132,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Refuses by its metadata what would take much memory.
+/// Refuses a file whose metadata announce more than the limits on memory.
 fn check_sizes(metadata: &ParquetMetaData) -> Result<()> {
     let file = metadata.file_metadata();
     check_schema(file.schema())?;
@@ -148,7 +148,7 @@ fn check_sizes(metadata: &ParquetMetaData) -> Result<()> {
     }
 }
 
-/// Refuses rows of lists, which may have any number of values.
+/// Refuses lists in rows, which may have any number of values.
 fn check_schema(schema: &Type) -> Result<()> {
     let mut fields = schema.get_fields().iter();
     let is_one = |field: &TypePtr| {
@@ -160,7 +160,7 @@ fn check_schema(schema: &Type) -> Result<()> {
     }
 }
 
-/// Whether the sum of some counts is at most a limit, and none is below 0.
+/// Whether the sum of some counts is at most `max`, and none is negative.
 fn is_within(mut counts: impl Iterator<Item = i64>, max: i64) -> bool {
     let sum = counts.try_fold(0_i64, |sum, one| match one {
         0.. => sum.checked_add(one),
@@ -289,7 +289,7 @@ mod tests {
         bytes[value] = b'9';
         let error = decode(bytes).unwrap_err().to_string();
         assert!(
-            error.contains("its tables have version 9, and this toll reads 1"),
+            error.contains("its tables have version 9, but this toll reads 1"),
             "{error}"
         );
     }
