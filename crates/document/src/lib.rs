@@ -1,7 +1,7 @@
-//! What the programs of this project print: text in lines and tables, safe for a terminal.
+//! Output of this project's programs: text in lines and tables, safe for a terminal.
 //!
-//! Architecture invariant: text of others reaches a terminal through [`text::Text::show`] alone,
-//! which knows the terminal's width and removes what it would obey.
+//! Architecture invariant: text from others reaches a terminal only through [`text::Text::show`],
+//! which removes the terminal's control characters.
 
 pub mod sanitize;
 mod style;

@@ -1,11 +1,11 @@
-//! Text that came from outside, made safe to show.
+//! Makes text from outside safe to show.
 
-/// Replaces what could command a terminal or reorder a line.
+/// Replaces characters that control a terminal or reorder a line.
 ///
 /// Experiment files, host names and error messages are other people's text. A
-/// terminal obeys escape sequences in it (C0 and C1 controls, DEL), and the
-/// bidirectional controls of Unicode can make a line read other than it is
-/// ("Trojan Source", Boucher and Anderson 2021). Each becomes U+FFFD; line
+/// terminal obeys escape sequences in it (C0 and C1 controls, DEL), and
+/// Unicode's bidirectional controls can make a line read differently from its
+/// content ("Trojan Source", Boucher and Anderson 2021). Each becomes U+FFFD; line
 /// breaks and tabs become a space, since every caller shows one line.
 pub fn sanitize(text: &str) -> String {
     text.chars().map(safe).collect()
@@ -19,7 +19,7 @@ fn safe(character: char) -> char {
     }
 }
 
-/// Whether a terminal, or whoever lays out a line, may obey a character.
+/// Whether a character may control a terminal or the layout of a line.
 fn is_command(character: char) -> bool {
     let is_bidirectional = matches!(
         character,
@@ -28,8 +28,8 @@ fn is_command(character: char) -> bool {
     is_bidirectional || character.is_control()
 }
 
-/// The same JSON document with such characters escaped. JSON demands that of the
-/// C0 controls alone, and outside of strings it has only line breaks of them.
+/// Escapes such characters in a JSON document. JSON itself requires that only for the
+/// C0 controls. Outside of strings the document has none of them except line breaks.
 pub fn plain_json(text: String) -> String {
     let is_plain = |c: char| c == '\n' || !is_command(c) && !matches!(c, '\u{2028}' | '\u{2029}');
     if text.chars().all(is_plain) {
@@ -39,7 +39,7 @@ pub fn plain_json(text: String) -> String {
     for character in text.chars() {
         match is_plain(character) {
             true => plain.push(character),
-            // All of them are in the first plane.
+            // All of them are in the Basic Multilingual Plane.
             false => plain.push_str(&format!("\\u{:04x}", u32::from(character))),
         }
     }

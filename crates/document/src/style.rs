@@ -10,8 +10,8 @@ pub struct Style {
 }
 
 impl Style {
-    /// The style for a terminal of so many columns. `inf` is longer than the sign it
-    /// replaces in ASCII, and a line may hold two of them.
+    /// The style for a terminal with this many columns. In ASCII it reserves four columns:
+    /// `inf` is longer than the sign that it replaces, and a line may have two of them.
     pub fn new(color: bool, columns: usize, unicode: bool) -> Self {
         let reserve = if unicode { 0 } else { 4 };
         Self {

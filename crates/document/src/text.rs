@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::sanitize::sanitize;
 use crate::style::Style;
 
-/// A colour of the terminal's own palette, so that it suits its ground.
+/// A colour of the terminal's own palette, so that it suits the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// The terminal's text colour.
@@ -17,7 +17,7 @@ pub enum Paint {
     Green,
     Red,
     Yellow,
-    /// The colours that the text has already: a plot.
+    /// The text has colours already, as a plot does.
     Drawn,
 }
 
@@ -34,8 +34,8 @@ impl Paint {
     }
 }
 
-/// Lines for a terminal, each in parts of one colour. Parts may be anybody's text:
-/// [`Text::show`] makes them safe, when the lines leave the program.
+/// Lines for a terminal, each of parts with one colour. Parts may be text from others:
+/// [`Text::show`] makes them safe when the lines leave the program.
 #[derive(Debug, Clone, Default)]
 pub struct Text(Vec<Vec<(Paint, String)>>);
 
@@ -45,7 +45,7 @@ impl Text {
         Self(vec![vec![(paint, words.into())]])
     }
 
-    /// The lines of a plot, colours and all.
+    /// The lines of a plot, with its own colours.
     pub fn drawn(plot: &str) -> Self {
         plot.lines()
             .map(|line| Self::line(line, Paint::Drawn))
@@ -61,7 +61,7 @@ impl Text {
         self.0.push(Vec::new());
     }
 
-    /// The sections that are not empty, with an empty line between them.
+    /// Joins the sections that are not empty, with an empty line between them.
     pub fn sections(sections: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::default();
         for section in sections.into_iter().filter(|one| !one.is_empty()) {
@@ -73,8 +73,8 @@ impl Text {
         all
     }
 
-    /// What a terminal gets: no character that it would obey but the colours of
-    /// the parts, and none that it cannot show.
+    /// Renders the text for a terminal. Its only control sequences are the colours of the
+    /// parts, and characters that the terminal cannot show are replaced.
     pub fn show(&self, style: Style) -> String {
         let mut shown = String::new();
         for line in &self.0 {
@@ -116,19 +116,19 @@ impl FromIterator<Text> for Text {
     }
 }
 
-/// Columns that a text takes when it is shown. Characters of double width (East
-/// Asian scripts, emoji) count as two; combining marks as none.
+/// Returns the columns that a text takes when it is shown. Characters of double width
+/// (East Asian scripts, emoji) count as two, combining marks as none.
 pub fn columns(text: &str) -> usize {
     sanitize(text).width()
 }
 
-/// Breaks text into lines of at most `width` columns, within words only where
-/// a word is longer than a line.
+/// Breaks text into lines of at most `width` columns. Breaks a word only if it is
+/// longer than a line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
-    // Spaces that do not break keep a number with its unit.
+    // A non-breaking space keeps a number and its `%` on one line.
     let text = text.replace(" %", "\u{a0}%");
     let words = text.split([' ', '\n', '\r', '\t']);
     for word in words.filter(|word| !word.is_empty()) {
@@ -159,7 +159,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Where to break a word that is longer than a line: behind the last sign that
+/// Where to break a word that is longer than a line: after the last character that
 /// joins parts of a name, if that fills half of the line.
 fn break_within(line: &str) -> usize {
     let joint = line.rfind(['-', '.', '/', '_', '=', ',', ':']);
@@ -181,15 +181,15 @@ pub fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(padding))
 }
 
-/// Wrapped text with an indent, each line painted, each ended.
+/// Wraps a text to the terminal's width, with an indent and a colour.
 pub fn paragraph(text: &str, indent: usize, paint: Paint, style: Style) -> Text {
     let width = style.width.saturating_sub(indent).max(MIN_TEXT_COLUMNS);
     let indented = |line| vec![(Paint::Plain, " ".repeat(indent)), (paint, line)];
     Text(wrap(text, width).into_iter().map(indented).collect())
 }
 
-/// A line as it is where it fits; a longer one wrapped, what follows indented a
-/// little deeper than it begins.
+/// Returns a line that fits unchanged. Wraps a longer one, with further lines indented
+/// deeper than the first.
 pub fn fold(line: &str, style: Style) -> Text {
     if columns(line) <= style.width {
         return Text::line(line, Paint::Plain);
@@ -208,7 +208,8 @@ pub fn fold(line: &str, style: Style) -> Text {
 
 const HANG: usize = 2;
 
-/// Narrower than this nothing is readable, so lines run over instead.
+/// Least width of text, in columns: narrower text is unreadable, so lines may exceed the
+/// terminal's width instead.
 const MIN_TEXT_COLUMNS: usize = 16;
 
 /// A heading with a rule below.
@@ -219,7 +220,7 @@ pub fn heading(text: &str, style: Style) -> Text {
     paragraph(text, 0, Paint::Bold, style) + Text::line(rule, Paint::Dim)
 }
 
-/// Replaces what an ASCII terminal cannot show.
+/// Replaces characters that an ASCII terminal cannot show.
 fn fit(text: &str, style: Style) -> String {
     if style.unicode {
         return text.replace('\u{a0}', " ");
@@ -273,13 +274,13 @@ impl Column {
 
 /// A row of a [`table`]: its cells and the lines that explain it below.
 pub struct Row {
-    /// One text a column.
+    /// One text for each column.
     pub cells: Vec<String>,
     /// Paint of the first cell.
     pub paint: Paint,
-    /// What the row is about, below it.
+    /// The subject of the row, shown below it.
     pub text: Option<String>,
-    /// What explains it, indented below that.
+    /// Explanations, indented below that.
     pub below: Vec<String>,
 }
 
@@ -295,10 +296,10 @@ impl Row {
 }
 
 const GAP: usize = 2;
-/// The first column may take this share of the line before its text wraps.
+/// Least width of the first column; with less room, each row becomes a block.
 const FIRST_COLUMN_MIN: usize = 14;
 
-/// Columns where the line is wide enough, otherwise a block a row.
+/// Lays out rows in columns or, if the line is too narrow, each row as a block.
 pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> Text {
     let Some(widths) = widths(columns_of, rows, style) else {
         return blocks(columns_of, rows, style);
@@ -315,8 +316,8 @@ pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> Text {
     text
 }
 
-/// The widths of columns, of which the first may be narrower than its cells; `None` where
-/// the others leave it too little room.
+/// Returns the widths of columns. The first may be narrower than its cells; `None` if the
+/// others leave it too little room.
 pub fn widths(columns_of: &[Column], rows: &[Row], style: Style) -> Option<Vec<usize>> {
     let width_of = |index: usize| {
         let cells = rows.iter().filter_map(|row| row.cells.get(index));
@@ -334,7 +335,7 @@ pub fn widths(columns_of: &[Column], rows: &[Row], style: Style) -> Option<Vec<u
     Some(widths)
 }
 
-/// What stands below a row.
+/// The lines below a row.
 fn explained(row: &Row, style: Style) -> Text {
     let indent = GAP * (1 + usize::from(row.text.is_some()));
     let text = row
@@ -348,7 +349,7 @@ fn explained(row: &Row, style: Style) -> Text {
     text.chain(below).collect()
 }
 
-/// One row; the first cell wraps, the others stand on its first line.
+/// One row: the first cell wraps, and the others are on its first line.
 fn line(
     columns_of: &[Column],
     cells: &[String],
@@ -429,7 +430,7 @@ mod tests {
             width: 80,
             unicode: true,
         };
-        // A line of another's text stays one line, and gives no command.
+        // Text from others stays on one line and cannot control the terminal.
         let text = Text::line("x\ny\u{1b}[1m", Paint::Red);
         assert_eq!(text.show(style), "x y\u{fffd}[1m\n");
         let style = Style {
