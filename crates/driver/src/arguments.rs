@@ -39,7 +39,7 @@ impl Profile {
     }
 }
 
-/// Where a run makes files.
+/// Directories in which a run makes files.
 #[derive(Debug, Clone, Default, Args)]
 pub struct WorkDirectories {
     /// Where to make work files [default: $TOLL_WORK_DIR, else
@@ -53,7 +53,7 @@ pub struct WorkDirectories {
 }
 
 impl WorkDirectories {
-    /// A place for work files, and none on a foreign file system.
+    /// Sets the directory of work files, and none on a foreign file system.
     pub fn at(work_dir: Option<PathBuf>) -> Self {
         Self {
             work_dir,
@@ -65,7 +65,7 @@ impl WorkDirectories {
 /// Values of variables by name.
 pub type Variables = BTreeMap<String, String>;
 
-/// Reads variables with their values, of which the last of a name counts.
+/// Parses variables with their values; the last value of a name counts.
 fn parse_variables(text: &str) -> Result<Variables, String> {
     let words = shlex::split(text).ok_or("a quote or escape has no end")?;
     let variable = |word: String| match word.split_once('=') {
@@ -85,7 +85,7 @@ pub struct RunArguments {
     #[arg(long, value_enum, default_value = "standard")]
     pub profile: Profile,
     /// Time after which no new block begins, for all experiments together
-    /// (90s, 5min, 2h); commands are compared for 3 s each where none is given
+    /// (90s, 5min, 2h); without it, commands are compared for 3 s each
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub time_budget: Option<Duration>,
     /// Time after which a single trial is stopped and counted as failed, instead
@@ -95,11 +95,11 @@ pub struct RunArguments {
     /// Relative half-width at which an interval is narrow enough (2%)
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub target_ci: Option<f64>,
-    /// Seed of the order of trials; a random one if absent
+    /// Seed of the order of trials [default: random]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Go on with an unfinished run, the last one if none is named; with other
-    /// limits also with a complete one
+    /// Continue an unfinished run, the last one if none is named; with other
+    /// limits also a complete one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans", "profile", "warmup",
               "prepare", "conclude", "setup", "cleanup", "names", "reference", "shell", "no_shell",
@@ -107,10 +107,10 @@ pub struct RunArguments {
               "build_kernels"])]
     pub resume: Option<String>,
     /// Let --resume start the programs of a run that this user's toll did not begin on
-    /// this machine; without this they are listed
+    /// this machine; without this option they are only listed
     #[arg(long, requires = "resume")]
     pub run_foreign_commands: bool,
-    /// Show what would run, and what not and why, and run nothing
+    /// Show what would run, and what would not and why, but run nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Wait while another run measures on this machine, instead of failing
@@ -119,20 +119,20 @@ pub struct RunArguments {
     /// Set the levels of a factor: NAME=LEVEL,LEVEL; fills {NAME} in commands
     #[arg(short = 'L', long = "parameter-list", value_name = "NAME=LEVELS", value_parser = parse_override)]
     pub levels: Vec<LevelOverride>,
-    /// Set the levels of a factor to a range: NAME=FROM..TO, with *FACTOR, +STEP
-    /// or /POINTS behind it
+    /// Set the levels of a factor to a range: NAME=FROM..TO, followed by *FACTOR,
+    /// +STEP or /POINTS
     #[arg(short = 'P', long = "parameter-scan", value_name = "NAME=RANGE", value_parser = parse_override)]
     pub scans: Vec<LevelOverride>,
     /// Run all trials in guests: virtual machines with a kernel made by `toll
-    /// kernel build`, booted afresh in every block. Set with -L what they have:
+    /// kernel build`, booted afresh in every block. Set their properties with -L:
     /// kernel, memory, vcpus, swap, partner, command_line, accelerator
     #[arg(long)]
     pub guest: bool,
-    /// Build the kernels that guests need and that are not there, each before the
-    /// first experiment that needs it
+    /// Build missing kernels that guests need, each before the first experiment
+    /// that needs it
     #[arg(long)]
     pub build_kernels: bool,
-    /// Run this many whole blocks first and throw them away
+    /// Run this many whole blocks first and discard them
     #[arg(short = 'w', long, value_name = "BLOCKS")]
     pub warmup: Option<u32>,
     /// Run exactly this many blocks, unless the time budget ends first
@@ -160,31 +160,31 @@ pub struct RunArguments {
     /// Name for a command, in order
     #[arg(short = 'n', long = "command-name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// Command to which the others are compared; the first if absent
+    /// Command with which the others are compared [default: the first]
     #[arg(long, value_name = "COMMAND")]
     pub reference: Option<String>,
-    /// Shell for commands, or `none`; by default sh, and only where a command
+    /// Shell for commands, or `none`; by default sh, but only for a command that
     /// needs one
     #[arg(short = 'S', long, value_name = "SHELL")]
     pub shell: Option<String>,
     /// The same as --shell=none
     #[arg(short = 'N', conflicts_with = "shell")]
     pub no_shell: bool,
-    /// Take a non-zero exit status for a measurement all the same
+    /// Accept a run with a non-zero exit status as a measurement
     #[arg(short = 'i', long)]
     pub ignore_failure: bool,
-    /// Where the standard input of commands comes from: null, file or pipe (random
-    /// bytes, as many as -L size=SIZE says), or a file of this name
+    /// Source of the standard input of commands: null, file or pipe (SIZE random bytes
+    /// with -L size=SIZE), or the name of a file
     #[arg(long, value_name = "WHERE")]
     pub input: Option<String>,
-    /// Where the standard output of commands goes: null, pipe, pipe-spliced, socket,
-    /// file (a new one each time), or a file of this name; given several times, the
+    /// Destination of the standard output of commands: null, pipe, pipe-spliced, socket,
+    /// file (a new one each time), or the name of a file; given several times, the
     /// first is for the first command, and so on
     #[arg(long, value_name = "WHERE")]
     pub output: Vec<String>,
-    /// Variables for commands and for what is run around them: NAME=VALUE, several
-    /// with spaces between and quotes as in a shell; given several times, the first
-    /// is for the first command, and so on
+    /// Variables for commands and for those that run around them: NAME=VALUE, separated
+    /// by spaces and quoted as in a shell; given several times, the first is for the
+    /// first command, and so on
     #[arg(long = "env", value_name = "VARIABLES", value_parser = parse_variables)]
     pub environment: Vec<Variables>,
     /// The metric to compare and judge by, such as user_ns, max_rss_bytes or
@@ -204,13 +204,13 @@ pub struct RunArguments {
         help = format!("Count these events too: {}, or one by number: raw:0x01c2", COUNTERS.join(", "))
     )]
     pub counters: Vec<String>,
-    /// Then find out why the two treatments differ that differ most: profile both in
+    /// Then explain the largest difference between two treatments: profile both in
     /// trials of their own, and split the difference into functions and waits
     #[arg(long, conflicts_with_all = ["resume", "dry_run", "guest"])]
     pub why: bool,
     #[command(flatten)]
     pub exports: RunExports,
-    /// Schema of hyperfine's JSON: 2 as of hyperfine 2.0, 1 as before
+    /// Schema of hyperfine's JSON: 2 for hyperfine 2.0, 1 for earlier versions
     #[arg(
         long,
         value_name = "N",
@@ -232,8 +232,8 @@ pub struct RunArguments {
     pub directories: WorkDirectories,
     #[command(flatten)]
     pub against: BaselineArguments,
-    /// When the runs are complete and --fail-on lets them pass, let this name
-    /// stand for them when others of their experiments are compared
+    /// Save the runs under this name, for comparison with later runs of their
+    /// experiments, if they are complete and --fail-on lets them pass
     #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with = "dry_run")]
     pub save_baseline: Option<String>,
     #[command(flatten)]
@@ -244,13 +244,13 @@ pub struct RunArguments {
     /// Show no progress
     #[arg(short = 'q', long)]
     pub quiet: bool,
-    /// How a run goes on that was interrupted.
-    #[arg(skip = "`toll run --resume` goes on")]
+    /// Remedy in the message about an interrupted run.
+    #[arg(skip = "`toll run --resume` continues it")]
     pub how_to_go_on: &'static str,
 }
 
 impl RunArguments {
-    /// Checks what the parser cannot.
+    /// Checks conditions that the parser cannot.
     pub fn check(&self) -> anyhow::Result<()> {
         let (min, max) = (
             self.min_runs.unwrap_or(1),
@@ -258,21 +258,23 @@ impl RunArguments {
         );
         if self.runs == Some(0) || min == 0 || max < min {
             bail!(Failure::Usage(
-                "cannot run: blocks are at least 1, and --max-runs is at least --min-runs".into(),
+                "cannot run: --runs and --min-runs must be at least 1, and --max-runs at least \
+                 --min-runs"
+                    .into(),
             ));
         }
         Ok(())
     }
 
-    /// Checks that files for one run are not asked for with several, nor a
-    /// report of claims where there are none.
+    /// Refuses files of a single run for several experiments, files that cannot be
+    /// written, and a JUnit report without claims or comparisons.
     pub fn check_files(&self, runs: usize, experiment: &Experiment) -> anyhow::Result<()> {
         if self.exports.junit.is_some()
             && experiment.claim_family().next().is_none()
             && let Some(reason) = why_no_ratio(experiment)
         {
             bail!(Failure::Usage(format!(
-                "cannot write JUnit's XML of {}: it has no claim, and {reason}",
+                "cannot write JUnit's XML of {}: it has no claims, and {reason}",
                 experiment.name
             )));
         }
@@ -296,7 +298,7 @@ impl RunArguments {
         Ok(())
     }
 
-    /// How the progress of one of several runs is shown.
+    /// Decides how to show the progress of run `number` of `of`.
     pub fn purpose(&self, number: usize, of: usize) -> Purpose {
         match self.quiet {
             true => Purpose::Quiet,
@@ -304,8 +306,8 @@ impl RunArguments {
         }
     }
 
-    /// How strictly experiments keep their time budgets, if these are the profile's. One of
-    /// several ends as soon as it is known to have no time for a verdict.
+    /// How strictly experiments keep their time budgets: strictly if an option sets limits. One of
+    /// several experiments ends as soon as it is known to have no time for a verdict.
     pub fn time_limit(&self, experiments: usize) -> TimeLimit {
         match self.sets_limits() {
             true => TimeLimit::Fixed,
@@ -319,7 +321,7 @@ impl RunArguments {
         self.levels.iter().chain(&self.scans).cloned().collect()
     }
 
-    /// Whether any option sets how long a run goes on.
+    /// Whether any option limits the length of a run.
     pub fn sets_limits(&self) -> bool {
         let blocks = [self.runs, self.min_runs, self.max_runs];
         let times = [self.time_budget, self.trial_timeout];
@@ -328,9 +330,9 @@ impl RunArguments {
             || self.target_ci.is_some()
     }
 
-    /// Puts the options that set how long a run goes on into an experiment.
+    /// Applies the options that limit the length of a run to an experiment.
     pub fn apply_limits(&self, experiment: &mut Experiment) {
-        // With a baseline, what counts is the comparison with the earlier run.
+        // With a baseline, only the comparison with the earlier run counts.
         if let (Some(limit), None) = (self.gate.regression_limit(), &self.against.baseline) {
             experiment.decide_against(limit);
         }
@@ -359,7 +361,7 @@ impl RunArguments {
         }
     }
 
-    /// Puts the options that set how it is measured into an experiment.
+    /// Applies the options about measuring to an experiment.
     pub fn apply_settings(&self, experiment: &mut Experiment) {
         self.apply_limits(experiment);
         let run = &mut experiment.run;

@@ -1,4 +1,4 @@
-//! Runs that others are compared with, under names: `--baseline`.
+//! Runs saved under names, for comparison with later ones: `--baseline`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,8 +22,8 @@ use crate::gate::{GateArguments, JudgedRatio, ratios_between, ratios_within, why
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Reads a name: letters, digits, `_`, `-` and `.`, so that it needs no quotes
-/// in a shell.
+/// Parses a name of letters, digits, `_`, `-` and `.`, which needs no quotes in a
+/// shell.
 pub fn parse_name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let is_right = !text.is_empty()
@@ -39,15 +39,15 @@ pub fn parse_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The option of the verbs that compare.
+/// The option of verbs that compare.
 #[derive(Debug, Clone, Args, Default)]
 pub struct BaselineArguments {
-    /// Compare with the run that this name stands for, treatment by treatment
+    /// Compare with the run saved under this name, treatment by treatment
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub baseline: Option<String>,
 }
 
-/// A line for each baseline, and one above them.
+/// A heading, and a line for each baseline.
 pub fn lines(baselines: &[Baseline]) -> Vec<String> {
     let widest = baselines.iter().map(|one| one.name.len()).max();
     let width = widest.unwrap_or(0).max("baseline".len());
@@ -63,14 +63,14 @@ pub fn lines(baselines: &[Baseline]) -> Vec<String> {
     lines
 }
 
-/// Saves a run under a name, and says what that replaced.
+/// Saves a run under a name. Returns a message, which says whether it replaced another run.
 pub fn save(store: &mut Store, name: &str, run_id: i64) -> anyhow::Result<String> {
     let runs = store.runs()?;
     let found = runs.iter().find(|(run, _)| run.id == run_id);
     let (run, trials) = found.expect("the run was found before");
     if run.status == RunStatus::Unfinished || *trials == 0 {
         bail!(Failure::Usage(format!(
-            "cannot save run {run_id} as a baseline: it is unfinished; go on with it by `toll run \
+            "cannot save run {run_id} as a baseline: it is unfinished; complete it with `toll run \
              --resume {run_id}`"
         )));
     }
@@ -82,7 +82,7 @@ pub fn save(store: &mut Store, name: &str, run_id: i64) -> anyhow::Result<String
     };
     let replaced = store.save_baseline(&baseline)?;
     let instead = match replaced {
-        Some(old) if old != run_id => format!(", in the place of run {old}"),
+        Some(old) if old != run_id => format!(", instead of run {old}"),
         _ => String::new(),
     };
     Ok(format!(
@@ -104,13 +104,13 @@ pub fn missing(store: &Store, name: &str, experiment: Option<&str>) -> anyhow::R
     };
     names.dedup();
     let known = match names.is_empty() {
-        true => "there is none; `toll run --save-baseline NAME` makes one".into(),
-        false => format!("there is {}", names.join(", ")),
+        true => "there are none; `toll run --save-baseline NAME` saves one".into(),
+        false => format!("the store has {}", names.join(", ")),
     };
     Ok(Failure::Usage(format!("cannot find baseline {name}{of}: {known}")).into())
 }
 
-/// The run that a baseline stands for in an experiment.
+/// Returns the run that a baseline names for an experiment.
 pub fn require(store: &Store, name: &str, experiment: &str) -> anyhow::Result<i64> {
     let all = store.baselines()?;
     let mut fitting = all
@@ -122,18 +122,18 @@ pub fn require(store: &Store, name: &str, experiment: &str) -> anyhow::Result<i6
     }
 }
 
-/// The runs with which those of some experiments are to be compared.
+/// The earlier runs with which those of some experiments will be compared.
 #[derive(Debug, Default)]
 pub struct Against {
     /// The baseline's name; `None` if nothing is compared with one.
     name: Option<String>,
-    /// By experiment.
+    /// Runs by experiment.
     run_ids: BTreeMap<String, i64>,
 }
 
 impl Against {
-    /// Finds the runs that a baseline has of some experiments, and refuses what
-    /// could not be compared before any time is spent on it.
+    /// Finds the runs that a baseline has of some experiments. Refuses what cannot be
+    /// compared, before any time is spent on it.
     pub fn find(
         name: Option<&String>,
         store: &Path,
@@ -165,7 +165,7 @@ impl Against {
         }
     }
 
-    /// Why no ratio of an experiment could show a regression, if so.
+    /// Returns why no ratio of an experiment can show a regression, if so.
     pub fn why_no_ratio(&self, experiment: &Experiment) -> Option<String> {
         match (&self.name, self.run_ids.get(&experiment.name)) {
             (None, _) => why_no_ratio(experiment),
@@ -174,7 +174,7 @@ impl Against {
         }
     }
 
-    /// Refuses to judge ratios to runs that did not do the same as these
+    /// Refuses to judge ratios to runs that did different work than these
     /// experiments do.
     pub fn check_work(
         &self,
@@ -197,13 +197,14 @@ impl Against {
     pub fn check_other(&self, run: &RunRecord) -> anyhow::Result<()> {
         match (&self.name, self.run_ids.get(&run.experiment)) {
             (Some(name), Some(id)) if *id == run.id => bail!(Failure::Usage(format!(
-                "cannot compare run {id} with baseline {name}: it is that run; name another one"
+                "cannot compare run {id} with baseline {name}: it is the same run; name another"
             ))),
             _ => Ok(()),
         }
     }
 
-    /// Compares the runs that have something to be compared with.
+    /// Compares each run with its baseline; without a baseline, takes the ratios within
+    /// the runs.
     pub fn compare(&self, store: &Path, runs: &[Run]) -> anyhow::Result<Compared> {
         let mut compared = Compared::default();
         let Some(name) = &self.name else {
@@ -233,7 +234,7 @@ impl Against {
     }
 }
 
-/// What came out beside a baseline, or without one within the runs.
+/// Results of comparing runs with a baseline or, without one, within themselves.
 #[derive(Default)]
 pub struct Compared {
     /// A section for each run.
@@ -260,7 +261,7 @@ fn check_shared(
             let labels: Vec<&str> = there.iter().map(|one| one.label.as_str()).take(3).collect();
             Err(Failure::Usage(format!(
                 "cannot compare with baseline {name}: its run {run_id} of {} has none of these \
-                 treatments, but {}",
+                 treatments; it has {}",
                 experiment.name,
                 labels.join(", ")
             ))
@@ -269,7 +270,7 @@ fn check_shared(
     }
 }
 
-/// Whether two treatments are called the same, as when runs are compared.
+/// Whether two treatments have the same levels, by which runs are compared.
 fn has_levels_of(one: &Treatment, other: &Treatment) -> bool {
     let texts = |treatment: &Treatment| -> Vec<(String, String)> {
         let levels = treatment.levels.iter();

@@ -1,4 +1,4 @@
-//! What is said of a busy machine before anything is measured.
+//! The warning about a busy machine before a measurement.
 
 use toll_system::output;
 use toll_host::environment::other_work;
@@ -8,7 +8,8 @@ use toll_core::format;
 
 /// Most programs that are named.
 const PROGRAMS: usize = 3;
-/// Says what else runs here, and what can be measured beside it, if that is worth a word.
+/// Warns about other programs that run here, if they matter, and about the precision that
+/// remains.
 pub fn warn() {
     if let Some(other) = other_work::look() {
         output::long_note(&words(&other));
@@ -39,8 +40,8 @@ fn words(other: &OtherWork) -> String {
     let scatter = &other.scatter;
     let [wall, cpu] = scatter.least_visible(COMPARISON).map(format::percent);
     text + &format!(
-        ". Work of {} ms takes {} here. Comparing two such programs for {} s tells differences \
-         from about {wall} in time, and from about {cpu} in CPU time.",
+        ". Work of {} ms takes {} here. Comparing two such programs for {} s shows differences \
+         of at least about {wall} in time and {cpu} in CPU time.",
         scatter.piece.as_millis(),
         format::duration_ns(scatter.mean.as_nanos() as f64),
         COMPARISON.as_secs(),
@@ -74,8 +75,8 @@ mod tests {
         assert_eq!(
             plain(&other),
             "this machine is busy: other programs use 2.0 of 2 CPUs (yes 0.5, cc1 0.5, ld 0.5). \
-             Work of 5 ms takes 10.0 ms here. Comparing two such programs for 3 s tells differences \
-             from about 22 % in time, and from about 0.4 % in CPU time."
+             Work of 5 ms takes 10.0 ms here. Comparing two such programs for 3 s shows \
+             differences of at least about 22 % in time and 0.4 % in CPU time."
         );
         other.programs.clear();
         other.cpus_stolen = 0.4;

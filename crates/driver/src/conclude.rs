@@ -1,4 +1,4 @@
-//! Showing and writing what came out of some runs, each as soon as it ends.
+//! Showing and writing the results of runs, each as soon as it ends.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ use crate::price_lists;
 use crate::baseline;
 use crate::pages;
 
-/// How the last of some runs ended.
+/// How the last of several runs ended.
 pub enum Ending {
     Complete,
     Interrupted(i32),
@@ -41,21 +41,21 @@ impl Ending {
     }
 }
 
-/// What came out so far, and where it is shown.
+/// The results so far, and the page that shows them.
 pub struct Conclusion<'a> {
     arguments: &'a RunArguments,
     store: &'a Path,
     against: &'a Against,
-    /// How many experiments the command line names.
+    /// Number of experiments that the command line names.
     planned: usize,
     runs: Vec<Run>,
-    /// Of each run what it shows together with comparable ones.
+    /// For each run, its verdicts over comparable runs.
     over_runs: Vec<Option<OverRuns>>,
     /// Experiments that could not begin, or had no time for a verdict.
     not_run: Vec<NotRun>,
     page: Page,
     page_path: Option<PathBuf>,
-    /// What first went wrong in showing; it ends no run.
+    /// The first error in showing results; it ends no run.
     trouble: Option<anyhow::Error>,
 }
 
@@ -84,13 +84,13 @@ impl<'a> Conclusion<'a> {
         !self.runs.is_empty()
     }
 
-    /// Takes an experiment that cannot run here, or has no time for a verdict.
+    /// Adds an experiment that cannot run here, or has no time for a verdict.
     pub fn pass_over(&mut self, not_run: NotRun) {
         output::long_note(&not_run.told());
         self.not_run.push(not_run);
     }
 
-    /// Takes a run that ended: shows it, and writes the page anew.
+    /// Adds a run that ended: shows it, and rewrites the page.
     pub fn add(&mut self, run: Run, ending: &Ending) {
         if !matches!(ending, Ending::Complete) {
             self.let_signals_end();
@@ -98,7 +98,7 @@ impl<'a> Conclusion<'a> {
         if run.stored.trials.is_empty() {
             return;
         }
-        // Other runs that cannot be read hide nothing of this one.
+        // This run is shown even if other runs cannot be read.
         let over = self.over_runs(&run).ok().flatten();
         let shown = self.show(&run, over.as_ref());
         if !self.arguments.no_html && self.runs.is_empty() {
@@ -111,7 +111,7 @@ impl<'a> Conclusion<'a> {
         self.trouble = self.trouble.take().or(shown.err()).or(written.err());
     }
 
-    /// A page starts with the newest price list of the machine, if there is one.
+    /// Starts the page with the newest price list of the machine, if there is one.
     fn begin_page(&mut self, run: &Run) {
         let store = Store::read(self.store);
         let machine = &run.stored.run.machine;
@@ -123,7 +123,7 @@ impl<'a> Conclusion<'a> {
         }
     }
 
-    /// What a run with open claims shows together with comparable ones.
+    /// Verdicts over comparable runs, for a run with open claims.
     fn over_runs(&self, run: &Run) -> anyhow::Result<Option<OverRuns>> {
         let is_open = |one: &Verdict| one.outcome == Outcome::Undecided && one.e_values.is_some();
         match run.analysis.verdicts.iter().any(is_open) && !self.arguments.json {
@@ -161,13 +161,13 @@ impl<'a> Conclusion<'a> {
             (None, 1) => pages::page_path(&format!("run-{first}"))?,
             (None, _) => pages::page_path(&format!("runs-from-{first}"))?,
         };
-        // Standard output takes it once, at the end.
+        // On standard output it is written once, at the end.
         if path.as_os_str() != "-" {
             output::write_file(&path, self.page.render()?.as_bytes())?;
         }
         let is_first_of_several = self.page_path.is_none() && self.planned > 1;
         if is_first_of_several && !self.arguments.quiet {
-            let told = "report, written anew after each experiment";
+            let told = "report, rewritten after each experiment";
             output::long_note(&format!("{told}: {}", path.display()));
         }
         self.page_path = Some(path);
@@ -182,14 +182,14 @@ impl<'a> Conclusion<'a> {
         }
     }
 
-    /// Shows what comes of all runs together, and applies `--fail-on`.
+    /// Shows the results of all runs together, and applies `--fail-on`.
     pub fn finish(mut self, ending: Ending) -> anyhow::Result<ExitCode> {
         self.let_signals_end();
         if self.runs.is_empty() {
             return ended(ending, self.arguments);
         }
         let trouble = self.trouble.take();
-        // Reported at the end, so that all else is shown first.
+        // Reported at the end, so that everything else is shown first.
         let exported = match self.runs.as_slice() {
             [only] => {
                 let schema = self.arguments.hyperfine_schema;
@@ -212,8 +212,8 @@ impl<'a> Conclusion<'a> {
         Ok(code)
     }
 
-    /// Shows what runs have in common, how they compare with a baseline, and
-    /// where all of it is.
+    /// Shows the overview of all runs, their comparison with a baseline, and the paths of
+    /// the files.
     fn show_all(&self, compared: &Compared) -> anyhow::Result<()> {
         let arguments = self.arguments;
         let tell = |lines: &[String]| match arguments.json {
@@ -260,12 +260,12 @@ impl<'a> Conclusion<'a> {
         }
     }
 
-    /// How to see all verdicts of one of several runs.
+    /// The command that shows all verdicts of one of several runs.
     fn next_command(&self) -> Option<String> {
         let judged = self.runs.iter().find(|run| run.is_judged());
         let id = judged.filter(|_| self.planned > 1)?.stored.run.id;
         Some(format!(
-            "next: toll show {id}, or another run: each verdict, and what to do"
+            "next: toll show {id}, or another run, for each verdict and what to do"
         ))
     }
 
@@ -287,7 +287,7 @@ impl<'a> Conclusion<'a> {
         let analyses: Vec<_> = self.runs.iter().map(|run| &run.analysis).collect();
         let judged = self.arguments.gate.judge(&analyses, &compared.ratios);
         if judged.is_err() && self.arguments.save_baseline.is_some() {
-            // It would hide from the next run what this one was failed for.
+            // A later run would be compared with the failed one, which would hide the failure.
             output::note("the baseline is not saved, since a condition of --fail-on is met");
         }
         judged
@@ -305,8 +305,8 @@ impl<'a> Conclusion<'a> {
     }
 }
 
-/// Fails if a command of the command line never succeeded: nothing is compared
-/// with it. Of an experiment file, that is a row and what its claims say of it.
+/// Fails if a command of the command line never succeeded: nothing is compared with
+/// it. In an experiment file such a command is reported by its row and claims.
 fn require_all_commands(runs: &[Run]) -> anyhow::Result<()> {
     let mut named = runs
         .iter()

@@ -1,12 +1,12 @@
-//! What measuring an experiment starts, and whether one from elsewhere may start it.
+//! Programs that measuring an experiment starts, and consent to start those of others.
 
 use toll_system::{Failure, output};
 use toll_host::environment::run_key;
 use toll_host::store::{RunKey, Store, StoredRun};
 use toll_core::spec::{Experiment, NOWHERE, PerCommand, Shell, WorkloadSpec};
 
-/// Refuses to start what an experiment from elsewhere asks for, and lists it, unless that is
-/// allowed or it starts no program. `remedy` names another way than allowing it.
+/// Lists the programs that an experiment from elsewhere would start and returns an error, unless
+/// that is allowed or it starts none. `remedy` is an alternative to allowing it.
 pub fn ask(
     experiment: &Experiment,
     origin: &str,
@@ -20,12 +20,12 @@ pub fn ask(
         output::note(&line);
     }
     Err(format!(
-        "it would start what is listed above; {remedy}, or allow it by --run-foreign-commands"
+        "it would start what is listed above; {remedy}, or allow it with --run-foreign-commands"
     ))
 }
 
-/// Refuses to start what a stored run asks for, unless this user's toll wrote its experiment
-/// into the store, or that is allowed. An allowed run is this user's from then on.
+/// Refuses to start the programs of a stored run, unless this user's toll wrote its experiment
+/// into the store, or `is_allowed`. An allowed run is signed as this user's from then on.
 pub fn of_run(
     store: &mut Store,
     stored: &StoredRun,
@@ -44,13 +44,13 @@ pub fn of_run(
     )
     .map_err(|why| {
         Failure::Usage(format!(
-            "cannot go on with run {id}: this user's toll did not begin it on this machine, and {why}"
+            "cannot continue run {id}: this user's toll did not begin it on this machine, and {why}"
         ))
     })?;
     Ok(store.sign(stored)?)
 }
 
-/// Has a store sign what this program writes into it.
+/// Makes a store sign the runs that this program writes into it.
 pub fn sign_by_own_key(store: &mut Store) -> anyhow::Result<()> {
     if store.path().is_some() {
         store.sign_by(RunKey::new(run_key::own().map_err(Failure::Prerequisite)?));
@@ -58,7 +58,7 @@ pub fn sign_by_own_key(store: &mut Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lists what measuring an experiment starts.
+/// Lists the programs that measuring an experiment starts.
 pub fn started_by(experiment: &Experiment, origin: &str) -> Vec<String> {
     let name = &experiment.name;
     let programs = programs(experiment);
@@ -67,7 +67,7 @@ pub fn started_by(experiment: &Experiment, origin: &str) -> Vec<String> {
         false => format!("{name} of {origin} starts"),
     }];
     lines.extend(programs.into_iter().map(|line| format!("  {line}")));
-    // Commands have both filled in.
+    // Parameters and levels are filled in where commands name them.
     for (name, level) in &experiment.workload.parameters {
         lines.push(format!("  with {name} of {}", level.text));
     }
@@ -78,7 +78,7 @@ pub fn started_by(experiment: &Experiment, origin: &str) -> Vec<String> {
     lines
 }
 
-/// Everything that an experiment starts, or that decides what is started.
+/// Everything that an experiment starts or that decides which programs start.
 fn programs(experiment: &Experiment) -> Vec<String> {
     let mut all = around(&experiment.workload);
     if experiment.guest.is_some() {

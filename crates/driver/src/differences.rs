@@ -1,4 +1,4 @@
-//! In what runs differ: machine, work, levels.
+//! Differences between runs: machine, work, levels.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use toll_core::claim::between::Side;
 use toll_core::claim::work::{Difference, different_work, differing};
 use toll_host::store::{RunRecord, RunStatus, Store};
 
-/// Most runs that are read to tell how far sessions lie apart.
+/// Most runs that are read to estimate the shift between sessions.
 const SESSIONS_MAX: usize = 10;
 
-/// The newest other runs of the experiments of some sides, which may be sessions of one
-/// of them. Those that cannot be read are left out.
+/// Reads the newest other runs of the sides' experiments, which may be further sessions of
+/// the same work. Runs that cannot be read are left out.
 pub fn other_runs(store: &Store, sides: &[Side]) -> anyhow::Result<Vec<Run>> {
     let is_other = |record: &RunRecord| {
         let runs = sides.iter().flat_map(Side::runs);
@@ -29,8 +29,8 @@ pub fn other_runs(store: &Store, sides: &[Side]) -> anyhow::Result<Vec<Run>> {
         .collect())
 }
 
-/// What most often explains a difference comes first: another experiment or
-/// other levels, then hardware, then the kernel, then the rest.
+/// The order of confounders, the likeliest first: another experiment or other
+/// levels, then hardware, then the kernel, then the rest.
 const CONFOUNDERS_FIRST: &[&str] = &[
     "experiment",
     "levels",
@@ -50,18 +50,18 @@ const CONFOUNDERS_FIRST: &[&str] = &[
     "clock source",
 ];
 
-/// What some sides do differently.
+/// The differences in the work of some sides.
 pub fn work_differences(sides: &[Side]) -> Vec<Difference> {
     let experiments = sides.iter().map(|side| &side.first().stored.experiment);
     different_work(&experiments.collect::<Vec<_>>())
 }
 
-/// What else differs between some sides, likely confounders first.
+/// All other differences between some sides, likely confounders first.
 pub fn confounders(sides: &[Side]) -> Vec<Difference> {
     differences(sides, facts)
 }
 
-/// How the machines of some sides differ, and the variables of their runs.
+/// The differences between the machines of some sides, and between the variables of their runs.
 pub fn machine_differences(sides: &[Side]) -> Vec<Difference> {
     differences(sides, machine_facts)
 }
@@ -79,10 +79,10 @@ fn differences(sides: &[Side], facts: fn(&Run) -> BTreeMap<String, String>) -> V
     differences
 }
 
-/// Where the runs of a side differ in a fact, so many of its values are shown.
+/// Most values shown of a fact in which the runs of a side differ.
 const VALUES_SHOWN: usize = 2;
 
-/// The facts of all runs of a side; where they differ, the first of their values.
+/// The facts of all runs of a side; if the runs differ in one, its first values.
 fn facts_of_side(
     side: &Side,
     facts: fn(&Run) -> BTreeMap<String, String>,
@@ -106,7 +106,7 @@ fn facts_of_side(
     told.collect()
 }
 
-/// All that may differ between two runs, flat.
+/// Everything that may differ between two runs, flattened to names and values.
 fn facts(run: &Run) -> BTreeMap<String, String> {
     let record = &run.stored.run;
     let mut facts = machine_facts(run);
@@ -142,7 +142,7 @@ fn machine_facts(run: &Run) -> BTreeMap<String, String> {
     if let Ok(machine) = serde_json::to_value(&record.machine) {
         flatten("", &machine, &mut facts);
     }
-    // Read anew for each run: it always differs and explains nothing.
+    // Measured for each run: it always differs and explains nothing.
     facts.remove("clock read ns");
     facts
 }

@@ -1,4 +1,4 @@
-//! `toll run --dry-run`
+//! The plan that `toll run --dry-run` shows.
 
 use toll_system::Failure;
 use toll_host::environment::{Workspace, check_foreign, file_system_obstacle};
@@ -28,7 +28,7 @@ pub fn describe(
             plan.treatments.len()
         ),
         format!(
-            "  {} to {} blocks, {} iterations a trial, at most {} s, intervals to ±{} %",
+            "  {} to {} blocks, iterations per trial: {}, at most {} s, intervals to ±{} %",
             run.min_blocks,
             run.max_blocks,
             run.iterations,
@@ -38,7 +38,7 @@ pub fn describe(
     ];
     if let Some(needed) = blocks_needed(experiment, &plan.treatments) {
         lines.push(format!(
-            "  deciding everything takes {needed} blocks at least"
+            "  deciding everything takes at least {needed} blocks"
         ));
     }
     lines.push("  first block, in this order:".to_owned());
@@ -65,7 +65,7 @@ pub fn describe(
     Ok(lines)
 }
 
-/// Why a file system cannot be had, if it cannot.
+/// Returns why a file system is not available, if it is not.
 fn obstacle_of(file_system: &str, directories: &WorkDirectories) -> Option<String> {
     match &directories.foreign_dir {
         Some(named) if file_system == "foreign" => check_foreign(named).err(),

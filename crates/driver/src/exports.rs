@@ -1,4 +1,4 @@
-//! Files that a run is written to, in the formats of other programs.
+//! Files to which a run is exported, in the formats of other programs.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use toll_report::markup::Markup;
 use toll_report::{benchmark_formats, benchstat, csv, document, hyperfine, junit};
 use toll_system::{Failure, output};
 
-/// Makes the options of files to write, whose long names begin with a prefix.
+/// Defines the options for files to write, whose long names begin with a prefix.
 macro_rules! export_files {
     ($(#[$attribute:meta])* $name:ident, $prefix:literal) => {
         #[derive(Debug, Clone, Args, Default)]
         $(#[$attribute])*
         pub struct $name {
             /// Write everything, every sample included, as JSON, for `toll import` and
-            /// other programs; hyperfine's form has an option of its own
+            /// other programs; hyperfine's JSON has an option of its own
             #[arg(id = concat!($prefix, "json"), long = concat!($prefix, "json"), value_name = "FILE")]
             json: Option<PathBuf>,
-            /// Write one line a trial, iteration and metric as CSV
+            /// Write one line for each trial, iteration and metric as CSV
             #[arg(id = concat!($prefix, "csv"), long = concat!($prefix, "csv"), value_name = "FILE")]
             csv: Option<PathBuf>,
             /// Write verdicts and treatments as tables in Markdown
@@ -31,7 +31,7 @@ macro_rules! export_files {
             /// Write the same tables for Emacs' Org mode
             #[arg(id = concat!($prefix, "orgmode"), long = concat!($prefix, "orgmode"), value_name = "FILE")]
             orgmode: Option<PathBuf>,
-            /// Write what hyperfine measures in the JSON of hyperfine, for its scripts
+            /// Write hyperfine's metrics in the JSON of hyperfine, for its scripts
             #[arg(id = concat!($prefix, "hyperfine"), long = concat!($prefix, "hyperfine"), value_name = "FILE")]
             hyperfine: Option<PathBuf>,
             /// Write durations in the text of Go's benchmarks, for benchstat
@@ -44,8 +44,9 @@ macro_rules! export_files {
             /// Write medians in the JSON of Bencher (Bencher Metric Format)
             #[arg(id = concat!($prefix, "bencher"), long = concat!($prefix, "bencher"), value_name = "FILE")]
             bencher: Option<PathBuf>,
-            /// Write verdicts as a JUnit report, a test case a claim; without claims, a
-            /// test case a comparison, which regressions past the limit of --fail-on fail
+            /// Write verdicts as a JUnit report, one test case for each claim; without
+            /// claims, one for each comparison, which fails if it is a regression past
+            /// the limit of --fail-on
             #[arg(id = concat!($prefix, "junit"), long = concat!($prefix, "junit"), value_name = "FILE")]
             pub junit: Option<PathBuf>,
         }
@@ -78,8 +79,8 @@ macro_rules! export_files {
                 all.into_iter().filter_map(|(path, _)| path.as_deref()).collect()
             }
 
-            /// Writes a run to the files that are named. A format that does not apply
-            /// to it keeps none of the others from being written.
+            /// Writes a run to the files that are named. If one format does not apply,
+            /// the others are still written, and the first error is returned.
             pub fn write(&self, run: &Run, schema: Schema) -> anyhow::Result<()> {
                 let mut first_failure = Ok(());
                 for (path, writer) in self.all(schema) {
@@ -103,7 +104,7 @@ export_files!(
 );
 
 export_files!(
-    /// The same of `toll run`, under the names that hyperfine gives such options.
+    /// The same for `toll run`, under the names that hyperfine gives such options.
     RunExports,
     "export-"
 );
@@ -118,7 +119,7 @@ pub enum Schema {
     Second,
 }
 
-/// Makes one format of a run.
+/// Writes a run in one format.
 type Writer = fn(&Run) -> anyhow::Result<String>;
 
 fn run_document(run: &Run) -> anyhow::Result<String> {
@@ -126,7 +127,7 @@ fn run_document(run: &Run) -> anyhow::Result<String> {
     Ok(format!("{}\n", output::json_text(&document)?))
 }
 
-/// A format that does not apply was asked for by mistake.
+/// A usage error, since a format that does not apply was requested by mistake.
 fn refused(reason: String) -> anyhow::Error {
     Failure::Usage(reason).into()
 }

@@ -18,7 +18,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     toll_system::exit_code(error)
 }
 
-/// The signal that came before anything was measured.
+/// The signal of an error that came before anything was measured.
 pub fn signal(error: &anyhow::Error) -> Option<i32> {
     match error.downcast_ref() {
         Some(Failure::Interrupted(signal)) => Some(*signal),
@@ -26,14 +26,14 @@ pub fn signal(error: &anyhow::Error) -> Option<i32> {
     }
 }
 
-/// Whether something that is needed is not there.
+/// Whether the error is a missing prerequisite.
 pub fn is_prerequisite(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Failure::Prerequisite(_)))
         || matches!(error.downcast_ref(), Some(SessionError::NothingRuns(_)))
         || matches!(error.downcast_ref(), Some(BuildError::Prerequisite(_)))
 }
 
-/// Whether another experiment may run all the same.
+/// Whether the error concerns one experiment, so that another may still run.
 pub fn is_of_one_experiment(error: &anyhow::Error) -> bool {
     let of_session = error.downcast_ref();
     is_prerequisite(error)

@@ -1,4 +1,4 @@
-//! `--fail-on`: the exit status 3, for scripts that act on what came out.
+//! `--fail-on`: the exit status 3, for scripts that act on the results.
 
 use anyhow::bail;
 use clap::Args;
@@ -15,12 +15,12 @@ use toll_core::plan::Plan;
 use toll_core::spec::Experiment;
 use toll_core::spec::quantity::parse_share;
 
-/// What `--fail-on` names.
+/// A condition of `--fail-on`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Condition {
     /// A claim is refuted.
     Refuted,
-    /// A ratio's interval lies wholly past this share on the worse side.
+    /// The interval of a ratio lies wholly past this share on the worse side.
     Regression(f64),
 }
 
@@ -35,32 +35,32 @@ pub fn parse(text: &str) -> Result<Condition, String> {
 #[derive(Debug, Clone, Args, Default)]
 pub struct GateArguments {
     /// End with status 3, after everything was written, if a claim is refuted
-    /// with the error rate of the whole run (refuted: ✘✘), or if the interval of a ratio lies wholly past a limit on the
-    /// worse side (regression=5%). Several may be given; what is undecided or not
-    /// testable does not count
+    /// with the error rate of the whole run (refuted: ✘✘), or if the interval of
+    /// a ratio lies wholly past a limit on the worse side (regression=5%). Several
+    /// may be given; undecided and not testable results do not count
     #[arg(long, value_name = "CONDITION", value_parser = parse, value_delimiter = ',')]
     fail_on: Vec<Condition>,
-    /// Let --fail-on regression judge runs though they did not do the same: other
-    /// commands under the same names, another output, other settings
+    /// Let --fail-on regression judge runs that did different work: other commands
+    /// under the same names, another output, other settings
     #[arg(long, requires = "fail_on")]
     allow_different_work: bool,
 }
 
-/// A ratio that a regression may show in.
+/// A ratio that may show a regression.
 pub struct JudgedRatio {
-    /// What over what, in words.
+    /// The two sides, in words: `new over old`.
     pub what: String,
-    /// Name of the metric, and what it is.
+    /// Name of the metric, and its description.
     pub metric: (String, Metric),
     /// New over old; absent if there is none.
     pub ratio: Option<Estimate>,
-    /// What its interval says.
+    /// The relation that its interval shows.
     pub relation: Relation,
-    /// Whether the limit is held against the interval; if not, the relation says all.
+    /// Whether to compare the interval with the limit; if not, the relation decides.
     pub may_decide: bool,
-    /// What is known of shifts between sessions, where the interval holds none of them.
+    /// The known shifts between sessions, if the interval does not include them.
     pub sessions: Option<Sessions>,
-    /// How far apart two runs of the old side may lie in the same run, as a share.
+    /// The largest difference between the reference and its A/A twin, as a share.
     pub noise: f64,
 }
 
@@ -76,7 +76,7 @@ impl JudgedRatio {
 }
 
 impl GateArguments {
-    /// The least limit of a regression.
+    /// The smallest limit of a regression.
     pub fn regression_limit(&self) -> Option<f64> {
         let limits = self.fail_on.iter().filter_map(|condition| match condition {
             Condition::Regression(limit) => Some(*limit),
@@ -85,20 +85,20 @@ impl GateArguments {
         limits.min_by(f64::total_cmp)
     }
 
-    /// Fails on regressions past a limit, unless other conditions are named.
+    /// Adds a limit on regressions if no condition is named.
     pub fn or_regression(&mut self, limit: f64) {
         if self.fail_on.is_empty() {
             self.fail_on.push(Condition::Regression(limit));
         }
     }
 
-    /// Whether regressions count.
+    /// Whether a regression is a condition.
     pub fn watches_ratios(&self) -> bool {
         self.regression_limit().is_some()
     }
 
-    /// Refuses conditions that nothing could ever meet, before any time is
-    /// spent: a check that cannot fail is taken for one that passes.
+    /// Refuses conditions that nothing can meet, before any time is spent: users
+    /// would take a check that cannot fail for one that passes.
     ///
     /// `why_no_ratio` has the reason for each experiment that compares nothing.
     pub fn check(
@@ -111,8 +111,8 @@ impl GateArguments {
             .any(|one| one.claim_family().next().is_some());
         if self.fail_on.contains(&Condition::Refuted) && !has_claims {
             bail!(Failure::Usage(
-                "cannot fail on refuted claims: there are none; take an experiment with claims, or \
-                 --fail-on regression=5%"
+                "cannot fail on refuted claims: there are none; name an experiment with claims, or \
+                 use --fail-on regression=5%"
                     .into(),
             ));
         }
@@ -122,16 +122,16 @@ impl GateArguments {
             && reasons.len() == experiments.len()
         {
             bail!(Failure::Usage(format!(
-                "cannot fail on a regression of {}: {reason}; compare two commands, or with a \
-                 saved run by --baseline",
+                "cannot fail on a regression of {}: {reason}; compare two commands, or use \
+                 --baseline to compare with a saved run",
                 experiments[0].name
             )));
         }
         Ok(())
     }
 
-    /// Refuses to judge a ratio of runs that did not do the same: it is no
-    /// regression, whatever comes out.
+    /// Refuses to judge a ratio of runs that did different work: whatever its value,
+    /// it is not a regression.
     pub fn check_work(&self, differences: &[Difference]) -> anyhow::Result<()> {
         if !self.watches_ratios() || self.allow_different_work || differences.is_empty() {
             return Ok(());
@@ -145,13 +145,13 @@ impl GateArguments {
             format!("{}: {}", one.what, values.join(" against "))
         });
         bail!(Failure::Usage(format!(
-            "cannot fail on a regression: the runs did not do the same ({}); compare runs of the \
-             same work, or say --allow-different-work",
+            "cannot fail on a regression: the runs did different work ({}); compare runs of the \
+             same work, or add --allow-different-work",
             list.collect::<Vec<_>>().join("; ")
         )))
     }
 
-    /// Tells what counts, and fails if anything does.
+    /// Prints what meets a condition, and fails if anything does.
     pub fn judge(&self, analyses: &[&Analysis], ratios: &[JudgedRatio]) -> anyhow::Result<()> {
         let mut met = Vec::new();
         for condition in &self.fail_on {
@@ -169,13 +169,13 @@ impl GateArguments {
     }
 }
 
-/// Why an experiment compares nothing within one run, if so.
+/// Returns why an experiment compares nothing within one run, if so.
 pub fn why_no_ratio(experiment: &Experiment) -> Option<String> {
     let plan = Plan::new(experiment, 0).ok()?;
     can_regress(experiment, &plan.treatments).err()
 }
 
-/// The comparisons within a run, as the gate takes them.
+/// The comparisons within a run, for the gate.
 pub fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
     let label = |index: usize| analysis.treatments[index].label.clone();
     let comparisons = analysis.comparisons.iter();
@@ -200,7 +200,7 @@ pub fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
         .collect()
 }
 
-/// The ratios of runs to earlier ones, as the gate takes them.
+/// The ratios of runs to earlier ones, for the gate.
 pub fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
     let [new, old] = [&comparison.new_runs, &comparison.old_runs].map(|ids| words::runs(ids));
     let is_of_trials = comparison.replicates == Replicates::Trials;
@@ -237,7 +237,7 @@ fn count_refuted(analyses: &[&Analysis]) -> Option<String> {
         .count();
     if refuted.is_empty() {
         output::note(&format!(
-            "--fail-on refuted: none of {} is family-wise (✘✘); {undecided} undecided",
+            "--fail-on refuted: {} judged, none refuted family-wise (✘✘); {undecided} undecided",
             words::plural(verdicts().count(), "claim")
         ));
         return None;
@@ -269,7 +269,7 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
     let noise = ratios.iter().map(|one| one.noise).fold(0.0, f64::max);
     let noisy = match noise > limit {
         true => format!(
-            " and past what A/A twins may lie apart, {} at most",
+            " and past the difference of A/A twins, at most {}",
             format::percent(noise)
         ),
         false => String::new(),
@@ -282,7 +282,8 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
     });
     if worse == 0 {
         output::note(&format!(
-            "--fail-on regression: none of {} lies wholly past {limit}{noisy}; {undecided} undecided{blind}",
+            "--fail-on regression: {} judged, none wholly past {limit}{noisy}; {undecided} \
+             undecided{blind}",
             words::plural(ratios.len(), "ratio")
         ));
         return None;
@@ -294,7 +295,7 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
     ))
 }
 
-/// How large a shift between sessions may be.
+/// The size of a possible shift between sessions; infinite if unknown.
 fn reach(sessions: &Sessions) -> f64 {
     sessions.shift.unwrap_or(f64::INFINITY)
 }

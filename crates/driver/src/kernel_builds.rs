@@ -1,4 +1,4 @@
-//! Building kernels, and showing how that goes on.
+//! Building kernels, and showing the progress.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use toll_system::output;
 
 use crate::progress::is_live;
 
-/// Least time between plain lines where there is no terminal.
+/// Least time between plain lines if there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// Builds some kernels with so many threads, or one for each CPU, and says what it
-/// has built. Gives the signal that interrupted it, if one did.
+/// Builds some kernels with `jobs` threads, or one for each CPU, and passes a line about each
+/// to `say`. Returns the signal that interrupted it, if one did.
 pub fn build_all(
     names: &[String],
     jobs: Option<NonZeroUsize>,
@@ -32,7 +32,7 @@ pub fn build_all(
         match built {
             Ok(built) => say(&told(&built, begin.elapsed()))?,
             Err(BuildError::Interrupted) => {
-                output::note("interrupted; the same command goes on from here");
+                output::note("interrupted; the same command continues from here");
                 return Ok(Some(interrupt.signal().unwrap_or(2)));
             }
             Err(BuildError::Failed { message, log }) => {
@@ -47,7 +47,7 @@ pub fn build_all(
     Ok(None)
 }
 
-/// Builds a kernel and shows how that goes on.
+/// Builds a kernel and shows the progress.
 pub fn build_one(
     name: &str,
     threads: usize,
@@ -79,7 +79,7 @@ fn told(built: &Built, took: Duration) -> String {
     } = &built.kernel;
     if let Some(why) = &built.unasked {
         output::note(&format!(
-            "{name}: whether there is a newer source is not known: {why}"
+            "{name}: cannot tell whether there is a newer source: {why}"
         ));
     }
     let how = match built.is_new {
@@ -90,7 +90,7 @@ fn told(built: &Built, took: Duration) -> String {
     format!("{name}: Linux {release} {how}: {directory}")
 }
 
-/// Shows how a build goes on: a live bar on a terminal, plain lines elsewhere.
+/// Shows the progress of a build: a live bar on a terminal, plain lines elsewhere.
 struct Progress {
     name: String,
     bar: Option<ProgressBar>,

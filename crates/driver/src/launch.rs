@@ -1,4 +1,4 @@
-//! Starting a run, or going on with one.
+//! Starting a run, or continuing one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -22,25 +22,25 @@ use crate::consent;
 
 /// What to run.
 pub struct Launch {
-    /// The experiment, levels and settings applied.
+    /// The experiment, with levels and settings applied.
     pub experiment: Experiment,
     /// Seed of its plan.
     pub seed: u64,
-    /// Where to make files.
+    /// Directories in which to make files.
     pub directories: WorkDirectories,
     /// For the record.
     pub command_line: String,
-    /// Who looks at it.
+    /// Who watches it.
     pub purpose: Purpose,
     pub time_limit: TimeLimit,
 }
 
-/// Who looks at a run while it goes on.
+/// Who watches a run while it measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A person: progress is shown, of one of so many experiments.
+    /// A person: progress is shown, for experiment `number` of `of`.
     Shown { number: usize, of: usize },
-    /// A person who wants no progress, but to hear of what is skipped.
+    /// A person who wants no progress, but a note about skipped treatments.
     Quiet,
     /// Nobody: it is part of another command.
     Aside,
@@ -54,7 +54,7 @@ pub struct Launched {
     pub end: anyhow::Result<SessionEnd>,
 }
 
-/// Starts a run and sees it to its end.
+/// Starts a run and measures it to its end.
 pub fn launch(store: &mut Store, launch: Launch) -> anyhow::Result<Launched> {
     let Launch {
         experiment,
@@ -89,8 +89,7 @@ pub fn launch(store: &mut Store, launch: Launch) -> anyhow::Result<Launched> {
     prepared.run(store, run_id, Vec::new(), Vec::new())
 }
 
-/// Refuses commands whose output would be written over a file that a command or this program
-/// reads.
+/// Refuses commands whose output would overwrite a file that a command or this program reads.
 fn refuse_lost_files(experiment: &Experiment, treatments: &[Treatment]) -> anyhow::Result<()> {
     let files: Vec<[Option<PathBuf>; 2]> = treatments
         .iter()
@@ -112,8 +111,8 @@ fn refuse_lost_files(experiment: &Experiment, treatments: &[Treatment]) -> anyho
     Ok(())
 }
 
-/// The variables that the commands of an experiment inherit and that are recorded. Those of a
-/// guest have an environment of their own.
+/// The inherited variables that are recorded with an experiment's commands. Commands in a guest
+/// have an environment of their own.
 fn recorded_variables(experiment: &Experiment) -> BTreeMap<String, String> {
     if experiment.workload.commands.is_empty() || experiment.guest.is_some() {
         return BTreeMap::new();
@@ -121,7 +120,7 @@ fn recorded_variables(experiment: &Experiment) -> BTreeMap<String, String> {
     variables::that_change_measurements()
 }
 
-/// Goes on with a run where it was left.
+/// Continues a run where it stopped.
 pub fn resume(
     store: &mut Store,
     stored: StoredRun,
@@ -132,16 +131,16 @@ pub fn resume(
     let plan = planned(&stored)?;
     if recorded_variables(&stored.experiment) != stored.run.variables {
         output::note(
-            "warning: variables that can change what commands take differ from those with which \
-             the run was begun: LD_*, GLIBC_TUNABLES, MALLOC_*, LANG, LC_* or PATH; trials from \
-             now on have the present ones",
+            "warning: variables that can change the cost of commands have changed since the run \
+             began: LD_*, GLIBC_TUNABLES, MALLOC_*, LANG, LC_* or PATH; further trials use the \
+             current ones",
         );
     }
     let prepared = Prepared::new(stored.experiment, plan, directories, purpose)?;
     prepared.run(store, stored.run.id, stored.trials, stored.boots)
 }
 
-/// The plan of a stored run, whose treatments are the experiment's and no others.
+/// Plans a stored run again, and refuses a plan whose treatments differ from the stored ones.
 fn planned(stored: &StoredRun) -> anyhow::Result<Plan> {
     let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
     let bare = |treatments: &[Treatment]| -> Vec<Treatment> {
@@ -153,8 +152,8 @@ fn planned(stored: &StoredRun) -> anyhow::Result<Plan> {
     };
     if bare(&plan.treatments) != bare(&stored.treatments) {
         bail!(
-            "cannot go on with run {}: this toll would plan it differently from the one that began it; \
-             start a new run",
+            "cannot continue run {}: this toll would plan it differently from the one that began \
+             it; start a new run",
             stored.run.id
         );
     }
@@ -163,8 +162,8 @@ fn planned(stored: &StoredRun) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// Refuses an experiment of which nothing runs without guests, where none can be
-/// had: a run without a trial would be the last one in the store, and unfinished.
+/// Refuses an experiment that runs only in guests if none is available: otherwise an
+/// unfinished run without a trial would be the last one in the store.
 fn require_some_guest(plan: &Plan) -> anyhow::Result<()> {
     let obstacles = plan
         .treatments
@@ -208,8 +207,7 @@ pub fn workspace_of(
     Ok(request)
 }
 
-/// Makes the work directories, and tells how large a guest's work disk is to be,
-/// in bytes.
+/// Makes the work directories, and returns the size of a guest's work disk in bytes.
 fn lay_out(
     experiment: &Experiment,
     plan: &Plan,
@@ -218,8 +216,8 @@ fn lay_out(
 ) -> anyhow::Result<(Workspace, u64)> {
     let request = workspace_of(experiment, plan, directories)?;
     let laid = Workspace::create(&request, &|| interrupt.signal().is_some());
-    // A ^C ends the programs that make file systems, too; what they failed to make
-    // for that reason is nothing that this machine lacks.
+    // A ^C also ends the programs that make file systems. Their failure then is not a missing
+    // prerequisite of this machine.
     if let Some(signal) = interrupt.signal() {
         bail!(Failure::Interrupted(signal));
     }
@@ -229,12 +227,12 @@ fn lay_out(
     ))
 }
 
-/// Listens for signals, from before anything is made that is to be put back.
+/// Listens for signals. Called before anything is made that must be removed again.
 pub fn listen() -> anyhow::Result<Interrupt> {
     Interrupt::listen().context("cannot listen for signals")
 }
 
-/// Refuses a place for work directories whose path the commands cannot hold.
+/// Refuses a place for work directories if the commands cannot contain its path.
 fn check_path(experiment: &Experiment, plan: &Plan, base: &Path) -> anyhow::Result<()> {
     let why = match base.to_str() {
         Some(text) => unquotable(experiment, plan, text),
@@ -251,8 +249,8 @@ fn check_path(experiment: &Experiment, plan: &Plan, base: &Path) -> anyhow::Resu
     }
 }
 
-/// Profiles two treatments of a run and keeps the profile with it. Gives the signal
-/// that ended it, if one did.
+/// Profiles two treatments of a run and stores the profile with it. Returns the signal
+/// that interrupted it, if one did.
 pub fn profile(
     store: &mut Store,
     stored: StoredRun,
@@ -302,7 +300,7 @@ pub fn profile(
     }
 }
 
-/// All that a session of a run needs beside the store.
+/// Everything that a session of a run needs except the store.
 struct Prepared {
     experiment: Experiment,
     plan: Plan,
@@ -337,7 +335,7 @@ impl Prepared {
         })
     }
 
-    /// Goes on after some trials and boots.
+    /// Runs the session, which continues after the given trials and boots.
     fn run(
         mut self,
         store: &mut Store,
@@ -421,31 +419,31 @@ pub fn random_seed() -> anyhow::Result<u64> {
     }
 }
 
-/// Puts back what killed runs left, and tells of it.
+/// Restores what killed runs left changed, and prints what it did.
 pub fn clear_leftovers() {
     for left in restore() {
         match left {
             Leftover::Cleared(done) => output::note(&done),
             Leftover::Failed(problem) => output::note(&format!("warning: {problem}")),
-            // It disturbs nothing; toll doctor lists it.
+            // It does not disturb measurements; `toll doctor` lists it.
             Leftover::LeftAlone(_) => {}
         }
     }
 }
 
-/// Whether two paths lie on one file system.
+/// Whether two paths are on one file system.
 pub fn same_device(a: &Path, b: &Path) -> bool {
     let device = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev()).ok();
     device(a).is_some() && device(a) == device(b)
 }
 
-/// Tells if the store lies on the file system that the level `work` tests.
+/// Warns if the store is on the file system that the level `work` tests.
 pub fn warn_of_shared_device(store: &Path, work_dir: Option<&Path>) {
     let work = paths::work(work_dir).and_then(|place| place.make());
     if work.is_ok_and(|work| same_device(store, work.path())) {
         output::long_note(
-            "note: the store lies on the file system under test; its commits are made between \
-             trials. --store or --work-dir can separate them.",
+            "note: the store is on the file system under test; it commits between trials. --store \
+             or --work-dir can separate them.",
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Running experiments as `toll run` does: what is asked for ([`RunArguments`]), preparing and
-//! launching ([`launch()`]), and what follows ([`run_all`]). Verbs that measure call it.
+//! Running experiments for `toll run` and other verbs that measure: options ([`RunArguments`]),
+//! preparing and launching a run ([`launch()`]), and showing its results ([`run_all`]).
 
 pub mod arguments;
 pub mod baseline;

@@ -23,7 +23,7 @@ use crate::baseline::Against;
 use crate::{consent, failure, measuring_lock};
 use crate::kernel_builds;
 
-/// Runs what the command line names, and shows what came out.
+/// Runs the experiments that the command line names, and shows the results.
 pub fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
     arguments.check()?;
     if arguments.resume.is_some() {
@@ -32,8 +32,8 @@ pub fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCo
     run_all(arguments, store_path, select::experiments(arguments)?, None)
 }
 
-/// Runs some experiments, and shows what came out. Takes the lock on measuring unless it
-/// is `held`.
+/// Runs some experiments and shows the results. Takes the lock on measuring unless it is
+/// `held`.
 pub fn run_all(
     arguments: &RunArguments,
     store_path: &Path,
@@ -69,7 +69,7 @@ fn take_lock(arguments: &RunArguments) -> anyhow::Result<RunLock> {
     measuring_lock::take_or_wait(arguments.wait, "wait for it, or add --wait")
 }
 
-/// Runs experiments one after the other, each shown when it ends.
+/// Runs experiments one after another, and shows each when it ends.
 fn measure(
     arguments: &RunArguments,
     store: &mut Store,
@@ -103,7 +103,7 @@ fn measure(
                 time_limit,
             },
         );
-        // What was measured before an error is shown all the same.
+        // Results from before an error are still shown.
         match launched {
             Ok(launched) => {
                 ending = Ending::of(launched.end);
@@ -142,8 +142,8 @@ fn measure(
     Ok(with_obstacles(ending, obstacles, count))
 }
 
-/// Why a run ended without a chance of a verdict, if it did, and the command that gives it
-/// one.
+/// Says why a run ended without a chance of a verdict, if it did, with the command that
+/// gives it enough time.
 fn no_time(run: &Run) -> Option<NotRun> {
     let StoredRun {
         run: record,
@@ -161,7 +161,7 @@ fn no_time(run: &Run) -> Option<NotRun> {
     is_one.then(|| NotRun {
         experiment: record.experiment.clone(),
         why: format!(
-            "its {} s decide nothing, as the fewest blocks for a verdict ({}) take {} s: toll run \
+            "its {} s are too short: {} blocks, the fewest for a verdict, take {} s; toll run \
              --resume {} --time-budget {}min",
             experiment.run.time_budget_s,
             forecast.blocks,
@@ -173,8 +173,8 @@ fn no_time(run: &Run) -> Option<NotRun> {
     })
 }
 
-/// Profiles the treatments of a run that differ most. The run is complete whatever
-/// comes of that.
+/// Profiles the two treatments of a run that differ most. The run is complete even if
+/// this fails.
 fn explain(arguments: &RunArguments, store: &mut Store, run_id: i64) -> Ending {
     let explained = stores::load_run(store, &run_id.to_string()).and_then(|run| {
         let pair = most_different(&run, |_| true)?;
@@ -199,8 +199,8 @@ fn measures_work_files(experiment: &Experiment) -> bool {
     kind != WorkloadKind::Command && kind.has("fs")
 }
 
-/// How several experiments end of which some were passed over: a failure, or a
-/// prerequisite that all of them lack, is that of the whole.
+/// The ending of several experiments, some of which were passed over: a failure, or a
+/// prerequisite that all of them lack, becomes the ending of the whole.
 fn with_obstacles(ending: Ending, mut obstacles: Vec<Ending>, count: usize) -> Ending {
     let is_failure = |ending: &Ending| match ending {
         Ending::Failed(why) => !failure::is_prerequisite(why),
@@ -213,8 +213,8 @@ fn with_obstacles(ending: Ending, mut obstacles: Vec<Ending>, count: usize) -> E
     }
 }
 
-/// Builds the kernels that an experiment's guests lack. Gives the signal that ended
-/// that; if it fails, the experiment says what it cannot run.
+/// Builds the kernels that an experiment's guests lack. Returns the signal that interrupted
+/// it, if one did. If a build fails, the experiment itself reports what it cannot run.
 fn build_kernels(experiment: &Experiment, seed: u64) -> Option<i32> {
     let plan = Plan::new(experiment, seed).ok()?;
     let missing = Vec::from_iter(missing_kernels(&plan));
@@ -228,8 +228,8 @@ fn build_kernels(experiment: &Experiment, seed: u64) -> Option<i32> {
     })
 }
 
-/// A time budget given on the command line is for all experiments together:
-/// each gets an equal part of what is left.
+/// Gives an experiment its part of the command line's time budget, which is for all
+/// experiments together: an equal part of the remaining time.
 fn share_budget(
     arguments: &RunArguments,
     experiment: &mut Experiment,
@@ -242,8 +242,7 @@ fn share_budget(
     }
 }
 
-/// Finds what the runs are to be compared with, and refuses conditions that
-/// nothing could meet.
+/// Finds the runs to compare with, and refuses conditions that nothing could meet.
 fn against(
     arguments: &RunArguments,
     store: &Path,
@@ -266,7 +265,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
         Some(name) if !name.is_empty() => store.find_run(name)?,
         _ => store.last_unfinished()?.ok_or_else(|| {
             Failure::Usage(
-                "cannot resume: no run is unfinished of which anything can still succeed; see \
+                "cannot resume: no unfinished run has anything left that can succeed; see \
                  `toll list`"
                     .into(),
             )
@@ -308,16 +307,16 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     conclusion.finish(ending)
 }
 
-/// Holds the work trees of a run of `toll ci`, which have to be those that it measured.
+/// Holds the work trees of a run of `toll ci`, which must be the ones that it measured.
 pub fn trees_of(stored: &StoredRun) -> anyhow::Result<Option<WorkTrees>> {
     let trees = stored.experiment.trees.as_ref().map(WorkTrees::again);
     let trees = trees
         .transpose()
-        .map_err(|why| Failure::Usage(format!("cannot go on with run {}: {why}", stored.run.id)))?;
+        .map_err(|why| Failure::Usage(format!("cannot continue run {}: {why}", stored.run.id)))?;
     Ok(trees)
 }
 
-/// Which run is gone on with, for those who named none.
+/// Describes the run that is resumed, since the user may have named none.
 fn resumed(stored: &StoredRun) -> String {
     let run = &stored.run;
     format!(
@@ -330,7 +329,7 @@ fn resumed(stored: &StoredRun) -> String {
     )
 }
 
-/// Tells before any time is spent if a run is too short to decide its questions.
+/// Warns, before any time is spent, if a run is too short to decide its questions.
 fn warn_of_few_blocks(experiment: &Experiment, seed: u64) {
     let blocks = experiment.run.max_blocks as usize;
     let plan = Plan::new(experiment, seed);
@@ -339,7 +338,7 @@ fn warn_of_few_blocks(experiment: &Experiment, seed: u64) {
         .and_then(|plan| blocks_needed(experiment, &plan.treatments));
     if let Some(needed) = needed.filter(|needed| blocks < *needed) {
         let few = match experiment.claim_family().next() {
-            Some(_) => format!("{blocks} blocks cannot decide every claim; {needed} can"),
+            Some(_) => format!("to decide every claim takes {needed} blocks, not {blocks}"),
             None => too_few_blocks(blocks, needed),
         };
         output::note(&format!(
@@ -362,10 +361,10 @@ pub fn command_line() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Of the compared pairs that fit, the one whose times differ most.
+/// Returns the pair whose times differ most among the compared pairs that fit.
 ///
 /// # Errors
-/// If none was compared.
+/// Fails if no such pair was compared.
 pub fn most_different(
     run: &Run,
     fits: impl Fn(&[usize; 2]) -> bool,

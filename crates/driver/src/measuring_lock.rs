@@ -8,7 +8,7 @@ use toll_host::trial::{LockAttempt, RunLock};
 
 use crate::listen;
 
-/// Time between looks whether another run has ended: rare, since that run is measuring.
+/// Interval of checks whether another run has ended. It is long, since that run is measuring.
 const POLL: Duration = Duration::from_millis(500);
 
 /// Takes the lock, or fails if another run holds it.
@@ -16,7 +16,7 @@ pub fn take() -> anyhow::Result<RunLock> {
     take_with("wait for it")
 }
 
-/// Takes the lock. While another run measures, `waits` or fails with the option that waits.
+/// Takes the lock. While another run measures, waits if `waits`, else fails with `remedy`.
 pub fn take_or_wait(waits: bool, remedy: &str) -> anyhow::Result<RunLock> {
     if !waits {
         return take_with(remedy);
@@ -27,7 +27,7 @@ pub fn take_or_wait(waits: bool, remedy: &str) -> anyhow::Result<RunLock> {
         match RunLock::try_take().map_err(anyhow::Error::msg)? {
             LockAttempt::Taken(lock) => return Ok(lock),
             LockAttempt::Held(holder) if holder != shown => {
-                output::note(&format!("waiting until {holder} has measured"));
+                output::note(&format!("waiting for {holder} to end"));
                 shown = holder;
             }
             LockAttempt::Held(_) => {}

@@ -1,4 +1,4 @@
-//! Where pages and plots are written.
+//! Files of pages and plots.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub fn page_path(name: &str) -> anyhow::Result<PathBuf> {
     Ok(directory.path().join(format!("{name}.html")))
 }
 
-/// Writes all plots of some runs as SVG, and gives their paths.
+/// Writes all plots of some runs as SVG, and returns their paths.
 pub fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<Vec<String>> {
     output::create_directory(directory)?;
     let mut paths = Vec::new();

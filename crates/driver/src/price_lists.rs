@@ -14,19 +14,19 @@ use crate::nearest;
 use crate::measuring_lock;
 use crate::{Launch, Launched, Purpose, WorkDirectories, launch, random_seed};
 
-/// Name of the experiment, by which its runs are found again.
+/// Name of the experiment, by which its runs are found in a store.
 pub const EXPERIMENT: &str = "prices";
 
 /// The row by which `toll trace` prices calls.
 pub const PRICING_ROW: &str = "copies";
 
-/// The experiment as it comes with the program.
+/// The experiment that comes with the program.
 pub fn experiment() -> anyhow::Result<Experiment> {
     let builtin = builtin::find(EXPERIMENT).expect("it comes with the program");
     Ok(toll_core::spec::parse(builtin.toml, EXPERIMENT, "standard")?)
 }
 
-/// Keeps the rows of these names, and the twins among them.
+/// Restricts the experiment to the rows of these names and the twins among them.
 pub fn keep_rows<'a>(
     experiment: &mut Experiment,
     names: impl Iterator<Item = &'a str>,
@@ -40,7 +40,7 @@ pub fn keep_rows<'a>(
 }
 
 /// Complete runs of the experiment that were measured on a machine, the newest
-/// first. One that cannot be read is left out.
+/// first. Runs that cannot be read are left out.
 pub fn of_machine<'a>(
     store: &'a Store,
     machine: &'a Machine,
@@ -70,13 +70,13 @@ fn has_all_rows(run: &Run) -> bool {
     listed == experiment.rows.len() && listed > 0
 }
 
-/// This machine, as runs with files in a work directory are recorded.
+/// This machine, as recorded with a run whose files are in this work directory.
 pub fn here(work_dir: Option<&Path>) -> anyhow::Result<Machine> {
     let place = paths::work(work_dir).map_err(anyhow::Error::msg)?;
     Ok(inspect(&nearest(&place.unchecked_path())))
 }
 
-/// Measures a price list, and keeps it.
+/// Measures a price list and keeps it in the store.
 pub fn measure(
     store: &mut Store,
     experiment: Experiment,
@@ -97,8 +97,8 @@ pub fn measure(
     )
 }
 
-/// Whether calls may be taken to cost the same: mitigations of the CPU's flaws
-/// alone can double what a call costs.
+/// Whether calls can be expected to cost the same on two machines. Mitigations of
+/// the CPU's flaws alone can double the cost of a call.
 fn same_machine(a: &Machine, b: &Machine) -> bool {
     a.cpu_model == b.cpu_model
         && a.kernel_release == b.kernel_release

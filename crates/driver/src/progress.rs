@@ -1,4 +1,4 @@
-//! What is shown while a run goes on.
+//! Progress of a run and of other commands.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
@@ -15,17 +15,17 @@ use toll_core::spec::{BLOCKS_MAX, Experiment};
 
 use crate::Purpose;
 
-/// Least time between plain lines where there is no terminal.
+/// Least time between plain lines if there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Whether standard error is a terminal on which a line can be drawn anew.
+/// Whether standard error is a terminal on which a line can be redrawn.
 pub fn is_live() -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     stderr().is_terminal() && !is_dumb
 }
 
-/// Shows a run's progress on standard error: a line that is drawn anew on a
-/// terminal, further lines elsewhere.
+/// Shows a run's progress on standard error: a line that is redrawn on a terminal,
+/// further lines elsewhere.
 pub struct Progress {
     bar: Option<ProgressBar>,
     is_plain: bool,
@@ -36,23 +36,23 @@ pub struct Progress {
     blocks: u32,
     max_blocks: u32,
     budget: Duration,
-    /// When comparisons mostly end.
+    /// Time by which comparisons usually end.
     usual_end: Duration,
     experiment: Experiment,
     claims: Vec<Outcome>,
-    /// How many more treatments were skipped for each reason already printed.
+    /// Number of further skipped treatments for each reason already printed.
     skips: BTreeMap<String, usize>,
 }
 
-/// Parts of a bar, and the columns that it takes.
+/// Resolution of a bar, and its width in columns.
 const BAR_PARTS: u64 = 1000;
 const BAR_COLUMNS: usize = 12;
-/// Columns of a terminal from which on there is room for a bar.
+/// Least width of a terminal, in columns, that has room for a bar.
 const COLUMNS_WITH_BAR: usize = 60;
 
 impl Progress {
     pub fn new(experiment: &Experiment, run_id: i64, purpose: Purpose) -> Self {
-        // Of several experiments each is summed up when it ends.
+        // Each of several experiments is summed up when it ends.
         let (is_shown, is_one_of_several, name) = match purpose {
             Purpose::Shown { number, of } if of > 1 => {
                 (true, true, format!("{number}/{of} {}", experiment.name))
@@ -88,14 +88,14 @@ impl Progress {
         }
     }
 
-    /// How far the run is at least on the way to its limits: of blocks, and of time.
+    /// The share of the run that is done: the larger share of its limits of blocks and time.
     fn share_done(&self) -> f64 {
         let of_blocks = f64::from(self.blocks) / f64::from(self.max_blocks);
         let of_time = self.begin.elapsed().div_duration_f64(self.budget());
         of_blocks.max(of_time).min(1.0)
     }
 
-    /// The time that is allowed, or by which most comparisons end.
+    /// The allowed time or, until it has passed, the time by which comparisons usually end.
     fn budget(&self) -> Duration {
         match self.begin.elapsed() < self.usual_end {
             true => self.usual_end.min(self.budget),
@@ -103,7 +103,8 @@ impl Progress {
         }
     }
 
-    /// What is done of what is allowed. So many blocks that time ends them before are no limit.
+    /// Time and blocks so far, with their limits. [`BLOCKS_MAX`] is not shown, since time ends a
+    /// run before that.
     fn status(&self) -> String {
         let time = |duration: Duration| {
             let seconds = duration.as_secs();
@@ -117,7 +118,7 @@ impl Progress {
         format!("{begin} of {end}, {blocks}{}", self.decided())
     }
 
-    /// Draws the line anew, with what is going on where there is room for it.
+    /// Redraws the line, with the current activity if there is room for it.
     fn draw(&self, what: &str) {
         let Some(bar) = &self.bar else {
             return;
@@ -130,7 +131,7 @@ impl Progress {
         bar.set_message(output::shown(if is_room { &whole } else { &status }));
     }
 
-    /// `, 3 ✔ 1 ✘ of 13 claims`: those that are decided already.
+    /// `, 3 ✔ 1 ✘ of 13 claims`: the claims decided so far.
     fn decided(&self) -> String {
         let count = |wanted| self.claims.iter().filter(|one| **one == wanted).count();
         let decided = [Outcome::Supported, Outcome::Refuted]
@@ -159,8 +160,8 @@ impl Progress {
         }
     }
 
-    /// Clears the bar, and prints how many treatments were skipped besides those
-    /// that were named.
+    /// Clears the bar, and prints how many treatments were skipped in addition to
+    /// those that were named.
     pub fn finish(&self) {
         self.clear();
         for (reason, more) in self.skips.iter().filter(|(_, more)| **more > 0) {
@@ -203,7 +204,7 @@ impl Steps {
         }
     }
 
-    /// Tells that so many steps are done, of so many by what is known now.
+    /// Shows that `done` steps are done, of `count` as far as is known now.
     pub fn step(&mut self, done: usize, count: usize) {
         if let Some(bar) = &self.bar {
             bar.set_length(count as u64);
@@ -224,7 +225,7 @@ impl Steps {
     }
 }
 
-/// A line that is cut off at the terminal's end; on a narrow one it has no bar.
+/// A line that is cut at the terminal's edge; on a narrow terminal it has no bar.
 fn bar_style(style: Style) -> ProgressStyle {
     let line = match style.width < COLUMNS_WITH_BAR {
         true => "{prefix:.bold} {wide_msg}".to_owned(),
@@ -256,7 +257,7 @@ impl Observer for Progress {
             }
             Event::Pauses => {
                 self.clear();
-                output::note("paused; the trial that ran is measured anew when the run goes on");
+                output::note("paused; the trial is measured again when the run continues");
             }
             Event::Continues => {
                 if let Some(bar) = &self.bar {

@@ -1,4 +1,4 @@
-//! Which experiments a command line means.
+//! The experiments that a command line selects.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,11 +15,11 @@ use toll_core::spec::{Experiment, Shell, WorkloadKind, apply_levels, nearest};
 use crate::RunArguments;
 use crate::arguments::Variables;
 
-/// Experiment files over this size are refused, in bytes.
+/// Largest experiment file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The experiments that a command line means, in order: built-in ones, files,
-/// and one made of all commands together.
+/// Returns the experiments that a command line selects, in order: built-in ones and
+/// files, then one made of all commands together.
 pub fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
     let profile = arguments.profile.name();
     let mut experiments = Vec::new();
@@ -71,7 +71,7 @@ pub fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> 
     Ok(experiments)
 }
 
-/// The experiment of this name, built in or in a file; `None` if the item is a command.
+/// Reads the experiment of this name, built in or in a file; `None` if the item is a command.
 pub fn named(item: &str, profile: &str) -> anyhow::Result<Option<Experiment>> {
     Ok(match builtin::find(item) {
         Some(builtin) => Some(toll_core::spec::parse(builtin.toml, builtin.name, profile)?),
@@ -80,8 +80,8 @@ pub fn named(item: &str, profile: &str) -> anyhow::Result<Option<Experiment>> {
     })
 }
 
-/// Refuses a command that is no program and nearly the name of an experiment. What the
-/// commands around the trials make may come to be one.
+/// Refuses a command that is not a program and resembles the name of an experiment. With
+/// --setup or --prepare it may still become a program, so it is accepted.
 fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
     let is_word = !item.contains(['/', ' ', '{']) && !adhoc::needs_shell(item);
     let may_be_made = arguments.setup.is_some() || !arguments.prepare.is_empty();
@@ -98,8 +98,8 @@ fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether an item names an experiment file. What has a space in it is a command,
-/// unless there is such a file: its name must not become a command.
+/// Whether an item names an experiment file. An item with a space is a command, unless
+/// there is such a file: a file's name must not run as a command.
 fn is_file(item: &str) -> bool {
     let path = Path::new(item);
     let is_toml = path
@@ -115,7 +115,7 @@ fn read(item: &str) -> anyhow::Result<String> {
     Ok(read.map_err(|error| Failure::Usage(output::cannot_read(path, &error).to_string()))?)
 }
 
-/// Sets levels where an experiment has the factor; each must fit at least one.
+/// Sets levels in the experiments that have the factor; each must fit at least one.
 fn set_levels(
     arguments: &RunArguments,
     experiments: &mut [Experiment],
@@ -154,8 +154,8 @@ fn merged(environment: &[Variables]) -> Vec<Variables> {
     }
 }
 
-/// Names of commands: those given, and for others that have variables of their own
-/// these before the command, as in a shell.
+/// Names of commands: those given. Further commands with variables of their own are
+/// named by the variables and the command, as in a shell.
 fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
     let mut names = arguments.names.clone();
     let environment = &arguments.environment;
@@ -172,7 +172,8 @@ fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
     names
 }
 
-/// Options about commands mean an experiment only if it runs commands.
+/// Applies options about commands to the experiments that run commands, and refuses them
+/// if there is none.
 fn set_commands(arguments: &RunArguments, experiments: &mut [Experiment]) -> anyhow::Result<()> {
     let given = [
         ("--setup", arguments.setup.is_some()),
@@ -200,7 +201,7 @@ fn set_commands(arguments: &RunArguments, experiments: &mut [Experiment]) -> any
     }
 }
 
-/// Puts the options about commands into an experiment of commands.
+/// Applies the options about commands to an experiment that runs commands.
 fn set_workload(arguments: &RunArguments, experiment: &mut Experiment) -> Result<(), String> {
     let factor = experiment.factor("command");
     let levels = factor.into_iter().flat_map(|factor| &factor.levels);

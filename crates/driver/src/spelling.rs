@@ -3,17 +3,17 @@
 use std::ffi::OsString;
 
 /// Rewrites hyperfine's `-L NAME LEVELS` and `-P NAME MIN MAX [-D STEP]` into
-/// the one-word forms that the parser takes. What is no such form stays.
+/// the one-word forms that the parser takes. Leaves all other arguments unchanged.
 pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let input: Vec<OsString> = arguments.into_iter().collect();
-    // What follows is a command, or for a program, whose options are its own.
+    // After these verbs comes a command or another program's arguments, with other options.
     const WITH_OTHER_OPTIONS: [&str; 4] = ["guest", "mount", "observe", "trace"];
     if verb(&input).is_some_and(|verb| WITH_OTHER_OPTIONS.iter().any(|other| verb == *other)) {
         return input;
     }
     let mut input = input.into_iter().peekable();
     let mut output: Vec<OsString> = Vec::new();
-    // A step may stand before or behind the range to which it belongs.
+    // A step may come before or after its range.
     let mut step: Option<OsString> = None;
     let mut scan: Option<usize> = None;
     while let Some(argument) = input.next() {
@@ -55,7 +55,7 @@ pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString>
             output[place].push("+");
             output[place].push(step);
         }
-        // A step without a range is a mistake that the parser will name.
+        // A step without a range is a mistake that the parser will report.
         (None, Some(step)) => output.extend(["-D".into(), step]),
         _ => {}
     }

@@ -125,7 +125,7 @@ fn a_baseline_is_replaced_only_by_a_run_that_passes() {
     assert_eq!(saved(&bench)["run_id"], 1);
     let better = measure(&bench, [90, 200], ratchet);
     assert_eq!(better.code, Some(0), "{better:#?}");
-    has(&better.stderr, &["run 3, in the place of run 1"]);
+    has(&better.stderr, &["run 3, instead of run 1"]);
     assert_eq!(saved(&bench)["run_id"], 3);
 }
 
@@ -169,14 +169,14 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
     let runs = |bench: &Bench| list(&bench.json("list --json")["runs"]).len();
     let before = runs(&bench);
     for (line, needle) in [
-        ("run told.toml --baseline mian", "there is main, other"),
+        ("run told.toml --baseline mian", "the store has main, other"),
         (
             "run told.toml --baseline other",
-            "there is other of commands",
+            "the store has other of commands",
         ),
         (
             "run false --baseline other",
-            "none of these treatments, but true",
+            "none of these treatments; it has true",
         ),
         ("run true --baseline 'a b'", "letters"),
         ("run true --save-baseline ../x", "letters"),
@@ -187,7 +187,7 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
         ),
         ("compare 1 --baseline nope", "cannot find baseline nope"),
         ("compare 1 --baseline main", "it is on two sides"),
-        ("show 1 --baseline main", "it is that run"),
+        ("show 1 --baseline main", "it is the same run"),
         ("compare 1,1 2", "named twice on one side"),
         ("compare 1 2,1", "it is on two sides"),
         ("compare 1, 2", "a run is missing beside a comma"),
@@ -255,7 +255,7 @@ fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
         assert_eq!(refused.code, Some(2), "{options}: {refused:#?}");
         has(
             &refused.stderr,
-            &["did not do the same", difference, "--allow-different-work"],
+            &["did different work", difference, "--allow-different-work"],
         );
     }
     assert_eq!(
@@ -283,7 +283,7 @@ fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
     let errors = bench.fails(2, "compare 1 2 --fail-on regression=5%");
     has(&errors, &["output: `null` against `pipe`"]);
     let errors = bench.fails(2, &format!("show 2 {gate}"));
-    has(&errors, &["did not do the same"]);
+    has(&errors, &["did different work"]);
     let document = bench.json("compare 1 2 --json");
     assert_eq!(document["work_differences"][0]["what"], "output");
     // A command that only one of the runs has is not compared.

@@ -63,7 +63,7 @@ fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
         assert_eq!(status.code(), Some(130), "{kind}: {status:?}");
         settings.are_back_at_once();
         let errors = bench.fails(2, "run --resume");
-        assert!(errors.contains("no run is unfinished"), "{errors}");
+        assert!(errors.contains("no unfinished run"), "{errors}");
         for file in [program, bench.path("home/made")] {
             std::fs::remove_file(file).unwrap();
         }

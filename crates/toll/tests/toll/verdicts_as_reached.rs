@@ -129,7 +129,7 @@ fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with
         &[
             "1 supported (1 ✔✔), 1 refuted (1 ✘✘)",
             "2 not started",
-            "not started: slow: its 4 s decide nothing",
+            "not started: slow: its 4 s are too short",
         ],
     );
     let shown = bench.json("show 2 --json");
@@ -191,7 +191,7 @@ fn a_run_is_shown_verdicts_first() {
 fn a_comparison_ends_with_one_sentence_and_shows_memory_beside_time() {
     let bench = Bench::new();
     let told = bench.ok("run --no-html -r 8 'sleep 0.002' 'sleep 0.05'");
-    assert!(!told.stderr.contains("store lies on"), "{}", told.stderr);
+    assert!(!told.stderr.contains("store is on"), "{}", told.stderr);
     has(
         &told.stdout,
         &[

@@ -204,7 +204,7 @@ fn a_change_without_effect_passes_and_an_improvement_too() {
         let ran = bench.ok(ci(&bench, &["--build", "sh make.sh", &takes("built")]).as_slice());
         has(
             &ran.stderr,
-            &["none of 1 ratio lies wholly past 3 %; 0 undecided"],
+            &["1 ratio judged, none wholly past 3 %; 0 undecided"],
         );
         has(
             &ran.stdout,
@@ -229,7 +229,7 @@ fn an_experiment_file_is_compared_under_both_commits_and_trees_may_stay() {
     let words = ["--build", counting, "--keep-trees", "trees", "benches.toml"];
     for _ in 0..2 {
         let ran = bench.ok(ci(&bench, &words).as_slice());
-        has(&ran.stderr, &["none of 2 ratios lies wholly past 3 %"]);
+        has(&ran.stderr, &["2 ratios judged, none wholly past 3 %"]);
     }
     for side in ["base", "head"] {
         let built = bench.read(&format!("trees/0/{side}/built"));
