@@ -51,9 +51,10 @@ impl Kept {
         let most = limit - RESERVE_MAX.min(limit / 2);
         let before = KEPT.fetch_add(count, Ordering::Relaxed);
         let kept = Self(count);
-        match before + count <= most {
-            true => Ok(kept),
-            false => Err(Error::Errno(libc::ENFILE)),
+        if before + count <= most {
+            Ok(kept)
+        } else {
+            Err(Error::Errno(libc::ENFILE))
         }
     }
 }

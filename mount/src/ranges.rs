@@ -58,9 +58,10 @@ impl Ranges {
     }
 
     pub fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        match range.is_empty() {
-            true => Vec::new(),
-            false => self.0.gaps(&range).collect(),
+        if range.is_empty() {
+            Vec::new()
+        } else {
+            self.0.gaps(&range).collect()
         }
     }
 

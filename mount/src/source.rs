@@ -140,9 +140,10 @@ pub(crate) fn set_but_times<H: Handle + ?Sized>(handle: &H, changes: &SetAttribu
     match handle.set_attributes(changes) {
         Err(Error::Errno(libc::EPERM | libc::EACCES)) if changes.has_times() => {
             let rest = changes.without_times();
-            match rest == SetAttributes::default() {
-                true => Ok(()),
-                false => handle.set_attributes(&rest),
+            if rest == SetAttributes::default() {
+                Ok(())
+            } else {
+                handle.set_attributes(&rest)
             }
         }
         done => done,

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use toll_host::store::exchange::RunDocument;
 use toll_bench::ci::{Case, Outcomes, Record, simulate};
 use toll_core::spec::trees::REGRESSION_LIMIT;
+use toll_host::store::exchange::RunDocument;
 use toll_stats::median;
 
 /// Simulates calls of toll ci with the noise of a recorded run. Nothing is measured.

@@ -102,15 +102,17 @@ impl Case {
     }
 
     fn verdict(&self, is_second: bool, rng: &mut Rng) -> FleetVerdict {
-        let (shift, spread) = match is_second {
-            true => (self.effect, self.spread),
-            false => (0.0, 1.0),
+        let (shift, spread) = if is_second {
+            (self.effect, self.spread)
+        } else {
+            (0.0, 1.0)
         };
         let error = spread * self.errors.powf(rng.uniform() - 0.5);
         let is_outlying = !self.outlying.is_empty() && rng.uniform() < OUTLYING_SHARE;
-        let far = match is_outlying {
-            true => self.outlying[rng.below(self.outlying.len())],
-            false => 0.0,
+        let far = if is_outlying {
+            self.outlying[rng.below(self.outlying.len())]
+        } else {
+            0.0
         };
         let deviation = self.between.hypot(1.0);
         let truth = deviation * (shift + far) + spread * self.between * rng.normal();

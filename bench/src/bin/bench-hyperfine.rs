@@ -86,9 +86,10 @@ impl Pair {
     ) -> Result<String, String> {
         let is_toll = program.ends_with("toll");
         let load = Load::start(&self.work, condition, is_toll)?;
-        let told = match is_toll {
-            true => by_toll(program, &self.commands, budget, directory),
-            false => by_hyperfine(program, &self.commands, directory),
+        let told = if is_toll {
+            by_toll(program, &self.commands, budget, directory)
+        } else {
+            by_hyperfine(program, &self.commands, directory)
         };
         drop(load);
         let Told {

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::Value;
-use toll_host::store::exchange::RunDocument;
 use toll_core::claim::analyse;
 use toll_core::claim::model::{Outcome, Verdict};
+use toll_host::store::exchange::RunDocument;
 
 /// Judges exported runs again, and writes how many claims each set of rules decides. Nothing is
 /// measured.
@@ -131,9 +131,12 @@ fn table(rows: &[Row]) -> String {
          | experiment | blocks | testable | before | now | family-wise | lost | opposite |\n\
          |---|--:|--:|--:|--:|--:|---|---|\n",
     );
-    let list = |ids: &[String]| match ids.is_empty() {
-        true => "–".to_owned(),
-        false => ids.join(", "),
+    let list = |ids: &[String]| {
+        if ids.is_empty() {
+            "–".to_owned()
+        } else {
+            ids.join(", ")
+        }
     };
     for row in rows {
         text += &format!(

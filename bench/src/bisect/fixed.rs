@@ -31,14 +31,16 @@ pub fn fixed(history: History, blocks: Fixed, seed: u64) -> Searched {
             value(middle) - f64::midpoint(value(0), value(last))
         });
         let nearer: Vec<f64> = nearer.collect();
-        match hodges_lehmann(&nearer, 0.95).estimate > 0.0 {
-            true => at = middle,
-            false => before = middle,
+        if hodges_lehmann(&nearer, 0.95).estimate > 0.0 {
+            at = middle
+        } else {
+            before = middle
         }
     }
-    let answer = match differs(&compare(&mut laboratory, before, at, blocks.verdict)) {
-        true => Answer::Version(at),
-        false => Answer::NotConfirmed,
+    let answer = if differs(&compare(&mut laboratory, before, at, blocks.verdict)) {
+        Answer::Version(at)
+    } else {
+        Answer::NotConfirmed
     };
     laboratory.searched(answer)
 }

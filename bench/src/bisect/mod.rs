@@ -6,9 +6,9 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use toll_versions::search::{Bisection, Block, Ending, Limits, Next};
 use toll_core::claim::model::Better;
 use toll_stats::Rng;
+use toll_versions::search::{Bisection, Block, Ending, Limits, Next};
 
 use crate::simulation::Disturbances;
 pub use crate::simulation::{WORLDS, World};

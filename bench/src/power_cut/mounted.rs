@@ -21,13 +21,12 @@ const LOG: &str = "/tmpfs/mount.log";
 pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io::Result<()> {
     let own = std::env::current_exe()?;
     let toll = own.with_file_name("toll");
-    let mut command = match is_without_fsync {
-        true => {
-            let mut command = Command::new(&own);
-            command.arg("without-fsync").arg(&toll);
-            command
-        }
-        false => Command::new(&toll),
+    let mut command = if is_without_fsync {
+        let mut command = Command::new(&own);
+        command.arg("without-fsync").arg(&toll);
+        command
+    } else {
+        Command::new(&toll)
     };
     fs::create_dir_all(at)?;
     let before = fs::metadata(at)?.dev();

@@ -252,9 +252,10 @@ impl Node {
         let found = donor.and_then(|donor| Some((donor, donor.treatment.metrics.get(metric)?)));
         match (found, donors.published.get(metric)) {
             (Some((donor, series)), _) => {
-                node.origin = match donor.is_same {
-                    true => Origin::Measured,
-                    false => Origin::Borrowed,
+                node.origin = if donor.is_same {
+                    Origin::Measured
+                } else {
+                    Origin::Borrowed
                 };
                 node.median = Some(series.median);
                 node.shares_block = donor.is_first;
@@ -277,21 +278,21 @@ impl Node {
         let deviations = series.deviations();
         self.deviations = deviations.map(|one| Some(one? * scale)).collect();
         self.known = self.deviations.iter().flatten().copied().collect();
-        match self.known.is_empty() {
+        if self.known.is_empty() {
             // All values were 0, so it is not known how others would scatter.
-            true => self.origin = Origin::Assumed,
-            false => {
-                let distances: Vec<f64> = self.known.iter().map(|one| one.abs()).collect();
-                // The median distance of a normal distribution is 0.6745 standard deviations.
-                self.normal = SMOOTHING * median(&distances) / 0.6745;
-            }
+            self.origin = Origin::Assumed
+        } else {
+            let distances: Vec<f64> = self.known.iter().map(|one| one.abs()).collect();
+            // The median distance of a normal distribution is 0.6745 standard deviations.
+            self.normal = SMOOTHING * median(&distances) / 0.6745;
         }
     }
 
     fn draw(&self, block: usize, rng: &mut Rng) -> f64 {
-        let normal = match self.normal > 0.0 {
-            true => self.normal * rng.normal(),
-            false => 0.0,
+        let normal = if self.normal > 0.0 {
+            self.normal * rng.normal()
+        } else {
+            0.0
         };
         if self.known.is_empty() {
             return normal;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use toll_host::store::Store;
-use toll_host::store::exchange::RunDocument;
 use toll_core::claim::emulated_treatments;
 use toll_core::claim::emulation::is_time;
 use toll_core::plan::of_claim;
 use toll_core::run::{StoredRun, TrialRecord, TrialState};
 use toll_core::spec::{DerivedKind, Experiment, Test, builtin};
+use toll_host::store::Store;
+use toll_host::store::exchange::RunDocument;
 use toll_stats::median;
 
 /// Resolution of a stored deviation, in natural logarithms.
@@ -93,16 +93,18 @@ impl Noise {
     pub fn read(path: &Path) -> Result<Self, String> {
         let cannot = |why: String| format!("cannot read noise from {}: {why}", path.display());
         let bytes = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
-        let noise = match bytes.starts_with(b"SQLite format 3\0") {
-            true => Self::of_store(path),
-            false => Self::of_json(&String::from_utf8_lossy(&bytes)),
+        let noise = if bytes.starts_with(b"SQLite format 3\0") {
+            Self::of_store(path)
+        } else {
+            Self::of_json(&String::from_utf8_lossy(&bytes))
         };
         let noise = noise.map_err(cannot)?;
-        match noise.runs.is_empty() {
-            true => Err(cannot(
+        if noise.runs.is_empty() {
+            Err(cannot(
                 "it has no run of a built-in experiment; make one with toll run NAME".into(),
-            )),
-            false => Ok(noise),
+            ))
+        } else {
+            Ok(noise)
         }
     }
 

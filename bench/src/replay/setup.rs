@@ -251,9 +251,10 @@ impl Setup {
         };
         let mut rng = Rng::new(1);
         let draws = (0..1001).map(|_| self.nodes.draw_sum(terms, &mut rng).abs());
-        match toll_stats::median(&draws.collect::<Vec<_>>()) > LEAST {
-            true => Ok(()),
-            false => Err("it has no noise, so there is nothing to decide".into()),
+        if toll_stats::median(&draws.collect::<Vec<_>>()) > LEAST {
+            Ok(())
+        } else {
+            Err("it has no noise, so there is nothing to decide".into())
         }
     }
 }
@@ -441,9 +442,10 @@ fn bisect(
     const PRECISION: f64 = 2e-6;
     while (outside - inside).abs() > PRECISION {
         let middle = f64::midpoint(inside, outside);
-        match holds(middle)? {
-            true => inside = middle,
-            false => outside = middle,
+        if holds(middle)? {
+            inside = middle
+        } else {
+            outside = middle
         }
     }
     Ok((inside, outside))

@@ -141,12 +141,13 @@ const FEWER: usize = 5;
 /// a claim and the reason.
 #[must_use]
 pub fn simulate(setup: &Setup, effort: Effort) -> (Vec<Case>, Vec<(String, String)>) {
-    let effort = match setup.is_slow() {
-        true => Effort {
+    let effort = if setup.is_slow() {
+        Effort {
             runs: effort.runs.div_ceil(FEWER),
             ..effort
-        },
-        false => effort,
+        }
+    } else {
+        effort
     };
     let tasks: Vec<Task> = std::iter::once(Task::World)
         .chain((0..setup.claims.len()).map(Task::Moved))
@@ -316,9 +317,10 @@ fn case(
 /// Simulates runs in a world, and counts the verdicts on one claim.
 fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effort: Effort) -> Case {
     let mut alone = setup.alone(studied, Vec::new());
-    let mut all = match case.is_alone {
-        true => alone.clone(),
-        false => setup.run.clone(),
+    let mut all = if case.is_alone {
+        alone.clone()
+    } else {
+        setup.run.clone()
     };
     let needed = case.is_alone.then(|| setup.involved(studied));
     let mut lengths = Lengths::default();

@@ -128,9 +128,10 @@ fn summary(document: &Document) -> String {
 }
 
 fn mean(values: &[f64]) -> f64 {
-    match values.is_empty() {
-        true => f64::NAN,
-        false => toll_stats::mean(values),
+    if values.is_empty() {
+        f64::NAN
+    } else {
+        toll_stats::mean(values)
     }
 }
 
@@ -253,10 +254,7 @@ pub fn is_over(case: &Case) -> bool {
 }
 
 fn bold(text: String, is_bold: bool) -> String {
-    match is_bold {
-        true => format!("**{text}**"),
-        false => text,
-    }
+    if is_bold { format!("**{text}**") } else { text }
 }
 
 fn shares(case: &Case) -> String {
@@ -270,9 +268,10 @@ fn shares(case: &Case) -> String {
 }
 
 fn percent(share: f64) -> String {
-    match share.is_nan() {
-        true => "–".into(),
-        false => format!("{:.0}", 100.0 * share),
+    if share.is_nan() {
+        "–".into()
+    } else {
+        format!("{:.0}", 100.0 * share)
     }
 }
 

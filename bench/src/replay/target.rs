@@ -130,7 +130,8 @@ impl Targets<'_> {
     }
 
     fn at(&mut self, metric: &str, selector: &Selector) -> Result<usize, String> {
-        let treatment = find(self.treatments, selector, &self.experiment.factors).map_err(|reason| reason.to_string())?;
+        let treatment = find(self.treatments, selector, &self.experiment.factors)
+            .map_err(|reason| reason.to_string())?;
         Ok(self.nodes.at(treatment, metric, self.donors))
     }
 
@@ -257,9 +258,10 @@ impl Target {
 fn put_sum(terms: &[(usize, f64)], value: f64, world: &mut World) -> Result<(), String> {
     let (first, others) = terms.split_first().ok_or("it compares nothing")?;
     let rest: f64 = others.iter().map(|(node, sign)| sign * world[*node]).sum();
-    match rest.is_finite() {
-        true => world[first.0] = (value.ln() - rest) / first.1,
-        false => return Err("the recorded divisor is 0".into()),
+    if rest.is_finite() {
+        world[first.0] = (value.ln() - rest) / first.1
+    } else {
+        return Err("the recorded divisor is 0".into());
     }
     Ok(())
 }
@@ -289,9 +291,10 @@ fn put_knee(
     for (place, (_, node)) in curve.iter().enumerate() {
         // Number of levels past the one that loses exactly the tolerance.
         let past = place as f64 - position + 0.5;
-        let reached = match past < 0.0 {
-            true => tolerated - past * RISE_TO_KNEE.ln(),
-            false => tolerated * (1.0 - past).max(0.0),
+        let reached = if past < 0.0 {
+            tolerated - past * RISE_TO_KNEE.ln()
+        } else {
+            tolerated * (1.0 - past).max(0.0)
         };
         world[*node] = best + sign * reached;
     }

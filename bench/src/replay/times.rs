@@ -25,9 +25,10 @@ pub fn shares(experiment: &str, profile: &str, treatments: &[Treatment]) -> Vec<
     };
     let known: Vec<Option<f64>> = treatments.iter().map(seconds).collect();
     let found: Vec<f64> = known.iter().flatten().copied().collect();
-    let mean = match found.is_empty() {
-        true => 1.0,
-        false => toll_stats::mean(&found),
+    let mean = if found.is_empty() {
+        1.0
+    } else {
+        toll_stats::mean(&found)
     };
     let seconds = known.into_iter().map(|one| one.unwrap_or(mean));
     let block_s: f64 = seconds.clone().sum();

@@ -9,9 +9,9 @@ use aya::programs::tp_btf::BtfTracePointLink;
 use aya::programs::{BtfTracePoint, Iter, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use toll_core::format;
 use toll_calls::shape::{Role, Shape};
 use toll_calls::tally::Tally;
+use toll_core::format;
 
 use crate::layout::{CALLS_MAX, PROGRAM_NOT_TRACED, Shape as CallShape, Sum, SumKey, Totals};
 use crate::mark::Marker;

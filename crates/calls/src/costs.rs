@@ -10,12 +10,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use toll_core::plan::{Treatment, TreatmentParameters};
+use toll_core::run::{StoredRun, TrialState};
 use toll_stats::{fit_cost_model, median};
 use toll_wire::{
     CacheState, CopyMethod, CopyRequest, Sink, SinkFile, Source, SourceIo, WorkFileSystem, Workload,
 };
-use toll_core::plan::{Treatment, TreatmentParameters};
-use toll_core::run::{StoredRun, TrialState};
 
 use super::descriptor::Kind;
 use super::sizes::Sizes;

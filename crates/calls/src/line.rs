@@ -100,9 +100,10 @@ pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
     let Stamped { thread, rest, .. } = *stamped;
     if let Some(told) = rest.strip_prefix("+++ ") {
         let told = told.strip_suffix(" +++")?;
-        let line = match told.starts_with("superseded by ") {
-            true => Line::Superseded,
-            false => Line::Ended(acted(told, "killed")),
+        let line = if told.starts_with("superseded by ") {
+            Line::Superseded
+        } else {
+            Line::Ended(acted(told, "killed"))
         };
         return Some((thread, line));
     }

@@ -53,9 +53,10 @@ impl Sizes {
         if other.buckets.is_empty() {
             return;
         }
-        self.min_bytes = match self.buckets.is_empty() {
-            true => other.min_bytes,
-            false => self.min_bytes.min(other.min_bytes),
+        self.min_bytes = if self.buckets.is_empty() {
+            other.min_bytes
+        } else {
+            self.min_bytes.min(other.min_bytes)
         };
         self.max_bytes = self.max_bytes.max(other.max_bytes);
         for (bound, bucket) in &other.buckets {

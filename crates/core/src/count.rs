@@ -178,9 +178,10 @@ impl CommandCount {
         let range = most.executed.instructions.total - least.executed.instructions.total;
         let spread = range as f64 / instructions.total as f64;
         let by_function: Vec<BTreeMap<String, u64>> = runs.iter().map(by_function).collect();
-        let varying = match spread > AGREEMENT {
-            true => varying(&by_function),
-            false => Vec::new(),
+        let varying = if spread > AGREEMENT {
+            varying(&by_function)
+        } else {
+            Vec::new()
         };
         Self {
             command,
@@ -276,9 +277,12 @@ pub fn has_several_kernels(counts: &[CommandCount]) -> bool {
 /// Returns a label for each count: its command and, if there are several, its kernel.
 pub fn labels(counts: &[CommandCount]) -> Vec<String> {
     let has_kernels = has_several_kernels(counts);
-    let label = |one: &CommandCount| match has_kernels {
-        true => format!("{} on {}", one.command, one.kernel),
-        false => one.command.clone(),
+    let label = |one: &CommandCount| {
+        if has_kernels {
+            format!("{} on {}", one.command, one.kernel)
+        } else {
+            one.command.clone()
+        }
     };
     counts.iter().map(label).collect()
 }

@@ -139,17 +139,15 @@ pub fn change(ratio: &Estimate, metric: &Metric) -> String {
 /// [`change`], and apart from it the interval in brackets.
 pub fn change_parts(ratio: &Estimate, metric: &Metric) -> (String, String) {
     let is_less = ratio.value < 1.0;
-    let times = match is_less {
-        true => inverse(ratio),
-        false => *ratio,
-    };
+    let times = if is_less { inverse(ratio) } else { *ratio };
     let is_rate = metric.unit.ends_with("/s");
     let is_time = ["ns", "s"].contains(&metric.unit.as_str()) || metric.unit.starts_with("ns/");
     let word = match (is_less, metric.better) {
         (_, Better::Lower | Better::Higher) if is_time || is_rate => {
-            match is_less == (metric.better == Better::Lower) {
-                true => "faster",
-                false => "slower",
+            if is_less == (metric.better == Better::Lower) {
+                "faster"
+            } else {
+                "slower"
             }
         }
         (true, _) => "less",
@@ -206,9 +204,10 @@ pub fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
         _ => UNSCALED,
     };
     // Zero has no unit of its own.
-    let largest = match estimate.value == 0.0 {
-        true => estimate.high,
-        false => estimate.value,
+    let largest = if estimate.value == 0.0 {
+        estimate.high
+    } else {
+        estimate.value
     };
     let scale = scale_of(largest, scales);
     let [value, low, high] =

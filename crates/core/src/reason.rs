@@ -92,7 +92,10 @@ mod tests {
     fn the_details_of_a_claim_are_not_part_of_the_cause() {
         let level = |text: &str| Reason::LeftOut { what: text.into() };
         assert_eq!(level("size=4KiB").cause(), level("size=8KiB").cause());
-        assert_eq!(Reason::from("bindfs is missing").cause(), "bindfs is missing");
+        assert_eq!(
+            Reason::from("bindfs is missing").cause(),
+            "bindfs is missing"
+        );
     }
 
     #[test]

@@ -37,10 +37,11 @@ pub fn plain_json(text: String) -> String {
     }
     let mut plain = String::with_capacity(text.len() + 64);
     for character in text.chars() {
-        match is_plain(character) {
-            true => plain.push(character),
+        if is_plain(character) {
+            plain.push(character)
+        } else {
             // All of them are in the Basic Multilingual Plane.
-            false => plain.push_str(&format!("\\u{:04x}", u32::from(character))),
+            plain.push_str(&format!("\\u{:04x}", u32::from(character)))
         }
     }
     plain

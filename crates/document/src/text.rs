@@ -84,9 +84,10 @@ impl Text {
                     Paint::Drawn => fit(words, style),
                     _ => fit(&sanitize(words), style),
                 };
-                match style.color && !code.is_empty() && !words.trim().is_empty() {
-                    true => shown.push_str(&format!("\u{1b}[{code}m{words}\u{1b}[0m")),
-                    false => shown.push_str(&words),
+                if style.color && !code.is_empty() && !words.trim().is_empty() {
+                    shown.push_str(&format!("\u{1b}[{code}m{words}\u{1b}[0m"))
+                } else {
+                    shown.push_str(&words)
                 }
             }
             shown.push('\n');
@@ -365,9 +366,10 @@ fn line(
     let mut rest = " ".repeat(widths[0].saturating_sub(columns(first)));
     for (index, cell) in cells.iter().enumerate().skip(1) {
         rest.push_str(&" ".repeat(GAP));
-        rest.push_str(&match columns_of[index].is_number {
-            true => right(cell, widths[index]),
-            false => left(cell, widths[index]),
+        rest.push_str(&if columns_of[index].is_number {
+            right(cell, widths[index])
+        } else {
+            left(cell, widths[index])
         });
     }
     lines[0].push((paint, rest.trim_end().to_owned()));

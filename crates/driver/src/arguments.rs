@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use toll_system::{Failure, kept_files, output};
-use toll_wire::COUNTERS;
-use toll_host::trial::TimeLimit;
 use toll_core::spec::quantity::{parse_duration, parse_share};
 use toll_core::spec::{ComparisonGoal, Experiment, LevelOverride, parse_override};
+use toll_host::trial::TimeLimit;
+use toll_system::{Failure, kept_files, output};
+use toll_wire::COUNTERS;
 
 use crate::Purpose;
 use crate::baseline::{BaselineArguments, parse_name};
@@ -300,9 +300,10 @@ impl RunArguments {
 
     /// Decides how to show the progress of run `number` of `of`.
     pub fn purpose(&self, number: usize, of: usize) -> Purpose {
-        match self.quiet {
-            true => Purpose::Quiet,
-            false => Purpose::Shown { number, of },
+        if self.quiet {
+            Purpose::Quiet
+        } else {
+            Purpose::Shown { number, of }
         }
     }
 

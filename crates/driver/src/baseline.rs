@@ -30,12 +30,13 @@ pub fn parse_name(text: &str) -> Result<String, String> {
         && text.len() <= NAME_BYTES_MAX
         && !text.starts_with(['.', '-'])
         && text.chars().all(is_plain);
-    match is_right {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
+    if is_right {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
             "expected up to {NAME_BYTES_MAX} letters, digits, `_`, `-` and `.`, not beginning with \
              `.` or `-`"
-        )),
+        ))
     }
 }
 
@@ -91,21 +92,25 @@ pub fn save(store: &mut Store, name: &str, run_id: i64) -> anyhow::Result<String
     ))
 }
 
-pub fn missing(store: &Store, name: &str, experiment: Option<&str>) -> anyhow::Result<anyhow::Error> {
+pub fn missing(
+    store: &Store,
+    name: &str,
+    experiment: Option<&str>,
+) -> anyhow::Result<anyhow::Error> {
     let all = store.baselines()?;
     let of = experiment.map_or_else(String::new, |experiment| format!(" of {experiment}"));
-    let mut names: Vec<String> = match all.iter().any(|one| one.name == name) {
-        true => {
-            let own = all.iter().filter(|one| one.name == name);
-            own.map(|one| format!("{name} of {}", one.experiment))
-                .collect()
-        }
-        false => all.iter().map(|one| one.name.clone()).collect(),
+    let mut names: Vec<String> = if all.iter().any(|one| one.name == name) {
+        let own = all.iter().filter(|one| one.name == name);
+        own.map(|one| format!("{name} of {}", one.experiment))
+            .collect()
+    } else {
+        all.iter().map(|one| one.name.clone()).collect()
     };
     names.dedup();
-    let known = match names.is_empty() {
-        true => "there are none; `toll run --save-baseline NAME` saves one".into(),
-        false => format!("the store has {}", names.join(", ")),
+    let known = if names.is_empty() {
+        "there are none; `toll run --save-baseline NAME` saves one".into()
+    } else {
+        format!("the store has {}", names.join(", "))
     };
     Ok(Failure::Usage(format!("cannot find baseline {name}{of}: {known}")).into())
 }
@@ -255,18 +260,17 @@ fn check_shared(
     let mut there = store.treatments(run_id)?;
     there.retain(|one| one.twin_of.is_none());
     let is_shared = |one: &Treatment| there.iter().any(|other| has_levels_of(other, one));
-    match planned.iter().any(is_shared) {
-        true => Ok(run_id),
-        false => {
-            let labels: Vec<&str> = there.iter().map(|one| one.label.as_str()).take(3).collect();
-            Err(Failure::Usage(format!(
-                "cannot compare with baseline {name}: its run {run_id} of {} has none of these \
+    if planned.iter().any(is_shared) {
+        Ok(run_id)
+    } else {
+        let labels: Vec<&str> = there.iter().map(|one| one.label.as_str()).take(3).collect();
+        Err(Failure::Usage(format!(
+            "cannot compare with baseline {name}: its run {run_id} of {} has none of these \
                  treatments; it has {}",
-                experiment.name,
-                labels.join(", ")
-            ))
-            .into())
-        }
+            experiment.name,
+            labels.join(", ")
+        ))
+        .into())
     }
 }
 

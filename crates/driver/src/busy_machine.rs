@@ -1,10 +1,10 @@
 //! The warning about a busy machine before a measurement.
 
-use toll_system::output;
+use toll_core::format;
 use toll_host::environment::other_work;
 use toll_host::environment::other_work::OtherWork;
 use toll_host::trial::COMPARISON;
-use toll_core::format;
+use toll_system::output;
 
 /// Most programs that are named.
 const PROGRAMS: usize = 3;

@@ -4,25 +4,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
-use toll_system::{exit_code_of, output};
-use toll_system::output::style;
-use toll_document::text::{Paint, Text};
-use toll_report::html::Page;
-use toll_report::terminal;
-use toll_report::terminal::NotRun;
-use toll_host::store::Store;
-use toll_host::store::exchange::RunDocument;
-use toll_host::trial::SessionEnd;
 use toll_core::claim::Run;
 use toll_core::claim::model::{Outcome, OverRuns, Verdict};
 use toll_core::spec::adhoc;
+use toll_document::text::{Paint, Text};
+use toll_host::store::Store;
+use toll_host::store::exchange::RunDocument;
+use toll_host::trial::SessionEnd;
+use toll_report::html::Page;
+use toll_report::terminal;
+use toll_report::terminal::NotRun;
+use toll_system::output::style;
+use toll_system::{exit_code_of, output};
 
-use crate::{RunArguments, launch};
+use crate::baseline;
 use crate::baseline::{Against, Compared};
 use crate::over_runs::over_runs;
-use crate::price_lists;
-use crate::baseline;
 use crate::pages;
+use crate::price_lists;
+use crate::{RunArguments, launch};
 
 /// How the last of several runs ended.
 pub enum Ending {
@@ -126,9 +126,10 @@ impl<'a> Conclusion<'a> {
     /// Verdicts over comparable runs, for a run with open claims.
     fn over_runs(&self, run: &Run) -> anyhow::Result<Option<OverRuns>> {
         let is_open = |one: &Verdict| one.outcome == Outcome::Undecided && one.e_values.is_some();
-        match run.analysis.verdicts.iter().any(is_open) && !self.arguments.json {
-            true => over_runs(&Store::read(self.store)?, &run.stored).map(Some),
-            false => Ok(None),
+        if run.analysis.verdicts.iter().any(is_open) && !self.arguments.json {
+            over_runs(&Store::read(self.store)?, &run.stored).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -216,12 +217,11 @@ impl<'a> Conclusion<'a> {
     /// the files.
     fn show_all(&self, compared: &Compared) -> anyhow::Result<()> {
         let arguments = self.arguments;
-        let tell = |lines: &[String]| match arguments.json {
-            true => {
+        let tell = |lines: &[String]| {
+            if arguments.json {
                 lines.iter().for_each(|line| output::note(line));
                 Ok(())
-            }
-            false => {
+            } else {
                 let lines = lines.iter().map(|line| Text::line(line, Paint::Plain));
                 output::further_result(lines.collect())
             }
@@ -254,9 +254,10 @@ impl<'a> Conclusion<'a> {
             None => Vec::new(),
         };
         lines.extend(self.next_command());
-        match lines.is_empty() {
-            true => Ok(()),
-            false => tell(&lines),
+        if lines.is_empty() {
+            Ok(())
+        } else {
+            tell(&lines)
         }
     }
 

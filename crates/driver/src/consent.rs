@@ -1,9 +1,9 @@
 //! Programs that measuring an experiment starts, and consent to start those of others.
 
-use toll_system::{Failure, output};
+use toll_core::spec::{Experiment, NOWHERE, PerCommand, Shell, WorkloadSpec};
 use toll_host::environment::run_key;
 use toll_host::store::{RunKey, Store, StoredRun};
-use toll_core::spec::{Experiment, NOWHERE, PerCommand, Shell, WorkloadSpec};
+use toll_system::{Failure, output};
 
 /// Lists the programs that an experiment from elsewhere would start and returns an error, unless
 /// that is allowed or it starts none. `remedy` is an alternative to allowing it.
@@ -26,11 +26,7 @@ pub fn ask(
 
 /// Refuses to start the programs of a stored run, unless this user's toll wrote its experiment
 /// into the store, or `is_allowed`. An allowed run is signed as this user's from then on.
-pub fn of_run(
-    store: &mut Store,
-    stored: &StoredRun,
-    is_allowed: bool,
-) -> anyhow::Result<()> {
+pub fn of_run(store: &mut Store, stored: &StoredRun, is_allowed: bool) -> anyhow::Result<()> {
     let id = stored.run.id;
     sign_by_own_key(store)?;
     if store.is_signed(stored)? {
@@ -62,9 +58,10 @@ pub fn sign_by_own_key(store: &mut Store) -> anyhow::Result<()> {
 pub fn started_by(experiment: &Experiment, origin: &str) -> Vec<String> {
     let name = &experiment.name;
     let programs = programs(experiment);
-    let mut lines = vec![match programs.is_empty() {
-        true => format!("measuring {name} of {origin}, which starts no program"),
-        false => format!("{name} of {origin} starts"),
+    let mut lines = vec![if programs.is_empty() {
+        format!("measuring {name} of {origin}, which starts no program")
+    } else {
+        format!("{name} of {origin} starts")
     }];
     lines.extend(programs.into_iter().map(|line| format!("  {line}")));
     // Parameters and levels are filled in where commands name them.
@@ -108,9 +105,12 @@ fn programs(experiment: &Experiment) -> Vec<String> {
 /// The commands of a workload, those around them, their files and variables, and the shell.
 fn around(workload: &WorkloadSpec) -> Vec<String> {
     let mut all = Vec::new();
-    let mut add = |what: &str, name: &str, text: &str| match name.is_empty() {
-        true => all.push(format!("{what}: {text}")),
-        false => all.push(format!("{what} of {name}: {text}")),
+    let mut add = |what: &str, name: &str, text: &str| {
+        if name.is_empty() {
+            all.push(format!("{what}: {text}"))
+        } else {
+            all.push(format!("{what} of {name}: {text}"))
+        }
     };
     for (name, command) in &workload.commands {
         add("command", name, command);

@@ -1,11 +1,11 @@
 //! The plan that `toll run --dry-run` shows.
 
-use toll_system::Failure;
-use toll_host::environment::{Workspace, check_foreign, file_system_obstacle};
-use toll_host::trial::{Guests, memory_shortage, missing_program};
 use toll_core::claim::blocks_needed;
 use toll_core::plan::{Plan, TreatmentParameters};
 use toll_core::spec::Experiment;
+use toll_host::environment::{Workspace, check_foreign, file_system_obstacle};
+use toll_host::trial::{Guests, memory_shortage, missing_program};
+use toll_system::Failure;
 
 use crate::arguments::WorkDirectories;
 use crate::launch;

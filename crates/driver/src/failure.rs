@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use toll_system::Failure;
+use toll_core::spec::SpecError;
 use toll_host::environment::kernel::BuildError;
 use toll_host::trial::SessionError;
-use toll_core::spec::SpecError;
+use toll_system::Failure;
 
 /// The exit status of an error.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {

@@ -2,8 +2,6 @@
 
 use anyhow::bail;
 use clap::Args;
-use toll_system::{Failure, output};
-use toll_report::words;
 use toll_core::claim::can_regress;
 use toll_core::claim::model::{
     Analysis, Estimate, Metric, Outcome, Relation, Replicates, RunComparison, Sessions,
@@ -14,6 +12,8 @@ use toll_core::format;
 use toll_core::plan::Plan;
 use toll_core::spec::Experiment;
 use toll_core::spec::quantity::parse_share;
+use toll_report::words;
+use toll_system::{Failure, output};
 
 /// A condition of `--fail-on`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -160,11 +160,10 @@ impl GateArguments {
                 Condition::Regression(limit) => met.extend(count_regressions(ratios, *limit)),
             }
         }
-        match met.is_empty() {
-            true => Ok(()),
-            false => {
-                Err(Failure::Judged(format!("failed by --fail-on: {}", met.join("; "))).into())
-            }
+        if met.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::Judged(format!("failed by --fail-on: {}", met.join("; "))).into())
         }
     }
 }
@@ -267,12 +266,13 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
         }
     }
     let noise = ratios.iter().map(|one| one.noise).fold(0.0, f64::max);
-    let noisy = match noise > limit {
-        true => format!(
+    let noisy = if noise > limit {
+        format!(
             " and past the difference of A/A twins, at most {}",
             format::percent(noise)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     let limit = format::percent(limit);
     let blind = ratios.iter().filter_map(|one| one.sessions);

@@ -82,9 +82,10 @@ fn told(built: &Built, took: Duration) -> String {
             "{name}: cannot tell whether there is a newer source: {why}"
         ));
     }
-    let how = match built.is_new {
-        true => format!("is built ({} s)", took.as_secs()),
-        false => "is built already".to_owned(),
+    let how = if built.is_new {
+        format!("is built ({} s)", took.as_secs())
+    } else {
+        "is built already".to_owned()
     };
     let directory = directory.display();
     format!("{name}: Linux {release} {how}: {directory}")

@@ -5,20 +5,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use toll_system::{Failure, kept_files, output, paths};
-use toll_system::interrupt::Interrupt;
-use toll_system::kept_files::Identity;
 use anyhow::{Context, anyhow, bail};
-use toll_host::environment::{Leftover, Workspace, WorkspaceRequest, check_foreign, inspect, restore, variables};
-use toll_host::store::{BootRecord, RunRecord, Store, StoredRun, TrialRecord};
-use toll_host::trial::{Guests, Probe, ProfileEnd, RunTime, Session, SessionEnd, TimeLimit, command_files, unquotable, workspace_request};
 use toll_core::plan::{Plan, Treatment};
 use toll_core::spec::Experiment;
+use toll_host::environment::{
+    Leftover, Workspace, WorkspaceRequest, check_foreign, inspect, restore, variables,
+};
+use toll_host::store::{BootRecord, RunRecord, Store, StoredRun, TrialRecord};
+use toll_host::trial::{
+    Guests, Probe, ProfileEnd, RunTime, Session, SessionEnd, TimeLimit, command_files, unquotable,
+    workspace_request,
+};
+use toll_system::interrupt::Interrupt;
+use toll_system::kept_files::Identity;
+use toll_system::{Failure, kept_files, output, paths};
 
 use crate::arguments::WorkDirectories;
 use crate::busy_machine;
-use crate::progress::Progress;
 use crate::consent;
+use crate::progress::Progress;
 
 /// What to run.
 pub struct Launch {

@@ -3,25 +3,25 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use toll_system::{Failure, output};
 use anyhow::bail;
-use toll_report::terminal::NotRun;
-use toll_report::words;
-use toll_host::environment::work_trees::WorkTrees;
-use toll_host::store::{RunStatus, Store, StoredRun};
-use toll_host::trial::{Forecast, RunLock, TimeLimit, missing_kernels};
 use toll_core::claim::model::{Comparison, Outcome};
 use toll_core::claim::{Run, blocks_needed, too_few_blocks};
 use toll_core::plan::Plan;
 use toll_core::spec::{Experiment, WorkloadKind};
+use toll_host::environment::work_trees::WorkTrees;
+use toll_host::store::{RunStatus, Store, StoredRun};
+use toll_host::trial::{Forecast, RunLock, TimeLimit, missing_kernels};
+use toll_report::terminal::NotRun;
+use toll_report::words;
+use toll_system::{Failure, output};
 
 use crate::arguments::RunArguments;
-use crate::conclude::{Conclusion, Ending};
-use crate::launch::{self, Launch, launch, profile, random_seed};
-use crate::{dry, select, stores};
 use crate::baseline::Against;
-use crate::{consent, failure, measuring_lock};
+use crate::conclude::{Conclusion, Ending};
 use crate::kernel_builds;
+use crate::launch::{self, Launch, launch, profile, random_seed};
+use crate::{consent, failure, measuring_lock};
+use crate::{dry, select, stores};
 
 /// Runs the experiments that the command line names, and shows the results.
 pub fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
@@ -353,9 +353,10 @@ pub fn command_line() -> String {
     let words = std::env::args_os().map(|word| {
         let word = word.to_string_lossy().into_owned();
         let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+%@".contains(c);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word,
-            false => format!("'{}'", word.replace('\'', r"'\''")),
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
         }
     });
     words.collect::<Vec<_>>().join(" ")
@@ -365,10 +366,7 @@ pub fn command_line() -> String {
 ///
 /// # Errors
 /// Fails if no such pair was compared.
-pub fn most_different(
-    run: &Run,
-    fits: impl Fn(&[usize; 2]) -> bool,
-) -> anyhow::Result<[usize; 2]> {
+pub fn most_different(run: &Run, fits: impl Fn(&[usize; 2]) -> bool) -> anyhow::Result<[usize; 2]> {
     let is_of_time = |one: &&Comparison| {
         one.metric == run.analysis.primary_metric && one.metric.contains("duration")
     };

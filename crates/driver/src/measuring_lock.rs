@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use toll_system::{Failure, output};
 use toll_host::trial::{LockAttempt, RunLock};
+use toll_system::{Failure, output};
 
 use crate::listen;
 

@@ -1,8 +1,8 @@
 //! The evidence of all comparable runs of a store.
 
-use toll_host::store::{Store, StoredRun};
 use toll_core::claim::Multiplied;
 use toll_core::claim::model::OverRuns;
+use toll_host::store::{Store, StoredRun};
 
 /// Multiplies a run's evidence with that of the experiment's other runs, earlier and later.
 pub fn over_runs(store: &Store, run: &StoredRun) -> anyhow::Result<OverRuns> {

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use toll_system::paths;
-use toll_host::environment::inspect;
-use toll_host::store::{RunStatus, Store};
-use toll_host::trial::TimeLimit;
 use toll_core::claim::Run;
 use toll_core::run::Machine;
 use toll_core::spec::{Experiment, Level, LevelOverride, ROW, apply_levels, builtin};
+use toll_host::environment::inspect;
+use toll_host::store::{RunStatus, Store};
+use toll_host::trial::TimeLimit;
+use toll_system::paths;
 
-use crate::nearest;
 use crate::measuring_lock;
+use crate::nearest;
 use crate::{Launch, Launched, Purpose, WorkDirectories, launch, random_seed};
 
 /// Name of the experiment, by which its runs are found in a store.
@@ -23,7 +23,11 @@ pub const PRICING_ROW: &str = "copies";
 /// The experiment that comes with the program.
 pub fn experiment() -> anyhow::Result<Experiment> {
     let builtin = builtin::find(EXPERIMENT).expect("it comes with the program");
-    Ok(toll_core::spec::parse(builtin.toml, EXPERIMENT, "standard")?)
+    Ok(toll_core::spec::parse(
+        builtin.toml,
+        EXPERIMENT,
+        "standard",
+    )?)
 }
 
 /// Restricts the experiment to the rows of these names and the twins among them.

@@ -5,13 +5,13 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use toll_system::output;
-use toll_document::Style;
-use toll_document::text::columns;
-use toll_report::words;
-use toll_host::trial::{Event, Observer, comparison_time};
 use toll_core::claim::model::Outcome;
 use toll_core::spec::{BLOCKS_MAX, Experiment};
+use toll_document::Style;
+use toll_document::text::columns;
+use toll_host::trial::{Event, Observer, comparison_time};
+use toll_report::words;
+use toll_system::output;
 
 use crate::Purpose;
 
@@ -97,9 +97,10 @@ impl Progress {
 
     /// The allowed time or, until it has passed, the time by which comparisons usually end.
     fn budget(&self) -> Duration {
-        match self.begin.elapsed() < self.usual_end {
-            true => self.usual_end.min(self.budget),
-            false => self.budget,
+        if self.begin.elapsed() < self.usual_end {
+            self.usual_end.min(self.budget)
+        } else {
+            self.budget
         }
     }
 
@@ -227,9 +228,10 @@ impl Steps {
 
 /// A line that is cut at the terminal's edge; on a narrow terminal it has no bar.
 fn bar_style(style: Style) -> ProgressStyle {
-    let line = match style.width < COLUMNS_WITH_BAR {
-        true => "{prefix:.bold} {wide_msg}".to_owned(),
-        false => format!("{{prefix:.bold}} {{bar:{BAR_COLUMNS}.cyan/dim}} {{wide_msg}}"),
+    let line = if style.width < COLUMNS_WITH_BAR {
+        "{prefix:.bold} {wide_msg}".to_owned()
+    } else {
+        format!("{{prefix:.bold}} {{bar:{BAR_COLUMNS}.cyan/dim}} {{wide_msg}}")
     };
     // The templates are constant, and tests draw them.
     let line = ProgressStyle::with_template(&line).expect("template is right");

@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use toll_system::{Failure, kept_files, output};
-use toll_system::bounded::text_of;
-use toll_system::strace::startable;
 use anyhow::bail;
-use toll_host::environment::kernel;
 use toll_core::spec::adhoc::{self, AdhocCommands};
 use toll_core::spec::builtin::{self, BUILTINS};
 use toll_core::spec::{Experiment, Shell, WorkloadKind, apply_levels, nearest};
+use toll_host::environment::kernel;
+use toll_system::bounded::text_of;
+use toll_system::strace::startable;
+use toll_system::{Failure, kept_files, output};
 
 use crate::RunArguments;
 use crate::arguments::Variables;

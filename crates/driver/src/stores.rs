@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context;
-use toll_system::{output, paths};
-use toll_host::store::{Store, StoreError};
 use toll_core::claim::Run;
+use toll_host::store::{Store, StoreError};
+use toll_system::{output, paths};
 
 /// Opens a store to write to it, and makes its directory. Makes the directories above only
 /// in the default place: if several are missing above a named file, the name is a slip.

@@ -1,7 +1,7 @@
 //! A name for a machine that tells it from others.
 
-use xxhash_rust::xxh3::xxh3_64;
 use toll_core::run::Machine;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Longest name of a host (gethostname(2)).
 const HOST_BYTES_MAX: usize = 64;

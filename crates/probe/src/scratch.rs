@@ -122,9 +122,10 @@ pub fn remove_left_overs(directory: &Path) {
         let is_running = test_kill_process(process) != Err(rustix::io::Errno::SRCH);
         if !is_running && is_unlocked(&entry.path()) {
             let path = entry.path();
-            let _ = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                true => std::fs::remove_dir_all(path),
-                false => std::fs::remove_file(path),
+            let _ = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                std::fs::remove_dir_all(path)
+            } else {
+                std::fs::remove_file(path)
             };
         }
     }

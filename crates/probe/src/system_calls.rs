@@ -196,13 +196,14 @@ impl Machine {
 
 fn assert_equal(statement: &Statement, arguments: [u64; 6]) -> Result<(), Failure> {
     let [found, expected, ..] = arguments;
-    match found == expected {
-        true => Ok(()),
-        false => Err(failure::failed(format!(
+    if found == expected {
+        Ok(())
+    } else {
+        Err(failure::failed(format!(
             "cannot trust the program: line {} found {found} instead of {expected}; see the kernel \
              log",
             statement.line
-        ))),
+        )))
     }
 }
 

@@ -90,9 +90,10 @@ impl VmStat {
             let Some(before) = before.0.get(metric) else {
                 continue;
             };
-            let unit = match metric.ends_with("_bytes") {
-                true => page_bytes() as u64,
-                false => 1,
+            let unit = if metric.ends_with("_bytes") {
+                page_bytes() as u64
+            } else {
+                1
             };
             // A total never falls; it wraps only after centuries.
             let difference = after.saturating_sub(*before) * unit;

@@ -57,9 +57,10 @@ fn medians(run: &Run, format: &str) -> Result<impl Iterator<Item = (String, Esti
         .iter()
         .filter(|one| one.twin_of.is_none());
     let medians: Vec<(String, Estimate)> = own.filter_map(median).collect();
-    match medians.is_empty() {
-        true => Err(does_not_apply(format, stored.run.id, "it has no values")),
-        false => Ok(medians.into_iter()),
+    if medians.is_empty() {
+        Err(does_not_apply(format, stored.run.id, "it has no values"))
+    } else {
+        Ok(medians.into_iter())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The text format of Go's benchmarks, for benchstat.
 
-use toll_wire::METRICS;
 use toll_document::sanitize::sanitize;
+use toll_wire::METRICS;
 
 use super::series;
 use crate::claim::Run;
@@ -104,9 +104,10 @@ fn benchmark_name(experiment: &str) -> String {
 /// Joins words with underscores: the parts of a Go benchmark's name have no spaces.
 fn word(text: &str) -> String {
     let parts: Vec<&str> = text.split_whitespace().collect();
-    match parts.is_empty() {
-        true => "_".into(),
-        false => parts.join("_"),
+    if parts.is_empty() {
+        "_".into()
+    } else {
+        parts.join("_")
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use toll_wire::{Role, metrics_with};
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_wire::{Role, metrics_with};
 
 use super::terminal::paint_of_relation;
 use super::words;
@@ -106,9 +106,10 @@ fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     let rows = (0..main.ratios.len()).map(|index| changes_of(index, &shown));
     let rows: Vec<Row> = rows.collect();
     let mut text = heading(title, style);
-    text += match rows.is_empty() {
-        true => paragraph("no treatment is on both sides", 0, Paint::Plain, style),
-        false => table(&columns, &rows, style),
+    text += if rows.is_empty() {
+        paragraph("no treatment is on both sides", 0, Paint::Plain, style)
+    } else {
+        table(&columns, &rows, style)
     };
     for note in notes(&shown) {
         text += paragraph(&note, 0, Paint::Dim, style);
@@ -223,9 +224,10 @@ pub(super) fn machines(
 ) -> Text {
     let mut text = heading("The runs differ in", style);
     if differences.is_empty() {
-        let nothing = match work.is_empty() {
-            true => "nothing that was recorded",
-            false => "nothing else that was recorded",
+        let nothing = if work.is_empty() {
+            "nothing that was recorded"
+        } else {
+            "nothing else that was recorded"
         };
         return text + paragraph(nothing, 0, Paint::Plain, style);
     }
@@ -262,9 +264,10 @@ fn verdicts(sides: &[Side], style: Style) -> Text {
         })
         .collect();
     let columns = columns("claim", &names(sides), Column::words);
-    let body = match rows.is_empty() {
-        true => paragraph("No claims to compare.", 0, Paint::Plain, style),
-        false => table(&columns, &rows, style),
+    let body = if rows.is_empty() {
+        paragraph("No claims to compare.", 0, Paint::Plain, style)
+    } else {
+        table(&columns, &rows, style)
     };
     heading("Verdicts", style) + body
 }
@@ -317,9 +320,10 @@ fn medians(sides: &[Side], style: Style) -> Text {
         vec![metric_words(&run.analysis.primary_metric)]
     });
     let columns = columns("treatment", &names(sides), Column::numbers);
-    let mut body = match rows.is_empty() {
-        true => paragraph("No treatments to compare.", 0, Paint::Plain, style),
-        false => table(&columns, &rows, style),
+    let mut body = if rows.is_empty() {
+        paragraph("No treatments to compare.", 0, Paint::Plain, style)
+    } else {
+        table(&columns, &rows, style)
     };
     if sides.iter().any(|side| side.runs().len() > 1) {
         let note = "for several runs: the geometric mean of their medians, and their range";

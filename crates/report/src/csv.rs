@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use toll_document::sanitize::sanitize;
 use toll_core::run::StoredRun;
+use toll_document::sanitize::sanitize;
 
 use crate::claim::Run;
 use crate::claim::model::Price;
@@ -103,9 +103,10 @@ fn quoted(field: &str) -> String {
     } else {
         field
     };
-    match field.contains(['"', ',', '\n']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field,
+    if field.contains(['"', ',', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field
     }
 }
 

@@ -14,9 +14,10 @@ use crate::format;
 pub fn document(run: &Run, markup: Markup) -> String {
     let (record, analysis) = (&run.stored.run, &run.analysis);
     let mut text = markup.heading(&record.title);
-    let counts = match analysis.verdicts.is_empty() {
-        true => String::new(),
-        false => format!(": {}", words::counts(&analysis.verdicts)),
+    let counts = if analysis.verdicts.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", words::counts(&analysis.verdicts))
     };
     let origin = format!(
         "{} run {}, {}, {}{counts}",
@@ -93,9 +94,12 @@ fn parts_of_report(run: &Run, markup: Markup) -> Option<String> {
         Column::words("Verdict here"),
     ];
     let row = |part: Part| {
-        let name = |place: &parts::Place| match place.is_name {
-            true => markup.code(&place.text),
-            false => markup.text(&place.text),
+        let name = |place: &parts::Place| {
+            if place.is_name {
+                markup.code(&place.text)
+            } else {
+                markup.text(&place.text)
+            }
         };
         let verdicts = part.places.iter().map(|place| markup.text(&place.verdict));
         vec![
@@ -126,12 +130,11 @@ fn treatments(run: &Run, markup: Markup) -> Option<String> {
     let table = table(&columns, compared.rows.iter().map(row), markup);
     let sentence = compared.sentence.iter().map(paragraph).collect::<String>();
     let notes = compared.footnotes.iter().map(paragraph).collect::<String>();
-    match compared.is_list {
-        true => {
-            let table = table.map_or_else(String::new, |table| format!("\n{table}"));
-            Some(format!("{}{table}{notes}", sentence.trim_start()))
-        }
-        false => Some(format!("{}{notes}{sentence}", table?)),
+    if compared.is_list {
+        let table = table.map_or_else(String::new, |table| format!("\n{table}"));
+        Some(format!("{}{table}{notes}", sentence.trim_start()))
+    } else {
+        Some(format!("{}{notes}{sentence}", table?))
     }
 }
 

@@ -124,8 +124,9 @@ pub fn shown_counts(counts: &[ExplainedCount]) -> (Vec<&ExplainedCount>, usize) 
 
 /// Returns the unit of a counted metric.
 pub fn counted_unit(metric: &str) -> &'static str {
-    match metric.ends_with("_bytes") {
-        true => "bytes",
-        false => "count",
+    if metric.ends_with("_bytes") {
+        "bytes"
+    } else {
+        "count"
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use toll_wire::METRICS;
 use toll_document::sanitize::plain_json;
+use toll_wire::METRICS;
 
 use super::series::{self, Series};
 use crate::claim::Run;

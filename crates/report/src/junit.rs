@@ -85,9 +85,10 @@ pub fn junit(run: &Run) -> Result<String, String> {
 
 fn judged(verdict: &Verdict) -> Case {
     let outcome = format!("{} {}", words::sign(verdict), words::state(verdict));
-    let message = match verdict.reason.is_empty() {
-        true => outcome,
-        false => format!("{outcome}: {}", verdict.reason),
+    let message = if verdict.reason.is_empty() {
+        outcome
+    } else {
+        format!("{outcome}: {}", verdict.reason)
     };
     Case {
         name: verdict.id.clone(),

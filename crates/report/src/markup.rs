@@ -143,9 +143,10 @@ fn asciidoc(text: &str) -> String {
                 !character.is_ascii() || character.is_alphanumeric() || " ,/%?".contains(character)
             }
         };
-        match is_plain {
-            true => escaped.push(character),
-            false => escaped.push_str(&format!("&#{};", u32::from(character))),
+        if is_plain {
+            escaped.push(character)
+        } else {
+            escaped.push_str(&format!("&#{};", u32::from(character)))
         }
         before = character;
     }

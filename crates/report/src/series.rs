@@ -19,9 +19,10 @@ impl Series<'_> {
     pub fn values(&self, metric: &str) -> &[f64] {
         let estimate = self.summary.estimates.get(metric);
         let values = estimate.map_or(&[][..], |estimate| &estimate.trial_values);
-        match values.len() == self.iterations.len() {
-            true => values,
-            false => &[],
+        if values.len() == self.iterations.len() {
+            values
+        } else {
+            &[]
         }
     }
 }

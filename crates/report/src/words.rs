@@ -1,7 +1,7 @@
 //! Wording that all kinds of reports share.
 
-pub use toll_document::plural;
 use std::collections::BTreeMap;
+pub use toll_document::plural;
 
 use crate::claim::model::{
     Analysis, Better, ClaimDirection, Estimate, ExplanatoryMetrics, GuestSummary, Metric,
@@ -115,8 +115,13 @@ pub fn change_parts(relation: Relation, ratio: &Estimate, metric: &Metric) -> (S
 
 /// The change of a treatment between runs, with its interval if `has_interval`.
 pub fn change_between_runs(one: &RunRatio, metric: &Metric, has_interval: bool) -> String {
-    let parts = one.ratio.map(|ratio| change_parts(one.relation, &ratio, metric));
-    parts.map_or_else(|| format::NOTHING.to_owned(), |parts| joined(parts, has_interval))
+    let parts = one
+        .ratio
+        .map(|ratio| change_parts(one.relation, &ratio, metric));
+    parts.map_or_else(
+        || format::NOTHING.to_owned(),
+        |parts| joined(parts, has_interval),
+    )
 }
 
 fn joined((value, interval): (String, String), has_interval: bool) -> String {
@@ -189,9 +194,10 @@ pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
             _ => String::new(),
         }
     });
-    match counts.is_empty() {
-        true => "no claims were judged".to_owned(),
-        false => counts,
+    if counts.is_empty() {
+        "no claims were judged".to_owned()
+    } else {
+        counts
     }
 }
 
@@ -290,9 +296,10 @@ pub fn explanatory_metrics_brief(
         0 => {}
         more => parts.push(format!("{more} more")),
     }
-    match parts.is_empty() {
-        true => NONE_DIFFERS.to_owned(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        NONE_DIFFERS.to_owned()
+    } else {
+        parts.join(", ")
     }
 }
 
@@ -305,9 +312,10 @@ pub fn staircase(staircase: &Staircase) -> String {
         metric_words(&staircase.metric),
         staircase.factor
     );
-    match staircase.at.is_empty() {
-        true => curve,
-        false => format!("{curve}, {}", staircase.at),
+    if staircase.at.is_empty() {
+        curve
+    } else {
+        format!("{curve}, {}", staircase.at)
     }
 }
 
@@ -446,9 +454,10 @@ pub fn runs(ids: &[i64]) -> String {
 pub fn run_numbers(ids: &[i64]) -> String {
     let is_range = ids.len() > 2 && ids.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let numbers: Vec<String> = ids.iter().map(i64::to_string).collect();
-    match is_range {
-        true => format!("{}-{}", ids[0], ids[ids.len() - 1]),
-        false => numbers.join(", "),
+    if is_range {
+        format!("{}-{}", ids[0], ids[ids.len() - 1])
+    } else {
+        numbers.join(", ")
     }
 }
 

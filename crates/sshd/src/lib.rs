@@ -375,9 +375,10 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
         .output();
     let output = output.map_err(cannot(&format!("start {program}")))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(format!("{program} failed: {}", text(&output.stderr))),
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(format!("{program} failed: {}", text(&output.stderr)))
     }
 }
 

@@ -121,9 +121,10 @@ fn between_by_median(values: &[f64], errors: &[f64], centre: f64) -> f64 {
     }
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
-        match is_too_small(middle) {
-            true => low = middle,
-            false => high = middle,
+        if is_too_small(middle) {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high

@@ -16,9 +16,10 @@ pub(crate) fn chi_squared_quantile(probability: f64, freedom: f64) -> f64 {
     }
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
-        match chi_squared_cdf(middle, freedom) < probability {
-            true => low = middle,
-            false => high = middle,
+        if chi_squared_cdf(middle, freedom) < probability {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high
@@ -38,9 +39,10 @@ fn chi_squared_cdf(x: f64, freedom: f64) -> f64 {
     let (shape, x) = (freedom / 2.0, x / 2.0);
     let front = (shape * x.ln() - x - ln_gamma(shape)).exp();
     // Each of the two converges fast on its own side of the mean.
-    match x < shape + 1.0 {
-        true => front * series(shape, x),
-        false => 1.0 - front * fraction(shape, x),
+    if x < shape + 1.0 {
+        front * series(shape, x)
+    } else {
+        1.0 - front * fraction(shape, x)
     }
 }
 

@@ -93,9 +93,10 @@ impl Look {
     /// union", Journal of Applied Probability 13 (1976); Worsley, Biometrika 69 (1982)).
     pub fn error(&self, tail: f64) -> f64 {
         let further = (self.sharing - 1) as f64;
-        let any = match further == 0.0 || tail <= 0.0 || tail >= 0.5 {
-            true => tail,
-            false => tail + further * (tail - both_above(-normal_quantile(tail), tail)),
+        let any = if further == 0.0 || tail <= 0.0 || tail >= 0.5 {
+            tail
+        } else {
+            tail + further * (tail - both_above(-normal_quantile(tail), tail))
         };
         (any / self.share).clamp(0.0, 1.0)
     }
@@ -109,9 +110,10 @@ impl Look {
         // The last of these bisections are below the precision of a double.
         for _ in 0..60 {
             let middle = f64::midpoint(low, high);
-            match self.error(middle) <= error {
-                true => low = middle,
-                false => high = middle,
+            if self.error(middle) <= error {
+                low = middle
+            } else {
+                high = middle
             }
         }
         low

@@ -168,9 +168,10 @@ fn distance(ranks: &[f64], levels: &[usize], sizes: &[f64]) -> Distance {
     let variance = all / (ranks.len() as f64 - 1.0);
     Distance {
         statistic: about(&weights),
-        explained: match all > 0.0 {
-            true => (1.0 - pooled / variance).max(0.0),
-            false => 0.0,
+        explained: if all > 0.0 {
+            (1.0 - pooled / variance).max(0.0)
+        } else {
+            0.0
         },
     }
 }

@@ -80,9 +80,10 @@ impl RandomEffects {
         let biweights = Biweights::new(values, &errors);
         let pool = Pool::new(values, &errors, &biweights.weights);
         let freedom = (biweights.count - 1.0).max(1.0);
-        let kept = match biweights.square < 1.0 {
-            true => (ROBUST_FREEDOM * freedom).max(1.0),
-            false => freedom,
+        let kept = if biweights.square < 1.0 {
+            (ROBUST_FREEDOM * freedom).max(1.0)
+        } else {
+            freedom
         };
         let point = |probability: f64, sum: f64| {
             let between_variance = pool.between_variance(biweights.square * sum);
@@ -171,9 +172,10 @@ fn mixture_quantile(components: &[Component], probability: f64) -> f64 {
     let mut high = ends(1.0).fold(f64::NEG_INFINITY, f64::max);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
-        match below(middle) < probability {
-            true => low = middle,
-            false => high = middle,
+        if below(middle) < probability {
+            low = middle
+        } else {
+            high = middle
         }
     }
     f64::midpoint(low, high)
@@ -251,9 +253,10 @@ mod tests {
                 .map(|_| 9.0_f64.powf(rng.uniform()) / 3.0)
                 .collect();
             let value = |error: &f64| {
-                let far = match rng.uniform() < 0.1 {
-                    true => outlying * between.hypot(1.0),
-                    false => 0.0,
+                let far = if rng.uniform() < 0.1 {
+                    outlying * between.hypot(1.0)
+                } else {
+                    0.0
                 };
                 far + between * rng.normal() + error * rng.normal()
             };

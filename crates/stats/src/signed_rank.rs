@@ -48,13 +48,15 @@ pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
         |part: &mut [f64], index: usize| *part.select_nth_unstable_by(index, f64::total_cmp).1;
     Interval {
         estimate: quantile_sorted(&[lower, upper], 0.5),
-        low: match rank - 1 < count / 2 {
-            true => end(below, rank - 1),
-            false => upper,
+        low: if rank - 1 < count / 2 {
+            end(below, rank - 1)
+        } else {
+            upper
         },
-        high: match count - rank > count / 2 {
-            true => end(above, count - rank - count / 2 - 1),
-            false => upper,
+        high: if count - rank > count / 2 {
+            end(above, count - rank - count / 2 - 1)
+        } else {
+            upper
         },
         confidence: 1.0 - null.two_sided(rank - 1),
     }

@@ -137,9 +137,10 @@ pub fn step(
     Some(Interval {
         estimate: middle(start),
         low: middle(first),
-        high: match certain >= number {
-            true => middle(last),
-            false => f64::INFINITY,
+        high: if certain >= number {
+            middle(last)
+        } else {
+            f64::INFINITY
         },
         confidence: fits[best.starts.len()].rises[0].confidence,
     })
@@ -260,9 +261,12 @@ impl Runs {
 fn cuts(runs: &Runs, length: usize, steps: usize, plateau_min: usize) -> Vec<usize> {
     // errors[to]: least error of the first `to` values with the current number of steps.
     let mut errors: Vec<f64> = (0..=length)
-        .map(|to| match to >= plateau_min {
-            true => runs.error(0, to),
-            false => f64::INFINITY,
+        .map(|to| {
+            if to >= plateau_min {
+                runs.error(0, to)
+            } else {
+                f64::INFINITY
+            }
         })
         .collect();
     let mut last_cuts: Vec<Vec<usize>> = Vec::with_capacity(steps);

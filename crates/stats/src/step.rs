@@ -28,9 +28,12 @@ impl StepModel {
     /// If the block is empty, or the noise is not above 0.
     pub fn log_likelihood(&self, block: &[(usize, f64)], first: usize) -> f64 {
         assert!(self.noise > 0.0, "noise of {} is not above 0", self.noise);
-        let lowered = |(place, value): &(usize, f64)| match *place >= first {
-            true => value - self.height,
-            false => *value,
+        let lowered = |(place, value): &(usize, f64)| {
+            if *place >= first {
+                value - self.height
+            } else {
+                *value
+            }
         };
         let values: Vec<f64> = block.iter().map(lowered).collect();
         let centre = mean(&values);

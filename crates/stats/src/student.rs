@@ -19,9 +19,10 @@ pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
     }
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
-        match student_p(middle, freedom) > error {
-            true => low = middle,
-            false => high = middle,
+        if student_p(middle, freedom) > error {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high

@@ -86,9 +86,10 @@ impl Differences {
         let (mut low, mut high) = (ordinal(f64::MIN), ordinal(f64::MAX));
         while low < high {
             let middle = low.midpoint(high);
-            match self.count_at_most(from_ordinal(middle)) >= rank {
-                true => high = middle,
-                false => low = middle + 1,
+            if self.count_at_most(from_ordinal(middle)) >= rank {
+                high = middle
+            } else {
+                low = middle + 1
             }
         }
         from_ordinal(low)

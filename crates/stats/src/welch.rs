@@ -42,9 +42,10 @@ impl Welch {
         Self {
             difference: means[1] - means[0],
             error: if error > rounding { error } else { 0.0 },
-            freedom: match shares > 0.0 {
-                true => (a + b).powi(2) / shares,
-                false => (old.len() + new.len() - 2) as f64,
+            freedom: if shares > 0.0 {
+                (a + b).powi(2) / shares
+            } else {
+                (old.len() + new.len() - 2) as f64
             },
         }
     }
@@ -70,9 +71,10 @@ impl Welch {
     /// If `confidence` is not strictly between 0 and 1.
     pub fn interval(&self, confidence: f64) -> Interval {
         assert_confidence(confidence);
-        let half = match self.error > 0.0 {
-            true => student_quantile(confidence, self.freedom) * self.error,
-            false => 0.0,
+        let half = if self.error > 0.0 {
+            student_quantile(confidence, self.freedom) * self.error
+        } else {
+            0.0
         };
         Interval {
             estimate: self.difference,
@@ -124,9 +126,10 @@ mod tests {
         let welch = Welch::new(&[1.0, 2.0, 4.0], &[3.0, 3.5, 5.0, 4.0]);
         for border in [-1.0, 0.0, 1.0, 3.0] {
             let interval = welch.interval(1.0 - welch.p(border));
-            let end = match border < welch.difference {
-                true => interval.low,
-                false => interval.high,
+            let end = if border < welch.difference {
+                interval.low
+            } else {
+                interval.high
             };
             assert!((end - border).abs() < 1e-6, "{border}: {interval:?}");
         }

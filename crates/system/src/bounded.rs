@@ -14,9 +14,10 @@ use rustix::fs::OFlags;
 pub fn read_bounded(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = source.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    match read as u64 > bytes_max {
-        true => Err(too_large(bytes_max)),
-        false => Ok(bytes),
+    if read as u64 > bytes_max {
+        Err(too_large(bytes_max))
+    } else {
+        Ok(bytes)
     }
 }
 

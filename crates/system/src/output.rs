@@ -15,11 +15,10 @@ use toll_document::Style;
 use toll_document::sanitize::plain_json;
 use toll_document::text::{Paint, Text, fold};
 
+use crate::bounded::{open_bounded, read_bounded};
 use crate::exit_code;
 use crate::kept_files;
-use crate::bounded::{open_bounded, read_bounded};
 use crate::paths;
-
 
 /// Columns if neither the terminal nor COLUMNS gives a width.
 const WIDTH_DEFAULT: usize = 80;
@@ -55,9 +54,10 @@ pub fn instead_of_work(told: &clap::Error) -> ExitCode {
         let lines = plain.lines().map(|line| Text::line(line, Paint::Plain));
         let shown = lines.collect::<Text>().show(style);
         // clap's colours are safe only if the text, which quotes the user, needed no escaping.
-        match style.color && shown == plain {
-            true => rendered.ansi().to_string(),
-            false => shown,
+        if style.color && shown == plain {
+            rendered.ansi().to_string()
+        } else {
+            shown
         }
     };
     if told.use_stderr() {
@@ -108,9 +108,10 @@ pub fn document(text: &str) -> anyhow::Result<()> {
 pub fn listing(lines: &[String]) -> anyhow::Result<()> {
     let style = style();
     let lines = lines.iter();
-    result(&match is_bounded(&io::stdout()) {
-        true => lines.map(|line| fold(line, style)).collect(),
-        false => lines.map(|line| Text::line(line, Paint::Plain)).collect(),
+    result(&if is_bounded(&io::stdout()) {
+        lines.map(|line| fold(line, style)).collect()
+    } else {
+        lines.map(|line| Text::line(line, Paint::Plain)).collect()
     })
 }
 
@@ -323,9 +324,10 @@ pub fn create_file(path: &Path) -> anyhow::Result<File> {
 /// Creates a directory, but not its parents.
 pub fn create_directory(path: &Path) -> anyhow::Result<()> {
     check_directory(path)?;
-    match path.is_dir() {
-        true => Ok(()),
-        false => fs::create_dir(path).map_err(|error| cannot_write(path, &error)),
+    if path.is_dir() {
+        Ok(())
+    } else {
+        fs::create_dir(path).map_err(|error| cannot_write(path, &error))
     }
 }
 

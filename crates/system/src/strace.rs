@@ -19,8 +19,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 
 use crate::children::children;
-use crate::paths::Cannot;
 use crate::output;
+use crate::paths::Cannot;
 use crate::process;
 
 /// Longest wait before checking for a signal to forward.
@@ -120,9 +120,10 @@ impl Strace {
             .output()
             .cannot("run", &self.path)?;
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        match output.status.success() {
-            true => Ok(words),
-            false => Err(explain(&words)),
+        if output.status.success() {
+            Ok(words)
+        } else {
+            Err(explain(&words))
         }
     }
 
@@ -136,12 +137,13 @@ impl Strace {
         ]
         .map(OsString::from)
         .into();
-        options.extend(match self.has_details {
-            true => ["-s", "32", "--relative-timestamps=ns"]
+        options.extend(if self.has_details {
+            ["-s", "32", "--relative-timestamps=ns"]
                 .map(OsString::from)
-                .to_vec(),
+                .to_vec()
+        } else {
             // No bytes of the moved data.
-            false => ["-s", "0"].map(OsString::from).to_vec(),
+            ["-s", "0"].map(OsString::from).to_vec()
         });
         options.push(format!("--decode-fds={}", self.decodes).into());
         if !calls.is_empty() {
@@ -297,11 +299,12 @@ fn explain(words: &str) -> String {
 pub fn startable(command: &OsStr) -> Result<(), Unstartable> {
     let shown = command.to_string_lossy().into_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let candidates: Vec<PathBuf> = match shown.contains('/') {
-        true => vec![PathBuf::from(command)],
-        false => std::env::split_paths(&path)
+    let candidates: Vec<PathBuf> = if shown.contains('/') {
+        vec![PathBuf::from(command)]
+    } else {
+        std::env::split_paths(&path)
             .map(|directory| directory.join(command))
-            .collect(),
+            .collect()
     };
     let mut found = None;
     for candidate in candidates.iter().filter(|path| path.exists()) {
@@ -317,9 +320,10 @@ pub fn startable(command: &OsStr) -> Result<(), Unstartable> {
         ))),
         None => Err(Unstartable::NotFound(format!(
             "cannot run {shown}: there is no such program{}",
-            match shown.contains(' ') {
-                true => "; give a line for a shell as: sh -c 'LINE'",
-                false => "",
+            if shown.contains(' ') {
+                "; give a line for a shell as: sh -c 'LINE'"
+            } else {
+                ""
             }
         ))),
     }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use toll_core::fleet::model::FleetMachine;
 use toll_core::claim::Run;
 use toll_core::claim::model::OverRuns;
+use toll_core::fleet::model::FleetMachine;
 
 const MISSING: &str = "this toll was built without parquet; build it with --features parquet";
 

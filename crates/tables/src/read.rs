@@ -6,13 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use parquet::record::Field;
-use toll_system::bounded::{open_bounded, read_bounded};
+use toll_core::claim::model::{ClaimDirection, Estimate, Outcome};
 use toll_core::fleet::facts_of;
 use toll_core::fleet::model::{FleetMachine, FleetVerdict};
-use toll_host::store::exchange::is_uid;
-use toll_core::claim::model::{ClaimDirection, Estimate, Outcome};
 use toll_core::run::{FileSystem, Machine};
 use toll_core::spec::Platform;
+use toll_host::store::exchange::is_uid;
+use toll_system::bounded::{open_bounded, read_bounded};
 
 use super::dataset::{folder, from_path};
 use super::table::{BYTES_MAX, Row, decode};

@@ -98,7 +98,8 @@ fn treatments(run: &Run) -> Vec<Column> {
         },
         optional_text(
             "skipped",
-            all.iter().map(|one| one.skipped.as_ref().map(Reason::to_string)),
+            all.iter()
+                .map(|one| one.skipped.as_ref().map(Reason::to_string)),
         ),
     ]
 }

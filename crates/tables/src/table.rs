@@ -139,12 +139,13 @@ fn check_sizes(metadata: &ParquetMetaData) -> Result<()> {
     let groups = metadata.row_groups();
     let rows = groups.iter().map(RowGroupMetaData::num_rows);
     let bytes = groups.iter().map(RowGroupMetaData::total_byte_size);
-    match file.schema_descr().num_columns() <= COLUMNS_MAX
+    if file.schema_descr().num_columns() <= COLUMNS_MAX
         && is_within(rows, ROWS_MAX)
         && is_within(bytes, BYTES_MAX.cast_signed())
     {
-        true => Ok(()),
-        false => Err(too_large()),
+        Ok(())
+    } else {
+        Err(too_large())
     }
 }
 
@@ -154,9 +155,10 @@ fn check_schema(schema: &Type) -> Result<()> {
     let is_one = |field: &TypePtr| {
         field.is_primitive() && field.get_basic_info().repetition() != Repetition::REPEATED
     };
-    match fields.all(is_one) {
-        true => Ok(()),
-        false => Err(ParquetError::General("it has lists in its rows".into())),
+    if fields.all(is_one) {
+        Ok(())
+    } else {
+        Err(ParquetError::General("it has lists in its rows".into()))
     }
 }
 

@@ -23,9 +23,10 @@ pub fn directory() -> TempDir {
 
 /// Chooses the size of a test: `full` for `make test-all`, which sets `TOLL_TESTS=full`.
 pub fn full_or<T>(short: T, full: T) -> T {
-    match std::env::var_os("TOLL_TESTS").is_some_and(|tests| tests == "full") {
-        true => full,
-        false => short,
+    if std::env::var_os("TOLL_TESTS").is_some_and(|tests| tests == "full") {
+        full
+    } else {
+        short
     }
 }
 

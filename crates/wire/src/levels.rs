@@ -122,9 +122,10 @@ impl<T: Amount> Visitor<'_> for AmountVisitor<'_, T> {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
-        match self.bounds.contains(&number) {
-            true => T::from_number(Some(number)),
-            false => None,
+        if self.bounds.contains(&number) {
+            T::from_number(Some(number))
+        } else {
+            None
         }
         .ok_or_else(|| E::custom(format_args!("it is {}", self.words)))
     }
@@ -187,9 +188,12 @@ impl<'a, 'de, I: Iterator<Item = (&'a str, &'a str)>> MapAccess<'de> for LevelMa
     ) -> Result<V::Value, LevelError> {
         let (name, text) = self.current;
         let read = seed.deserialize(LevelText(text));
-        read.map_err(|LevelError(why)| match why.starts_with("cannot ") {
-            true => LevelError(why),
-            false => LevelError(format!("cannot set {name} to {text:?}: {why}")),
+        read.map_err(|LevelError(why)| {
+            if why.starts_with("cannot ") {
+                LevelError(why)
+            } else {
+                LevelError(format!("cannot set {name} to {text:?}: {why}"))
+            }
         })
     }
 }

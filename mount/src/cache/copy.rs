@@ -119,9 +119,10 @@ impl Copy {
         let found = rustix::fs::statvfs(&self.directory)?;
         let kept = (found.f_blocks.saturating_mul(found.f_frsize) / 20).min(FREE_BYTES_MAX);
         let free = found.f_bavail.saturating_mul(found.f_frsize);
-        match more_bytes <= free.saturating_sub(kept) {
-            true => Ok(()),
-            false => Err(Error::Errno(libc::ENOSPC)),
+        if more_bytes <= free.saturating_sub(kept) {
+            Ok(())
+        } else {
+            Err(Error::Errno(libc::ENOSPC))
         }
     }
 

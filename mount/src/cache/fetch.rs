@@ -29,9 +29,10 @@ impl CachedFile {
             // whose first fetch failed, so it is fetched again.
             return self.fetch(wanted.clone());
         }
-        let unit = match self.state.lock().is_next(wanted.start) {
-            true => BLOCK_BYTES,
-            false => PART_BYTES,
+        let unit = if self.state.lock().is_next(wanted.start) {
+            BLOCK_BYTES
+        } else {
+            PART_BYTES
         };
         let start = wanted.start / unit * unit;
         let end = wanted.end.div_ceil(unit).saturating_mul(unit);
@@ -98,9 +99,12 @@ impl CachedFile {
         let outcome = read();
         let mut state = self.state.lock();
         state.in_flight.remove(piece.clone());
-        let outcome = outcome.and_then(|(buffer, count)| match state.epoch == epoch {
-            true => state.take(piece, &buffer, count),
-            false => Ok(()),
+        let outcome = outcome.and_then(|(buffer, count)| {
+            if state.epoch == epoch {
+                state.take(piece, &buffer, count)
+            } else {
+                Ok(())
+            }
         });
         drop(state);
         self.fetched.notify_all();

@@ -363,10 +363,11 @@ impl CachedFile {
     /// present.
     pub fn seek(&self, from: SeekFrom) -> Result<u64> {
         let state = self.state.lock();
-        match state.present.missing(0..state.valid_bytes).is_empty() {
-            true => state.copy.file().seek(from),
+        if state.present.missing(0..state.valid_bytes).is_empty() {
+            state.copy.file().seek(from)
+        } else {
             // Content that is not here yet counts as data, which is always allowed.
-            false => seek_in_data(from, state.progress.size_bytes()),
+            seek_in_data(from, state.progress.size_bytes())
         }
     }
 

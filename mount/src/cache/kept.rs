@@ -156,9 +156,10 @@ fn open_own(path: &Path, writes: bool) -> io::Result<File> {
         .open(path)?;
     let found = file.metadata()?;
     let user = rustix::process::geteuid().as_raw();
-    match found.is_file() && found.uid() == user {
-        true => Ok(file),
-        false => Err(io::ErrorKind::PermissionDenied.into()),
+    if found.is_file() && found.uid() == user {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
     }
 }
 

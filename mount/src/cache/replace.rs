@@ -40,9 +40,12 @@ impl CachedFile {
         }
         self.shared.touch(self.ino, true);
         self.state.lock().temporary_in = None;
-        outcome.map(|()| match self.shared.source.is_remote() {
-            true => Reached::Source,
-            false => Reached::Device,
+        outcome.map(|()| {
+            if self.shared.source.is_remote() {
+                Reached::Source
+            } else {
+                Reached::Device
+            }
         })
     }
 

@@ -60,9 +60,10 @@ impl RetryQueue {
             Err(error) => format!("in memory (a file cannot hold it: {error})"),
         };
         let shown = file.shared.full_name(file.ino);
-        let state = match file.state.lock().is_torn {
-            true => "; until then the file at the source may have part of it",
-            false => "",
+        let state = if file.state.lock().is_torn {
+            "; until then the file at the source may have part of it"
+        } else {
+            ""
         };
         shared.note(&format!(
             "cannot write back {shown}: {error}; its content is kept {place} and will be sent \

@@ -203,13 +203,12 @@ impl CachedFile {
         };
         self.refuse_conflict(found.as_ref())?;
         let is_news = found.as_ref().is_some_and(|found| self.note_news(found));
-        match may_replace && self.wants_replacement(found.as_ref(), changes) {
-            true => Ok(Way::Replace(found)),
-            false => {
-                let changed = found.filter(|_| is_news).map(|found| found.size_bytes);
-                let writer = self.writer_of(guard.path(), found)?;
-                Ok(Way::InPlace(writer, changed))
-            }
+        if may_replace && self.wants_replacement(found.as_ref(), changes) {
+            Ok(Way::Replace(found))
+        } else {
+            let changed = found.filter(|_| is_news).map(|found| found.size_bytes);
+            let writer = self.writer_of(guard.path(), found)?;
+            Ok(Way::InPlace(writer, changed))
         }
     }
 
@@ -323,10 +322,11 @@ impl CachedFile {
             self.state.lock().source_bytes = length;
         }
         let source_bytes = self.state.lock().source_bytes;
-        let ranges = match looks_at_name {
+        let ranges = if looks_at_name {
             // Sent with the end of the write-back, which also checks the name.
-            true => once(0..changes.size_bytes).collect(),
-            false => self.differing(changes, is_all).tail_first(source_bytes),
+            once(0..changes.size_bytes).collect()
+        } else {
+            self.differing(changes, is_all).tail_first(source_bytes)
         };
         let sent = self.send_in_place(handle, changes, &ranges, is_sync, looks_at_name);
         if let Err(error) = sent {
@@ -334,10 +334,11 @@ impl CachedFile {
         }
         let (now, is_named) = sent?;
         let mut state = self.state.lock();
-        match is_named || !looks_at_name {
-            true => state.settle(changes.size_bytes, &now),
+        if is_named || !looks_at_name {
+            state.settle(changes.size_bytes, &now)
+        } else {
             // The file that has the name lacks all of the changes.
-            false => state.source_bytes = source_bytes,
+            state.source_bytes = source_bytes
         }
         Ok(is_named)
     }
@@ -413,9 +414,10 @@ impl CachedFile {
             Error::Errno(_) => handle.attributes().ok(),
         };
         let mut state = self.state.lock();
-        match is_shrunk {
-            true => state.source_bytes = source_bytes,
-            false => state.is_torn |= is_longer,
+        if is_shrunk {
+            state.source_bytes = source_bytes
+        } else {
+            state.is_torn |= is_longer
         }
         if let Some(now) = now {
             // This mount made the change.

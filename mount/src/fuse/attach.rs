@@ -130,9 +130,10 @@ pub(super) fn unmount(mountpoint: &Path) -> io::Result<()> {
             restore_limit(&helper);
             let helper = helper.wait_with_output()?;
             let said = String::from_utf8_lossy(&helper.stderr);
-            match helper.status.success() {
-                true => Ok(()),
-                false => Err(io::Error::other(said.trim().to_owned())),
+            if helper.status.success() {
+                Ok(())
+            } else {
+                Err(io::Error::other(said.trim().to_owned()))
             }
         }
         // Somebody else has unmounted it first.

@@ -20,9 +20,10 @@ pub(super) fn file_type(kind: Kind) -> FileType {
 
 pub(super) fn system_time(time: Timespec) -> SystemTime {
     let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
-    let whole = match time.tv_sec < 0 {
-        true => UNIX_EPOCH - seconds,
-        false => UNIX_EPOCH + seconds,
+    let whole = if time.tv_sec < 0 {
+        UNIX_EPOCH - seconds
+    } else {
+        UNIX_EPOCH + seconds
     };
     whole + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }

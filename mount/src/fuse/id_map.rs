@@ -28,9 +28,10 @@ impl Pair {
     }
 
     fn sent(self, number: u32) -> u32 {
-        match number == self.here {
-            true => self.there,
-            false => number,
+        if number == self.here {
+            self.there
+        } else {
+            number
         }
     }
 }

@@ -84,9 +84,10 @@ impl Mount {
             checks_permissions: options.allows_others || !volume.shared.source.is_remote(),
         };
         let device = attachment.mount(&mountpoint)?;
-        let acl = match options.allows_others {
-            true => SessionACL::All,
-            false => SessionACL::Owner,
+        let acl = if options.allows_others {
+            SessionACL::All
+        } else {
+            SessionACL::Owner
         };
         let filesystem = Fuse(Arc::clone(&server));
         let session = Session::from_fd(filesystem, device, acl, config(!splices))

@@ -80,9 +80,10 @@ impl Local {
     }
 
     fn resolve(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
-        let path = match path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => path,
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
         };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         Ok(rustix::fs::openat2(&self.root, path, flags, mode, RESOLVE)?)
@@ -113,9 +114,10 @@ impl Local {
     fn expected(&self, path: &Path, expected: Option<Identity>) -> Result<(OwnedFd, Attributes)> {
         let file = self.by_path(path)?;
         let found = look_at(&file)?;
-        match expected.is_none() || expected == found.identity {
-            true => Ok((file, found)),
-            false => Err(Error::Errno(libc::ESTALE)),
+        if expected.is_none() || expected == found.identity {
+            Ok((file, found))
+        } else {
+            Err(Error::Errno(libc::ESTALE))
         }
     }
 
@@ -123,9 +125,10 @@ impl Local {
     fn open_existing(&self, path: &Path, flags: OpenFlags) -> Result<(OwnedFd, Attributes)> {
         let (file, found) = self.expected(path, flags.expected)?;
         let opened = open_again(&file, found.kind, system_flags(flags))?;
-        let found = match flags.truncate {
-            true => look_at(&opened)?,
-            false => found,
+        let found = if flags.truncate {
+            look_at(&opened)?
+        } else {
+            found
         };
         Ok((opened, found))
     }
@@ -167,9 +170,10 @@ fn system_flags(flags: OpenFlags) -> OFlags {
         (false, true) => OFlags::WRONLY,
         _ => OFlags::RDONLY,
     };
-    match flags.truncate {
-        true => access | OFlags::TRUNC,
-        false => access,
+    if flags.truncate {
+        access | OFlags::TRUNC
+    } else {
+        access
     }
 }
 
@@ -188,9 +192,10 @@ impl Source for Local {
     }
 
     fn attributes(&self, path: &Path) -> Result<Attributes> {
-        match path.as_os_str().is_empty() {
-            true => Ok(look_at(&self.root)?),
-            false => self.at(path, |parent, name| look(parent, name)),
+        if path.as_os_str().is_empty() {
+            Ok(look_at(&self.root)?)
+        } else {
+            self.at(path, |parent, name| look(parent, name))
         }
     }
 
@@ -256,9 +261,10 @@ impl Source for Local {
     }
 
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
-        let flags = match is_directory {
-            true => AtFlags::REMOVEDIR,
-            false => AtFlags::empty(),
+        let flags = if is_directory {
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
         };
         self.at(path, |parent, name| {
             rustix::fs::unlinkat(parent, name, flags)

@@ -87,9 +87,10 @@ impl Volume {
             let found = self.shared.open(path, flags, wanted.read)?;
             // Another file may have the name by now: after ESTALE the kernel looks
             // the name up again and opens once more.
-            match self.shared.tree.is(ino, &found.attributes) {
-                true => Ok(found),
-                false => Err(Error::Errno(libc::ESTALE)),
+            if self.shared.tree.is(ino, &found.attributes) {
+                Ok(found)
+            } else {
+                Err(Error::Errno(libc::ESTALE))
             }
         };
         if self.options.mode == Mode::None {
@@ -190,12 +191,11 @@ impl Volume {
             }
             Backend::Cached(cached) => {
                 let has_news = cached.follow(&mut PathTurn::begin(), how.is_append)?;
-                match how.is_append {
-                    true => (cached.append(bytes)?, has_news),
-                    false => {
-                        cached.write_at(bytes, offset)?;
-                        (offset, has_news)
-                    }
+                if how.is_append {
+                    (cached.append(bytes)?, has_news)
+                } else {
+                    cached.write_at(bytes, offset)?;
+                    (offset, has_news)
                 }
             }
         };
@@ -219,13 +219,15 @@ impl Volume {
     ) -> Result<u64> {
         // Over SFTP, asking for the end would take a round trip for each write.
         let is_end_asked = how.is_append && !self.shared.source.is_remote();
-        let at = match is_end_asked && !self.is_kernel_writing_back() {
-            true => handle.attributes()?.size_bytes,
-            false => offset,
+        let at = if is_end_asked && !self.is_kernel_writing_back() {
+            handle.attributes()?.size_bytes
+        } else {
+            offset
         };
-        match how.may_end_later {
-            true => handle.write_later(Content::Bytes(bytes), at)?,
-            false => handle.write_at(bytes, at)?,
+        if how.may_end_later {
+            handle.write_later(Content::Bytes(bytes), at)?
+        } else {
+            handle.write_at(bytes, at)?
         }
         Ok(at)
     }

@@ -153,9 +153,10 @@ impl MetadataCache {
 
     /// Calls `call` with the state; returns the default if the cache is disabled.
     fn with<T: Default>(&self, call: impl FnOnce(&mut State) -> T) -> T {
-        match self.is_used() {
-            true => call(&mut self.state.lock()),
-            false => T::default(),
+        if self.is_used() {
+            call(&mut self.state.lock())
+        } else {
+            T::default()
         }
     }
 

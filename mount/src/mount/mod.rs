@@ -135,9 +135,10 @@ impl Shared {
     /// Returns the path of a file with the name of its source, as users write it.
     pub fn full_name(&self, ino: u64) -> String {
         let (name, path) = (self.source.name(), self.tree.path(ino).unwrap_or_default());
-        match path.as_os_str().is_empty() {
-            true => name,
-            false => format!("{}/{}", name.trim_end_matches('/'), path.display()),
+        if path.as_os_str().is_empty() {
+            name
+        } else {
+            format!("{}/{}", name.trim_end_matches('/'), path.display())
         }
     }
 }
@@ -226,9 +227,10 @@ impl Volume {
         }
         let directory = options.directory.clone();
         // A local source replies as fast as the cache.
-        let lifetime = match source.is_remote() {
-            true => options.attribute_lifetime,
-            false => Duration::ZERO,
+        let lifetime = if source.is_remote() {
+            options.attribute_lifetime
+        } else {
+            Duration::ZERO
         };
         let shared = Arc::new(Shared {
             source,
@@ -271,9 +273,10 @@ impl Volume {
     }
 
     fn refuse_while_closing(&self) -> Result<()> {
-        match self.is_closing.load(Ordering::SeqCst) {
-            true => Err(Error::Errno(libc::EROFS)),
-            false => Ok(()),
+        if self.is_closing.load(Ordering::SeqCst) {
+            Err(Error::Errno(libc::EROFS))
+        } else {
+            Ok(())
         }
     }
 

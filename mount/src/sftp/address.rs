@@ -76,9 +76,10 @@ impl fmt::Display for Address {
         if let Some(user) = &self.user {
             write!(out, "{user}@")?;
         }
-        match self.host.contains(':') {
-            true => write!(out, "[{}]:{}", self.host, self.directory),
-            false => write!(out, "{}:{}", self.host, self.directory),
+        if self.host.contains(':') {
+            write!(out, "[{}]:{}", self.host, self.directory)
+        } else {
+            write!(out, "{}:{}", self.host, self.directory)
         }
     }
 }

@@ -106,9 +106,10 @@ fn read_entries(
              accept: {left_out} left out"
         ));
     }
-    match is_over {
-        true => Ok(entries),
-        false => Err(Failure::Errno(libc::EFBIG)),
+    if is_over {
+        Ok(entries)
+    } else {
+        Err(Failure::Errno(libc::EFBIG))
     }
 }
 
@@ -180,9 +181,10 @@ pub(super) fn rename(
     done.map_err(|failure| {
         // Somebody else may have created it meanwhile.
         let is_vague = failure == Failure::Refused(status::FAILURE);
-        match is_vague && batch.look_up(kind::LSTAT, to).is_ok() {
-            true => exists,
-            false => failure,
+        if is_vague && batch.look_up(kind::LSTAT, to).is_ok() {
+            exists
+        } else {
+            failure
         }
     })
 }

@@ -53,9 +53,10 @@ impl Link {
     }
 
     fn establish(&self, is_interactive: bool) -> Result<Arc<Session>, String> {
-        let greeting = match is_interactive {
-            true => PASSWORD_TIMEOUT,
-            false => self.options.connect_timeout,
+        let greeting = if is_interactive {
+            PASSWORD_TIMEOUT
+        } else {
+            self.options.connect_timeout
         };
         let timeout = (greeting, self.options.answer_timeout);
         (self.connect)(is_interactive)

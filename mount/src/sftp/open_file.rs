@@ -110,9 +110,10 @@ impl SftpFile {
         let first = self.first;
         let is_same = (now.size_bytes, now.modified()) == (first.size_bytes, first.modified());
         let is_changed = self.durability.lock().changes > 0;
-        match now.kind() == Some(Kind::File) && (is_same || is_changed) {
-            true => Ok(Arc::new(opened)),
-            false => Err(Error::Lost),
+        if now.kind() == Some(Kind::File) && (is_same || is_changed) {
+            Ok(Arc::new(opened))
+        } else {
+            Err(Error::Lost)
         }
     }
 
@@ -170,9 +171,10 @@ impl SftpFile {
         end: &Finish<'_>,
     ) -> Requested<(Option<Reply>, Reply)> {
         let opened = Arc::clone(&writes.opened);
-        let now = match change::needs_present(end.changes) {
-            true => writes.batch.look_up(kind::FSTAT, &opened.id)?,
-            false => Stat::default(),
+        let now = if change::needs_present(end.changes) {
+            writes.batch.look_up(kind::FSTAT, &opened.id)?
+        } else {
+            Stat::default()
         };
         writes.write(end.offset, Content::Bytes(end.bytes));
         let target = Target::Handle(&opened.id);
@@ -219,9 +221,10 @@ fn needed_of(changes: &SetAttributes) -> Option<SetAttributes> {
 /// Returns `EFBIG` for an end that no file can have.
 fn refuse_too_far(bytes: usize, offset: u64) -> Result<()> {
     let end = offset.checked_add(bytes as u64);
-    match end.is_some_and(|end| i64::try_from(end).is_ok()) {
-        true => Ok(()),
-        false => Err(Error::Errno(libc::EFBIG)),
+    if end.is_some_and(|end| i64::try_from(end).is_ok()) {
+        Ok(())
+    } else {
+        Err(Error::Errno(libc::EFBIG))
     }
 }
 

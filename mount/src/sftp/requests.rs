@@ -235,9 +235,10 @@ impl RequestBatch {
     pub fn handle(&mut self, reply: Reply) -> Requested<OpenHandle> {
         let id = self.read_answer(reply, kind::HANDLE, |fields| {
             let id = fields.string()?;
-            match id.len() <= HANDLE_BYTES_MAX {
-                true => Ok(id.to_vec()),
-                false => Err("a handle that is too long"),
+            if id.len() <= HANDLE_BYTES_MAX {
+                Ok(id.to_vec())
+            } else {
+                Err("a handle that is too long")
             }
         })?;
         let session = Arc::clone(&self.session);

@@ -151,9 +151,10 @@ impl Connection {
         let bytes = u32::from_be_bytes(length) as usize;
         // Without a valid length, nothing more may arrive.
         let mut is_length = (5..=PACKET_BYTES_MAX).contains(&bytes);
-        let next = match is_length {
-            true => reader.fill_buf().map_err(ending)?.first().copied(),
-            false => None,
+        let next = if is_length {
+            reader.fill_buf().map_err(ending)?.first().copied()
+        } else {
+            None
         };
         is_length &= next.is_none_or(|kind| bytes <= packet_bytes_max(kind));
         if greeting.is_some() && !(is_length && next == Some(kind::VERSION)) {

@@ -130,12 +130,13 @@ fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<Found,
     if stat.kind() != Some(Kind::Directory) {
         return Err("it is not a directory".to_owned());
     }
-    match path.starts_with(b"/") && !path.contains(&0) && !is_too_long(&path) {
-        true => Ok(Found {
+    if path.starts_with(b"/") && !path.contains(&0) && !is_too_long(&path) {
+        Ok(Found {
             root: OsString::from_vec(path).into(),
             user,
-        }),
-        false => Err("the server does not return a valid absolute path".to_owned()),
+        })
+    } else {
+        Err("the server does not return a valid absolute path".to_owned())
     }
 }
 
@@ -191,9 +192,10 @@ impl Source for Sftp {
         let target = self.shared.ask(Operation::ReadLink, [path], read)?;
         // No disk holds a target that is empty or has a zero byte, and the kernel
         // accepts none that is longer than a path.
-        match target.is_empty() || target.contains(&0) || target.len() > PATH_BYTES_MAX {
-            true => Err(Error::Errno(libc::EIO)),
-            false => Ok(OsString::from_vec(target)),
+        if target.is_empty() || target.contains(&0) || target.len() > PATH_BYTES_MAX {
+            Err(Error::Errno(libc::EIO))
+        } else {
+            Ok(OsString::from_vec(target))
         }
     }
 
@@ -213,9 +215,10 @@ impl Source for Sftp {
     }
 
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
-        let (operation, kind) = match is_directory {
-            true => (Operation::RemoveDirectory, kind::RMDIR),
-            false => (Operation::Unlink, kind::REMOVE),
+        let (operation, kind) = if is_directory {
+            (Operation::RemoveDirectory, kind::RMDIR)
+        } else {
+            (Operation::Unlink, kind::REMOVE)
         };
         let done = self.shared.ask(operation, [path], |batch, [remote]| {
             let removed = batch.ask(kind, &[remote])?;

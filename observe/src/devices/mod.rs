@@ -205,9 +205,10 @@ pub fn shown_path(bytes: &[u8]) -> String {
     };
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            match character.is_control() {
-                true => push_hex(&mut shown, character.encode_utf8(&mut [0; 4]).as_bytes()),
-                false => shown.push(character),
+            if character.is_control() {
+                push_hex(&mut shown, character.encode_utf8(&mut [0; 4]).as_bytes())
+            } else {
+                shown.push(character)
             }
         }
         push_hex(&mut shown, chunk.invalid());

@@ -107,9 +107,10 @@ pub(super) fn answers(report: &Report) -> Vec<Answer> {
     let granted = granted.map(|lease| format!("{} to {}", lease.address, lease.client));
     let releases = events().filter(|event| event.kind == "RELEASE");
     let releases: Vec<String> = releases.map(|event| event.packet.to_string()).collect();
-    let released = match releases.is_empty() {
-        true => "there is none in this capture".into(),
-        false => format!("here packet {}", releases.join(", ")),
+    let released = if releases.is_empty() {
+        "there is none in this capture".into()
+    } else {
+        format!("here packet {}", releases.join(", "))
     };
     let is_answered = exchanges
         .iter()
@@ -155,9 +156,10 @@ pub(super) fn answers(report: &Report) -> Vec<Answer> {
 /// Lists each part once, in order.
 fn listed(parts: impl Iterator<Item = String>, otherwise: &str) -> String {
     let parts: BTreeSet<String> = parts.collect();
-    match parts.is_empty() {
-        true => otherwise.to_owned(),
-        false => parts.into_iter().collect::<Vec<_>>().join(", "),
+    if parts.is_empty() {
+        otherwise.to_owned()
+    } else {
+        parts.into_iter().collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -182,9 +182,10 @@ impl Book {
         };
         let (t1, t2) = (message.seconds_of(58), message.seconds_of(59));
         let lease = self.lease(message, address);
-        match is_known {
-            true => lease.renewed.push(packet),
-            false => lease.granted = Some(packet),
+        if is_known {
+            lease.renewed.push(packet)
+        } else {
+            lease.granted = Some(packet)
         }
         lease.server = message.address_of(54).or(lease.server);
         lease.server_link.clone_from(&datagram.source_link);

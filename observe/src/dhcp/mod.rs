@@ -87,9 +87,10 @@ impl Observer {
     }
 
     pub fn problem(&mut self, packet: u64, reason: String) {
-        match self.report.problems.len() < PROBLEMS_MAX {
-            true => self.report.problems.push(Problem { packet, reason }),
-            false => self.problems_beyond += 1,
+        if self.report.problems.len() < PROBLEMS_MAX {
+            self.report.problems.push(Problem { packet, reason })
+        } else {
+            self.problems_beyond += 1
         }
     }
 

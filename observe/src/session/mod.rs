@@ -185,9 +185,10 @@ impl Session {
 impl Recording {
     fn append_to(&self, text: &mut String, shown: Shown) {
         let titles: &[Title] = if shown.titles { &self.titles } else { &[] };
-        let screens: &[AlternateScreen] = match shown.alternate_screens {
-            true => &self.alternate_screens,
-            false => &[],
+        let screens: &[AlternateScreen] = if shown.alternate_screens {
+            &self.alternate_screens
+        } else {
+            &[]
         };
         let mut titles = titles.iter().peekable();
         let mut screens = screens.iter().peekable();

@@ -102,9 +102,10 @@ impl Row {
         if begin < end {
             self.split(begin);
             self.split(end);
-            match end == self.cells.len() {
-                true => self.cells.truncate(begin),
-                false => self.cells[begin..end].fill(BLANK),
+            if end == self.cells.len() {
+                self.cells.truncate(begin)
+            } else {
+                self.cells[begin..end].fill(BLANK)
             }
         }
     }

@@ -269,9 +269,10 @@ impl Screen {
 
     /// Moves to a line, counted within the region if positions are relative to it.
     pub fn move_to_row(&mut self, row: usize) {
-        let (first, last) = match self.cursor.is_relative {
-            true => (self.top, self.bottom),
-            false => (0, self.lines - 1),
+        let (first, last) = if self.cursor.is_relative {
+            (self.top, self.bottom)
+        } else {
+            (0, self.lines - 1)
         };
         self.cursor.wraps_next = false;
         self.cursor.row = first.saturating_add(row).min(last);
@@ -360,9 +361,10 @@ impl Screen {
     pub fn title(&mut self, text: String) {
         let title = Title {
             text,
-            line: match self.is_alternate {
-                true => LINE_OF_ALTERNATE,
-                false => self.history.line_of(&self.rows, self.cursor.row),
+            line: if self.is_alternate {
+                LINE_OF_ALTERNATE
+            } else {
+                self.history.line_of(&self.rows, self.cursor.row)
             },
             begin_ns: self.now_ns,
         };
@@ -378,15 +380,12 @@ impl Screen {
             .extend((known..columns).map(|column| column % 8 == 0));
         self.tabs.truncate(columns);
         let (row, saved_row) = (&mut self.cursor.row, &mut self.saved[0].row);
-        let gone = match self.is_alternate {
-            false => {
-                set_lines(&mut self.other, lines, &mut 0);
-                set_lines(&mut self.rows, lines, row)
-            }
-            true => {
-                set_lines(&mut self.rows, lines, row);
-                set_lines(&mut self.other, lines, saved_row)
-            }
+        let gone = if self.is_alternate {
+            set_lines(&mut self.rows, lines, row);
+            set_lines(&mut self.other, lines, saved_row)
+        } else {
+            set_lines(&mut self.other, lines, &mut 0);
+            set_lines(&mut self.rows, lines, row)
         };
         gone.iter().for_each(|row| self.history.push(row));
         (self.columns, self.lines) = (columns, lines);

@@ -76,9 +76,10 @@ impl Terminal {
             }
             rest = &rest[valid.len() + invalid.len()..];
             let is_begun = str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
-            match rest.is_empty() && is_begun {
-                true => self.partial = invalid.to_vec(),
-                false => self.feed_invalid(invalid),
+            if rest.is_empty() && is_begun {
+                self.partial = invalid.to_vec()
+            } else {
+                self.feed_invalid(invalid)
             }
         }
     }
@@ -168,9 +169,10 @@ impl Terminal {
             return;
         }
         let cursor = &self.screen.cursor;
-        let character = match cursor.draws_lines[cursor.shift] {
-            true => drawn(character),
-            false => character,
+        let character = if cursor.draws_lines[cursor.shift] {
+            drawn(character)
+        } else {
+            character
         };
         self.last = Some(character);
         self.screen.put(character);

@@ -46,12 +46,11 @@ impl Timing {
     fn take(&mut self, line: &str, now_ns: &mut u64) -> Option<()> {
         let (first, rest) = line.split_once(' ')?;
         let has_letter = first.len() == 1 && first.chars().all(|c| c.is_ascii_uppercase());
-        let (letter, delay, rest) = match has_letter {
-            true => {
-                let (delay, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-                (first, delay, rest)
-            }
-            false => ("O", first, rest),
+        let (letter, delay, rest) = if has_letter {
+            let (delay, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+            (first, delay, rest)
+        } else {
+            ("O", first, rest)
         };
         *now_ns = now_ns.saturating_add(nanoseconds(delay)?);
         let step = match letter {

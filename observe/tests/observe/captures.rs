@@ -71,12 +71,13 @@ fn a_capture_that_ends_early_tells_where() {
         let report = observe(&LEASE[..cut]).unwrap();
         let told: Vec<u64> = report.problems.iter().map(|one| one.packet).collect();
         let before = ends.iter().filter(|end| **end <= cut).count() as u64;
-        match ends.contains(&cut) {
-            true => assert_eq!(told, [0; 0], "{cut}"),
-            false => assert!(
+        if ends.contains(&cut) {
+            assert_eq!(told, [0; 0], "{cut}")
+        } else {
+            assert!(
                 told.iter().all(|packet| *packet == before) && !told.is_empty(),
                 "{cut}"
-            ),
+            )
         }
     }
 }

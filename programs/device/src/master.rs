@@ -98,12 +98,11 @@ fn send(options: &Options, source: &Source, files_left: u32) -> Result<(), Strin
 }
 
 fn offer(source: &Source, files_left: u32, verifies: bool) -> io::Result<Offer> {
-    let (size_bytes, xxh3) = match verifies {
-        true => {
-            let content = toll_probe::verify::hash_file(&source.file)?;
-            (content.bytes, content.xxh3)
-        }
-        false => (source.file.metadata()?.len(), None),
+    let (size_bytes, xxh3) = if verifies {
+        let content = toll_probe::verify::hash_file(&source.file)?;
+        (content.bytes, content.xxh3)
+    } else {
+        (source.file.metadata()?.len(), None)
     };
     Ok(Offer {
         size_bytes,

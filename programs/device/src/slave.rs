@@ -47,9 +47,10 @@ struct Met {
 fn meet(options: &Options, path: &Path, is_first: bool) -> Result<Met, String> {
     let patience = options.timeout.unwrap_or_default();
     // Between two files, a master does not listen for a moment.
-    let patience = match is_first {
-        true => patience,
-        false => patience.max(NEXT_FILE),
+    let patience = if is_first {
+        patience
+    } else {
+        patience.max(NEXT_FILE)
     };
     let deadline = Instant::now() + patience;
     loop {
@@ -66,9 +67,10 @@ fn try_to_meet(options: &Options, path: &Path, is_first: bool) -> Result<Met, Mi
     let cannot = |error: &CallError| {
         let complaint = of_transfer("receive", path, "master", error);
         let is_away = !is_first && matches!(error.errno, None | Some(Errno::CONNRESET));
-        match is_away {
-            true => Missing::NotYet(complaint),
-            false => Missing::Never(complaint),
+        if is_away {
+            Missing::NotYet(complaint)
+        } else {
+            Missing::Never(complaint)
         }
     };
     let device =

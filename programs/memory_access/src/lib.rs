@@ -46,9 +46,10 @@ fn access_by(options: &Options) -> Result<(), String> {
         (Mapping::FileShared, Some(file)) => Backing::Shared(file.as_fd()),
         _ => Backing::Anonymous,
     };
-    let competitor = match options.competes {
-        true => Some((announced(options.memory_bytes)?, options.wait)),
-        false => None,
+    let competitor = if options.competes {
+        Some((announced(options.memory_bytes)?, options.wait))
+    } else {
+        None
     };
     let accesses = Accesses {
         order: options.order,

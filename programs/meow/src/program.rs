@@ -261,9 +261,10 @@ fn copy_decorated(
 /// Describes what was chosen and why, what each step moved, and what was refused.
 fn explanation(route: &Route, steps: &[Step]) -> String {
     let is_lead_alone = route.lead_bytes > 0 && steps.len() == 1;
-    let mut text = match is_lead_alone {
-        true => format!("{}: {LEAD_SUFFICED}", Method::Buffer.name()),
-        false => format!("{}: {}", route.methods[0].name(), route.why),
+    let mut text = if is_lead_alone {
+        format!("{}: {LEAD_SUFFICED}", Method::Buffer.name())
+    } else {
+        format!("{}: {}", route.methods[0].name(), route.why)
     };
     for step in steps {
         // A buffer that found nothing left has only seen the source's end.

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use toll_system::{Failure, output};
-use toll_report::words::plural;
-use toll_host::store::RunStatus;
-use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
 use toll_core::claim::Run;
 use toll_core::format;
+use toll_host::store::RunStatus;
+use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use toll_report::words::plural;
+use toll_system::{Failure, output};
 
 use super::Submitted;
 

@@ -22,12 +22,12 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
-use toll_system::Failure;
-use toll_system::bounded::open_bounded;
-use toll_host::store::RunStatus;
-use toll_host::store::exchange::DOCUMENT_BYTES_MAX;
 use toll_driver::RunArguments;
 use toll_driver::spelling;
+use toll_host::store::RunStatus;
+use toll_host::store::exchange::DOCUMENT_BYTES_MAX;
+use toll_system::Failure;
+use toll_system::bounded::open_bounded;
 
 use crate::submission::FleetDirectory;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::slurm::{Node, Task};
 use super::submission::JobArray;
+use crate::slurm::{Node, Task};
 
 /// States of tasks that will run, and of tasks that run (squeue(1), "JOB STATE CODES").
 const WAITING: [&str; 8] = [
@@ -70,9 +70,10 @@ pub fn of_arrays(
         let runs_complete = runs_complete(name);
         let obstacle = nodes.iter().find(|node| node.name == name);
         let obstacle = obstacle.and_then(Node::obstacle);
-        let (state, reason) = match runs_complete == runs {
-            true => (NodeState::Complete, None),
-            false => of_task(tasks.get(&task), obstacle),
+        let (state, reason) = if runs_complete == runs {
+            (NodeState::Complete, None)
+        } else {
+            of_task(tasks.get(&task), obstacle)
         };
         NodeProgress {
             node: name.to_owned(),

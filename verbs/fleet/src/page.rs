@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::value::Serde;
 use minijinja::{Value, context};
+use toll_core::claim::model::Outcome;
 use toll_core::fleet::model::{FactRole, FleetClaim, FleetFact, FleetReport};
+use toll_core::spec::Platform;
 use toll_report::html::{environment, fault, style};
 use toll_report::words;
-use toll_core::claim::model::Outcome;
-use toll_core::spec::Platform;
 
 const PAGE: &str = include_str!("assets/fleet.html");
 

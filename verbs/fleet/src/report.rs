@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 use toll_system::output;
 
-use crate::{page, report_text};
 use super::DIRECTORY;
 use crate::submission::FleetDirectory;
+use crate::{page, report_text};
 
 #[derive(Debug, Args)]
 pub struct ReportArguments {
@@ -37,9 +37,10 @@ pub fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     }
-    match arguments.json {
-        true => output::json(&report)?,
-        false => output::result(&report_text::of_report(&report, output::style()))?,
+    if arguments.json {
+        output::json(&report)?
+    } else {
+        output::result(&report_text::of_report(&report, output::style()))?
     }
     Ok(ExitCode::SUCCESS)
 }

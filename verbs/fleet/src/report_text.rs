@@ -1,12 +1,12 @@
 //! The report on claims and machines as text.
 
+use toll_core::fleet::model::{FactLevel, FactRole, FleetClaim, FleetReport};
+use toll_core::format;
+use toll_core::spec::Platform;
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
-use toll_core::fleet::model::{FactLevel, FactRole, FleetClaim, FleetReport};
 use toll_report::terminal::paint;
-use toll_core::format;
 use toll_report::words;
-use toll_core::spec::Platform;
 
 use crate::page;
 
@@ -66,12 +66,7 @@ fn row(claim: &FleetClaim, platforms: &[Platform]) -> Row {
         .map(|fact| {
             let levels = fact.levels.iter().map(|one| level(one, claim));
             let levels: Vec<String> = levels.collect();
-            format!(
-                "{}: {}; {}",
-                fact.name,
-                levels.join(", "),
-                page::role(fact)
-            )
+            format!("{}: {}; {}", fact.name, levels.join(", "), page::role(fact))
         })
         .collect();
     row.below.extend(claim.published.iter().cloned());

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
-use toll_system::{Failure, output};
 use toll_core::spec::quantity::parse_duration;
+use toll_system::{Failure, output};
 
 use super::status::progress;
 use super::{Submitted, submit};

@@ -218,12 +218,13 @@ fn list_nodes(arguments: &[&str]) -> Result<Vec<(Node, String)>, String> {
 /// Refuses a name that scontrol would read as several words or as several nodes.
 fn check_node(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
-    match name.chars().all(is_plain) && !name.is_empty() && !name.starts_with(['-', '.']) {
-        true => Ok(()),
-        false => Err(format!(
+    if name.chars().all(is_plain) && !name.is_empty() && !name.starts_with(['-', '.']) {
+        Ok(())
+    } else {
+        Err(format!(
             "{name:?} is not the name of a node: it has characters other than letters, digits and \
              any of ._-"
-        )),
+        ))
     }
 }
 

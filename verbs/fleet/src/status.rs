@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use toll_system::{Failure, output};
-use toll_system::bounded::open_bounded;
 use toll_report::words::plural;
+use toll_system::bounded::open_bounded;
+use toll_system::{Failure, output};
 
-use crate::slurm::Slurm;
 use super::{Submitted, is_complete};
 use crate::node_state::{NodeProgress, NodeState, of_arrays};
+use crate::slurm::Slurm;
 use crate::submission::{FleetDirectory, Scheduler, Submission};
 
 /// How many bytes at the end of a log are read for its last line.
@@ -30,9 +30,10 @@ pub fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     let directory = arguments.submitted.open()?;
     let submission = directory.submission()?;
     let all = progress(&directory, &submission)?;
-    match arguments.json {
-        true => output::json(&all)?,
-        false => output::listing(&lines(&all, &submission.scheduler))?,
+    if arguments.json {
+        output::json(&all)?
+    } else {
+        output::listing(&lines(&all, &submission.scheduler))?
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -73,9 +74,10 @@ pub fn progress(
                 let runs_complete = runs_complete(&node);
                 NodeProgress {
                     node,
-                    state: match runs_complete == runs {
-                        true => NodeState::Complete,
-                        false => NodeState::Unfinished,
+                    state: if runs_complete == runs {
+                        NodeState::Complete
+                    } else {
+                        NodeState::Unfinished
                     },
                     runs_complete,
                     runs,

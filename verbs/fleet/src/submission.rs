@@ -116,15 +116,16 @@ impl FleetDirectory {
         let cannot = |why: &str| anyhow::anyhow!("cannot use {}: {why}", path.display());
         let absolute = std::path::absolute(path).map_err(|error| cannot(&error.to_string()))?;
         let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@=".contains(c);
-        match absolute
+        if absolute
             .to_str()
             .is_some_and(|text| text.chars().all(is_plain))
         {
-            true => Ok(Self(absolute)),
-            false => Err(cannot(
+            Ok(Self(absolute))
+        } else {
+            Err(cannot(
                 "its path has characters that are special in job scripts; name a directory whose \
                  path has only letters, digits and / . _ - + , : @ =",
-            )),
+            ))
         }
     }
 

@@ -8,19 +8,17 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use toll_system::{Failure, output};
-use toll_report::words::plural;
-use toll_host::trial::Probe;
 use toll_core::spec::builtin;
 use toll_core::spec::quantity::{parse_duration, parse_size};
+use toll_host::trial::Probe;
+use toll_report::words::plural;
+use toll_system::{Failure, output};
 
-use crate::slurm::Slurm;
 use super::{DIRECTORY, make_directory, run_options};
 use crate::kubernetes::{self, MOUNTED_AT, PodRequest};
 use crate::script::{SlurmRequest, sbatch_options, script};
-use crate::submission::{
-    FleetDirectory, JobArray, PlannedExperiment, Scheduler, Submission,
-};
+use crate::slurm::Slurm;
+use crate::submission::{FleetDirectory, JobArray, PlannedExperiment, Scheduler, Submission};
 
 pub const NOTES: &str = "\
 Examples:
@@ -104,9 +102,10 @@ pub struct SubmitArguments {
 /// Accepts a text that scripts and schedulers read as one word.
 fn plain(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !"'\"\\`$".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => Ok(text.to_owned()),
-        false => Err("expected a word without spaces or quotes".into()),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a word without spaces or quotes".into())
     }
 }
 

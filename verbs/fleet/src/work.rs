@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::{bail, ensure};
 use clap::Args;
-use toll_system::{Failure, output};
-use toll_host::store::exchange::RunDocument;
-use toll_host::store::{RunStatus, Store};
-use toll_driver::stores;
-use toll_driver::RunArguments;
-use toll_driver::failure;
 use toll_core::claim::Run;
 use toll_core::spec::Experiment;
+use toll_driver::RunArguments;
+use toll_driver::failure;
+use toll_driver::stores;
+use toll_host::store::exchange::RunDocument;
+use toll_host::store::{RunStatus, Store};
+use toll_system::{Failure, output};
 
 use super::{make_directory, run_options};
 use crate::submission::{FleetDirectory, PlannedExperiment};

@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use anyhow::bail;
-use toll_system::{Failure, output};
-use toll_host::environment::kernel;
-use toll_host::store::{RunStatus, Store, StoredRun};
-use toll_host::trial::{SessionEnd, TimeLimit};
-use toll_driver::stores;
-use toll_driver::differences::machine_differences;
-use toll_driver::consent::started_by;
-use toll_driver::measuring_lock;
-use toll_driver::{Launch, Launched, Purpose, command_line, launch, random_seed};
 use toll_core::claim::Run;
 use toll_core::claim::between::Side;
 use toll_core::claim::work::different_work;
 use toll_core::spec::Experiment;
+use toll_driver::consent::started_by;
+use toll_driver::differences::machine_differences;
+use toll_driver::measuring_lock;
+use toll_driver::stores;
+use toll_driver::{Launch, Launched, Purpose, command_line, launch, random_seed};
+use toll_host::environment::kernel;
+use toll_host::store::{RunStatus, Store, StoredRun};
+use toll_host::trial::{SessionEnd, TimeLimit};
+use toll_system::{Failure, output};
 
 use super::GradeArguments;
 use crate::grading::{HereRun, has_factors_of};
@@ -146,9 +146,10 @@ impl<'a> RunsHere<'a> {
                 seed: random_seed()?,
                 directories: self.arguments.directories.clone(),
                 command_line: command_line(),
-                purpose: match self.arguments.quiet {
-                    true => Purpose::Quiet,
-                    false => Purpose::Shown { number: 1, of: 1 },
+                purpose: if self.arguments.quiet {
+                    Purpose::Quiet
+                } else {
+                    Purpose::Shown { number: 1, of: 1 }
                 },
                 time_limit: TimeLimit::Fixed,
             },

@@ -9,13 +9,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use toll_system::{Failure, output};
 use here::RunsHere;
-use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
-use toll_driver::{Profile, WorkDirectories, named};
-use toll_driver::consent;
 use toll_core::spec::Experiment;
 use toll_core::spec::quantity::parse_duration;
+use toll_driver::consent;
+use toll_driver::{Profile, WorkDirectories, named};
+use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use toll_system::{Failure, output};
 
 use crate::grading::model::{GradeReport, GradeResult, GradedFile};
 use crate::grading::{Submission, grade};
@@ -100,9 +100,10 @@ pub fn run(arguments: &GradeArguments, store: &Path) -> anyhow::Result<ExitCode>
         files.push(graded);
     }
     let report = GradeReport { files };
-    match arguments.json {
-        true => output::json(&report)?,
-        false => output::result(&report::of_report(&report, output::style()))?,
+    if arguments.json {
+        output::json(&report)?
+    } else {
+        output::result(&report::of_report(&report, output::style()))?
     }
     Ok(exit_code(&report))
 }

@@ -1,14 +1,16 @@
 //! Graded submissions as text: a line each, then the details of each.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use toll_core::claim::model::Verdict;
 use toll_core::claim::work::Difference;
 use toll_core::format;
-use toll_report::words;
 use toll_core::run::RunStatus;
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_report::words;
 
-use crate::grading::model::{ClaimResult, Grade, GradeReport, GradeResult, GradedClaim, GradedFile};
+use crate::grading::model::{
+    ClaimResult, Grade, GradeReport, GradeResult, GradedClaim, GradedFile,
+};
 
 /// Formats an overview if there are several files, then each file in detail.
 pub fn of_report(report: &GradeReport, style: Style) -> Text {

@@ -9,22 +9,22 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use signal_hook::consts::SIGINT;
-use toll_wire::guest::CountedCommand;
-use toll_system::{Failure, output};
-use toll_system::interrupt::Interrupt;
-use toll_host::environment::guest;
-use toll_host::environment::guest::{Counted, GuestFailure, GuestPlace, GuestSpec};
-use toll_host::environment::kernel;
-use toll_host::environment::program_files;
-use toll_host::environment::program_files::ProgramFiles;
-use toll_host::trial::Probe;
-use toll_driver::gate::Condition;
 use toll_core::count::{
     CommandCount, CountComparison, CountedRun, Programs, Symbols, comparisons, executed, labels,
 };
 use toll_core::format;
 use toll_core::spec::adhoc::needs_shell;
 use toll_core::spec::quantity::{parse_duration, parse_size};
+use toll_driver::gate::Condition;
+use toll_host::environment::guest;
+use toll_host::environment::guest::{Counted, GuestFailure, GuestPlace, GuestSpec};
+use toll_host::environment::kernel;
+use toll_host::environment::program_files;
+use toll_host::environment::program_files::ProgramFiles;
+use toll_host::trial::Probe;
+use toll_system::interrupt::Interrupt;
+use toll_system::{Failure, output};
+use toll_wire::guest::CountedCommand;
 
 use crate::count_formats;
 use crate::count_report::of_commands as counted;
@@ -246,13 +246,14 @@ fn judge(
         .filter(|one| counts[one.count].is_regression(&counts[one.reference], limit))
         .map(|one| labels[one.count].as_str())
         .collect();
-    match worse.is_empty() {
-        true => Ok(ExitCode::SUCCESS),
-        false => bail!(Failure::Judged(format!(
+    if worse.is_empty() {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        bail!(Failure::Judged(format!(
             "failed by --fail-on: over {} more instructions: {}",
             format::percent(limit),
             worse.join("; ")
-        ))),
+        )))
     }
 }
 
@@ -267,17 +268,14 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
     if split.is_empty() {
         bail!(usage("cannot count: a command is empty".into()));
     }
-    let words = match needs_shell(command) {
-        true => {
-            // A shell may start any word as a program. Trying them all does no harm.
-            for word in
-                command.split(|sign: char| !sign.is_alphanumeric() && !"/._+-".contains(sign))
-            {
-                let _ = program_files::add_program(word, &mut files);
-            }
-            vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()]
+    let words = if needs_shell(command) {
+        // A shell may start any word as a program. Trying them all does no harm.
+        for word in command.split(|sign: char| !sign.is_alphanumeric() && !"/._+-".contains(sign)) {
+            let _ = program_files::add_program(word, &mut files);
         }
-        false => split,
+        vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()]
+    } else {
+        split
     };
     let program = program_files::add_program(&words[0], &mut files).map_err(usage)?;
     let absolute = |path: &PathBuf| std::path::absolute(path).context("cannot find a file");

@@ -1,9 +1,9 @@
 //! Instruction counts in formats for other programs.
 
 use serde_json::{Map, Value, json};
+use toll_core::count::{CommandCount, comparisons, labels};
 use toll_document::sanitize::sanitize;
 use toll_document::text::Column;
-use toll_core::count::{CommandCount, comparisons, labels};
 use toll_report::markup::Markup;
 
 /// Formats a Markdown table, for a comment on a change.

@@ -1,11 +1,11 @@
 //! The report on the instructions of commands as text.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, paragraph, table};
 use toll_core::count::{
     AGREEMENT, CommandCount, CountComparison, DifferingFunction, FunctionCount, labels,
 };
 use toll_core::format;
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, paragraph, table};
 
 /// Most system calls that a line names.
 const CALLS_SHOWN: usize = 12;

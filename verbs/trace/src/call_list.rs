@@ -4,13 +4,13 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use toll_system::output;
-use toll_document::Style;
-use toll_document::sanitize::plain_json;
 use anyhow::anyhow;
 use serde::Serialize;
 use toll_calls::assembly::Event;
 use toll_calls::model::{ListedCall, ListedSignal};
+use toll_document::Style;
+use toll_document::sanitize::plain_json;
+use toll_system::output;
 
 use crate::lines;
 

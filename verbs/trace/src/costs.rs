@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use toll_system::Failure;
-use toll_host::store::Store;
-use toll_host::trial::SessionEnd;
-use toll_driver::stores;
-use toll_driver::price_lists;
-use toll_driver::Purpose;
 use toll_calls::costs::Costs;
 use toll_core::claim::Run;
+use toll_driver::Purpose;
+use toll_driver::price_lists;
+use toll_driver::stores;
+use toll_host::store::Store;
+use toll_host::trial::SessionEnd;
+use toll_system::Failure;
 
 /// Prices known before the command runs.
 pub enum Prices {
@@ -23,11 +23,7 @@ pub enum Prices {
 /// Loads prices from the store: those of the named run, or else of this machine's
 /// newest price list that was measured while the machine was quiet, or else of its
 /// newest.
-pub fn stored(
-    name: Option<&str>,
-    store: &Path,
-    work_dir: Option<&Path>,
-) -> anyhow::Result<Prices> {
+pub fn stored(name: Option<&str>, store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Prices> {
     if let Some(name) = name {
         let run = stores::load_run(&Store::read(store)?, name)?;
         return Ok(Prices::Found(Box::new(costs_of(&run)?)));

@@ -12,12 +12,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use toll_system::output;
-use toll_system::strace::{TraceEnd, unstartable};
 use toll_calls::costs::Costs;
 use toll_calls::model::{Ended, TraceReport};
 use toll_calls::price::{self, Traced};
 use toll_core::spec::quantity::parse_duration;
+use toll_system::output;
+use toll_system::strace::{TraceEnd, unstartable};
 
 use call_list::CallList;
 use costs::Prices;
@@ -138,13 +138,14 @@ pub fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<ExitCode>
         (false, true) => Prices::Missing,
         (false, false) => costs::stored(arguments.cost_model.as_deref(), store, work_dir)?,
     };
-    let mut list = match arguments.calls {
-        true => Some(CallList::begin(
+    let mut list = if arguments.calls {
+        Some(CallList::begin(
             arguments.output.as_deref(),
             arguments.json,
             output::style_aside(arguments.output.as_deref()),
-        )?),
-        false => None,
+        )?)
+    } else {
+        None
     };
     let observation = source.observe(arguments, list.as_mut())?;
     let mut notes = observation.notes;
@@ -212,16 +213,15 @@ fn show(
     list: Option<CallList>,
 ) -> anyhow::Result<()> {
     let to = arguments.output.as_deref();
-    let text = match arguments.json {
-        true => output::json_text(report)? + "\n",
-        false => {
-            let shown = TraceShown {
-                files_max: arguments.top,
-                helpers: arguments.helpers,
-            };
-            let style = output::style_aside(to);
-            report::of_report(report, shown, style).show(style)
-        }
+    let text = if arguments.json {
+        output::json_text(report)? + "\n"
+    } else {
+        let shown = TraceShown {
+            files_max: arguments.top,
+            helpers: arguments.helpers,
+        };
+        let style = output::style_aside(to);
+        report::of_report(report, shown, style).show(style)
     };
     if let Some(list) = list {
         return list.finish(&text);

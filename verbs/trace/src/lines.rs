@@ -1,9 +1,9 @@
 //! Text of the list of system calls and signals: one line each, or a few.
 
-use toll_document::Style;
-use toll_document::text::{Paint, Text};
 use toll_calls::model::{ListedCall, ListedSignal};
 use toll_core::format;
+use toll_document::Style;
+use toll_document::text::{Paint, Text};
 
 /// Indent of a call's continuation lines, in columns.
 const INDENT: usize = 4;
@@ -41,9 +41,10 @@ fn begin(thread: Option<u32>, begin_ns: u64) -> String {
 }
 
 fn shown(line: String, folds: bool, style: Style) -> Text {
-    match folds {
-        true => fold(&line, style.width),
-        false => Text::line(line, Paint::Plain),
+    if folds {
+        fold(&line, style.width)
+    } else {
+        Text::line(line, Paint::Plain)
     }
 }
 

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use toll_system::Failure;
-use toll_system::interrupt::Interrupt;
-use toll_system::strace::Strace;
-use toll_host::environment::call_counter::{Counted, Counter, Scope};
-use toll_host::environment::cgroup::Cgroup;
-use toll_host::environment::counted_run::Watched;
-use toll_host::environment::counted_run;
 use toll_calls::line_tally::LineTally;
 use toll_calls::model::Ended;
 use toll_calls::slowdown::Counting;
 use toll_calls::tally::Tally;
 use toll_calls::{ALL_CALLS, TRACED_CALLS};
+use toll_host::environment::call_counter::{Counted, Counter, Scope};
+use toll_host::environment::cgroup::Cgroup;
+use toll_host::environment::counted_run;
+use toll_host::environment::counted_run::Watched;
+use toll_system::Failure;
+use toll_system::interrupt::Interrupt;
+use toll_system::strace::Strace;
 
 use crate::TraceArguments;
 use crate::call_list::CallList;

@@ -1,13 +1,15 @@
 //! The summary of a trace as text: a table of calls, histograms of sizes, advice.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, columns, heading, paragraph, right, table, wrap};
 use toll_calls::model::{
     CallSummary, CountedBy, Ended, FileSummary, FlowSummary, ProgramSummary, TraceAdvice,
     TraceReport, WatchEnd,
 };
 use toll_calls::sizes::Sizes;
 use toll_core::format;
+use toll_document::Style;
+use toll_document::text::{
+    Column, Paint, Row, Text, columns, heading, paragraph, right, table, wrap,
+};
 use toll_report::words;
 
 /// Longest bar of a histogram, in columns.
@@ -349,15 +351,14 @@ fn advice_lines(advice: &TraceAdvice, number: Option<usize>, style: Style) -> Te
         condition.map_or_else(String::new, |condition| format!(", {condition}"))
     );
     let others: Vec<String> = advice.overlaps.iter().map(usize::to_string).collect();
-    let overlaps = match others.is_empty() {
-        true => Text::default(),
-        false => {
-            let line = format!(
-                "overlaps with {}: these savings do not add up",
-                others.join(", ")
-            );
-            paragraph(&line, 2, Paint::Dim, style)
-        }
+    let overlaps = if others.is_empty() {
+        Text::default()
+    } else {
+        let line = format!(
+            "overlaps with {}: these savings do not add up",
+            others.join(", ")
+        );
+        paragraph(&line, 2, Paint::Dim, style)
     };
     let whole = format!("{now}; {instead}");
     if wrap(&whole, style.width).len() == 1 {

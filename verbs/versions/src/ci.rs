@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use toll_system::{Failure, exit_code_of, output};
-use toll_system::interrupt::Interrupt;
-use toll_report::words::plural;
-use toll_host::environment::work_trees::{WorkTrees, check_out, check_out_submodules};
-use toll_driver::{RunArguments, listen};
-use toll_driver::measuring_lock;
 use toll_core::spec::trees::{REGRESSION_LIMIT, SIDES, TREE, Trees};
 use toll_core::spec::{Experiment, Level, LevelOverride};
+use toll_driver::measuring_lock;
+use toll_driver::{RunArguments, listen};
+use toll_host::environment::work_trees::{WorkTrees, check_out, check_out_submodules};
+use toll_report::words::plural;
+use toll_system::interrupt::Interrupt;
+use toll_system::{Failure, exit_code_of, output};
 
 use crate::repository::{BuildFailure, Repository, Version, last_of_build, run_build};
 
@@ -169,12 +169,13 @@ impl CiArguments {
             Some(name) => repository.find(name)?,
             None => repository.merge_base(&head)?,
         };
-        match base == head {
-            true => Err(format!(
+        if base == head {
+            Err(format!(
                 "cannot compare {} with itself; name another commit with --base or --head",
                 head.short()
-            )),
-            false => Ok([base, head]),
+            ))
+        } else {
+            Ok([base, head])
         }
     }
 

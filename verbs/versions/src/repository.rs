@@ -12,10 +12,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use toll_system::process;
+use toll_host::environment::work_trees::check_out;
 use toll_system::paths::{Cannot, versions};
 use toll_system::private_directory::{LockFile, Place};
-use toll_host::environment::work_trees::check_out;
+use toll_system::process;
 
 /// Interval between checks whether a build has ended.
 const POLL: Duration = Duration::from_millis(50);
@@ -101,9 +101,12 @@ impl Repository {
     fn hash(&self, name: &str) -> Result<String, String> {
         let commit = format!("{name}^{{commit}}");
         let found = self.git(&["rev-parse", "--verify", "--end-of-options", &commit]);
-        found.map_err(|_| match self.is_shallow() {
-            true => format!("cannot find the commit {name}: {SHALLOW}"),
-            false => format!("cannot find the commit {name}; see git log"),
+        found.map_err(|_| {
+            if self.is_shallow() {
+                format!("cannot find the commit {name}: {SHALLOW}")
+            } else {
+                format!("cannot find the commit {name}; see git log")
+            }
         })
     }
 
@@ -115,19 +118,21 @@ impl Repository {
         )?;
         let found = self.git(&["merge-base", &branch, &commit.hash]);
         let base = found.map_err(|_| {
-            let why = match self.is_shallow() {
-                true => SHALLOW,
-                false => "they have no commit in common; name the base with --base",
+            let why = if self.is_shallow() {
+                SHALLOW
+            } else {
+                "they have no commit in common; name the base with --base"
             };
             format!("cannot find where {} left {branch}: {why}", commit.short())
         })?;
-        match base == commit.hash {
-            true => Err(format!(
+        if base == commit.hash {
+            Err(format!(
                 "cannot compare {} with its base: it is on {branch}; name the base with --base, \
                  such as {0}~1",
                 commit.short()
-            )),
-            false => self.version(&base),
+            ))
+        } else {
+            self.version(&base)
         }
     }
 
@@ -196,9 +201,10 @@ impl Repository {
     /// Removes all versions that were built with this command.
     pub fn remove_built(&self, build: Option<&str>) -> Result<(), String> {
         let directory = self.built(build)?.path()?;
-        match directory.exists() {
-            true => std::fs::remove_dir_all(&directory).cannot("remove", &directory),
-            false => Ok(()),
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).cannot("remove", &directory)
+        } else {
+            Ok(())
         }
     }
 
@@ -244,9 +250,10 @@ impl Repository {
             return Ok(());
         }
         // An interrupted build may have left a partial file.
-        let removed = match directory.exists() {
-            true => std::fs::remove_dir_all(&directory).cannot("remove", &directory),
-            false => Ok(()),
+        let removed = if directory.exists() {
+            std::fs::remove_dir_all(&directory).cannot("remove", &directory)
+        } else {
+            Ok(())
         };
         let laid_out = removed.and_then(|()| check_out(&self.directory, &version.hash, &directory));
         laid_out.map_err(BuildFailure::Other)?;
@@ -300,14 +307,13 @@ pub fn run_build(
         }
         std::thread::sleep(POLL);
     };
-    match status.success() {
-        true => Ok(()),
-        false => {
-            // The log is removed with what was built.
-            let last = last_lines(&log, 1);
-            let last = last.first().map_or("no message", |line| line.trim());
-            Err(BuildFailure::OfVersion(format!("{status}: {last}")))
-        }
+    if status.success() {
+        Ok(())
+    } else {
+        // The log is removed with what was built.
+        let last = last_lines(&log, 1);
+        let last = last.first().map_or("no message", |line| line.trim());
+        Err(BuildFailure::OfVersion(format!("{status}: {last}")))
     }
 }
 

@@ -70,9 +70,12 @@ fn a_path_is_found_again_after_a_rename_that_was_waited_for() {
             drop(guard);
         });
         let mut turn = PathTurn::begin();
-        let find = || match is_moved.load(Ordering::SeqCst) {
-            true => paths(&["new"]),
-            false => paths(&["old"]),
+        let find = || {
+            if is_moved.load(Ordering::SeqCst) {
+                paths(&["new"])
+            } else {
+                paths(&["old"])
+            }
         };
         let guard = locks.lock(&mut turn, false, find).unwrap();
         let name = guard.path().to_path_buf();

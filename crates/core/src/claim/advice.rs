@@ -287,11 +287,10 @@ impl Topic<'_> {
         if evidence.len() < 2 {
             return None;
         }
-        let text = match decided {
-            true => format!("{name} costs least per call; costs of each kind:"),
-            false => {
-                "costs of each kind; the data do not show which kind costs least per call:".into()
-            }
+        let text = if decided {
+            format!("{name} costs least per call; costs of each kind:")
+        } else {
+            "costs of each kind; the data do not show which kind costs least per call:".into()
         };
         Some(Advice {
             topic: self.topic(),

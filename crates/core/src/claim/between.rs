@@ -105,9 +105,10 @@ impl<'a> Pairing<'a> {
         let has_enough = |side: &Side| side.runs().len() >= SESSIONS_MIN;
         Self {
             rows: rows.collect(),
-            replicates: match has_enough(new) && has_enough(old) {
-                true => Replicates::Sessions,
-                false => Replicates::Trials,
+            replicates: if has_enough(new) && has_enough(old) {
+                Replicates::Sessions
+            } else {
+                Replicates::Trials
             },
             new,
             old,

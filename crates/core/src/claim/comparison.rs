@@ -43,9 +43,10 @@ fn can_have(experiment: &Experiment, treatment: &Treatment, metric: &str) -> boo
         .levels
         .get("accelerator")
         .is_some_and(|level| level.text == "icount");
-    let fits_clock = match counts_instructions {
-        true => !emulation::is_time(experiment, metric),
-        false => !metric.ends_with(PATH_LENGTH),
+    let fits_clock = if counts_instructions {
+        !emulation::is_time(experiment, metric)
+    } else {
+        !metric.ends_with(PATH_LENGTH)
     };
     let own = experiment.kind(&treatment.levels);
     let has = |kind: WorkloadKind| kind.metrics().iter().any(|known| known == metric);
@@ -173,22 +174,25 @@ impl Comparing<'_> {
     fn compare(&self, (treatment, reference): (usize, usize)) -> Option<Comparison> {
         let (metric, context) = (self.metric, self.context);
         let logs = context.log_ratios(metric, treatment, reference).ok()?;
-        let interval = match self.may_stop {
-            true => stopped_interval(
+        let interval = if self.may_stop {
+            stopped_interval(
                 &logs,
                 self.confidence,
                 context.look_at(&[treatment, reference]),
-            ),
-            false => hodges_lehmann(&logs, self.confidence),
+            )
+        } else {
+            hodges_lehmann(&logs, self.confidence)
         };
         let may_judge = context.is_comparable(metric, &[treatment, reference]);
         let has_enough = interval.reaches(self.confidence);
         let better = context.metric(metric).better;
-        let [relation, beyond_margin] =
-            [0.0, MARGIN_MIN.ln_1p()].map(|margin| match has_enough && may_judge {
-                true => relation(&interval, margin, better),
-                false => Relation::Undecided,
-            });
+        let [relation, beyond_margin] = [0.0, MARGIN_MIN.ln_1p()].map(|margin| {
+            if has_enough && may_judge {
+                relation(&interval, margin, better)
+            } else {
+                Relation::Undecided
+            }
+        });
         let (relation, exceeds_margin) = match (relation, beyond_margin) {
             (_, Relation::Same) => (Relation::Same, Some(false)),
             (relation, Relation::Undecided) => (relation, None),
@@ -210,9 +214,10 @@ impl Comparing<'_> {
         Some(Comparison {
             treatment,
             reference,
-            common: match self.is_list {
-                true => overall::common_label(context, treatment),
-                false => String::new(),
+            common: if self.is_list {
+                overall::common_label(context, treatment)
+            } else {
+                String::new()
             },
             metric: metric.to_owned(),
             ratio: estimate(&interval.map(f64::exp)),

@@ -115,9 +115,10 @@ impl<'a> AnalysisContext<'a> {
     /// its first look saw none, so the number of its blocks does not depend on them.
     pub fn looks(&self) -> Looks {
         let looks = self.experiment.run.looks();
-        match self.blocks.len() < looks.first && !self.is_interrupted {
-            true => Looks::once(self.blocks.len()),
-            false => looks,
+        if self.blocks.len() < looks.first && !self.is_interrupted {
+            Looks::once(self.blocks.len())
+        } else {
+            looks
         }
     }
 
@@ -279,11 +280,12 @@ fn column_logs(
         .filter_map(|(block, of)| Some((*of, *to.get(block)?)))
         .map(|(of, to)| log(of, to))
         .collect::<Result<_, _>>()?;
-    match logs.is_empty() {
-        true => Err(Reason::NoCommonBlock {
+    if logs.is_empty() {
+        Err(Reason::NoCommonBlock {
             sides: "both sides".into(),
-        }),
-        false => Ok(logs),
+        })
+    } else {
+        Ok(logs)
     }
 }
 
@@ -319,9 +321,10 @@ pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, Reason> {
     }
     let ratio = of / to;
     // The ratio of numbers from opposite ends of the range overflows or underflows.
-    Ok(match ratio.is_normal() {
-        true => ratio.ln(),
-        false => of.ln() - to.ln(),
+    Ok(if ratio.is_normal() {
+        ratio.ln()
+    } else {
+        of.ln() - to.ln()
     })
 }
 
@@ -329,10 +332,7 @@ pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, Reason> {
 /// ticks reads 0 for a short time. Such a side counts as a billionth of the other: if `of`
 /// is 0, all of the time was saved.
 pub(super) fn acceleration_log(of: f64, to: f64) -> Result<f64, Reason> {
-    let billionth = |value: f64, other: f64| match value == 0.0 {
-        true => other * 1e-9,
-        false => value,
-    };
+    let billionth = |value: f64, other: f64| if value == 0.0 { other * 1e-9 } else { value };
     log_ratio(billionth(of, to), billionth(to, of))
 }
 

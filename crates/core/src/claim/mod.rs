@@ -41,9 +41,9 @@ use crate::spec::{ComparisonGoal, Experiment};
 
 pub use comparison::relation;
 pub use comparison::{CPU_TIME, WALL_TIME, too_few_blocks};
-pub use toll_wire::{SYSTEM_CALLS, metric_words};
 pub use over_runs::Multiplied;
 pub use sessions::SESSIONS_MIN;
+pub use toll_wire::{SYSTEM_CALLS, metric_words};
 
 use context::AnalysisContext;
 use model::{Analysis, Better, FactorSummary, Outcome};
@@ -170,9 +170,10 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     warnings.extend(warning::failed_checks(&checks));
     let comparisons = comparison::compare_all(context);
     let overall = overall::of_all(context, &comparisons);
-    warnings.extend(match overall.is_empty() {
-        true => comparison::obstacles(context),
-        false => overall::obstacles(context),
+    warnings.extend(if overall.is_empty() {
+        comparison::obstacles(context)
+    } else {
+        overall::obstacles(context)
     });
     emulation::note(&mut treatments, context);
     let mut notes = summary::take_common_notes(&mut treatments);
@@ -228,9 +229,10 @@ pub fn better_side(experiment: &Experiment, name: &str) -> Better {
 pub fn has_worse_side(experiment: &Experiment) -> Result<(), String> {
     let has_none = |name: &&str| better_side(experiment, name) == Better::Neither;
     let metrics: Vec<&str> = experiment.compared_metrics().collect();
-    match metrics.iter().all(has_none) {
-        true => Err(format!("{} has no worse side", metrics.join(", "))),
-        false => Ok(()),
+    if metrics.iter().all(has_none) {
+        Err(format!("{} has no worse side", metrics.join(", ")))
+    } else {
+        Ok(())
     }
 }
 
@@ -255,9 +257,10 @@ pub fn questions(
 ) -> Vec<Question> {
     let context = &AnalysisContext::new(experiment, treatments, trials, boots);
     let claims = verdict::questions(context);
-    match claims.is_empty() {
-        true => comparison::questions(context),
-        false => claims,
+    if claims.is_empty() {
+        comparison::questions(context)
+    } else {
+        claims
     }
 }
 

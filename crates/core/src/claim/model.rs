@@ -305,9 +305,10 @@ impl Comparison {
     pub fn regression(&self, analysis: &Analysis, limit: f64) -> Regression {
         let better = analysis.metrics[&self.metric].better;
         let noise = self.noise(analysis).unwrap_or_default();
-        match self.may_decide {
-            true => regression::judge(&self.ratio, better, limit, noise),
-            false => Regression::Undecided,
+        if self.may_decide {
+            regression::judge(&self.ratio, better, limit, noise)
+        } else {
+            Regression::Undecided
         }
     }
 }

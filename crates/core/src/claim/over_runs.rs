@@ -94,13 +94,15 @@ impl<'a> Multiplied<'a> {
         let steps = benjamini_hochberg(&inverses, ALPHA);
         for (((claim, found), step), inverse) in tested.iter_mut().zip(steps).zip(inverses) {
             claim.needed = Some(1.0 / step.level);
-            claim.outcome = match step.rejected {
-                true => found.side(),
-                false => Outcome::Undecided,
+            claim.outcome = if step.rejected {
+                found.side()
+            } else {
+                Outcome::Undecided
             };
-            claim.error_rate = step.rejected.then_some(match inverse <= family_wise {
-                true => ErrorRate::FamilyWise,
-                false => ErrorRate::FalseDiscovery,
+            claim.error_rate = step.rejected.then_some(if inverse <= family_wise {
+                ErrorRate::FamilyWise
+            } else {
+                ErrorRate::FalseDiscovery
             });
         }
         self.runs.sort_unstable();

@@ -145,7 +145,10 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
             let logs = context.log_ratios(metric, treatment, reference);
             if let (Err(why), false) = (logs, columns.iter().any(|column| column.is_empty())) {
                 let label = common_label(context, treatment);
-                by_reason.entry((why.to_string(), metric)).or_default().insert(label);
+                by_reason
+                    .entry((why.to_string(), metric))
+                    .or_default()
+                    .insert(label);
             }
         }
     }

@@ -76,9 +76,10 @@ fn price(
         treatment: Some(treatment.index),
         per: row.per.clone(),
         // A time per call or byte, multiplied by a number of them, is a time.
-        unit: match unit.starts_with("ns/") {
-            true => "ns".into(),
-            false => unit,
+        unit: if unit.starts_with("ns/") {
+            "ns".into()
+        } else {
+            unit
         },
         note: value.is_none().then(missing),
         value,

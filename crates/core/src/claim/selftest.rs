@@ -82,9 +82,10 @@ impl Size {
     /// Returns the comparisons of identical work after which the self-test ends, if `errors`
     /// of the `made` ones are wrong.
     fn identical_planned(self, made: usize, errors: usize) -> usize {
-        match errors >= self.errors_over {
-            true => made.max(self.identical),
-            false => (self.identical + FURTHER * errors).min(self.identical_max),
+        if errors >= self.errors_over {
+            made.max(self.identical)
+        } else {
+            (self.identical + FURTHER * errors).min(self.identical_max)
         }
     }
 

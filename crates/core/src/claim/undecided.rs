@@ -64,12 +64,13 @@ impl State<'_> {
             };
         }
         let is_narrow = self.interval.half_width() <= self.target;
-        match is_narrow || needed > OPEN_MAX * self.blocks as f64 {
-            true => NoVerdict::AtBorder,
-            false => NoVerdict::Open {
+        if is_narrow || needed > OPEN_MAX * self.blocks as f64 {
+            NoVerdict::AtBorder
+        } else {
+            NoVerdict::Open {
                 blocks_more,
                 seconds_more,
-            },
+            }
         }
     }
 

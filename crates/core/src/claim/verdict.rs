@@ -58,9 +58,10 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
             let is_enough = narrowing.reaches(case.confidence(step.level));
             Question {
                 id: claim.id.clone(),
-                half_width: match is_enough {
-                    true => logarithmic(&narrowing).half_width(),
-                    false => f64::INFINITY,
+                half_width: if is_enough {
+                    logarithmic(&narrowing).half_width()
+                } else {
+                    f64::INFINITY
                 },
                 target: target_width(claim, context.experiment.run.target_ci),
                 is_decided: step.rejected,
@@ -155,9 +156,10 @@ struct Steps {
 impl Steps {
     /// Returns the step that decides, if one does.
     fn deciding(&self) -> &TestStep {
-        match self.family.rejected {
-            true => &self.family,
-            false => &self.discovery,
+        if self.family.rejected {
+            &self.family
+        } else {
+            &self.discovery
         }
     }
 }
@@ -198,13 +200,12 @@ fn family_steps(cases: &[&Case], ps: &[f64], alpha: f64, looks: Looks) -> Vec<Te
         return holm(ps, alpha);
     }
     let least: Vec<f64> = cases.iter().map(|case| case.least_p()).collect();
-    match can_reject(&least, alpha) {
-        true => tarone_holm(ps, &least, alpha),
-        false => {
-            let mut order = sequence(cases);
-            order.retain(|place| least[*place] <= alpha);
-            fixed_sequence(ps, &order, alpha)
-        }
+    if can_reject(&least, alpha) {
+        tarone_holm(ps, &least, alpha)
+    } else {
+        let mut order = sequence(cases);
+        order.retain(|place| least[*place] <= alpha);
+        fixed_sequence(ps, &order, alpha)
     }
 }
 
@@ -245,13 +246,14 @@ fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, Reason> {
     Ok(Case {
         region: region(claim),
         // No run ends because of a check.
-        look: match claim.is_check {
-            true => Look::ONLY,
-            false => context.look_at(&of_claim(
+        look: if claim.is_check {
+            Look::ONLY
+        } else {
+            context.look_at(&of_claim(
                 context.experiment,
                 &claim.test(),
                 context.treatments,
-            )),
+            ))
         },
         blocks,
         tails: tails(claim, context.experiment),
@@ -361,9 +363,10 @@ impl Case {
 
     /// Returns the decision of a logarithmic interval at a step's level.
     fn decide(&self, interval: &Interval, step: &TestStep) -> Decision {
-        match step.rejected {
-            true => decide(interval, self.region),
-            false => Decision::Inconclusive,
+        if step.rejected {
+            decide(interval, self.region)
+        } else {
+            Decision::Inconclusive
         }
     }
 }
@@ -416,9 +419,10 @@ pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
         let least = sides_and_tails.iter();
         let least = least.map(|(sides, tails)| (sides * look.error(tails / sides * side)).min(1.0));
         let least: Vec<f64> = least.collect();
-        let steps = match looks.is_one() {
-            true => tarone_holm(&least, &least, ALPHA),
-            false => holm(&least, ALPHA),
+        let steps = if looks.is_one() {
+            tarone_holm(&least, &least, ALPHA)
+        } else {
+            holm(&least, ALPHA)
         };
         steps.iter().all(|step| step.rejected)
     };
@@ -440,9 +444,10 @@ pub(super) fn deciding_blocks(context: &AnalysisContext) -> Option<DecidingBlock
         can_reject(&least.collect::<Vec<_>>(), ALPHA)
     };
     let in_sequence = values_needed(1.0 - 2.0 * ALPHA / fewest as f64, Looks::once(1));
-    let before_looks = match looks.is_one() {
-        true => usize::MAX,
-        false => looks.first,
+    let before_looks = if looks.is_one() {
+        usize::MAX
+    } else {
+        looks.first
     };
     let together = (in_sequence..before_looks).find(can_decide);
     Some(DecidingBlocks {
@@ -482,9 +487,10 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, steps: &Steps) -
     let mut verdict = blank(claim, context);
     verdict.outcome = outcome(decision);
     verdict.blocks = case.blocks;
-    verdict.error_rate = step.rejected.then_some(match steps.family.rejected {
-        true => ErrorRate::FamilyWise,
-        false => ErrorRate::FalseDiscovery,
+    verdict.error_rate = step.rejected.then_some(if steps.family.rejected {
+        ErrorRate::FamilyWise
+    } else {
+        ErrorRate::FalseDiscovery
     });
     verdict.p_adjusted = Some(steps.family.adjusted_p);
     verdict.p_adjusted_fdr = Some(steps.discovery.adjusted_p);
@@ -502,9 +508,10 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, steps: &Steps) -
 
 /// Stores the interval. JSON has no infinity, so one beyond the levels is stored separately.
 fn show(verdict: &mut Verdict, interval: &Interval) {
-    match interval.estimate.is_finite() && interval.high.is_finite() {
-        true => verdict.measured = Some(estimate(interval)),
-        false => verdict.beyond = Some(derived::bounded(interval)),
+    if interval.estimate.is_finite() && interval.high.is_finite() {
+        verdict.measured = Some(estimate(interval))
+    } else {
+        verdict.beyond = Some(derived::bounded(interval))
     }
 }
 
@@ -629,9 +636,10 @@ fn undecided(
         }
     };
     let confidence = (1.0 - 2.0 * level / case.tails as f64).max(f64::EPSILON);
-    let looks = match claim.is_check {
-        true => Looks::once(case.blocks),
-        false => context.looks(),
+    let looks = if claim.is_check {
+        Looks::once(case.blocks)
+    } else {
+        context.looks()
     };
     let state = State {
         region: case.region,
@@ -661,20 +669,23 @@ fn refuted(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
     let is_less = claim.direction() == ClaimDirection::Less;
     if claim.threshold() != 1.0 {
         let beyond = 1.0 + MARGIN_MIN;
-        let holds = match is_less {
-            true => interval.high < 1.0 / beyond,
-            false => interval.low > beyond,
+        let holds = if is_less {
+            interval.high < 1.0 / beyond
+        } else {
+            interval.low > beyond
         };
-        return match holds && matches!(claim.test(), Test::Ratio(_)) {
-            true => "the direction holds, but not to the extent claimed".into(),
-            false => "the interval lies on the other side of the claim's bound".into(),
+        return if holds && matches!(claim.test(), Test::Ratio(_)) {
+            "the direction holds, but not to the extent claimed".into()
+        } else {
+            "the interval lies on the other side of the claim's bound".into()
         };
     }
     let bound = 1.0 + verdict.margin;
     let margin = format::percent(verdict.margin);
-    let goes_other_way = match is_less {
-        true => interval.low > 1.0,
-        false => interval.high < 1.0,
+    let goes_other_way = if is_less {
+        interval.low > 1.0
+    } else {
+        interval.high < 1.0
     };
     match interval.low >= 1.0 / bound && interval.high <= bound {
         true => format!("no difference: the interval lies within ±{margin}"),

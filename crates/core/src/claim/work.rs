@@ -125,9 +125,10 @@ fn variables(experiment: &Experiment, name: &str) -> Option<String> {
         .into_iter()
         .flatten();
     let all: Vec<String> = all.map(|(name, value)| format!("{name}={value}")).collect();
-    Some(match all.is_empty() {
-        true => NONE.to_owned(),
-        false => all.join(" "),
+    Some(if all.is_empty() {
+        NONE.to_owned()
+    } else {
+        all.join(" ")
     })
 }
 

@@ -70,12 +70,15 @@ pub struct CountComparison {
 /// anything.
 pub fn comparisons(counts: &[CommandCount]) -> Vec<CountComparison> {
     let has_kernels = has_several_kernels(counts);
-    let reference = |one: &CommandCount| match has_kernels {
-        true => counts
-            .iter()
-            .position(|other| other.command == one.command)
-            .unwrap_or_default(),
-        false => 0,
+    let reference = |one: &CommandCount| {
+        if has_kernels {
+            counts
+                .iter()
+                .position(|other| other.command == one.command)
+                .unwrap_or_default()
+        } else {
+            0
+        }
     };
     let pairs = counts.iter().map(reference).enumerate();
     pairs

@@ -205,9 +205,10 @@ fn file_name(file: &str) -> &str {
 }
 
 fn program(file: &str) -> String {
-    match file.contains(".so") || file.is_empty() || file.starts_with('[') {
-        true => file_name(file).to_owned(),
-        false => format!("{file} itself"),
+    if file.contains(".so") || file.is_empty() || file.starts_with('[') {
+        file_name(file).to_owned()
+    } else {
+        format!("{file} itself")
     }
 }
 

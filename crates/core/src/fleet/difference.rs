@@ -158,9 +158,10 @@ pub(super) fn sentence(verdict: &FleetVerdict, difference: &FleetDifference) -> 
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         list(&names, last)
     };
-    let alike = match alike_in.is_empty() {
-        true => String::new(),
-        false => format!("among machines alike in {}, ", words(alike_in, "and")),
+    let alike = if alike_in.is_empty() {
+        String::new()
+    } else {
+        format!("among machines alike in {}, ", words(alike_in, "and"))
     };
     let claimed = verdict.threshold;
     let measured = |one: &LevelRatio| {

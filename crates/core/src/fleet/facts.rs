@@ -46,9 +46,10 @@ fn cpu_family(model: &str) -> String {
     let series = series.first().map_or("", |word| before(word, '-'));
     let is_name =
         !CPU_NAME_ENDS.contains(&series) && !series.contains(|c: char| c.is_ascii_digit());
-    match is_name && !series.is_empty() {
-        true => format!("{maker} {series}"),
-        false => (*maker).to_owned(),
+    if is_name && !series.is_empty() {
+        format!("{maker} {series}")
+    } else {
+        (*maker).to_owned()
     }
 }
 
@@ -64,12 +65,11 @@ fn release(version: &str) -> String {
 fn operating_system(name: &str) -> String {
     let mut words = Vec::new();
     for word in before(name, '(').split_whitespace() {
-        match word.starts_with(|c: char| c.is_ascii_digit()) {
-            true => {
-                words.push(release(word));
-                break;
-            }
-            false => words.push(word.to_owned()),
+        if word.starts_with(|c: char| c.is_ascii_digit()) {
+            words.push(release(word));
+            break;
+        } else {
+            words.push(word.to_owned())
         }
     }
     words.join(" ")

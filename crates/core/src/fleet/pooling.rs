@@ -33,9 +33,10 @@ impl Pooling {
         let usable: Vec<(usize, Estimate)> = usable.collect();
         let is_positive =
             |(_, estimate): &(usize, Estimate)| estimate.low.min(estimate.value) > 0.0;
-        let scale = match is_logarithmic && usable.iter().all(is_positive) {
-            true => PoolingScale::Logarithmic,
-            false => PoolingScale::Linear,
+        let scale = if is_logarithmic && usable.iter().all(is_positive) {
+            PoolingScale::Logarithmic
+        } else {
+            PoolingScale::Linear
         };
         let value = |x: f64| match scale {
             PoolingScale::Logarithmic => x.ln(),

@@ -48,9 +48,10 @@ fn by_facts(facts: &[FleetFact]) -> Option<String> {
                 fact.role == FactRole::Confounded && fact.with.as_deref() == Some(name)
             });
             let confounded: Vec<&str> = confounded.map(|fact| fact.name.as_str()).collect();
-            match confounded.is_empty() {
-                true => (*name).to_owned(),
-                false => format!("{name} (confounded with {})", list(&confounded, "and")),
+            if confounded.is_empty() {
+                (*name).to_owned()
+            } else {
+                format!("{name} (confounded with {})", list(&confounded, "and"))
             }
         })
         .collect();

@@ -149,9 +149,10 @@ impl Plan {
     /// Seed of what a trial draws itself, such as the order of a chase. Trials of a block
     /// share it if all of them have to count the same numbers.
     pub fn trial_seed(&self, block: u32, treatment: usize) -> u64 {
-        let drawn_for = match self.shares_draws {
-            true => 0,
-            false => treatment as u64,
+        let drawn_for = if self.shares_draws {
+            0
+        } else {
+            treatment as u64
         };
         let stream = (u64::from(block) << 32) | (1 << 30) | drawn_for;
         Rng::new(self.seed).fork(stream).next_u64()

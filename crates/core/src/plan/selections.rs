@@ -54,9 +54,12 @@ fn check(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), Proble
     }
     for table in &experiment.tables {
         let mut rows = table.quantities.iter().flat_map(|one| &one.rows);
-        rows.try_for_each(|row| match row.at.is_empty() {
-            true => Ok(()),
-            false => check("table", &table.title, &row.at),
+        rows.try_for_each(|row| {
+            if row.at.is_empty() {
+                Ok(())
+            } else {
+                check("table", &table.title, &row.at)
+            }
         })?;
     }
     for figure in &experiment.figures {

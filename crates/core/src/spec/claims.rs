@@ -170,9 +170,10 @@ impl Claim {
         let at = std::mem::take(&mut self.at);
         self.sides_mut().for_each(|side| join(side, &at));
         let each = std::mem::take(&mut self.each);
-        let claims = match each.is_empty() {
-            true => vec![self.clone()],
-            false => self.for_each(&each, experiment, levels)?,
+        let claims = if each.is_empty() {
+            vec![self.clone()]
+        } else {
+            self.for_each(&each, experiment, levels)?
         };
         let mut kept = Vec::new();
         let mut why_left_out = "it compares each treatment with itself".to_owned();
@@ -182,11 +183,12 @@ impl Claim {
                 Some(why) => why_left_out = why,
             }
         }
-        match kept.is_empty() {
-            true => Err(self.wrong(&format!(
+        if kept.is_empty() {
+            Err(self.wrong(&format!(
                 "no treatment has its levels: {why_left_out}; name other levels"
-            ))),
-            false => Ok(kept),
+            )))
+        } else {
+            Ok(kept)
         }
     }
 

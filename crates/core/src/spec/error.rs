@@ -65,9 +65,10 @@ impl SourceText<'_> {
     pub fn toml_error(&self, error: &toml::de::Error) -> SpecError {
         let message = error.message();
         // Errors of this program's own readers have this form already.
-        let message = match message.starts_with("cannot ") {
-            true => message.to_owned(),
-            false => format!("cannot read it: {message}"),
+        let message = if message.starts_with("cannot ") {
+            message.to_owned()
+        } else {
+            format!("cannot read it: {message}")
         };
         let offset = error.span().map(|span| span.start);
         let Some((word, known)) = unknown_word(&message) else {

@@ -100,13 +100,16 @@ fn unknown_comparison(node: &Node, is_known: &dyn Fn(&str) -> bool) -> Option<St
 }
 
 fn evaluate<'a>(node: &'a Node, lookup: &dyn Fn(&str) -> Word<'a>) -> Result<Option<bool>, String> {
-    let level = |term: &'a Term| match term.is_quoted {
-        true => Some(&term.value),
-        false => match lookup(&term.value.text) {
-            Word::Level(level) => Some(level),
-            Word::Open => None,
-            Word::Value => Some(&term.value),
-        },
+    let level = |term: &'a Term| {
+        if term.is_quoted {
+            Some(&term.value)
+        } else {
+            match lookup(&term.value.text) {
+                Word::Level(level) => Some(level),
+                Word::Open => None,
+                Word::Value => Some(&term.value),
+            }
+        }
     };
     // Stops at the first part that decides; a part that cannot be evaluated leaves it open.
     let any = |parts: &'a [Node], decisive: bool| {

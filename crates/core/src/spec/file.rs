@@ -219,12 +219,13 @@ fn levels_of_all_profiles(file: &ExperimentFile) -> BTreeMap<String, Vec<Level>>
 }
 
 fn known_profile(name: &str) -> Result<(), String> {
-    match PROFILES.contains(&name) {
-        true => Ok(()),
-        false => Err(format!(
+    if PROFILES.contains(&name) {
+        Ok(())
+    } else {
+        Err(format!(
             "cannot use profile {name:?}: choose one of {}",
             PROFILES.join(", ")
-        )),
+        ))
     }
 }
 

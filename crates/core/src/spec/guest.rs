@@ -83,11 +83,12 @@ fn command_line<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> 
     const BYTES_MAX: usize = 1024;
     let text = String::deserialize(from)?;
     let is_printable = |c: char| c.is_ascii_graphic() || c == ' ';
-    match text.len() <= BYTES_MAX && text.chars().all(is_printable) {
-        true => Ok(text),
-        false => Err(D::Error::custom(format!(
+    if text.len() <= BYTES_MAX && text.chars().all(is_printable) {
+        Ok(text)
+    } else {
+        Err(D::Error::custom(format!(
             "use at most {BYTES_MAX} printable ASCII characters"
-        ))),
+        )))
     }
 }
 
@@ -176,9 +177,10 @@ pub struct Knob {
 impl Knob {
     /// Returns the value to write for a level, if the knob has it.
     pub fn written_for<'a>(&'a self, level: &'a str) -> Option<&'a str> {
-        match self.values.is_empty() {
-            true => Some(level),
-            false => self.values.get(level).map(|value| value.text.as_str()),
+        if self.values.is_empty() {
+            Some(level)
+        } else {
+            self.values.get(level).map(|value| value.text.as_str())
         }
     }
 }
@@ -265,12 +267,15 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
 }
 
 fn check_value(guest: &GuestSettings, name: &str, text: &str) -> Result<(), String> {
-    let one_of = |words: &[&str]| match words.contains(&text) {
-        true => Ok(()),
-        false => Err(format!(
-            "cannot set {name} to {text:?}: it is one of {}",
-            words.join(", ")
-        )),
+    let one_of = |words: &[&str]| {
+        if words.contains(&text) {
+            Ok(())
+        } else {
+            Err(format!(
+                "cannot set {name} to {text:?}: it is one of {}",
+                words.join(", ")
+            ))
+        }
     };
     match guest.knobs.get(name) {
         Some(knob) if knob.written_for(text).is_some() => Ok(()),
@@ -299,9 +304,10 @@ fn check_partner(experiment: &Experiment) -> Result<(), Problem> {
     if experiment.workload.kind != WorkloadKind::Transfer {
         return Err(problem(PARTNER, NOT_TWO_ENDS.into()));
     }
-    match has("accelerator", "icount") && experiment.constraints.is_empty() {
-        true => Err(problem("icount", NO_COMMON_CLOCK.into())),
-        false => Ok(()),
+    if has("accelerator", "icount") && experiment.constraints.is_empty() {
+        Err(problem("icount", NO_COMMON_CLOCK.into()))
+    } else {
+        Ok(())
     }
 }
 

@@ -26,13 +26,14 @@ impl std::str::FromStr for KernelName {
         let is_name = text.len() <= BYTES_MAX
             && text.as_bytes().first().is_some_and(is_first)
             && text.bytes().all(is_further);
-        match is_name {
-            true => Ok(Self(text.to_owned())),
-            false => Err(format!(
+        if is_name {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!(
                 "a kernel's name is a lower-case letter and at most {} more lower-case letters, \
                  digits and characters of \"._-\"",
                 BYTES_MAX - 1
-            )),
+            ))
         }
     }
 }

@@ -36,12 +36,11 @@ impl Experiment {
         if self.factor(PLACE).is_some() {
             chosen.push(of_guest(PLACE, &[super::guest::IN_GUEST]));
         }
-        let (side, levels) = match base == new {
-            true => {
-                chosen.push(of_guest("kernel", &[base]));
-                (COMMAND_LINE, self.sides_of_one_kernel()?)
-            }
-            false => ("kernel", [base, new].map(str::to_owned)),
+        let (side, levels) = if base == new {
+            chosen.push(of_guest("kernel", &[base]));
+            (COMMAND_LINE, self.sides_of_one_kernel()?)
+        } else {
+            ("kernel", [base, new].map(str::to_owned))
         };
         chosen.push(of_guest(side, &levels.each_ref().map(String::as_str)));
         apply_levels(self, &chosen)?;

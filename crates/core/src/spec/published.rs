@@ -114,11 +114,12 @@ pub(super) fn by_column(name: &str, columns: &[&str]) -> Result<Vec<Option<Print
     };
     let printed = columns.iter().map(of_column);
     let printed = printed.collect::<Result<Vec<_>, _>>()?;
-    match printed.iter().all(Option::is_none) {
-        true => Err(format!(
+    if printed.iter().all(Option::is_none) {
+        Err(format!(
             "cannot use {name}: no condition names one of its columns"
-        )),
-        false => Ok(printed),
+        ))
+    } else {
+        Ok(printed)
     }
 }
 

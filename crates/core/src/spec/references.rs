@@ -52,21 +52,21 @@ impl<'a> Statement<'a> {
 
     fn numeric_factor(&self, name: &str) -> Result<(), Problem> {
         let mut levels = self.factor(name)?.levels.iter();
-        match levels.all(|level| level.number.is_some()) {
-            true => Ok(()),
-            false => {
-                let why = format!("the levels of {name} are not all numbers or sizes");
-                Err(self.wrong(name, &why))
-            }
+        if levels.all(|level| level.number.is_some()) {
+            Ok(())
+        } else {
+            let why = format!("the levels of {name} are not all numbers or sizes");
+            Err(self.wrong(name, &why))
         }
     }
 
     /// Checks that levels are above 0: values between them are found on their logarithms.
     fn positive_factor(&self, name: &str) -> Result<(), Problem> {
         let mut levels = self.factor(name)?.levels.iter();
-        match levels.all(|level| level.number.is_none_or(|number| number > 0.0)) {
-            true => Ok(()),
-            false => Err(self.wrong(name, &format!("the levels of {name} must be above 0"))),
+        if levels.all(|level| level.number.is_none_or(|number| number > 0.0)) {
+            Ok(())
+        } else {
+            Err(self.wrong(name, &format!("the levels of {name} must be above 0")))
         }
     }
 
@@ -131,12 +131,11 @@ impl<'a> Statement<'a> {
 
     fn derived(&self, id: &str) -> Result<(), Problem> {
         let derived = &self.scope.experiment.derived;
-        match derived.iter().any(|other| other.id == id) {
-            true => Ok(()),
-            false => {
-                let near = suggestion(id, derived.iter().map(|other| other.id.as_str()));
-                Err(self.wrong(id, &format!("there is no derived quantity {id}{near}")))
-            }
+        if derived.iter().any(|other| other.id == id) {
+            Ok(())
+        } else {
+            let near = suggestion(id, derived.iter().map(|other| other.id.as_str()));
+            Err(self.wrong(id, &format!("there is no derived quantity {id}{near}")))
         }
     }
 }

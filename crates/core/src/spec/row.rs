@@ -80,9 +80,10 @@ impl RowsTable {
         if kind == WorkloadKind::Command {
             return wrong("a command cannot be a row; put it under [workload.commands]");
         }
-        let mut parameters = match kind == workload.kind {
-            true => workload.parameters.clone(),
-            false => BTreeMap::new(),
+        let mut parameters = if kind == workload.kind {
+            workload.parameters.clone()
+        } else {
+            BTreeMap::new()
         };
         parameters.extend(self.shared.parameters.clone());
         parameters.extend(own.parameters);
@@ -135,12 +136,13 @@ impl Reader<'_> {
             for row in std::mem::take(&mut table.list) {
                 let row = self.at(row, |row| {
                     let row = table.row(row, workload, metric)?;
-                    match rows.iter().any(|other| other.name == row.name) {
-                        true => Err(format!(
+                    if rows.iter().any(|other| other.name == row.name) {
+                        Err(format!(
                             "cannot use row {:?}: its name is given twice",
                             row.name
-                        )),
-                        false => Ok(row),
+                        ))
+                    } else {
+                        Ok(row)
                     }
                 })?;
                 rows.push(row);

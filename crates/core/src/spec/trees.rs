@@ -41,9 +41,10 @@ pub fn benchmark_name(experiment: &Experiment, treatment: &Treatment) -> Option<
     });
     let levels = named.filter_map(|factor| treatment.levels.get(&factor.name));
     let levels: Vec<&str> = levels.map(|level| level.text.as_str()).collect();
-    let name = match levels.is_empty() {
-        true => experiment.name.clone(),
-        false => levels.join(" "),
+    let name = if levels.is_empty() {
+        experiment.name.clone()
+    } else {
+        levels.join(" ")
     };
     (!is_base).then_some(name)
 }

@@ -184,9 +184,10 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     let varied = experiment.varied().filter(|_| experiment.rows.is_empty());
     for (name, level) in named.chain(varied) {
         let is_of_guest = experiment.is_of_guest(name);
-        let checked = match is_of_guest || (kind == WorkloadKind::Command && name != "fs") {
-            true => Ok(()),
-            false => kind.check(name, &level.text),
+        let checked = if is_of_guest || (kind == WorkloadKind::Command && name != "fs") {
+            Ok(())
+        } else {
+            kind.check(name, &level.text)
         };
         // The word that is wrong: the name, or the level.
         let mention = if kind.has(name) { &level.text } else { name };

@@ -32,9 +32,12 @@ pub struct Capability {
 /// Checks for everything that the built-in experiments may need.
 pub fn capabilities() -> Vec<Capability> {
     let mut list = vec![
-        capability("root", || match rustix::process::geteuid().is_root() {
-            true => Ok("yes".into()),
-            false => Err("no; file systems on loop devices will be skipped".into()),
+        capability("root", || {
+            if rustix::process::geteuid().is_root() {
+                Ok("yes".into())
+            } else {
+                Err("no; file systems on loop devices will be skipped".into())
+            }
         }),
         capability("perf counters", perf),
         capability("io_uring", io_uring),

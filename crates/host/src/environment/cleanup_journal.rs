@@ -26,10 +26,10 @@ use rustix::fs::{FileType, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use toll_system::mount_table::mounts;
-use toll_system::{children, paths, process};
 use toll_system::paths::Cannot;
 use toll_system::private_directory::{Directory, Identity, identity, is_plain};
 use toll_system::process_stat::ProcessStat;
+use toll_system::{children, paths, process};
 
 use self::origin::{Origin, State};
 use super::{filesystem, memory_limit, swap};

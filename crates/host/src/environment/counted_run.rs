@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use signal_hook::consts::SIGINT;
-use toll_system::process;
+use toll_calls::model::WatchEnd;
 use toll_system::children::children;
 use toll_system::paths::Cannot;
+use toll_system::process;
 use toll_system::strace::{TraceEnd, has_terminal};
-use toll_calls::model::WatchEnd;
 
 use super::call_counter::{Counter, Marker};
 use super::cgroup::Cgroup;
@@ -69,10 +69,11 @@ pub fn run(
 
 fn start(command: &[OsString], marker: Marker) -> Result<Child, String> {
     let name = &command[0];
-    let path = match name.to_string_lossy().contains('/') {
-        true => PathBuf::from(name),
+    let path = if name.to_string_lossy().contains('/') {
+        PathBuf::from(name)
+    } else {
         // A search of PATH in the new process would be counted.
-        false => process::find(&name.to_string_lossy()).unwrap_or_else(|| PathBuf::from(name)),
+        process::find(&name.to_string_lossy()).unwrap_or_else(|| PathBuf::from(name))
     };
     let mut child = Command::new(&path);
     child.arg0(name).args(&command[1..]);

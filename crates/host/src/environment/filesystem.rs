@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, StatVfsMountFlags};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use toll_system::process;
+use toll_system::mount_table::{MountEntry, is_fuse, mounts};
 use toll_system::paths::Cannot;
 use toll_system::private_directory::Directory;
-use toll_system::mount_table::{MountEntry, is_fuse, mounts};
+use toll_system::process;
 
 use super::cleanup_journal::{Change, Journal, with_path};
 use super::inspect::file_system_of;
@@ -356,10 +356,11 @@ pub(super) fn unmount_left(point: &Path) {
 /// Unmounts without waiting for its users: what stays busy goes with the
 /// mount namespace.
 fn unmount(point: &Path) {
-    let _ = match rustix::process::geteuid().is_root() {
-        true => rustix::mount::unmount(point, UnmountFlags::DETACH).map_err(drop),
-        false => process::run("fusermount3", &with_path(&["-u", "-z"], point))
+    let _ = if rustix::process::geteuid().is_root() {
+        rustix::mount::unmount(point, UnmountFlags::DETACH).map_err(drop)
+    } else {
+        process::run("fusermount3", &with_path(&["-u", "-z"], point))
             .map_err(drop)
-            .map(drop),
+            .map(drop)
     };
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use toll_system::process;
 use toll_system::bounded::{open_bounded, read_bounded};
+use toll_system::process;
 
 use super::libraries::Libraries;
 use crate::count::{Linking, Programs};
@@ -30,9 +30,10 @@ const INTERPRETERS_MAX: u32 = 4;
 /// Finds a program as a shell does, and adds it with its interpreter and libraries.
 /// Returns its path.
 pub fn add_program(name: &str, files: &mut ProgramFiles) -> Result<PathBuf, String> {
-    let found = match name.contains('/') {
-        true => Some(PathBuf::from(name)).filter(|path| path.is_file()),
-        false => process::find(name),
+    let found = if name.contains('/') {
+        Some(PathBuf::from(name)).filter(|path| path.is_file())
+    } else {
+        process::find(name)
     };
     let path = found.ok_or_else(|| {
         format!(
@@ -117,9 +118,10 @@ pub fn functions(
     let mut programs = Programs::default();
     programs.add_as_one("init", &read(init)?);
     for (guest, host) in files {
-        let name = match main == Some(guest.as_path()) {
-            true => "program".into(),
-            false => guest.file_name().unwrap_or_default().to_string_lossy(),
+        let name = if main == Some(guest.as_path()) {
+            "program".into()
+        } else {
+            guest.file_name().unwrap_or_default().to_string_lossy()
         };
         programs.add(&name, &read(host)?);
     }
@@ -132,9 +134,10 @@ pub(super) fn content_of(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut begin = Vec::new();
     let file = open_bounded(path, u64::MAX)?;
     file.take(BEGIN_BYTES).read_to_end(&mut begin)?;
-    match begin.starts_with(b"\x7fELF") {
-        true => read_bounded(open_bounded(path, PROGRAM_BYTES_MAX)?, PROGRAM_BYTES_MAX),
-        false => Ok(begin),
+    if begin.starts_with(b"\x7fELF") {
+        read_bounded(open_bounded(path, PROGRAM_BYTES_MAX)?, PROGRAM_BYTES_MAX)
+    } else {
+        Ok(begin)
     }
 }
 

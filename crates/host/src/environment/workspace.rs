@@ -356,9 +356,10 @@ fn mounted(
 }
 
 fn go_on_unless(interrupted: &dyn Fn() -> bool) -> Result<(), String> {
-    match interrupted() {
-        true => Err("cannot lay out the work files: interrupted".into()),
-        false => Ok(()),
+    if interrupted() {
+        Err("cannot lay out the work files: interrupted".into())
+    } else {
+        Ok(())
     }
 }
 

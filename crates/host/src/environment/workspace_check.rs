@@ -117,9 +117,10 @@ impl Entry {
 /// the disk fails by its own fault.
 pub(super) fn lacks_room(root: &Path, made: &Made, needed_bytes: u64) -> Option<String> {
     let stat = rustix::fs::statvfs(root).ok()?;
-    let blocks = match rustix::process::geteuid().is_root() {
-        true => stat.f_bfree,
-        false => stat.f_bavail,
+    let blocks = if rustix::process::geteuid().is_root() {
+        stat.f_bfree
+    } else {
+        stat.f_bavail
     };
     let free_bytes = blocks.saturating_mul(stat.f_frsize);
     let needed_bytes = needed_bytes.max(ROOM_BYTES_MIN);

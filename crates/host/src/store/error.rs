@@ -134,9 +134,10 @@ fn lacks_room(store: &Path) -> bool {
         .filter(|parent| !parent.as_os_str().is_empty());
     let room = rustix::fs::statvfs(directory.unwrap_or(Path::new(".")));
     room.is_ok_and(|room| {
-        let blocks = match rustix::process::geteuid().is_root() {
-            true => room.f_bfree,
-            false => room.f_bavail,
+        let blocks = if rustix::process::geteuid().is_root() {
+            room.f_bfree
+        } else {
+            room.f_bavail
         };
         blocks * room.f_frsize < BYTES_MIN
     })

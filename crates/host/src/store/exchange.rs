@@ -206,10 +206,11 @@ pub(super) fn check_parts(
         return Err("a profile has a treatment that does not exist".into());
     }
     let mut profiled = profiles.iter().flat_map(|profile| &profile.trials);
-    match profiled.any(|trial| trial.block >= BLOCKS_MAX) {
-        true => Err(format!(
+    if profiled.any(|trial| trial.block >= BLOCKS_MAX) {
+        Err(format!(
             "a profile has a block over the limit of {BLOCKS_MAX}"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }

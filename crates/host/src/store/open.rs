@@ -95,9 +95,10 @@ impl Store {
 
     /// Opens an existing store for writing.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
-        match is_there(path) {
-            true => Self::open(path),
-            false => Err(StoreError::Empty.at(path)),
+        if is_there(path) {
+            Self::open(path)
+        } else {
+            Err(StoreError::Empty.at(path))
         }
     }
 
@@ -135,9 +136,10 @@ impl Store {
 
     /// Makes a store where no file exists yet.
     pub(super) fn create_new(path: &Path) -> Result<Self, StoreError> {
-        let made = match has_log(path) {
-            true => Err(io::ErrorKind::AlreadyExists.into()),
-            false => fs::File::create_new(path),
+        let made = if has_log(path) {
+            Err(io::ErrorKind::AlreadyExists.into())
+        } else {
+            fs::File::create_new(path)
         };
         match made {
             Ok(_) => Self::open(path),

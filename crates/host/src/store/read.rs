@@ -110,12 +110,13 @@ fn newest(connection: &Connection) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'runs') FROM runs";
     let (found, given): (Option<i64>, Option<i64>) =
         connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    match found == given {
-        true => Ok(found),
-        false => Err(StoreError::damaged(format!(
+    if found == given {
+        Ok(found)
+    } else {
+        Err(StoreError::damaged(format!(
             "run {} is lost",
             given.or(found).unwrap_or_default()
-        ))),
+        )))
     }
 }
 

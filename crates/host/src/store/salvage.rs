@@ -66,12 +66,13 @@ impl Store {
     pub fn salvage(path: &Path, new: &Path) -> Result<Survey, StoreError> {
         let damaged = Self::read(path)?;
         let mut store = Self::create_new(new)?;
-        let copied = store
-            .copy_from(&damaged)
-            .and_then(|survey| match survey.runs.is_empty() {
-                true => Err(StoreError::Lost.at(path)),
-                false => Ok(survey),
-            });
+        let copied = store.copy_from(&damaged).and_then(|survey| {
+            if survey.runs.is_empty() {
+                Err(StoreError::Lost.at(path))
+            } else {
+                Ok(survey)
+            }
+        });
         if copied.is_err() {
             drop(store);
             // It was made above: a partial store would be taken for a whole one.

@@ -82,12 +82,13 @@ fn check_unchanged(stored: &StoredRun, experiment: &str) -> Result<(), StoreErro
     // A number may be read as a neighbour of the one that was written.
     let is_same = serde_json::to_string(&stored.experiment)? == experiment
         || serde_json::from_str::<Experiment>(experiment)? == stored.experiment;
-    match is_same {
-        true => Ok(()),
-        false => Err(StoreError::damaged(format!(
+    if is_same {
+        Ok(())
+    } else {
+        Err(StoreError::damaged(format!(
             "another program changed run {} meanwhile",
             stored.run.id
-        ))),
+        )))
     }
 }
 

@@ -51,9 +51,10 @@ impl Store {
             drop_hash(connection, run_id)?;
             insert_profile(connection, run_id, profile)?;
             let sql = "SELECT record ->> 'status' = 'complete' FROM runs WHERE id = ?1";
-            match connection.query_row(sql, [run_id], |row| row.get(0))? {
-                true => keep_hash(connection, run_id),
-                false => Ok(()),
+            if connection.query_row(sql, [run_id], |row| row.get(0))? {
+                keep_hash(connection, run_id)
+            } else {
+                Ok(())
             }
         })
     }
@@ -69,7 +70,8 @@ impl Store {
         let place = format!("$[{treatment}].skipped");
         self.change(|connection| {
             drop_hash(connection, run_id)?;
-            let sql = "UPDATE runs SET treatments = json_set(treatments, ?2, json(?3)) WHERE id = ?1";
+            let sql =
+                "UPDATE runs SET treatments = json_set(treatments, ?2, json(?3)) WHERE id = ?1";
             connection.execute(sql, params![run_id, place, reason])?;
             Ok(())
         })

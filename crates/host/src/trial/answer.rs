@@ -6,9 +6,9 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use toll_wire::{MESSAGE_BYTES_MAX, Response, WireError};
 use toll_system::children;
 use toll_system::interrupt::Interrupt;
+use toll_wire::{MESSAGE_BYTES_MAX, Response, WireError};
 
 /// Most bytes of a dying probe's standard error that are kept.
 const STDERR_BYTES_MAX: usize = 4096;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toll_wire::{Recording, TrialData, Workload};
 use toll_calls::descriptor::Kind;
 use toll_calls::tally::Tally;
+use toll_wire::{Recording, TrialData, Workload};
 
 use super::profile::{Interrupted, TrialResult};
 use super::{Event, Observer, Session};
@@ -76,9 +76,10 @@ impl Session<'_> {
         // For a command, the probe's own calls are not counted.
         let is_command = matches!(request.workload, Workload::Command(_));
         let admit = |probe: u32| {
-            let marked = match is_command {
-                true => marker.mark_programs_of(probe),
-                false => marker.mark_process(probe),
+            let marked = if is_command {
+                marker.mark_programs_of(probe)
+            } else {
+                marker.mark_process(probe)
             };
             marked.map_err(|error| format!("cannot count the calls of process {probe}: {error}"))
         };

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use toll_system::interrupt::Interrupt;
 use toll_wire::guest::{GuestTrial, Knob, PairSide};
 use toll_wire::{Failure, FailureKind, Outcome};
-use toll_system::interrupt::Interrupt;
 
+use super::Probe;
 use super::files::LAID_FOR_GUESTS;
 use super::machines;
-use super::Probe;
 use crate::environment::Workspace;
 use crate::environment::guest::{GuestDisk, GuestFailure, GuestGroup, GuestSpec, guest_obstacle};
 use crate::environment::kernel::{self, Kernel};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use toll_wire::{Outcome, Request};
 use toll_system::children;
+use toll_wire::{Outcome, Request};
 
 use super::probe::ProbeOptions;
 use super::{Session, SessionError, request};

@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use toll_wire::{
-    Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, PADDING_VARIABLE, Request, WIRE_VERSION,
-};
 use toll_system::children;
 use toll_system::children::end_tree;
 use toll_system::interrupt::Interrupt;
+use toll_wire::{
+    Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, PADDING_VARIABLE, Request, WIRE_VERSION,
+};
 
-use super::answer::{Answer, End};
 use super::PrestartedProbe;
+use super::answer::{Answer, End};
 
 /// Where the probe finds programs, whatever the user's `PATH` is.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -62,12 +62,13 @@ impl Probe {
     /// program's version.
     pub fn find() -> Result<Self, String> {
         if let Some(path) = std::env::var_os("TOLL_PROBE").map(PathBuf::from) {
-            return match path.is_file() {
-                true => Ok(Self { path }),
-                false => Err(format!(
+            return if path.is_file() {
+                Ok(Self { path })
+            } else {
+                Err(format!(
                     "cannot find toll-probe: TOLL_PROBE is {}, which is not a file",
                     path.display()
-                )),
+                ))
             };
         }
         let own =

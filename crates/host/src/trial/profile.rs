@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use toll_stats::{Rng, median};
 use toll_wire::{
-    Activity, Failure, FailureKind, Outcome, Profile, Recording, Request, Role, Sample,
-    TrialData, Workload, metrics_with,
+    Activity, Failure, FailureKind, Outcome, Profile, Recording, Request, Role, Sample, TrialData,
+    Workload, metrics_with,
 };
 
 use super::probe::ProbeOptions;
@@ -240,11 +240,12 @@ impl Session<'_> {
         let trials = self.trials.iter().filter(is_timed);
         let durations = trials.filter_map(|trial| Some(median(trial.samples.get("duration_ns")?)));
         let durations: Vec<f64> = durations.collect();
-        match durations.is_empty() {
-            true => 1,
-            false => (REGION_NS / median(&durations))
+        if durations.is_empty() {
+            1
+        } else {
+            (REGION_NS / median(&durations))
                 .ceil()
-                .clamp(1.0, ITERATIONS_MAX) as u32,
+                .clamp(1.0, ITERATIONS_MAX) as u32
         }
     }
 }

@@ -235,9 +235,10 @@ impl Expansion<'_> {
                     size_bytes,
                     xxh3: laid.xxh3,
                 }),
-            capture_bytes_max: match self.experiment.parsed_metrics.is_empty() {
-                true => 0,
-                false => share.min(CAPTURE_BYTES_MAX),
+            capture_bytes_max: if self.experiment.parsed_metrics.is_empty() {
+                0
+            } else {
+                share.min(CAPTURE_BYTES_MAX)
             },
             ignore_failure: spec.ignore_failure,
             directory: None,
@@ -312,8 +313,9 @@ pub(super) fn parse_metric(name: &str, pattern: &str, output: &str) -> Result<f6
         .ok_or_else(|| wrong("the pattern does not match"))?;
     let number = f64::from_str(found.as_str().trim())
         .map_err(|_| wrong(&format!("{:?} is not a number", found.as_str())))?;
-    match number.is_finite() {
-        true => Ok(number),
-        false => Err(wrong("it is not finite")),
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err(wrong("it is not finite"))
     }
 }

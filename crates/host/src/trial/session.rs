@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use toll_system::interrupt::Interrupt;
 use toll_wire::guest::GuestTrial;
 use toll_wire::{Failure, FailureKind, Numbering, Outcome, Request, Workload};
-use toll_system::interrupt::Interrupt;
 
 use super::guests::{self, TrialInGuest};
 use super::planned::{PlannedTrial, RunningTrial};

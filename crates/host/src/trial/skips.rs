@@ -153,9 +153,10 @@ impl Session<'_> {
         }
         let was_possible = |trial: &TrialRecord| trial.state != TrialState::Unsupported;
         let reason = reasons.first().map_or_else(String::new, Reason::to_string);
-        Err(match self.trials.iter().any(was_possible) {
-            true => SessionError::EverythingFailed(reason),
-            false => SessionError::NothingRuns(reason),
+        Err(if self.trials.iter().any(was_possible) {
+            SessionError::EverythingFailed(reason)
+        } else {
+            SessionError::NothingRuns(reason)
         })
     }
 }

@@ -56,9 +56,10 @@ impl Input {
             Some(source) => source.ready()?.into_file(),
             None => File::open(&self.path).failed_with("open", &self.path)?,
         };
-        match self.is_piped {
-            false => Ok(file.into()),
-            true => feed(file).failed_with("open", "a pipe"),
+        if self.is_piped {
+            feed(file).failed_with("open", "a pipe")
+        } else {
+            Ok(file.into())
         }
     }
 
@@ -126,10 +127,7 @@ pub fn open_sink(request: &CommandRequest, is_check: bool) -> Result<Option<Open
             .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
             .failed_with("open", directory)?;
     }
-    let purpose = match is_check {
-        true => Purpose::Hash,
-        false => purpose,
-    };
+    let purpose = if is_check { Purpose::Hash } else { purpose };
     OpenSink::open(sink, directory, purpose).map(Some)
 }
 
@@ -141,21 +139,23 @@ pub fn finish(sink: &mut OpenSink) -> Result<Option<u64>, Failure> {
         return Ok(sink.finish());
     }
     children::end_all();
-    match sink.is_finished_within(END_PATIENCE) {
-        true => Ok(None),
-        false => Err(failure::failed(
+    if sink.is_finished_within(END_PATIENCE) {
+        Ok(None)
+    } else {
+        Err(failure::failed(
             "cannot receive all output: another process keeps it open; make the command wait for \
              the processes that it starts"
                 .to_owned(),
-        )),
+        ))
     }
 }
 
 /// Checks the output that arrived against the expected content.
 pub fn check(sink: OpenSink, expected: &Content, is_check: bool) -> Result<(), Failure> {
-    let purpose = match is_check {
-        true => Purpose::Hash,
-        false => Purpose::Count,
+    let purpose = if is_check {
+        Purpose::Hash
+    } else {
+        Purpose::Count
     };
     let (arrived, _) = sink.arrived(expected.size_bytes, purpose)?;
     verify::check(&arrived, expected)

@@ -30,9 +30,10 @@ impl Moved {
     /// Returns itself if all bytes were moved; otherwise an error that `call` made no
     /// progress.
     pub fn checked(self, size_bytes: u64, call: &'static str) -> Result<Self, CallError> {
-        match self.bytes == size_bytes {
-            true => Ok(self),
-            false => Err(CallError::no_progress(call)),
+        if self.bytes == size_bytes {
+            Ok(self)
+        } else {
+            Err(CallError::no_progress(call))
         }
     }
 }

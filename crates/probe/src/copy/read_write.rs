@@ -94,9 +94,10 @@ impl ReadWrite {
         while moved.bytes < job.size_bytes {
             let left = job.size_bytes - moved.bytes;
             // Direct I/O takes only whole blocks, even if less is left.
-            let wanted = match self.is_direct {
-                true => memory.len(),
-                false => portion(left, memory.len()),
+            let wanted = if self.is_direct {
+                memory.len()
+            } else {
+                portion(left, memory.len())
             };
             let length = match rustix::io::read(job.source, &mut memory[..wanted]) {
                 Ok(0) => break,

@@ -167,13 +167,16 @@ fn open_file(directory: &Path) -> Result<OpenSink, Failure> {
 }
 
 fn connect_loopback() -> Result<(TcpStream, TcpStream), Failure> {
-    connect_pair().map_err(|error| match failure::is_without_network(&error) {
-        true => failure::unsupported_by(
-            "connect a socket over 127.0.0.1",
-            &error,
-            "bring the loopback interface up",
-        ),
-        false => failure::instrument_to("open a socket as the sink", &error),
+    connect_pair().map_err(|error| {
+        if failure::is_without_network(&error) {
+            failure::unsupported_by(
+                "connect a socket over 127.0.0.1",
+                &error,
+                "bring the loopback interface up",
+            )
+        } else {
+            failure::instrument_to("open a socket as the sink", &error)
+        }
     })
 }
 

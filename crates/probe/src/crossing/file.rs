@@ -89,9 +89,10 @@ impl WarmFile {
 
 /// Returns the next offset, or 0 after the last whole piece.
 pub fn next_offset(offset: u64, piece_bytes: u64, span_bytes: u64) -> u64 {
-    match offset + 2 * piece_bytes <= span_bytes {
-        true => offset + piece_bytes,
-        false => 0,
+    if offset + 2 * piece_bytes <= span_bytes {
+        offset + piece_bytes
+    } else {
+        0
     }
 }
 
@@ -137,9 +138,10 @@ impl FileBytes {
 
 impl Crossing for FileBytes {
     fn cross(&mut self, calls: u64) -> Result<(), Failure> {
-        match self.writes {
-            true => self.each(calls, |file, bytes, offset| pwrite(file, &*bytes, offset)),
-            false => self.each(calls, |file, bytes, offset| pread(file, bytes, offset)),
+        if self.writes {
+            self.each(calls, |file, bytes, offset| pwrite(file, &*bytes, offset))
+        } else {
+            self.each(calls, |file, bytes, offset| pread(file, bytes, offset))
         }
         match self.offset {
             u64::MAX => Err(failure::failed(
@@ -152,13 +154,12 @@ impl Crossing for FileBytes {
 
     fn settle(&mut self, _calls: u64) -> Result<(), Failure> {
         let buffer = self.buffer.bytes();
-        let is_right = match self.writes {
-            true => {
-                let mut held = vec![0; buffer.len()];
-                let read = self.warm.file.read_exact_at(&mut held, self.offset);
-                read.is_ok() && held == buffer
-            }
-            false => buffer == self.warm.content(self.offset),
+        let is_right = if self.writes {
+            let mut held = vec![0; buffer.len()];
+            let read = self.warm.file.read_exact_at(&mut held, self.offset);
+            read.is_ok() && held == buffer
+        } else {
+            buffer == self.warm.content(self.offset)
         };
         check(is_right, "the file holds wrong bytes")
     }
@@ -235,16 +236,18 @@ impl Crossing for FileNames {
     /// An odd number of renames leaves the file under its other name.
     fn settle(&mut self, calls: u64) -> Result<(), Failure> {
         let has_moved = self.operation == CrossingOperation::Rename && !calls.is_multiple_of(2);
-        let (there, gone) = match has_moved {
-            true => (&self.other, &self.name),
-            false => (&self.name, &self.other),
+        let (there, gone) = if has_moved {
+            (&self.other, &self.name)
+        } else {
+            (&self.name, &self.other)
         };
         let is_there = stat(&**there).is_ok_and(|one| one.st_size as u64 == self.warm.span_bytes);
         let is_right = is_there && stat(&**gone).is_err();
         check(is_right, "a name is missing or left over")?;
-        match has_moved {
-            true => rename(&*self.other, &*self.name).failed_to("cross by rename"),
-            false => Ok(()),
+        if has_moved {
+            rename(&*self.other, &*self.name).failed_to("cross by rename")
+        } else {
+            Ok(())
         }
     }
 }

@@ -37,9 +37,10 @@ pub struct LargeFault {
 impl LargeFault {
     pub fn new(request: &CrossingRequest) -> Result<Self, Failure> {
         let is_of_file = request.operation == CrossingOperation::FilePageFault;
-        let stride = match is_of_file {
-            true => FAULT_AROUND_BYTES as usize,
-            false => HUGE_PAGE_BYTES,
+        let stride = if is_of_file {
+            FAULT_AROUND_BYTES as usize
+        } else {
+            HUGE_PAGE_BYTES
         };
         let bytes = request.calls.saturating_mul(stride as u64);
         if bytes > FAULT_BYTES_MAX {
@@ -159,11 +160,12 @@ impl Crossing for MemoryPass {
             }
             _ => self.target.iter().all(|word| *word == WORD),
         };
-        match is_right {
-            true => Ok(()),
-            false => Err(failure::failed(
+        if is_right {
+            Ok(())
+        } else {
+            Err(failure::failed(
                 "cannot trust the pass over memory: the words are wrong; memory is broken",
-            )),
+            ))
         }
     }
 }

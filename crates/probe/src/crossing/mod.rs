@@ -51,11 +51,12 @@ impl<F: FnMut(u64) -> Result<(), Failure>> Crossing for F {
 
 /// Fails unless the result of the crossings is right.
 fn check(is_right: bool, what_is_wrong: &str) -> Result<(), Failure> {
-    match is_right {
-        true => Ok(()),
-        false => Err(failure::failed(format!(
+    if is_right {
+        Ok(())
+    } else {
+        Err(failure::failed(format!(
             "cannot trust the crossings: {what_is_wrong}; see the kernel log"
-        ))),
+        )))
     }
 }
 

@@ -81,12 +81,13 @@ impl Ring {
                 )));
             }
         }
-        match completed == count {
-            true => Ok(()),
-            false => Err(failure::failed(format!(
+        if completed == count {
+            Ok(())
+        } else {
+            Err(failure::failed(format!(
                 "cannot cross by io_uring: {completed} of {count} operations completed; see the \
                  kernel log"
-            ))),
+            )))
         }
     }
 }

@@ -162,9 +162,10 @@ mod tests {
                 _ => "_IOWR",
             };
             let structure = structure.trim_matches('>').to_ascii_lowercase();
-            let argument = match structure.is_empty() {
-                true => String::new(),
-                false => format!(", struct toll_device_{structure}"),
+            let argument = if structure.is_empty() {
+                String::new()
+            } else {
+                format!(", struct toll_device_{structure}")
             };
             let line = format!(
                 "#define TOLL_DEVICE_{name} {kind}(TOLL_DEVICE_MAGIC, {ordinal}{argument})"

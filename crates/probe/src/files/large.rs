@@ -44,9 +44,10 @@ impl<'a> Large<'a> {
             content: pattern(SEED),
             before: pattern(SEED_BEFORE),
             buffer: Buffer::aligned(length),
-            offsets: match request.operation.is_random() {
-                true => offsets(request),
-                false => Vec::new(),
+            offsets: if request.operation.is_random() {
+                offsets(request)
+            } else {
+                Vec::new()
             },
             request,
         })
@@ -197,9 +198,10 @@ impl Operation for Large<'_> {
             let is_overwritten = written
                 .binary_search(&(offset - offset % buffer_bytes))
                 .is_ok();
-            match operation == FilesOperation::WriteRandom && !is_overwritten {
-                true => &self.before,
-                false => &self.content,
+            if operation == FilesOperation::WriteRandom && !is_overwritten {
+                &self.before
+            } else {
+                &self.content
             }
         };
         compare(&directory.join(NAME), size_bytes, content)

@@ -54,9 +54,10 @@ trait Operation {
 pub fn run(request: &Request, files: &FilesRequest) -> Result<TrialData, Failure> {
     check(files)?;
     let mut place = Place::create(files)?;
-    let mut operation: Box<dyn Operation + '_> = match files.operation.is_of_tree() {
-        true => Box::new(Small::new(files)?),
-        false => Box::new(Large::new(files)?),
+    let mut operation: Box<dyn Operation + '_> = if files.operation.is_of_tree() {
+        Box::new(Small::new(files)?)
+    } else {
+        Box::new(Large::new(files)?)
     };
     let mut told = None;
     let trial = Trial::new(request, Scope::Thread);

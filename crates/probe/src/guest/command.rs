@@ -182,9 +182,10 @@ fn move_some(streams: &mut [Stream]) -> io::Result<bool> {
     drop(watched);
     let mut has_moved = false;
     for (index, is_output) in ready {
-        match is_output {
-            true => has_moved |= streams[index].output()?,
-            false => streams[index].input()?,
+        if is_output {
+            has_moved |= streams[index].output()?
+        } else {
+            streams[index].input()?
         }
     }
     Ok(has_moved)

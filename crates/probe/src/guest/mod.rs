@@ -44,9 +44,10 @@ pub fn run() -> ! {
         count_once();
     }
     let is_icount = std::env::var_os(INIT_VARIABLE).is_some_and(|value| value == INIT_ICOUNT);
-    let passed_ns = match is_icount {
-        true => instructions_since_reset(),
-        false => now_ns(),
+    let passed_ns = if is_icount {
+        instructions_since_reset()
+    } else {
+        now_ns()
     };
     setup::file_systems().expect("a guest has its own file systems");
     // Reads `/proc`, which is mounted only now. Nothing has waited since
@@ -118,9 +119,10 @@ fn serve(port: &mut Port, is_icount: bool, booted: Booted) {
             Ok(GuestAction::End) => return,
             Ok(GuestAction::Trial(asked)) => {
                 let (outcome, symbols) = trial::run(&asked, booted);
-                let outcome = match is_icount {
-                    true => path_length::in_instructions(outcome),
-                    false => outcome,
+                let outcome = if is_icount {
+                    path_length::in_instructions(outcome)
+                } else {
+                    outcome
                 };
                 GuestEvent::Trial { outcome, symbols }
             }

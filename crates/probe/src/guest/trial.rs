@@ -69,18 +69,20 @@ fn set(knob: &Knob) -> Result<(), Failure> {
     written.map_err(|error| {
         let is_absent = error.kind() == std::io::ErrorKind::NotFound;
         Failure {
-            kind: match is_absent {
-                true => FailureKind::Unsupported,
-                false => FailureKind::Instrument,
+            kind: if is_absent {
+                FailureKind::Unsupported
+            } else {
+                FailureKind::Instrument
             },
             message: format!(
                 "cannot set {} to {:?}: {}; {}",
                 knob.path.display(),
                 knob.value,
                 reason(&error),
-                match is_absent {
-                    true => "choose a kernel that has it",
-                    false => "choose a value that it accepts",
+                if is_absent {
+                    "choose a kernel that has it"
+                } else {
+                    "choose a value that it accepts"
                 }
             ),
         }

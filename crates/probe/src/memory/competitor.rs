@@ -61,9 +61,10 @@ impl RunningCompetitor {
     /// Fails if something has ended the process, such as a kernel that ran out
     /// of memory.
     pub fn check(&self) -> Result<(), Failure> {
-        match self.child.has_ended() {
-            true => Err(cannot(self.bytes, ENDED)),
-            false => Ok(()),
+        if self.child.has_ended() {
+            Err(cannot(self.bytes, ENDED))
+        } else {
+            Ok(())
         }
     }
 }

@@ -39,9 +39,10 @@ impl Region {
         populate: bool,
     ) -> Result<Self, Failure> {
         check_combination(backing, huge_pages, populate)?;
-        let populate = match populate {
-            true => MapFlags::POPULATE,
-            false => MapFlags::empty(),
+        let populate = if populate {
+            MapFlags::POPULATE
+        } else {
+            MapFlags::empty()
         };
         // munmap accepts reserved huge pages only as a whole, and a transparent
         // huge page must be entirely inside its mapping.

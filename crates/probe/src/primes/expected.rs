@@ -69,15 +69,17 @@ impl Expected {
         };
         if request.random == RandomSource::Seeded {
             let expected = self.seeded(request.seed);
-            return match primes == expected {
-                true => Ok(()),
-                false => wrong(expected.to_string()),
+            return if primes == expected {
+                Ok(())
+            } else {
+                wrong(expected.to_string())
             };
         }
         let (least, most) = self.plausible();
-        match (least..=most).contains(&(primes as f64)) && primes <= u64::from(request.n) {
-            true => Ok(()),
-            false => wrong(format!("{least:.0} to {most:.0}")),
+        if (least..=most).contains(&(primes as f64)) && primes <= u64::from(request.n) {
+            Ok(())
+        } else {
+            wrong(format!("{least:.0} to {most:.0}"))
         }
     }
 }

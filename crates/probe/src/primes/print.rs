@@ -45,9 +45,10 @@ impl Printer {
         let printed = unsafe { libc::fprintf(stream, c"%llu\n".as_ptr(), number) };
         // SAFETY: the stream is open.
         let flushed = unsafe { libc::fflush(stream) };
-        match printed > 0 && flushed == 0 {
-            true => Ok(()),
-            false => Err(cannot(&io::Error::last_os_error())),
+        if printed > 0 && flushed == 0 {
+            Ok(())
+        } else {
+            Err(cannot(&io::Error::last_os_error()))
         }
     }
 

@@ -64,9 +64,10 @@ impl Mappings {
             // All addresses but the innermost are return addresses, which may
             // be the first of the next function.
             let address = address.saturating_sub(u64::from(!frames.is_empty()));
-            frames.push(match is_kernel {
-                true => CodeAddress::Kernel(address),
-                false => self.find(process, address),
+            frames.push(if is_kernel {
+                CodeAddress::Kernel(address)
+            } else {
+                self.find(process, address)
             });
         }
         frames

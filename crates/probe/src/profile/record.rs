@@ -129,11 +129,12 @@ impl Reader<'_> {
 
     fn switch(self, metadata: &RecordMetadata) {
         let has = |flag: u32| u32::from(metadata.misc()) & flag != 0;
-        let what = match has(abi::PERF_RECORD_MISC_SWITCH_OUT) {
-            true => What::SwitchedOut {
+        let what = if has(abi::PERF_RECORD_MISC_SWITCH_OUT) {
+            What::SwitchedOut {
                 preempted: has(abi::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT),
-            },
-            false => What::SwitchedIn,
+            }
+        } else {
+            What::SwitchedIn
         };
         self.push_at(metadata, what);
     }

@@ -234,9 +234,10 @@ impl Raw {
             // The starter, or the process before its `execve`, works or waits. Otherwise both are
             // ready to run and have no CPU.
             let is_on_cpu = !threads.on_cpu.is_empty() || threads.starter.is_some_and(|one| one.1);
-            let activity = match is_on_cpu || main.is_some_and(|off| !off.preempted) {
-                true => Activity::StartAndEnd,
-                false => Activity::WaitsForCpu,
+            let activity = if is_on_cpu || main.is_some_and(|off| !off.preempted) {
+                Activity::StartAndEnd
+            } else {
+                Activity::WaitsForCpu
             };
             self.wait(activity, None, span_ns);
             return;
@@ -284,9 +285,10 @@ impl Raw {
                     && threads.has_work()
                     && (is_main || !threads.on_cpu.contains(&threads.main))
                 {
-                    let share = match is_main {
-                        true => 1.0,
-                        false => 1.0 / threads.on_cpu.len() as f64,
+                    let share = if is_main {
+                        1.0
+                    } else {
+                        1.0 / threads.on_cpu.len() as f64
                     };
                     let weight = *period as f64 * share;
                     *self.sampled.entry((process, *stack)).or_default() += weight;

@@ -159,9 +159,10 @@ fn lay(order: Order, file: &File, is_code: bool) -> io::Result<()> {
         let count = PAGES_PER_WRITE.min(order.pages - first);
         for (index, content) in block.chunks_exact_mut(page).take(count).enumerate() {
             let value = order.value(first + index);
-            match is_code {
-                true => content[..Code::LENGTH].copy_from_slice(&Code::returning(value)),
-                false => content[..8].copy_from_slice(&u64::from(value).to_ne_bytes()),
+            if is_code {
+                content[..Code::LENGTH].copy_from_slice(&Code::returning(value))
+            } else {
+                content[..8].copy_from_slice(&u64::from(value).to_ne_bytes())
             }
         }
         file.write_all(&block[..count * page])?;

@@ -151,14 +151,16 @@ impl<'a> Set<'a> {
             make_cold(file, self.request.stream_bytes)?;
         }
         let is_private = self.request.set == WorkingSet::PrivateHot;
-        let pages = match is_private {
-            true => self.hot_pages / self.processes,
-            false => self.hot_pages,
+        let pages = if is_private {
+            self.hot_pages / self.processes
+        } else {
+            self.hot_pages
         };
         let mut state = self.request.seed;
-        let shared = match is_private {
-            true => None,
-            false => Some(self.hot(Order::new(pages, split_mix(&mut state)))?),
+        let shared = if is_private {
+            None
+        } else {
+            Some(self.hot(Order::new(pages, split_mix(&mut state)))?)
         };
         let mut jobs = Vec::with_capacity(self.processes);
         for index in 0..self.processes {
@@ -184,9 +186,10 @@ impl<'a> Set<'a> {
     }
 
     fn stream_file(&self) -> Option<&'a std::path::Path> {
-        match self.request.set.streams_file() {
-            true => self.request.stream_file.as_deref(),
-            false => None,
+        if self.request.set.streams_file() {
+            self.request.stream_file.as_deref()
+        } else {
+            None
         }
     }
 

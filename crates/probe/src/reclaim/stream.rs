@@ -108,9 +108,10 @@ fn read(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Wrong> {
     };
     // Otherwise a file that ends early would be streamed through forever.
     let all = buffer[..length].iter().fold(0, |all, byte| all | byte);
-    match length > 0 && all == 0 {
-        true => Ok(length),
-        false => Err(Wrong::Content),
+    if length > 0 && all == 0 {
+        Ok(length)
+    } else {
+        Err(Wrong::Content)
     }
 }
 

@@ -260,13 +260,14 @@ fn connect_to(to: SocketAddr) -> io::Result<TcpStream> {
 }
 
 fn cannot_reach(address: IpAddr, error: &io::Error) -> Failure {
-    match failure::is_without_network(error) {
-        true => failure::unsupported_by(
+    if failure::is_without_network(error) {
+        failure::unsupported_by(
             &format!("connect over {address}"),
             error,
             "bring its network interface up",
-        ),
-        false => cannot_open(Channel::Tcp, error),
+        )
+    } else {
+        cannot_open(Channel::Tcp, error)
     }
 }
 

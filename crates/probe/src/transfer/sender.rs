@@ -130,12 +130,13 @@ impl<'a> Sender<'a> {
         match self.control.hear()? {
             TransferMessage::Hello { terms, notes } => {
                 let own = TransferTerms::from(self.transfer);
-                match terms == own {
-                    true => Ok(notes),
-                    false => Err(failure::instrument(format!(
+                if terms == own {
+                    Ok(notes)
+                } else {
+                    Err(failure::instrument(format!(
                         "cannot send: the receiver expects {terms:?} instead of {own:?}; \
                          give both ends the same request"
-                    ))),
+                    )))
                 }
             }
             other => Err(self.control.unexpected(&other)),

@@ -72,14 +72,16 @@ fn operations_on_one_file_move_what_they_were_given() {
                 };
                 // Random operations move whole buffers, sequential ones also
                 // the rest.
-                let (bytes, calls) = match operation.is_random() {
-                    true => (24.0 * 4096.0, 24.0),
-                    false => (100_000.0, 25.0),
+                let (bytes, calls) = if operation.is_random() {
+                    (24.0 * 4096.0, 24.0)
+                } else {
+                    (100_000.0, 25.0)
                 };
                 let reads = [FilesOperation::ReadSequential, FilesOperation::ReadRandom];
-                let (moved, other) = match reads.contains(&operation) {
-                    true => ("bytes_read", "bytes_written"),
-                    false => ("bytes_written", "bytes_read"),
+                let (moved, other) = if reads.contains(&operation) {
+                    ("bytes_read", "bytes_written")
+                } else {
+                    ("bytes_written", "bytes_read")
                 };
                 assert_eq!(metric(&data, moved), Some(bytes), "{request:?}");
                 assert_eq!(metric(&data, other), None, "{request:?}");

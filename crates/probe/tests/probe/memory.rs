@@ -233,9 +233,10 @@ fn huge_pages_are_what_was_asked_for_or_refused_with_a_reason() {
         match ask(&Workload::Memory(request)) {
             Outcome::Completed(data) => {
                 let huge = data.samples[0].metrics["huge_page_bytes"];
-                match huge > 0.0 {
-                    true => assert!(huge >= BUFFER_BYTES as f64 / 2.0, "{huge}"),
-                    false => skip("this kernel gave no transparent huge pages"),
+                if huge > 0.0 {
+                    assert!(huge >= BUFFER_BYTES as f64 / 2.0, "{huge}")
+                } else {
+                    skip("this kernel gave no transparent huge pages")
                 }
             }
             outcome => {

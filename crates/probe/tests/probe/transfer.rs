@@ -169,15 +169,13 @@ fn the_published_sender_sends_right_bytes_only_if_a_buffer_is_a_page() {
             buffer_bytes,
             ..transfer_of(directory.path(), length)
         };
-        match is_right {
-            true => check(&transfer),
-            false => {
-                let workload = Workload::Transfer(transfer);
-                let message = refused(&workload, FailureKind::Unsupported);
-                let words =
-                    "different content arrived, because it copies from the page's beginning";
-                assert!(message.contains(words), "{message}");
-            }
+        if is_right {
+            check(&transfer)
+        } else {
+            let workload = Workload::Transfer(transfer);
+            let message = refused(&workload, FailureKind::Unsupported);
+            let words = "different content arrived, because it copies from the page's beginning";
+            assert!(message.contains(words), "{message}");
         }
     }
     assert!(scratch_files(directory.path()).is_empty());
@@ -498,17 +496,18 @@ fn an_end_on_another_host_that_is_killed_is_a_failure_of_the_other() {
         let transfer = long_transfer(directory.path(), Channel::Tcp);
         let (sender, receiver) = parts(&transfer, 1);
         wait_for_bytes(directory.path());
-        let (mut killed, other, name) = match is_sender_killed {
-            true => (
+        let (mut killed, other, name) = if is_sender_killed {
+            (
                 sender,
                 receiver,
                 "cannot send: the sender's process has ended",
-            ),
-            false => (
+            )
+        } else {
+            (
                 receiver,
                 sender,
                 "cannot receive: the receiver's process has ended",
-            ),
+            )
         };
         kill(killed.id());
         killed.wait().unwrap();

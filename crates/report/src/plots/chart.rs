@@ -107,12 +107,11 @@ impl Axis {
     ) -> Option<Self> {
         let smallest = values.clone().fold(f64::INFINITY, f64::min);
         let largest = values.clone().fold(f64::NEG_INFINITY, f64::max);
-        match smallest > 0.0 && largest / smallest > LOG_SPAN {
-            true => {
-                let title = format!("{} (logarithmic)", metric_words(metric));
-                Self::over(values, Scale::Log, unit, &title)
-            }
-            false => Self::over(values, Scale::Linear, unit, &metric_words(metric)),
+        if smallest > 0.0 && largest / smallest > LOG_SPAN {
+            let title = format!("{} (logarithmic)", metric_words(metric));
+            Self::over(values, Scale::Log, unit, &title)
+        } else {
+            Self::over(values, Scale::Linear, unit, &metric_words(metric))
         }
     }
 
@@ -196,13 +195,15 @@ impl Scale {
 fn tick_label(value: f64, unit: &str) -> String {
     let text = format::value(value, unit);
     let (number, unit) = text.split_once('\u{a0}').unwrap_or((&text, ""));
-    let number = match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
     };
-    match unit.is_empty() || number == "0" {
-        true => number.to_owned(),
-        false => format!("{number}\u{a0}{unit}"),
+    if unit.is_empty() || number == "0" {
+        number.to_owned()
+    } else {
+        format!("{number}\u{a0}{unit}")
     }
 }
 

@@ -63,9 +63,10 @@ pub fn axes(curve: &Curve) -> Option<(Axis, Axis)> {
     };
     let x_title = axis_title(&curve.factor, &curve.factor_unit, x_scale != Scale::Linear);
     let x = Axis::over(levels.into_iter(), x_scale, x_unit, &x_title)?;
-    let y_scale = match curve.log_y {
-        true => Scale::Log,
-        false => Scale::Linear,
+    let y_scale = if curve.log_y {
+        Scale::Log
+    } else {
+        Scale::Linear
     };
     let y_values = points().flat_map(|point| [point.y.low, point.y.value, point.y.high]);
     let y_title = axis_title(&metric_words(&curve.metric), &curve.unit, curve.log_y);
@@ -111,12 +112,13 @@ pub(super) fn series_colors<'c>(
 
 fn legend(curve: &Curve) -> Vec<LegendEntry> {
     let series = series_colors(curve, &LIGHT);
-    let entries = series.map(|(series, color)| match series.published {
-        true => {
+    let entries = series.map(|(series, color)| {
+        if series.published {
             let shape = LegendShape::Marker(MarkerShape::Diamond);
             entry(&format!("{} (published)", series.label), color, shape)
+        } else {
+            entry(&series.label, color, LegendShape::Line)
         }
-        false => entry(&series.label, color, LegendShape::Line),
     });
     entries.collect()
 }

@@ -34,9 +34,10 @@ pub fn draw(distribution: &Distribution, name: String) -> Option<NamedPlot> {
     });
     let rows: Vec<Row> = rows.collect();
     let labels = rows.iter().map(|(label, _)| label.clone()).collect();
-    let (data, row_height, median) = match is_raincloud {
-        true => (raincloud(&rows), 66.0, LIGHT.surface),
-        false => (boxes(&rows), 30.0, LIGHT.ink),
+    let (data, row_height, median) = if is_raincloud {
+        (raincloud(&rows), 66.0, LIGHT.surface)
+    } else {
+        (boxes(&rows), 30.0, LIGHT.ink)
     };
     let chart = Chart {
         median,

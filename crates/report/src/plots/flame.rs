@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use toll_wire::Activity;
 use toll_document::sanitize::sanitize;
+use toll_wire::Activity;
 
 use super::flame_drawing;
 use crate::claim::Run;

@@ -168,9 +168,10 @@ impl Places<'_> {
             let y = self.on.map_y(index as f64 + 1.0);
             marks.extend(verdict.published.and_then(|value| {
                 let is_inside = self.axis.clamped(value)? == value;
-                match is_inside {
-                    true => Some(diamond(self.on.map_x(value), y)),
-                    false => self.arrow(value, y, ARROW, LIGHT.published),
+                if is_inside {
+                    Some(diamond(self.on.map_x(value), y))
+                } else {
+                    self.arrow(value, y, ARROW, LIGHT.published)
                 }
             }));
         }

@@ -38,9 +38,10 @@ fn judged(run: &Run, style: Style) -> Text {
     let room = style
         .width
         .saturating_sub(columns(&title) + columns(&counts));
-    let mut text = match room >= 2 {
-        true => Text::line(title + &" ".repeat(room) + &counts, Paint::Bold),
-        false => paragraph(&format!("{title} {counts}"), 0, Paint::Bold, style),
+    let mut text = if room >= 2 {
+        Text::line(title + &" ".repeat(room) + &counts, Paint::Bold)
+    } else {
+        paragraph(&format!("{title} {counts}"), 0, Paint::Bold, style)
     };
     if let Some(verdict) = surprise(&run.analysis.verdicts) {
         let told = surprised(verdict, &run.analysis);
@@ -83,9 +84,10 @@ fn surprise(verdicts: &[Verdict]) -> Option<&Verdict> {
 
 /// `claimed: splice is faster than read and write (published 0.57×); here 0.93× [0.88, 0.98]`
 fn surprised(verdict: &Verdict, analysis: &Analysis) -> String {
-    let times = match analysis.metrics.contains_key(&verdict.quantity) {
-        true => "×",
-        false => "",
+    let times = if analysis.metrics.contains_key(&verdict.quantity) {
+        "×"
+    } else {
+        ""
     };
     let there = match verdict.published {
         Some(_) => format!("published {}{times}", format::published(verdict)),

@@ -1,7 +1,7 @@
 //! Kernel logs of guests.
 
-use toll_document::text::{Paint, Text};
 use toll_core::run::BootRecord;
+use toll_document::text::{Paint, Text};
 
 /// Shows the logs of boots, each below its block and levels.
 pub fn kernel_logs(boots: &[BootRecord]) -> Text {
@@ -33,8 +33,8 @@ pub fn kernel_logs(boots: &[BootRecord]) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toll_document::Style;
     use toll_core::run::PartnerRecord;
+    use toll_document::Style;
 
     #[test]
     fn a_log_reaches_no_terminal_unescaped() {

@@ -30,17 +30,19 @@ pub use why::of_explanation as explanation;
 /// Shows the answer to a run's question: its verdicts, or its comparison if it has no
 /// claims, with advice and a plot. `is_quiet` leaves out notes that always apply.
 pub fn result(run: &Run, is_quiet: bool, style: Style) -> Text {
-    match run.analysis.prices.is_empty() {
-        true => summary::result(run, is_quiet, style),
-        false => prices(run, &is_listed, style),
+    if run.analysis.prices.is_empty() {
+        summary::result(run, is_quiet, style)
+    } else {
+        prices(run, &is_listed, style)
     }
 }
 
 /// Shows everything about one run, for `toll show`.
 pub fn summary(run: &Run, style: Style) -> Text {
-    let prices = match run.analysis.prices.is_empty() {
-        true => Text::default(),
-        false => prices(run, &is_listed, style),
+    let prices = if run.analysis.prices.is_empty() {
+        Text::default()
+    } else {
+        prices(run, &is_listed, style)
     };
     Text::sections([prices, summary::of_run(run, style)])
 }

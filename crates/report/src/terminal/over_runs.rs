@@ -154,9 +154,10 @@ fn row(verdict: &Verdict, claim: &ClaimOverRuns) -> Row {
 fn evidence(found: &EValues) -> String {
     const EXACT_MAX: f64 = 6.0;
     let log10 = found.log10();
-    match log10 < EXACT_MAX {
-        true => format::significant(10.0_f64.powf(log10)),
-        false => format!("10^{}", log10.floor()),
+    if log10 < EXACT_MAX {
+        format::significant(10.0_f64.powf(log10))
+    } else {
+        format!("10^{}", log10.floor())
     }
 }
 
@@ -165,9 +166,10 @@ fn needed(claim: &ClaimOverRuns) -> String {
     let Some(needed) = claim.needed else {
         return format::NOTHING.to_owned();
     };
-    match (needed - needed.round()).abs() < 1e-6 {
-        true => format::exact(needed.round() as u64),
-        false => format::significant(needed),
+    if (needed - needed.round()).abs() < 1e-6 {
+        format::exact(needed.round() as u64)
+    } else {
+        format::significant(needed)
     }
 }
 
@@ -177,12 +179,11 @@ fn not_multiplied(over: &OverRuns, style: Style) -> Text {
         format!("{count}, as {}", one.reason)
     });
     let parts: Vec<String> = parts.collect();
-    match parts.is_empty() {
-        true => Text::default(),
-        false => {
-            let line = format!("not multiplied: {}", parts.join("; "));
-            paragraph(&line, 0, Paint::Dim, style)
-        }
+    if parts.is_empty() {
+        Text::default()
+    } else {
+        let line = format!("not multiplied: {}", parts.join("; "));
+        paragraph(&line, 0, Paint::Dim, style)
     }
 }
 

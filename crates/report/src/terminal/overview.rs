@@ -3,8 +3,8 @@
 use toll_document::Style;
 use toll_document::text::{Paint, Text, paragraph};
 
-use crate::claim::model::{Outcome, Verdict};
 use crate::claim::Run;
+use crate::claim::model::{Outcome, Verdict};
 use crate::reason::Reason;
 use crate::words;
 
@@ -58,7 +58,10 @@ fn untestable<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String>
     for verdict in
         verdicts.filter(|one| one.outcome == Outcome::NotTestable && one.no_verdict.is_none())
     {
-        let cause = verdict.cause.as_ref().map_or_else(String::new, Reason::cause);
+        let cause = verdict
+            .cause
+            .as_ref()
+            .map_or_else(String::new, Reason::cause);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, count)) => *count += 1,
             None => causes.push((cause, 1)),

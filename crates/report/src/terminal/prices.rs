@@ -6,8 +6,8 @@ use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use crate::claim::Run;
 use crate::claim::model::{Price, RunComparison};
 use crate::claim::work::Difference;
-use crate::format;
 use crate::compare::machines;
+use crate::format;
 use crate::words;
 
 /// Fewest blocks for which the interval of a median covers 95 %.

@@ -5,8 +5,8 @@ use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 
 use crate::claim::model::{Rate, SelftestArm, SelftestReport};
 use crate::format;
-use crate::words;
 use crate::run::Machine;
+use crate::words;
 
 /// Shows the results of a self-test on a machine.
 pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Text {
@@ -28,9 +28,10 @@ pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Te
     }
     text.gap();
     if report.problems.is_empty() {
-        let (verdict, paint) = match report.made == report.planned {
-            true => ("✔ as expected", Paint::Green),
-            false => ("no problem so far", Paint::Plain),
+        let (verdict, paint) = if report.made == report.planned {
+            ("✔ as expected", Paint::Green)
+        } else {
+            ("no problem so far", Paint::Plain)
         };
         text += line(verdict, paint);
     }

@@ -1,24 +1,25 @@
 //! One run: first the answer to its question, then the data behind it.
 
+use toll_core::run::RunStatus;
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table, widths};
-use toll_core::run::RunStatus;
 
 use super::{advice_lines, explanation, small_plot, verdicts};
 use crate::claim::Run;
 use crate::claim::metric_words;
 use crate::claim::model::{Analysis, Relation, Step};
-use crate::format;
 use crate::comparison::{self, ComparisonTable};
+use crate::format;
 use crate::words;
 
 /// Shows everything about a run.
 pub fn of_run(reported: &Run, style: Style) -> Text {
     let analysis = &reported.analysis;
     let mut sections = explanations(analysis, style);
-    sections.push(match analysis.verdicts.is_empty() {
-        true => compared(reported, style),
-        false => verdicts::of_run(reported, true, style),
+    sections.push(if analysis.verdicts.is_empty() {
+        compared(reported, style)
+    } else {
+        verdicts::of_run(reported, true, style)
     });
     sections.push(checks(analysis, style));
     sections.extend(advice_and_plot(reported, style));
@@ -53,9 +54,10 @@ pub fn result(reported: &Run, is_quiet: bool, style: Style) -> Text {
 
 /// The verdicts, or the comparison of a run that has no claims.
 pub fn answer(reported: &Run, style: Style) -> Text {
-    match reported.analysis.verdicts.is_empty() {
-        true => compared(reported, style),
-        false => verdicts::of_run(reported, false, style),
+    if reported.analysis.verdicts.is_empty() {
+        compared(reported, style)
+    } else {
+        verdicts::of_run(reported, false, style)
     }
 }
 
@@ -84,9 +86,10 @@ fn advice_and_plot(reported: &Run, style: Style) -> [Text; 2] {
 
 /// A section with a heading; nothing if the body is empty.
 fn section(title: &str, body: Text, style: Style) -> Text {
-    match body.is_empty() {
-        true => body,
-        false => heading(title, style) + body,
+    if body.is_empty() {
+        body
+    } else {
+        heading(title, style) + body
     }
 }
 
@@ -144,9 +147,10 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
             let label = format!("{} {}", one.label, one.marks).trim_end().to_owned();
             let cells = std::iter::once(label).chain(one.cells.iter().cloned());
             let mut row = Row::new(cells.collect());
-            row.paint = match one.is_skipped {
-                true => Paint::Dim,
-                false => one.relation.map_or(Paint::Plain, paint),
+            row.paint = if one.is_skipped {
+                Paint::Dim
+            } else {
+                one.relation.map_or(Paint::Plain, paint)
             };
             row.below.clone_from(&one.notes);
             row
@@ -163,17 +167,19 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
     let sentence: Text = sentence
         .map(|text| paragraph(text, 0, Paint::Bold, style))
         .collect();
-    let table = match rows.is_empty() {
-        true => Text::default(),
-        false => table(&columns, &rows, style),
+    let table = if rows.is_empty() {
+        Text::default()
+    } else {
+        table(&columns, &rows, style)
     };
     let notes = compared.footnotes.iter();
     let notes: Text = notes
         .map(|note| paragraph(note, 0, Paint::Dim, style))
         .collect();
-    match compared.is_list {
-        true => Text::sections([sentence, table, notes]),
-        false => Text::sections([table + notes, sentence]),
+    if compared.is_list {
+        Text::sections([sentence, table, notes])
+    } else {
+        Text::sections([table + notes, sentence])
     }
 }
 
@@ -301,9 +307,10 @@ fn caveats(analysis: &Analysis, has_notes: bool, style: Style) -> Text {
     let body: Text = warnings
         .chain(notes.map(|one| line(one, Paint::Dim)))
         .collect();
-    let title = match analysis.warnings.is_empty() {
-        true => "Notes",
-        false => "Warnings",
+    let title = if analysis.warnings.is_empty() {
+        "Notes"
+    } else {
+        "Warnings"
     };
     section(title, body, style)
 }

@@ -5,8 +5,8 @@ use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 
 use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
-use crate::format;
 use crate::footnotes::Footnotes;
+use crate::format;
 use crate::words;
 
 /// The verdicts as a table. `is_full` adds the other metrics in which the two sides

@@ -5,8 +5,8 @@ use toll_document::text::{Column, Paint, Row, Text, paragraph, table};
 
 use crate::claim::metric_words;
 use crate::claim::model::{Estimate, Explanation};
-use crate::format;
 use crate::explained;
+use crate::format;
 
 /// Shows an explanation: one sentence, then the rows that it rests on.
 pub fn of_explanation(one: &Explanation, style: Style) -> Text {

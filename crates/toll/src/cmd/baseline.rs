@@ -78,13 +78,14 @@ fn list(arguments: &ListArguments, store: &Path) -> anyhow::Result<()> {
     if arguments.json {
         return output::json(&Listing { baselines });
     }
-    output::listing(&match baselines.is_empty() {
-        true => vec![
+    output::listing(&if baselines.is_empty() {
+        vec![
             "No baselines yet: `toll run --save-baseline NAME` or `toll baseline save NAME` makes \
              one."
                 .to_owned(),
-        ],
-        false => lines(&baselines),
+        ]
+    } else {
+        lines(&baselines)
     })
 }
 
@@ -96,4 +97,3 @@ fn remove(arguments: &RemoveArguments, store: &Path) -> anyhow::Result<()> {
     }
     output::line(&format!("removed baseline {}", arguments.name))
 }
-

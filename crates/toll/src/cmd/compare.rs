@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
-use toll_system::{Failure, output};
+use toll_driver::baseline;
+use toll_driver::baseline::BaselineArguments;
+use toll_driver::differences::{confounders, other_runs, work_differences};
+use toll_driver::gate::{GateArguments, JudgedRatio, ratios_between};
+use toll_host::store::{RunRecord, Store};
 use toll_report::compare::compare;
 use toll_report::words;
-use toll_host::store::{RunRecord, Store};
-use toll_driver::baseline::BaselineArguments;
-use toll_driver::gate::{GateArguments, JudgedRatio, ratios_between};
-use toll_driver::baseline;
-use toll_driver::differences::{confounders, other_runs, work_differences};
+use toll_system::{Failure, output};
 
 use crate::claim::between::{Side, compare_sides};
 use crate::claim::model::{Analysis, RunComparison};
@@ -183,9 +183,10 @@ fn check_distinct(sides: &[Vec<i64>]) -> anyhow::Result<()> {
     let named = || sides.iter().flatten();
     if let Some(id) = named().find(|id| !seen.insert(**id)) {
         let is_within_one = |side: &Vec<i64>| side.iter().filter(|one| *one == id).count() > 1;
-        let why = match sides.iter().any(is_within_one) {
-            true => "it is named twice on one side",
-            false => "it is on two sides",
+        let why = if sides.iter().any(is_within_one) {
+            "it is named twice on one side"
+        } else {
+            "it is on two sides"
         };
         bail!(Failure::Usage(format!(
             "cannot compare run {id} with itself: {why}; name each run once"
@@ -205,12 +206,13 @@ fn why_never(new: &Side, old: &Side) -> Option<String> {
         let all = side.runs().iter().flat_map(|run| &run.analysis.treatments);
         all.map(|treatment| treatment.levels.clone()).collect()
     };
-    match treatments(new).is_disjoint(&treatments(old)) {
-        false => has_worse_side(&new.first().stored.experiment).err(),
-        true => Some(format!(
+    if treatments(new).is_disjoint(&treatments(old)) {
+        Some(format!(
             "no treatment is in both {} and {}",
             words::runs(&new.ids()),
             words::runs(&old.ids())
-        )),
+        ))
+    } else {
+        has_worse_side(&new.first().stored.experiment).err()
     }
 }

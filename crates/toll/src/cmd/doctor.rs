@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use serde::Serialize;
-use toll_system::{Failure, output, paths};
-use toll_system::interrupt::Interrupt;
+use toll_driver::measuring_lock;
+use toll_driver::{Launch, Purpose, WorkDirectories, launch, nearest};
 use toll_host::environment::guest;
 use toll_host::environment::guest::GuestFailure;
 use toll_host::environment::kernel;
 use toll_host::environment::{Leftover, capabilities, inspect, restore};
 use toll_host::store::Store;
 use toll_host::trial::{Probe, SessionEnd, TimeLimit, chosen_lock};
-use toll_driver::{Launch, nearest, Purpose, WorkDirectories, launch};
-use toll_driver::measuring_lock;
+use toll_system::interrupt::Interrupt;
+use toll_system::{Failure, output, paths};
 
 use super::empty_region::{self, EmptyRegion};
 use super::store_health;
@@ -165,9 +165,10 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
         empty_region,
         restored,
     };
-    match arguments.json {
-        true => output::json(&examination)?,
-        false => output::listing(&lines(&examination))?,
+    if arguments.json {
+        output::json(&examination)?
+    } else {
+        output::listing(&lines(&examination))?
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -203,9 +204,10 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> anyhow::R
     for finding in restored.iter().filter(|_| !arguments.json) {
         output::line(&finding.detail)?;
     }
-    Ok(match restored.iter().all(|finding| finding.ok) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if restored.iter().all(|finding| finding.ok) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

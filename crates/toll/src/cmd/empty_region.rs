@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use serde::Serialize;
+use toll_host::trial::Probe;
 use toll_stats::median;
+use toll_system::interrupt::Interrupt;
 use toll_wire::{
     CrossingCpus, CrossingOperation, CrossingRequest, Outcome, Request, TrialData, Workload,
 };
-use toll_system::interrupt::Interrupt;
-use toll_host::trial::Probe;
 
 use crate::format;
 

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use toll_system::{Failure, kept_files, output};
-use toll_report::words::plural;
 use toll_driver::exports::{ExportFiles, Schema};
-use toll_host::store::Store;
-use toll_driver::stores;
 use toll_driver::over_runs::over_runs;
+use toll_driver::stores;
+use toll_host::store::Store;
+use toll_report::words::plural;
+use toll_system::{Failure, kept_files, output};
 
 use crate::format;
 
@@ -43,13 +43,14 @@ pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<E
     kept_files::check_distinct(files.iter().copied())?;
     let store = Store::read(store)?;
     if let Some(directory) = &arguments.parquet {
-        let names = match arguments.runs.is_empty() {
-            true => store
+        let names = if arguments.runs.is_empty() {
+            store
                 .runs()?
                 .iter()
                 .map(|(run, _)| run.id.to_string())
-                .collect(),
-            false => arguments.runs.clone(),
+                .collect()
+        } else {
+            arguments.runs.clone()
         };
         write_tables(&store, &names, directory)?;
     }

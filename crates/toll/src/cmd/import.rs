@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use toll_system::{Failure, output};
-use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
 use toll_driver::stores;
+use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use toll_system::{Failure, output};
 
 #[derive(Debug, Args)]
 pub(super) struct ImportArguments {

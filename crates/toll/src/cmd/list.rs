@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use toll_system::output;
-use toll_host::store::{Baseline, RunRecord, RunStatus};
-use toll_driver::stores;
 use toll_driver::baseline;
+use toll_driver::stores;
+use toll_host::store::{Baseline, RunRecord, RunStatus};
+use toll_system::output;
 
 use crate::spec::builtin;
 
@@ -58,9 +58,10 @@ pub(super) fn run(arguments: &ListArguments, store: &Path) -> anyhow::Result<Exi
             .collect(),
         baselines,
     };
-    match arguments.json {
-        true => output::json(&listing)?,
-        false => output::listing(&lines(&listing))?,
+    if arguments.json {
+        output::json(&listing)?
+    } else {
+        output::listing(&lines(&listing))?
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,14 +26,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use toll_system::{Failure, output};
 use toll_driver::{WithStore, failure, spelling};
-use toll_guests::kernel::{self, KernelArguments, KernelVerb};
-use toll_guests::{count, guest};
-use toll_versions::{bisect, ci, history};
 use toll_fleet as fleet;
 use toll_grade as grade;
+use toll_guests::kernel::{self, KernelArguments, KernelVerb};
+use toll_guests::{count, guest};
+use toll_system::{Failure, output};
 use toll_trace as trace;
+use toll_versions::{bisect, ci, history};
 
 /// Measures what the operating system charges for moving bytes, and says which
 /// published conclusions about it hold on this machine.

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use toll_system::output;
-use toll_driver::pages::{page_path, write_plots};
-use toll_report::html;
-use toll_host::store::Store;
-use toll_driver::stores;
 use toll_driver::over_runs::over_runs;
+use toll_driver::pages::{page_path, write_plots};
 use toll_driver::price_lists;
-
+use toll_driver::stores;
+use toll_host::store::Store;
+use toll_report::html;
+use toll_system::output;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {

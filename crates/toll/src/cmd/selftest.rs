@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
-use toll_system::{exit_code_of, output, paths};
-use toll_report::terminal;
+use toll_driver::progress::Steps;
+use toll_driver::stores;
+use toll_driver::{Launch, Purpose, WorkDirectories, launch, random_seed};
+use toll_driver::{failure, measuring_lock};
 use toll_host::environment::inspect;
 use toll_host::store::Store;
 use toll_host::trial::{SessionEnd, TimeLimit};
-use toll_driver::stores;
-use toll_driver::progress::Steps;
-use toll_driver::{Launch, Purpose, WorkDirectories, launch, random_seed};
-use toll_driver::{failure, measuring_lock};
+use toll_report::terminal;
+use toll_system::{exit_code_of, output, paths};
 
 use crate::claim::Run;
 use crate::claim::model::SelftestReport;
@@ -58,15 +58,17 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
         Some(seed) => seed,
         None => random_seed()?,
     };
-    let size = match arguments.full {
-        true => Size::FULL,
-        false => Size::QUICK,
+    let size = if arguments.full {
+        Size::FULL
+    } else {
+        Size::QUICK
     };
     let schedule = size.schedule(seed);
     let _lock = measuring_lock::take()?;
-    let mut store = match arguments.keep {
-        true => stores::open_store(store)?,
-        false => Store::in_memory()?,
+    let mut store = if arguments.keep {
+        stores::open_store(store)?
+    } else {
+        Store::in_memory()?
     };
     let mut made = Vec::new();
     let mut progress = Steps::new("selftest", size.planned(&made));
@@ -135,12 +137,13 @@ fn compare(
 fn print(arguments: &SelftestArguments, report: &SelftestReport) -> anyhow::Result<()> {
     let work = paths::work(arguments.work_dir.as_deref()).map_err(anyhow::Error::msg)?;
     let machine = inspect(&work.unchecked_path());
-    match arguments.json {
-        true => output::json(&Document {
+    if arguments.json {
+        output::json(&Document {
             machine: &machine,
             ok: report.problems.is_empty() && report.made == report.planned,
             report,
-        }),
-        false => output::result(&terminal::selftest(report, &machine, output::style())),
+        })
+    } else {
+        output::result(&terminal::selftest(report, &machine, output::style()))
     }
 }

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use toll_system::{Failure, output};
-use toll_report::terminal;
-use toll_host::store::exchange::RunDocument;
-use toll_host::store::{Store, StoreError};
 use toll_driver::baseline::{Against, BaselineArguments};
 use toll_driver::gate::GateArguments;
 use toll_driver::over_runs::over_runs;
+use toll_host::store::exchange::RunDocument;
+use toll_host::store::{Store, StoreError};
+use toll_report::terminal;
+use toll_system::{Failure, output};
 
 use crate::claim::Run;
 
@@ -57,9 +57,10 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<Exi
     let [run] = &runs;
     show(arguments, &store, run)?;
     for text in &compared.texts {
-        match arguments.json {
-            true => output::write_aside(None, &text.show(output::error_style()))?,
-            false => output::further_result(text.clone())?,
+        if arguments.json {
+            output::write_aside(None, &text.show(output::error_style()))?
+        } else {
+            output::further_result(text.clone())?
         }
     }
     gate.judge(&[&run.analysis], &compared.ratios)?;
@@ -86,9 +87,10 @@ fn show(arguments: &ShowArguments, store: &Store, run: &Run) -> anyhow::Result<(
             )));
         }
         let over = over_runs(store, &run.stored)?;
-        match arguments.json {
-            true => output::json(&over)?,
-            false => output::result(&terminal::over_runs(run, &over, output::style()))?,
+        if arguments.json {
+            output::json(&over)?
+        } else {
+            output::result(&terminal::over_runs(run, &over, output::style()))?
         }
     } else if arguments.kernel_log {
         if run.stored.boots.is_empty() {

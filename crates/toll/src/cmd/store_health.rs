@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use toll_system::output;
-use toll_host::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
 use toll_driver::nearest;
+use toll_host::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
+use toll_system::output;
 
 use super::doctor::Finding;
 
@@ -34,13 +34,14 @@ pub(super) fn finding(store: &Path, work: &Path) -> Finding {
 }
 
 fn place(store: &Path, work: &Path) -> String {
-    match toll_driver::same_device(&nearest(store), &nearest(work)) {
-        true => format!(
+    if toll_driver::same_device(&nearest(store), &nearest(work)) {
+        format!(
             "{}; it is on the file system that the level `work` tests, so its commits between \
              trials use the same device",
             store.display()
-        ),
-        false => store.display().to_string(),
+        )
+    } else {
+        store.display().to_string()
     }
 }
 

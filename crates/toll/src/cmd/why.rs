@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use toll_system::{Failure, exit_code_of, output};
-use toll_report::terminal;
-use toll_host::store::Store;
 use toll_driver::stores;
-use toll_driver::{most_different, WorkDirectories, profile, trees_of};
+use toll_driver::{WorkDirectories, most_different, profile, trees_of};
 use toll_driver::{consent, measuring_lock};
+use toll_host::store::Store;
+use toll_report::terminal;
+use toll_system::{Failure, exit_code_of, output};
 
 use crate::claim::Run;
 
@@ -94,17 +94,14 @@ fn show(arguments: &WhyArguments, run: &Run, shown: &[usize]) -> anyhow::Result<
         .iter()
         .map(|index| &run.analysis.explanations[*index])
         .collect();
-    match arguments.json {
-        true => output::json(
-            &serde_json::json!({ "run": run.stored.run.id, "explanations": explanations }),
-        ),
-        false => {
-            let style = output::style();
-            let texts = explanations
-                .into_iter()
-                .map(|one| terminal::explanation(one, style));
-            output::result(&terminal::sections(texts))
-        }
+    if arguments.json {
+        output::json(&serde_json::json!({ "run": run.stored.run.id, "explanations": explanations }))
+    } else {
+        let style = output::style();
+        let texts = explanations
+            .into_iter()
+            .map(|one| terminal::explanation(one, style));
+        output::result(&terminal::sections(texts))
     }
 }
 

@@ -18,9 +18,10 @@ fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
         if path.is_symlink() || name == "target" || name == ".git" {
             continue;
         }
-        match path.is_dir() {
-            true => walk(&path, found),
-            false => found.push(path),
+        if path.is_dir() {
+            walk(&path, found)
+        } else {
+            found.push(path)
         }
     }
 }
@@ -56,13 +57,17 @@ fn texts(directory: &str, extensions: &[&str]) -> Vec<(String, String)> {
 
 fn all_sources() -> Vec<(String, String)> {
     let directories = ["crates", "verbs", "programs", "bench", "mount", "observe"];
-    directories.map(|directory| texts(directory, &["rs"])).concat()
+    directories
+        .map(|directory| texts(directory, &["rs"]))
+        .concat()
 }
 
 /// Returns the code below a directory that is not only built for tests.
 fn sources(directory: &str) -> Vec<Source> {
     let is_test = |path: &str| {
-        path.ends_with("tests.rs") || path.contains("/tests/") || path.contains("/report/src/sample")
+        path.ends_with("tests.rs")
+            || path.contains("/tests/")
+            || path.contains("/report/src/sample")
     };
     texts(directory, &["rs"])
         .into_iter()
@@ -176,7 +181,10 @@ fn no_crate_needs_a_product() {
 fn needs(manifest: &str, package: &str) -> bool {
     let manifest: toml::Table = manifest.parse().expect("the manifest is TOML");
     let tables = ["dependencies", "build-dependencies"].map(|table| manifest.get(table));
-    let mut tables = tables.into_iter().flatten().filter_map(toml::Value::as_table);
+    let mut tables = tables
+        .into_iter()
+        .flatten()
+        .filter_map(toml::Value::as_table);
     tables.any(|table| table.contains_key(package))
 }
 
@@ -220,7 +228,11 @@ fn recordings_are_read_without_input_or_output() {
         for source in sources("observe/src") {
             let is_of_module = source.path.starts_with(&format!("observe/src/{module}"));
             for word in ["std::fs", "std::env", "std::process", "rustix", "libc::"] {
-                assert!(!is_of_module || !source.code.contains(word), "{}", source.path);
+                assert!(
+                    !is_of_module || !source.code.contains(word),
+                    "{}",
+                    source.path
+                );
             }
         }
     }
@@ -296,10 +308,7 @@ fn only_the_commands_print() {
     for word in ["println!", "print!(", "dbg!", "clippy::print_std"] {
         only_in(word, "crates", &places);
     }
-    let other_programs = [
-        "crates/probe/src/main.rs",
-        "crates/probe/src/program.rs",
-    ];
+    let other_programs = ["crates/probe/src/main.rs", "crates/probe/src/program.rs"];
     let programs = [&places[..], &other_programs].concat();
     for word in ["io::stdout", "io::stderr"] {
         only_in(word, "crates", &programs);

@@ -1,9 +1,9 @@
 //! Moving runs between machines: documents, tables, comparisons.
 
 use serde_json::{Value, json};
-use toll_host::store::exchange::RunDocument;
 use toll_core::fleet::model::FleetReport;
 use toll_grade::grading::model::GradeReport;
+use toll_host::store::exchange::RunDocument;
 use toll_testing::{Bench, has, list, source_tree};
 
 const SCHEMA: &str = "docs/schema/run.schema.json";

@@ -219,9 +219,10 @@ fn in_the_full_profile_every_selector_finds_its_treatment() {
             claims.any(|claim| claim.id == id && claim.differ_by.is_some())
         };
         for verdict in analysis.verdicts.iter().chain(&analysis.checks) {
-            let has_value = match over_machines(&verdict.id) {
-                true => verdict.measured.is_some(),
-                false => verdict.outcome != Outcome::NotTestable,
+            let has_value = if over_machines(&verdict.id) {
+                verdict.measured.is_some()
+            } else {
+                verdict.outcome != Outcome::NotTestable
             };
             assert_eq!(
                 has_value,

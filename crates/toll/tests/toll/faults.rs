@@ -1,7 +1,9 @@
 //! Faults around a measurement: of probes, commands, disks and stores.
 
 use serde_json::Value;
-use toll_testing::{Bench, all_are, has, in_a_namespace, list, probe, processes_marked, skip, texts, wait_until};
+use toll_testing::{
+    Bench, all_are, has, in_a_namespace, list, probe, processes_marked, skip, texts, wait_until,
+};
 
 fn states(run: &Value) -> Vec<&str> {
     texts(list(&run["trials"]), "state")

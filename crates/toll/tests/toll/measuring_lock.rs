@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use toll_testing::{Bench, Running, has, has_program, skip, wait_until};
 use toll_testing::isolated;
+use toll_testing::{Bench, Running, has, has_program, skip, wait_until};
 
 /// Runs in a time namespace of its own, which plays a machine: a run of one user, and the output of
 /// other runs that start meanwhile.

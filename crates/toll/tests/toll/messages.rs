@@ -1,8 +1,8 @@
 //! Messages about wrong names, missing files, full disks and closed streams. Apart from the
 //! message, such a command has no effect.
 
-use toll_testing::{Bench, has, in_a_namespace, is_root, lacks, skip};
 use toll_testing::isolated;
+use toll_testing::{Bench, has, in_a_namespace, is_root, lacks, skip};
 
 /// One case per line: the exit status, the arguments of `toll`, and words of the message.
 const TABLE: &str = r#"

@@ -4,7 +4,6 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use toll_testing::{Bench, has, has_program, lacks, list, python_with_packages, skip};
 
-
 /// Four blocks decide none of these claims; two runs of four decide three of them.
 const CLAIMS: &str = r#"
 format = 1

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use toll_versions::repository::Repository;
-use toll_versions::notes;
 use toll_core::spec::Shell;
 use toll_core::spec::quoting::put_path;
 use toll_testing::{Bench, all_are, has};
+use toll_versions::notes;
+use toll_versions::repository::Repository;
 
 #[test]
 fn a_command_that_cannot_hold_the_path_is_refused_before_anything_runs() {

@@ -3,7 +3,6 @@
 use serde_json::Value;
 use toll_testing::{Bench, can_trace, has, has_program, lacks, list, skip};
 
-
 /// Measures some rows in few blocks.
 fn measure(bench: &Bench, more: &[&str]) -> String {
     let fixed = ["prices", "-q", "-r", "2"];

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toll_testing::{Bench, Ran, has, has_program, in_a_namespace, lacks, skip};
 use toll_testing::isolated;
+use toll_testing::{Bench, Ran, has, has_program, in_a_namespace, lacks, skip};
 
 fn line_of(path: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use toll_core::spec::builtin;
 use toll_core::spec::{Experiment, parse};
-use toml::Value;
 use toll_testing::source_tree;
+use toml::Value;
 
 /// Returns the titles of the tables and figures that show published values.
 fn with_published_values(experiment: &Experiment) -> BTreeSet<&str> {

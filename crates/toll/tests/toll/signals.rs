@@ -4,7 +4,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use toll_testing::{Bench, Running, capability, make_executable, processes_marked, skip, wait_until};
+use toll_testing::{
+    Bench, Running, capability, make_executable, processes_marked, skip, wait_until,
+};
 
 use crate::settings::Settings;
 

@@ -1,7 +1,7 @@
 //! Read-only stores: they can be read, and commands that would write say why they cannot.
 
-use toll_testing::{Bench, Ran, has, has_program, in_a_namespace, make_executable, skip};
 use toll_testing::isolated;
+use toll_testing::{Bench, Ran, has, has_program, in_a_namespace, make_executable, skip};
 
 use crate::settings::Settings;
 

@@ -36,7 +36,10 @@ fn slow_families() -> BTreeMap<String, String> {
         let family = first.trim_end_matches(".rs");
         if family != "mod" {
             let text = std::fs::read_to_string(&file).unwrap();
-            families.entry(family.to_owned()).or_default().push_str(&text);
+            families
+                .entry(family.to_owned())
+                .or_default()
+                .push_str(&text);
         }
     }
     families
@@ -64,7 +67,10 @@ fn each_slow_family_has_a_test_among_the_fast_ones() {
         assert!(has_test, "test {name} is missing");
         named_families.insert((*family).to_owned());
     }
-    assert_eq!(families.into_keys().collect::<BTreeSet<_>>(), named_families);
+    assert_eq!(
+        families.into_keys().collect::<BTreeSet<_>>(),
+        named_families
+    );
 }
 
 /// nextest leaves out ignored tests, and tests of targets that Cargo does not test.

@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use toll_testing::{Bench, has, in_a_namespace};
 use toll_testing::isolated;
+use toll_testing::{Bench, has, in_a_namespace};
 
 const NUMBERS: &str = "1\n2\n3\n";
 

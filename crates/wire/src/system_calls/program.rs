@@ -251,13 +251,14 @@ impl Reader {
                 };
                 let place = usize::try_from(number(place)?).unwrap_or(usize::MAX);
                 let words = self.buffers[buffer].len() / bytes;
-                match place < words {
-                    true => Ok(Argument::Word {
+                if place < words {
+                    Ok(Argument::Word {
                         buffer,
                         place,
                         bytes,
-                    }),
-                    false => Err(format!("{name} has {words} words of {bytes} bytes")),
+                    })
+                } else {
+                    Err(format!("{name} has {words} words of {bytes} bytes"))
                 }
             }
         }
@@ -353,11 +354,12 @@ impl Reader {
 
 /// Refuses to exceed the limit on the bytes of all buffers together.
 fn fits(bytes: usize) -> Result<(), String> {
-    match bytes <= BUFFER_BYTES_MAX {
-        true => Ok(()),
-        false => Err(format!(
+    if bytes <= BUFFER_BYTES_MAX {
+        Ok(())
+    } else {
+        Err(format!(
             "all buffers together may have at most {BUFFER_BYTES_MAX} bytes"
-        )),
+        ))
     }
 }
 
@@ -441,9 +443,10 @@ pub(super) fn number(word: &str) -> Result<u64, String> {
     };
     let wrong = |_| format!("{word:?} is neither a number nor a known constant");
     let value = u64::from_str_radix(digits, radix).map_err(wrong)?;
-    Ok(match is_negative {
-        true => value.wrapping_neg(),
-        false => value,
+    Ok(if is_negative {
+        value.wrapping_neg()
+    } else {
+        value
     })
 }
 

@@ -21,9 +21,10 @@ pub(super) fn list(copies: &Path) -> anyhow::Result<ExitCode> {
 
 fn describe(copy: &KeptCopy) -> Vec<String> {
     let kept_at = jiff::Timestamp::try_from(copy.kept_at).unwrap_or_default();
-    let next = match copy.is_served {
-        true => "a running mount is retrying",
-        false => "the next mount of the source sends it",
+    let next = if copy.is_served {
+        "a running mount is retrying"
+    } else {
+        "the next mount of the source sends it"
     };
     vec![
         format!(

@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use toll_system::{command_line, output};
 use options::MountArguments;
+use toll_system::{command_line, output};
 
 /// Starts this program anew in the background.
 const IN_BACKGROUND: &str = "--in-background";

@@ -9,8 +9,8 @@ use clap::Parser;
 use toll_mount::cache::Mode;
 use toll_mount::fuse::{KernelCache, Options};
 use toll_mount::sftp::Address;
-use toll_system::{Failure, paths};
 use toll_system::mount_table::served_at;
+use toll_system::{Failure, paths};
 
 /// Mount a directory, local or of another host, by a program
 ///
@@ -19,7 +19,12 @@ use toll_system::mount_table::served_at;
 /// Nothing is left except content that could not be written back; a message says
 /// where it is.
 #[derive(Debug, Parser)]
-#[command(name = "toll-mount", bin_name = "toll mount", version, max_term_width = 100)]
+#[command(
+    name = "toll-mount",
+    bin_name = "toll mount",
+    version,
+    max_term_width = 100
+)]
 pub struct MountArguments {
     /// A local directory, or HOST:DIR or USER@HOST:DIR over SSH
     #[arg(value_name = "SOURCE", required_unless_present = "kept")]
@@ -261,8 +266,9 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
         )),
         _ => cannot(&error),
     })?;
-    match whole.is_dir() {
-        true => Ok(whole),
-        false => Err(cannot(&"it is not a directory").into()),
+    if whole.is_dir() {
+        Ok(whole)
+    } else {
+        Err(cannot(&"it is not a directory").into())
     }
 }

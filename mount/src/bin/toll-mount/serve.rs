@@ -9,12 +9,12 @@ use std::thread;
 use anyhow::anyhow;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use toll_document::plural;
 use toll_mount::fuse::{Mount, Stopper};
 use toll_mount::local::Local;
 use toll_mount::sftp::Sftp;
 use toll_mount::source::Source;
 use toll_system::mount_table::fuse_obstacle;
-use toll_document::plural;
 use toll_system::output;
 
 use super::note;

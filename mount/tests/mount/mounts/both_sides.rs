@@ -221,9 +221,10 @@ impl<'a> Run<'a> {
         let length = held.plain.metadata().unwrap().len();
         let offset = 1 + self.random.below(length as usize) as u64;
         for file in [&mut held.mounted, &mut held.plain] {
-            match held.is_append {
-                true => file.write_all(&content).unwrap(),
-                false => file.write_all_at(&content, offset).unwrap(),
+            if held.is_append {
+                file.write_all(&content).unwrap()
+            } else {
+                file.write_all_at(&content, offset).unwrap()
             }
             file.sync_all().unwrap();
         }

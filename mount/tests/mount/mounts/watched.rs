@@ -199,9 +199,10 @@ impl Source for Watched {
     }
 
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
-        let call = match is_directory {
-            true => "remove_directory",
-            false => "unlink",
+        let call = if is_directory {
+            "remove_directory"
+        } else {
+            "unlink"
         };
         let make = || self.inner.remove(path, is_directory);
         self.control.change(call, path, None, make)

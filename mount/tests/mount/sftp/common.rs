@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toll_sshd::{Settings, Sshd, Subsystem};
 use toll_mount::sftp::{Address, Options, Sftp};
 use toll_mount::source::{
     Attributes, Creation, Entry, Error, Handle, New, OpenFlags, RenameFlags, Result, SetAttributes,
     SetTime, Source, Timespec,
 };
+use toll_sshd::{Settings, Sshd, Subsystem};
 
 pub use crate::fixtures::{Small, content, set_mode};
 

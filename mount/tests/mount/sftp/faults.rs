@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use toll_sshd::{Settings, Subsystem};
 use toll_mount::sftp::{Options, Sftp};
 use toll_mount::source::{Error, OpenFlags};
+use toll_sshd::{Settings, Subsystem};
 
 use crate::sftp::common::{Bench, READ_WRITE, attributes, open};
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 use toll_observe::devices::{Ended, Report};
-use toll_system::{Failure, output};
 use toll_system::interrupt::Interrupt;
 use toll_system::strace::{Strace, TraceEnd};
+use toll_system::{Failure, output};
 
 use super::opened_devices::{OpenedDevices, TRACED_CALLS};
 use crate::show;
@@ -176,9 +176,10 @@ fn show(arguments: &DevicesArguments, report: &Report) -> anyhow::Result<()> {
         to => (to, ""),
     };
     let style = output::style_aside(to);
-    let text = match arguments.json {
-        true => output::json_text(report)? + "\n",
-        false => show::devices(report, style).show(style),
+    let text = if arguments.json {
+        output::json_text(report)? + "\n"
+    } else {
+        show::devices(report, style).show(style)
     };
     output::write_aside(to, &format!("{gap}{text}"))
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use toll_observe::dhcp::{Observer, Report, observe};
-use toll_system::{Failure, output};
 use toll_system::interrupt::Interrupt;
+use toll_system::{Failure, output};
 
-use crate::system::capture::{Capture, Deaf, Limits, is_interface};
 use crate::show;
+use crate::system::capture::{Capture, Deaf, Limits, is_interface};
 
 const NOTES: &str = "\
 Examples:
@@ -61,9 +61,10 @@ pub(super) fn run(arguments: &DhcpArguments) -> anyhow::Result<ExitCode> {
             "cannot observe {shown}: there is neither a file nor a network interface of this name"
         );
     };
-    match arguments.json {
-        true => output::json(&report)?,
-        false => output::result(&show::dhcp(&report, &shown, output::style()))?,
+    if arguments.json {
+        output::json(&report)?
+    } else {
+        output::result(&show::dhcp(&report, &shown, output::style()))?
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use toll_system::output;
 
-use crate::system::interfaces::interfaces;
 use crate::show;
+use crate::system::interfaces::interfaces;
 
 const NOTES: &str = "\
 Examples:
@@ -45,9 +45,10 @@ pub(super) fn run(arguments: &InterfaceArguments) -> anyhow::Result<ExitCode> {
             );
         }
     }
-    match arguments.json {
-        true => output::json(&report)?,
-        false => output::result(&show::interfaces(&report, output::style()))?,
+    if arguments.json {
+        output::json(&report)?
+    } else {
+        output::result(&show::interfaces(&report, output::style()))?
     }
     Ok(ExitCode::SUCCESS)
 }

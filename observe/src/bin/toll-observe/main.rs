@@ -18,7 +18,12 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Show devices in use, terminal sessions, address leases and network interfaces
 #[derive(Debug, Parser)]
-#[command(name = "toll-observe", bin_name = "toll observe", version, max_term_width = 100)]
+#[command(
+    name = "toll-observe",
+    bin_name = "toll observe",
+    version,
+    max_term_width = 100
+)]
 struct Arguments {
     #[command(subcommand)]
     what: What,

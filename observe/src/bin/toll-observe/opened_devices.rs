@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use toll_observe::devices::{
-    Access, By, Class, Number, Process, Sighting, Sightings, Tables, Target, held, shown_path,
-};
 use toll_calls::assembly::{Assembly, Event};
 use toll_calls::descriptor::unescape;
 use toll_calls::line::{Call, CallResult};
+use toll_observe::devices::{
+    Access, By, Class, Number, Process, Sighting, Sightings, Tables, Target, held, shown_path,
+};
 
 /// The calls that bring a descriptor of a device, memory of it, or a process.
 pub(super) const TRACED_CALLS: &[&str] = &[

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use toll_testing::{Bench, Running, has, has_program, is_root, list, skip, wait_until};
 use toll_testing::isolated;
+use toll_testing::{Bench, Running, has, has_program, is_root, list, skip, wait_until};
 
 use super::can_trace;
 

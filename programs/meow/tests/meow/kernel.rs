@@ -54,9 +54,10 @@ fn check_everywhere(rules: &[&str]) {
             let command = || {
                 let mut command = meow_with(&files, rules, None);
                 command.arg(option);
-                match is_piped {
-                    true => command.stdin(pipe_of(&bytes)),
-                    false => command.arg("in"),
+                if is_piped {
+                    command.stdin(pipe_of(&bytes))
+                } else {
+                    command.arg("in")
                 };
                 command
             };

@@ -74,9 +74,10 @@ fn check_source(option: &str, (near, mut far): (OwnedFd, impl Write), is_piped: 
     let mut command = files.meow();
     command.arg(option).stdin(near.try_clone().unwrap());
     command.stderr(Stdio::piped());
-    match is_piped {
-        true => command.stdout(Stdio::piped()),
-        false => command.stdout(files.sink("out")),
+    if is_piped {
+        command.stdout(Stdio::piped())
+    } else {
+        command.stdout(files.sink("out"))
     };
     let mut running = Running::start(command);
     let output = running.0.stdout.take().map(collect);

@@ -43,9 +43,10 @@ fn files_and_pipes_come_out_on_a_terminal() {
             let (near, far) = terminal(true);
             let mut command = meow();
             command.args(way).stdout(far);
-            match is_operand {
-                true => command.arg(&path).stdin(Stdio::null()),
-                false => command.stdin(pipe_of(&bytes)),
+            if is_operand {
+                command.arg(&path).stdin(Stdio::null())
+            } else {
+                command.stdin(pipe_of(&bytes))
             };
             let length = bytes.len();
             let output = std::thread::spawn(move || read_exactly(near, length));

@@ -1,6 +1,5 @@
 //! Tables of runs for query engines, and reports over machines.
 
-
 use toll_testing::{Bench, has, has_program, lacks, list, python_with_packages, skip, source_tree};
 
 pub const CLOCKS: &str = "

@@ -2,8 +2,10 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
-use toll_testing::{Bench, has, has_program, in_a_namespace, lacks, list, python_with_packages, skip};
 use toll_testing::isolated;
+use toll_testing::{
+    Bench, has, has_program, in_a_namespace, lacks, list, python_with_packages, skip,
+};
 
 use crate::fleet::CLOCKS;
 

@@ -45,9 +45,10 @@ pub fn copied_blocks(blocks: &[Block]) -> Vec<(usize, usize)> {
     let parted = pairs.iter().filter(|pair| !is_whole(pair));
     let single = parted.map(|pair| pair.same).sum();
     let trials = pairs.iter().map(|pair| pair.common).sum();
-    let same_max = match blocks.iter().all(is_noisy) {
-        true => NOISY_SAME_MAX,
-        false => 1.0,
+    let same_max = if blocks.iter().all(is_noisy) {
+        NOISY_SAME_MAX
+    } else {
+        1.0
     };
     // By the number of trials in common: all such pairs, and those that are the same.
     let mut alike: BTreeMap<i32, (usize, usize)> = BTreeMap::new();

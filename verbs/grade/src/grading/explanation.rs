@@ -74,9 +74,10 @@ pub fn explain(
 }
 
 fn measured(verdict: &Verdict) -> String {
-    match verdict.measured.is_some() || verdict.beyond.is_some() {
-        true => format!("measured {}", format::measured(verdict)),
-        false => verdict.reason.clone(),
+    if verdict.measured.is_some() || verdict.beyond.is_some() {
+        format!("measured {}", format::measured(verdict))
+    } else {
+        verdict.reason.clone()
     }
 }
 
@@ -137,13 +138,14 @@ pub fn sentence(grade: &Grade) -> String {
         };
         (count > 0).then(|| format!("{count} {word}"))
     });
-    let mut told = match grade.claims.is_empty() {
-        true => "no claim is judged, since the submission varies something else".to_owned(),
-        false => format!(
+    let mut told = if grade.claims.is_empty() {
+        "no claim is judged, since the submission varies something else".to_owned()
+    } else {
+        format!(
             "of {}, {}",
             format::counted(grade.claims.len() as u64, "claim"),
             claims.collect::<Vec<_>>().join(", ")
-        ),
+        )
     };
     if !grade.experiment_differences.is_empty() {
         told = format!("its experiment is not yours; {told}");

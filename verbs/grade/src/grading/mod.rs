@@ -10,12 +10,12 @@ mod explanation;
 pub mod model;
 mod order;
 
+use model::{ClaimResult, DataCheck, Grade, GradeResult, GradedClaim, RunHere};
 use toll_core::claim::Run;
 use toll_core::claim::model::{Analysis, Outcome, Verdict};
 use toll_core::claim::work::{Difference, different_work};
 use toll_core::run::{RunStatus, StoredRun};
 use toll_core::spec::Experiment;
-use model::{ClaimResult, DataCheck, Grade, GradeResult, GradedClaim, RunHere};
 
 /// A submitted run, and what its document concludes from it.
 #[derive(Debug, Clone)]
@@ -53,9 +53,10 @@ pub fn grade(
         return Err("its experiment has no claim; add a [[claim]] to it".into());
     }
     let has_same_factors = own.is_none_or(|own| has_factors_of(&submitted.stored, own));
-    let by_submission = match has_same_factors {
-        true => Some(judge(&submitted.stored, experiment)?),
-        false => None,
+    let by_submission = if has_same_factors {
+        Some(judge(&submitted.stored, experiment)?)
+    } else {
+        None
     };
     let judged_here = here.and_then(|here| {
         let run = judge(&here.stored, experiment)

@@ -8,14 +8,16 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use signal_hook::consts::SIGINT;
-use toll_wire::guest::{GuestEnd, HOST_FILES_DIRECTORY};
-use toll_system::{Failure, exit_code_of, output};
-use toll_system::interrupt::Interrupt;
-use toll_host::environment::guest::{AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPlace, GuestSpec, names_lack_of_memory};
-use toll_host::environment::kernel;
-use toll_host::trial::Probe;
 use toll_core::spec::guest::GuestAccelerator;
 use toll_core::spec::quantity::{parse_duration, parse_size};
+use toll_host::environment::guest::{
+    AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPlace, GuestSpec, names_lack_of_memory,
+};
+use toll_host::environment::kernel;
+use toll_host::trial::Probe;
+use toll_system::interrupt::Interrupt;
+use toll_system::{Failure, exit_code_of, output};
+use toll_wire::guest::{GuestEnd, HOST_FILES_DIRECTORY};
 
 #[derive(Debug, Args)]
 pub struct GuestOptions {
@@ -119,9 +121,10 @@ impl GuestOptions {
         for file in &self.add {
             let name = file.file_name().unwrap_or_default();
             if !file.is_file() || !names.insert(name) {
-                let why = match file.is_file() {
-                    true => "another added file has the same name; rename one",
-                    false => "it is not a regular file; name files one by one",
+                let why = if file.is_file() {
+                    "another added file has the same name; rename one"
+                } else {
+                    "it is not a regular file; name files one by one"
                 };
                 bail!(Failure::Usage(format!(
                     "cannot add {}: {why}",

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use toll_wire::guest::GuestCommand;
+use toll_host::environment::guest::Input;
 use toll_system::Failure;
 use toll_system::interrupt::Interrupt;
-use toll_host::environment::guest::Input;
+use toll_wire::guest::GuestCommand;
 
 use super::options::GuestOptions;
 

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use toll_wire::guest::{GuestCommand, GuestEnd, TerminalSize};
-use toll_system::{Failure, output};
-use toll_system::interrupt::Interrupt;
 use toll_host::environment::guest::{GuestFailure, Input, kvm_state, shell_obstacle};
+use toll_system::interrupt::Interrupt;
+use toll_system::{Failure, output};
+use toll_wire::guest::{GuestCommand, GuestEnd, TerminalSize};
 
 use super::options::GuestOptions;
 use super::terminal::{self, RawMode};
@@ -51,9 +51,10 @@ pub fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         )));
     }
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
-    let script = match io::stdin().is_terminal() {
-        true => None,
-        false => Some(script()?),
+    let script = if io::stdin().is_terminal() {
+        None
+    } else {
+        Some(script()?)
     };
     output::note("booting a guest …");
     arguments.options.run(&interrupt, |guest, interrupted| {

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use toll_system::Failure;
-use toll_host::environment::guest::kvm_state;
-use toll_host::environment::kernel::require;
-use toll_driver::RunArguments;
 use toll_core::claim::blocks_needed;
 use toll_core::plan::Plan;
 use toll_core::spec::BLOCKS_MAX;
 use toll_core::spec::Experiment;
 use toll_core::spec::builtin::KERNEL;
+use toll_driver::RunArguments;
+use toll_host::environment::guest::kvm_state;
+use toll_host::environment::kernel::require;
+use toll_system::Failure;
 
 pub const NOTES: &str = "\
 Examples:

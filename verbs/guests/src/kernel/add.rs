@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use toll_system::{Failure, output};
-use toll_host::environment::kernel::{Definition, add};
 use toll_core::spec::KernelName;
+use toll_host::environment::kernel::{Definition, add};
+use toll_system::{Failure, output};
 
 const NOTES: &str = "\
 Examples:

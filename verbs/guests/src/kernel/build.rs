@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use clap::Args;
-use toll_system::{Failure, exit_code_of, output};
-use toll_host::environment::kernel::{names, require};
 use toll_driver::kernel_builds::build_all;
+use toll_host::environment::kernel::{names, require};
+use toll_system::{Failure, exit_code_of, output};
 
 const NOTES: &str = "\
 Examples:
@@ -42,9 +42,10 @@ impl BuildArguments {
             require(name).map_err(Failure::Usage)?;
         }
         let mut asked = names();
-        match self.names.is_empty() {
-            true => asked.truncate(1),
-            false => asked.retain(|name| self.names.contains(name)),
+        if self.names.is_empty() {
+            asked.truncate(1)
+        } else {
+            asked.retain(|name| self.names.contains(name))
         }
         Ok(asked)
     }

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use serde::Serialize;
-use toll_system::output;
+use toll_core::format;
 use toll_document::text::columns;
 use toll_host::environment::kernel::{KernelState, ListedKernel, find, list, names};
-use toll_core::format;
+use toll_system::output;
 
 const NOTES: &str = "\
 Example:
@@ -35,9 +35,10 @@ pub fn run(arguments: &ListArguments) -> anyhow::Result<()> {
         not_built: not_built.collect(),
         kernels: list(),
     };
-    match arguments.json {
-        true => output::json(&listing),
-        false => output::listing(&lines(&listing)),
+    if arguments.json {
+        output::json(&listing)
+    } else {
+        output::listing(&lines(&listing))
     }
 }
 

@@ -12,11 +12,11 @@ use clap::{Args, Subcommand};
 
 pub use ab::run as compare;
 
-use toll_system::{Failure, output};
-use toll_driver::WithStore;
-use toll_host::environment::kernel::{clean, remove};
 use toll_core::format;
 use toll_core::spec::KernelName;
+use toll_driver::WithStore;
+use toll_host::environment::kernel::{clean, remove};
+use toll_system::{Failure, output};
 
 const CLEAN_NOTES: &str = "\
 Example:
@@ -73,9 +73,10 @@ pub fn run(arguments: &KernelArguments) -> anyhow::Result<ExitCode> {
                 output::line(&format!("removed {} ({size})", path.display()))?;
             }
             let bytes: u64 = removed.iter().map(|(_, bytes)| bytes).sum();
-            output::line(&match removed.is_empty() {
-                true => "nothing to remove".to_owned(),
-                false => format!("freed {}", format::bytes(bytes as f64)),
+            output::line(&if removed.is_empty() {
+                "nothing to remove".to_owned()
+            } else {
+                format!("freed {}", format::bytes(bytes as f64))
             })?;
         }
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use toll_system::{Failure, output};
 use toll_host::environment::kernel::{Definition, Kernel, find, load, names, require};
+use toll_system::{Failure, output};
 
 /// Most differing options that are listed; the rest are counted.
 const DIFFERENCES_MAX: usize = 40;
@@ -95,9 +95,10 @@ pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
         options_set: own.len(),
         kernel,
     };
-    match arguments.json {
-        true => output::json(&shown),
-        false => output::listing(&lines(&shown)),
+    if arguments.json {
+        output::json(&shown)
+    } else {
+        output::listing(&lines(&shown))
     }
 }
 

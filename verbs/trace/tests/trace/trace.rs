@@ -4,7 +4,10 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use toll_testing::{Bench, Ran, Running, can_trace, has, has_program, lacks, list, make_executable, skip, wait_until};
+use toll_testing::{
+    Bench, Ran, Running, can_trace, has, has_program, lacks, list, make_executable, skip,
+    wait_until,
+};
 
 /// Directories in which tracing with strace works.
 fn bench() -> Option<Bench> {

@@ -5,10 +5,9 @@ use std::fs::File;
 use std::path::Path;
 
 use serde_json::Value;
+use toll_testing::{Bench, can_trace, list, probe};
 use toll_wire::{CacheState, CopyMethod, CopyRequest, Request, Sink, Source, Workload};
 use xxhash_rust::xxh3::xxh3_64;
-use toll_testing::{Bench, can_trace, list, probe};
-
 
 /// Size of the file that is copied byte by byte, and number of copies: enough that
 /// a change is worthwhile on any machine.

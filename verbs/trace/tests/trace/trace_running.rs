@@ -67,12 +67,11 @@ fn a_trace_of_a_process_ends_with_it_and_by_a_signal() {
         let words = [&TO_FILE[..], &["--pid", &pid]].concat();
         let mut tracer = Running(bench.spawnable(&words).spawn().expect("toll starts"));
         wait_until("BPF counts", || has_programs_of(tracer.0.id()));
-        match signals_toll {
-            true => {
-                let pid = Pid::from_raw(i32::try_from(tracer.0.id()).expect("a process"));
-                kill_process(pid.expect("a process"), Signal::INT).expect("it is ours");
-            }
-            false => running.0.kill().expect("it is ours"),
+        if signals_toll {
+            let pid = Pid::from_raw(i32::try_from(tracer.0.id()).expect("a process"));
+            kill_process(pid.expect("a process"), Signal::INT).expect("it is ours");
+        } else {
+            running.0.kill().expect("it is ours")
         }
         let ended = tracer.0.wait().expect("it can be waited for");
         assert_eq!(ended.code(), Some(0));

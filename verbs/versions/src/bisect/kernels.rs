@@ -1,8 +1,8 @@
 //! Versions of Linux as kernels of guests: each has a name during the search.
 
-use toll_host::environment::kernel::{BuildError, Definition, add, names, remove as remove_name};
-use toll_driver::kernel_builds::{build_one, cpus};
 use toll_core::spec::KernelName;
+use toll_driver::kernel_builds::{build_one, cpus};
+use toll_host::environment::kernel::{BuildError, Definition, add, names, remove as remove_name};
 
 use crate::repository::{BuildFailure, Repository, Version};
 
@@ -40,8 +40,11 @@ pub fn prepare(
 pub fn remove(versions: &[Version]) -> Result<(), String> {
     let known = names();
     let mut own = versions.iter().map(name);
-    own.try_for_each(|name| match known.iter().any(|one| one == name.as_str()) {
-        true => remove_name(&name),
-        false => Ok(()),
+    own.try_for_each(|name| {
+        if known.iter().any(|one| one == name.as_str()) {
+            remove_name(&name)
+        } else {
+            Ok(())
+        }
     })
 }

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 
 use anyhow::bail;
-use toll_system::Failure;
-use toll_system::private_directory::LockFile;
-use toll_stats::median;
-use toll_host::store::{Store, StoredRun, TrialState};
-use toll_host::trial::{SessionEnd, TimeLimit};
-use toll_driver::consent;
-use toll_driver::failure;
-use toll_driver::{Launch, Launched, Purpose, WorkDirectories, command_line};
-use toll_driver::{launch, random_seed, resume};
 use toll_core::reason::Reason;
 use toll_core::spec::adhoc::{AdhocCommands, experiment};
 use toll_core::spec::quoting::put_path;
 use toll_core::spec::{BLOCKS_MAX, Experiment, Level, LevelOverride, Shell};
+use toll_driver::consent;
+use toll_driver::failure;
+use toll_driver::{Launch, Launched, Purpose, WorkDirectories, command_line};
+use toll_driver::{launch, random_seed, resume};
+use toll_host::store::{Store, StoredRun, TrialState};
+use toll_host::trial::{SessionEnd, TimeLimit};
+use toll_stats::median;
+use toll_system::Failure;
+use toll_system::private_directory::LockFile;
 
-use crate::repository::{Repository, Version};
 use super::{BisectArguments, kernels};
+use crate::repository::{Repository, Version};
 use crate::search::{Block, Stage};
 
 /// Placeholder for the directory of a commit in the command.
@@ -118,9 +118,10 @@ impl<'a> Measurements<'a> {
 
     /// The level that represents a version.
     fn level(&self, version: &Version) -> String {
-        match self.arguments.kernel {
-            true => kernels::name(version).into(),
-            false => version.short().to_owned(),
+        if self.arguments.kernel {
+            kernels::name(version).into()
+        } else {
+            version.short().to_owned()
         }
     }
 
@@ -139,8 +140,8 @@ impl<'a> Measurements<'a> {
         let names = places
             .iter()
             .map(|place| self.level(&self.versions[*place]));
-        let commands = match self.arguments.kernel {
-            true => AdhocCommands {
+        let commands = if self.arguments.kernel {
+            AdhocCommands {
                 commands: vec![self.arguments.command.clone()],
                 overrides: vec![
                     of_guest("kernel", names),
@@ -148,12 +149,13 @@ impl<'a> Measurements<'a> {
                 ],
                 in_guest: true,
                 ..AdhocCommands::default()
-            },
-            false => AdhocCommands {
+            }
+        } else {
+            AdhocCommands {
                 commands,
                 names: names.collect(),
                 ..AdhocCommands::default()
-            },
+            }
         };
         let mut experiment = experiment(&commands, "standard")?;
         experiment.name = NAME.into();

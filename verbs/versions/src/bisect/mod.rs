@@ -9,17 +9,17 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use toll_system::{Failure, exit_code_of, output};
-use toll_system::interrupt::Interrupt;
 use measure::{Measured, Measurements};
-use toll_host::store::Store;
-use toll_driver::stores;
+use toll_core::claim::better_side;
 use toll_driver::listen;
 use toll_driver::measuring_lock;
-use toll_core::claim::better_side;
+use toll_driver::stores;
+use toll_host::store::Store;
+use toll_system::interrupt::Interrupt;
+use toll_system::{Failure, exit_code_of, output};
 
-use crate::repository::{BuildFailure, Repository, Version};
 use super::ci::tell_last_of_build;
+use crate::repository::{BuildFailure, Repository, Version};
 use crate::search::{Bisection, Ending, Judged, Limits, Next, Stage};
 
 const NOTES: &str = "\
@@ -233,9 +233,10 @@ impl Search<'_> {
         for place in places {
             let version = &self.versions[*place];
             let is_interrupted = || self.interrupt.signal().is_some();
-            let prepared = match self.arguments.kernel {
-                true => kernels::prepare(self.repository, version, &is_interrupted),
-                false => self.repository.prepare(version, build, &is_interrupted),
+            let prepared = if self.arguments.kernel {
+                kernels::prepare(self.repository, version, &is_interrupted)
+            } else {
+                self.repository.prepare(version, build, &is_interrupted)
             };
             match prepared {
                 Ok(()) => {}

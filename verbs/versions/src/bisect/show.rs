@@ -1,10 +1,10 @@
 //! Lines that a search prints.
 
-use toll_stats::Interval;
-use toll_report::words::plural;
 use toll_core::claim::model::{Estimate, Relation};
 use toll_core::claim::{CONFIDENCE, MARGIN_MIN};
 use toll_core::format;
+use toll_report::words::plural;
+use toll_stats::Interval;
 
 use crate::repository::Version;
 use crate::search::{Bisection, Ending, Gap, Judged, Stage};
@@ -20,12 +20,7 @@ pub fn heading(versions: &[Version], metric: &str) -> String {
 }
 
 /// Describes the state after a step of the search.
-pub fn step(
-    versions: &[Version],
-    bisection: &Bisection,
-    stage: Stage,
-    places: &[usize],
-) -> String {
+pub fn step(versions: &[Version], bisection: &Bisection, stage: Stage, places: &[usize]) -> String {
     let (before, at) = (places[0], places[1]);
     let compared = |judged: Judged| {
         format!(
@@ -125,9 +120,10 @@ pub fn conclusion(
 }
 
 fn confirmed(bisection: &Bisection, effect: Judged) -> String {
-    match bisection.ends() == Some(effect) {
-        true => "confirmed by the ends: no commit between them can be measured".into(),
-        false => format!("confirmed in {} of its own", plural(effect.blocks, "block")),
+    if bisection.ends() == Some(effect) {
+        "confirmed by the ends: no commit between them can be measured".into()
+    } else {
+        format!("confirmed in {} of its own", plural(effect.blocks, "block"))
     }
 }
 

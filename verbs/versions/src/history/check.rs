@@ -4,19 +4,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use toll_system::{Failure, exit_code_of, output};
-use toll_report::words::plural;
-use toll_driver::stores;
-use toll_driver::listen;
-use toll_driver::measuring_lock;
 use toll_core::claim::ALPHA;
 use toll_core::claim::model::Estimate;
+use toll_driver::listen;
+use toll_driver::measuring_lock;
+use toll_driver::stores;
+use toll_report::words::plural;
+use toll_system::{Failure, exit_code_of, output};
 
 use super::PlaceArguments;
 use super::lines::Place;
 use super::show::candidate as shown;
-use crate::search::Judged;
 use crate::bisect::{BisectArguments, compare_ends, show::ratio};
+use crate::search::Judged;
 use crate::series::{Candidate, Check, Line, Series, State};
 
 /// Most benchmarks that an error names.
@@ -169,9 +169,10 @@ fn keep(
         blocks: judged.blocks,
         confirmed: judged.differs(),
     };
-    let state = match check.confirmed {
-        true => State::Confirmed,
-        false => State::Noise,
+    let state = if check.confirmed {
+        State::Confirmed
+    } else {
+        State::Noise
     };
     place.append(&Line::Check(check))?;
     let mut lines = shown(&Candidate {

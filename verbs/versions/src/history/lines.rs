@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use toll_system::{Failure, output};
 use toll_system::bounded::{open_bounded, read_bounded};
+use toll_system::{Failure, output};
 
-use crate::repository::Repository;
 use crate::notes;
+use crate::repository::Repository;
 use crate::series::{Commit, Line, Series, parse, series};
 
 /// Size of the largest file that is read.

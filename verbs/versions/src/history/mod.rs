@@ -7,15 +7,15 @@ mod show;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
-use toll_system::{Failure, kept_files, output};
 use check::CheckArguments;
+use clap::{Args, Subcommand};
 use lines::Place;
 use show::ShowArguments;
-use toll_report::words::{plural, unit};
-use toll_host::store::Store;
 use toll_driver::stores;
 use toll_host::machine_id;
+use toll_host::store::Store;
+use toll_report::words::{plural, unit};
+use toll_system::{Failure, kept_files, output};
 
 use crate::repository::Repository;
 use crate::series::{Line, Record};

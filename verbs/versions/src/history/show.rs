@@ -2,9 +2,9 @@
 
 use clap::Args;
 use serde::Serialize;
-use toll_system::output;
-use toll_report::words::plural;
 use toll_core::format;
+use toll_report::words::plural;
+use toll_system::output;
 
 use super::PlaceArguments;
 use crate::series::{Candidate, RECORDS_MIN, Series, State};
@@ -28,9 +28,10 @@ struct Document {
 
 pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     let (_, series) = arguments.place.open()?.series(&arguments.branch)?;
-    match arguments.json {
-        true => output::json(&Document { series }),
-        false => output::listing(&lines(&series)),
+    if arguments.json {
+        output::json(&Document { series })
+    } else {
+        output::listing(&lines(&series))
     }
 }
 

@@ -20,10 +20,10 @@ mod posterior;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use toll_stats::{Interval, Looks, hodges_lehmann, median, stopped_interval, values_needed};
+use posterior::Posterior;
 use toll_core::claim::model::{Better, Relation};
 use toll_core::claim::{ALPHA, MARGIN_MIN, relation};
-use posterior::Posterior;
+use toll_stats::{Interval, Looks, hodges_lehmann, median, stopped_interval, values_needed};
 
 /// Probability from which a gap is worth a confirmation.
 const PROBABLE: f64 = 0.98;
@@ -337,9 +337,10 @@ impl Bisection {
         }
         let confidence = self.confidence(stage);
         let interval = stopped_interval(&logs, confidence, self.looks(stage).at(logs.len()));
-        let relation = match interval.reaches(confidence) {
-            true => relation(&interval, MARGIN_MIN.ln_1p(), self.better),
-            false => Relation::Undecided,
+        let relation = if interval.reaches(confidence) {
+            relation(&interval, MARGIN_MIN.ln_1p(), self.better)
+        } else {
+            Relation::Undecided
         };
         Some(Judged {
             interval,

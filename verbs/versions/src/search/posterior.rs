@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use toll_stats::{StepModel, hodges_lehmann, median};
 use toll_core::claim::CONFIDENCE;
+use toll_stats::{StepModel, hodges_lehmann, median};
 
 use super::{Block, Gap, Stage, value};
 

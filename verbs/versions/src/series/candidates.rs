@@ -1,7 +1,7 @@
 //! Where a series may have changed.
 
-use toll_stats::{change_points, median};
 use toll_core::claim::MARGIN_MIN;
+use toll_stats::{change_points, median};
 
 /// Fewest values of a series; fewer do not show how they scatter.
 pub const RECORDS_MIN: usize = 8;

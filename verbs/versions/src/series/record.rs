@@ -2,10 +2,10 @@
 //! merged by keeping all of them, in any order.
 
 use serde::{Deserialize, Serialize};
-use toll_stats::median;
 use toll_core::claim::model::Estimate;
 use toll_core::run::{StoredRun, TrialState};
 use toll_core::spec::trees::benchmark_name;
+use toll_stats::median;
 
 /// One line of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,5 @@
-use toll_stats::Rng;
 use toll_core::claim::model::Estimate;
+use toll_stats::Rng;
 
 use super::*;
 

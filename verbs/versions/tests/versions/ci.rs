@@ -2,7 +2,6 @@
 
 use toll_testing::{Bench, has, has_program, lacks, python_with_packages, skip, source_tree};
 
-
 pub const GIT: &str = "git -c user.name=A -c user.email=a@example.org -c commit.gpgsign=false \
                    -c protocol.file.allow=always";
 
@@ -394,9 +393,7 @@ fn the_action_compares_a_pull_request_with_the_branch_that_it_is_for() {
          && {GIT} merge -q --no-ff -m Merge origin/change"
     );
     shell(&bench, &merge);
-    let toll = std::path::Path::new(toll_testing::TOLL)
-        .parent()
-        .unwrap();
+    let toll = std::path::Path::new(toll_testing::TOLL).parent().unwrap();
     let script = source_tree().join("packaging/action/compare");
     let compare_with = |base: &str, command: &str, options: &str| {
         bench.shell(&format!(

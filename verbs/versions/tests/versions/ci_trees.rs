@@ -1,8 +1,8 @@
 //! Work trees of two commits: which calls may use them, and what git does in them.
 
 use serde_json::Value;
-use toll_testing::{Bench, Running, all_are, has, list, wait_until};
 use toll_testing::isolated;
+use toll_testing::{Bench, Running, all_are, has, list, wait_until};
 
 use crate::ci::{GIT, ci, nothing_is_left, repository, shell, sized, takes};
 

@@ -64,13 +64,14 @@ impl AnalysisContext<'_> {
     /// Fails with the reason if there are none.
     pub fn blocks_of_all(&self, spec: &Derived, treatments: &[usize]) -> Result<Vec<u32>, Reason> {
         let blocks = self.common_blocks(&spec.metric, treatments);
-        match blocks.is_empty() {
-            true => Err(self
+        if blocks.is_empty() {
+            Err(self
                 .why_absent(&spec.metric, &self.involved(spec))
                 .unwrap_or_else(|| Reason::NoCommonBlock {
                     sides: "every level".into(),
-                })),
-            false => Ok(blocks),
+                }))
+        } else {
+            Ok(blocks)
         }
     }
 

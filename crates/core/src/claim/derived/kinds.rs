@@ -192,11 +192,12 @@ impl Quantity {
             .filter(|(_, per)| *per > 0.0)
             .map(|(of, per)| of / per)
             .collect();
-        match quotients.is_empty() {
-            true => Err(Reason::NoCommonBlock {
+        if quotients.is_empty() {
+            Err(Reason::NoCommonBlock {
                 sides: "both metrics".into(),
-            }),
-            false => Ok(Self::of_values(quotients)),
+            })
+        } else {
+            Ok(Self::of_values(quotients))
         }
     }
 }

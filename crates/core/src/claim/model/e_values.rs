@@ -35,9 +35,10 @@ impl EValues {
 
     /// Returns the side to which the evidence points.
     pub fn side(&self) -> Outcome {
-        match self.log10_support >= self.log10_refutation {
-            true => Outcome::Supported,
-            false => Outcome::Refuted,
+        if self.log10_support >= self.log10_refutation {
+            Outcome::Supported
+        } else {
+            Outcome::Refuted
         }
     }
 

@@ -192,20 +192,14 @@ impl Served {
             }
             _ => {
                 let (mode, _) = CACHES[self.cache as usize];
-                line.extend(words(&[
-                    "--foreground",
-                    "--cache",
-                    mode,
-                    "--copies",
-                ]));
+                line.extend(words(&["--foreground", "--cache", mode, "--copies"]));
                 line.push(own.into());
                 line.extend(words(self.own_options()));
-                let source = match self.is_over_ssh() {
-                    true => {
-                        line.extend(ssh_options(host()?));
-                        host()?.sshd.location(below).into()
-                    }
-                    false => below.into(),
+                let source = if self.is_over_ssh() {
+                    line.extend(ssh_options(host()?));
+                    host()?.sshd.location(below).into()
+                } else {
+                    below.into()
                 };
                 line.extend(["--".into(), source, point.into()]);
             }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toll_sshd::{Settings, Sshd};
-use toll_system::process;
 use toll_system::paths::Cannot;
+use toll_system::process;
 
 use super::cleanup_journal::{Change, Journal};
 use super::filesystem::Mounted;
@@ -51,9 +51,10 @@ impl Servers {
             let mut builder = DirBuilder::new();
             builder.mode(0o700).create(path).cannot("make", path)?;
         }
-        let host = match served.is_over_ssh() {
-            true => Some(self.host(served.round_trip, root)?),
-            false => None,
+        let host = if served.is_over_ssh() {
+            Some(self.host(served.round_trip, root)?)
+        } else {
+            None
         };
         let line = served.line(host, &below, &point, &own)?;
         journal.note(Change::MountPoint(point.clone()))?;

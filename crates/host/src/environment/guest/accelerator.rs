@@ -17,8 +17,8 @@ use super::life::{Guest, GuestFailure};
 use super::machine;
 use super::place::GuestPlace;
 use super::spec::{Accelerator, GuestSpec};
-use crate::environment::kernel::Kernel;
 use crate::environment::inspect;
+use crate::environment::kernel::Kernel;
 
 /// Longest time that a guest may take to boot under KVM for KVM to count as working. It
 /// takes a second where KVM works.

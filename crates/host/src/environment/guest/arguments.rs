@@ -273,10 +273,7 @@ mod tests {
         let mut text = String::new();
         for argument in arguments {
             let argument = argument.to_string_lossy();
-            text.push_str(match argument.starts_with('-') {
-                true => "\n",
-                false => " ",
-            });
+            text.push_str(if argument.starts_with('-') { "\n" } else { " " });
             text.push_str(&argument);
         }
         text

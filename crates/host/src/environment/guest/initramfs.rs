@@ -10,12 +10,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use toll_system::bounded::{open_bounded, read_bounded};
+use toll_system::process;
 use toll_wire::guest::{
     BOOT_MODULES_DIRECTORY, COUNT_FILE, GuestAction, GuestRequest, MODULES_DIRECTORY,
     TRIAL_MODULES_DIRECTORY,
 };
-use toll_system::process;
-use toll_system::bounded::{open_bounded, read_bounded};
 
 use super::spec::GuestSpec;
 
@@ -89,14 +89,15 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
 /// reason.
 fn check_probe(path: &Path) -> Result<(), String> {
     let is_dynamic = fs::read(path).is_ok_and(|elf| has_interpreter(&elf));
-    match is_dynamic {
-        false => Ok(()),
-        true => Err(format!(
+    if is_dynamic {
+        Err(format!(
             "cannot start a guest: {} is linked dynamically, and guests have no libraries; \
              install toll from a package, or build it with \
              RUSTFLAGS='-C target-feature=+crt-static' and --target",
             path.display()
-        )),
+        ))
+    } else {
+        Ok(())
     }
 }
 

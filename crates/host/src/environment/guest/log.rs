@@ -163,9 +163,10 @@ pub(super) fn last_words(log: &str) -> String {
         shown.extend([*cause, "…"]);
     }
     shown.extend(last);
-    match shown.is_empty() {
-        true => "nothing".into(),
-        false => shown.join(" | "),
+    if shown.is_empty() {
+        "nothing".into()
+    } else {
+        shown.join(" | ")
     }
 }
 

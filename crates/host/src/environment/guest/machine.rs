@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::FdFlags;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use toll_wire::guest::PairSide;
 use toll_system::process;
+use toll_wire::guest::PairSide;
 
 use super::arguments::{self, Descriptors};
 use super::confine::Confinement;

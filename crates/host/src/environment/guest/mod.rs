@@ -22,7 +22,6 @@ mod port;
 mod spec;
 mod tsc;
 
-use toll_system::process;
 pub use accelerator::{kvm_state, retry_kvm};
 pub use command::{Input, Stream};
 pub use count::{Counted, count};
@@ -33,6 +32,7 @@ pub use log::names_lack_of_memory;
 pub use pair::GuestGroup;
 pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};
+use toll_system::process;
 
 /// Returns why guests cannot run here; `None` if they can.
 pub fn guest_obstacle() -> Option<String> {

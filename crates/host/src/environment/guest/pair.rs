@@ -130,9 +130,10 @@ impl GuestGroup {
                 .map(|side| self.guests[*side as usize].requests.as_fd())
                 .collect();
             wait_for_any(&ports, PollFlags::IN, ANSWER_GRACE);
-            let end = match interrupted() {
-                true => Some(PortEnd::Interrupted),
-                false => (Instant::now() > deadline).then_some(PortEnd::Deadline),
+            let end = if interrupted() {
+                Some(PortEnd::Interrupted)
+            } else {
+                (Instant::now() > deadline).then_some(PortEnd::Deadline)
             };
             for side in missing {
                 // A guest that has sent nothing by the end gets no other chance.

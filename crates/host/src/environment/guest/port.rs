@@ -50,9 +50,10 @@ impl Wait<'_> {
             return Err(PortEnd::Interrupted);
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
-        match left.is_zero() {
-            true => Err(PortEnd::Deadline),
-            false => Ok(left),
+        if left.is_zero() {
+            Err(PortEnd::Deadline)
+        } else {
+            Ok(left)
         }
     }
 
@@ -141,9 +142,10 @@ impl LinePort {
             Err(error) if is_passing(&error) => {}
             Err(_) => return Err(PortEnd::Closed),
         }
-        match self.rest.len() > MESSAGE_BYTES_MAX {
-            true => Err(PortEnd::TooLong),
-            false => Ok(()),
+        if self.rest.len() > MESSAGE_BYTES_MAX {
+            Err(PortEnd::TooLong)
+        } else {
+            Ok(())
         }
     }
 }

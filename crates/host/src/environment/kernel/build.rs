@@ -265,9 +265,10 @@ fn attend(
             return Err(BuildError::Interrupted);
         }
     }
-    match child.wait().map_err(cannot_run)?.success() {
-        true => Ok(said),
-        false => Err(explain(&said)),
+    if child.wait().map_err(cannot_run)?.success() {
+        Ok(said)
+    } else {
+        Err(explain(&said))
     }
 }
 

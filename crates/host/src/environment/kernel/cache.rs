@@ -150,9 +150,10 @@ pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
         .chain(packages)
         .map(|path| {
             let bytes = disk_bytes(&path);
-            let removed = match path.is_dir() {
-                true => std::fs::remove_dir_all(&path),
-                false => std::fs::remove_file(&path),
+            let removed = if path.is_dir() {
+                std::fs::remove_dir_all(&path)
+            } else {
+                std::fs::remove_file(&path)
             };
             removed.map_err(|error| BuildError::file(&path, &error))?;
             Ok((path, bytes))
@@ -197,8 +198,9 @@ fn disk_bytes(path: &Path) -> u64 {
     };
     // In units of 512 bytes, whatever the file system's block size is: stat(2).
     let own = metadata.blocks() * 512;
-    match metadata.is_dir() {
-        true => own + below(path).iter().map(|path| disk_bytes(path)).sum::<u64>(),
-        false => own,
+    if metadata.is_dir() {
+        own + below(path).iter().map(|path| disk_bytes(path)).sum::<u64>()
+    } else {
+        own
     }
 }

@@ -298,12 +298,13 @@ fn check_tree(tree: &Path, revision: &str) -> Result<(), String> {
             tree.display()
         ));
     }
-    match has(&format!("{revision}:arch/x86/Kconfig")) {
-        true => Ok(()),
-        false => Err(format!(
+    if has(&format!("{revision}:arch/x86/Kconfig")) {
+        Ok(())
+    } else {
+        Err(format!(
             "{} has no arch/x86/Kconfig at {revision}; name a git repository of Linux",
             tree.display()
-        )),
+        ))
     }
 }
 
@@ -319,9 +320,10 @@ pub(super) fn patches_of(path: &Path) -> Result<Vec<PathBuf>, String> {
         .filter(|path| path.extension().is_some_and(|end| end == "patch") && path.is_file())
         .collect();
     found.sort();
-    match found.is_empty() {
-        true => Err(format!("{} has no file NAME.patch", path.display())),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(format!("{} has no file NAME.patch", path.display()))
+    } else {
+        Ok(found)
     }
 }
 

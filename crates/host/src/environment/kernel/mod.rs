@@ -86,11 +86,10 @@ fn find_in(cache: &Path, name: &str, recipe: &str) -> Result<Kernel, String> {
         .filter_map(|(_, kernel)| kernel.ok())
         .filter(|kernel| kernel.name.as_str() == name)
         .collect();
-    let why = match of_name.is_empty() {
-        true => "it is not built",
-        false => {
-            "what is built was made from other patches, configuration or modules than it has now"
-        }
+    let why = if of_name.is_empty() {
+        "it is not built"
+    } else {
+        "what is built was made from other patches, configuration or modules than it has now"
     };
     let command = match name {
         "toll" => "toll kernel build".to_owned(),

@@ -1,19 +1,18 @@
 //! `toll prices`: measures and shows the price list of this machine.
 
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use toll_system::{Failure, exit_code_of, output};
-use toll_report::{csv, html, terminal};
-use toll_host::store::Store;
-use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
-use toll_host::trial::SessionEnd;
 use toll_driver::stores;
 use toll_driver::{Launched, Purpose, command_line};
 use toll_driver::{differences, price_lists};
+use toll_host::store::Store;
+use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use toll_host::trial::SessionEnd;
+use toll_report::{csv, html, terminal};
+use toll_system::{Failure, exit_code_of, output};
 
 use crate::claim::Run;
 use crate::claim::between::{Side, compare_sides};
@@ -79,9 +78,10 @@ pub(super) fn run(arguments: &PricesArguments, store: &Path) -> anyhow::Result<E
     let experiment = chosen(arguments)?;
     // Fails on a missing file before measuring for a minute.
     let other = arguments.compare.as_deref().map(read).transpose()?;
-    let (run, ended) = match arguments.last {
-        true => (last(arguments, store)?, Ok(ExitCode::SUCCESS)),
-        false => measure(arguments, experiment, store)?,
+    let (run, ended) = if arguments.last {
+        (last(arguments, store)?, Ok(ExitCode::SUCCESS))
+    } else {
+        measure(arguments, experiment, store)?
     };
     show(arguments, &run, other.as_ref())?;
     ended
@@ -164,9 +164,10 @@ fn measure(
     store: &Path,
 ) -> anyhow::Result<(Run, anyhow::Result<ExitCode>)> {
     let mut store = stores::open_store(store)?;
-    let purpose = match arguments.quiet {
-        true => Purpose::Aside,
-        false => Purpose::Shown { number: 1, of: 1 },
+    let purpose = if arguments.quiet {
+        Purpose::Aside
+    } else {
+        Purpose::Shown { number: 1, of: 1 }
     };
     let how = (command_line(), purpose);
     let work_dir = arguments.work_dir.as_deref();
@@ -206,15 +207,16 @@ fn read(path: &Path) -> anyhow::Result<Run> {
     let stored = RunDocument::parse(&String::from_utf8_lossy(&bytes))
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let run = Run::from(stored);
-    match run.analysis.prices.is_empty() {
-        false => Ok(run),
-        true => Err(Failure::Usage(format!(
+    if run.analysis.prices.is_empty() {
+        Err(Failure::Usage(format!(
             "cannot compare with {}: its run of {} has no prices; write them with `toll prices \
              --json`",
             path.display(),
             run.stored.run.experiment
         ))
-        .into()),
+        .into())
+    } else {
+        Ok(run)
     }
 }
 

@@ -5,9 +5,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use toll_core::plan::Plan;
-use toll_core::spec::builtin::BUILTINS;
 use toll_core::spec;
 use toll_core::spec::Experiment;
+use toll_core::spec::builtin::BUILTINS;
 use toll_host::store::exchange::RunDocument;
 use toll_host::store::{RunRecord, RunStatus, StoredRun, TrialRecord};
 use toll_stats::Rng;

@@ -2,11 +2,11 @@
 
 use toll_core::claim::Run;
 use toll_core::claim::between::{Side, compare_sides};
+use toll_document::Style;
+use toll_host::store::StoredRun;
 use toll_report::markup::Markup;
 use toll_report::terminal;
-use toll_document::Style;
 use toll_report::{benchstat, csv, document, html, hyperfine, junit, plots};
-use toll_host::store::StoredRun;
 use toll_stats::Rng;
 
 /// Shows a run in every way. A format that does not apply to the run may return an error.

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use toll_testing::{Bench, Running, all_are, capability, has, is_root, list, processes_marked, skip, wait_until};
+use toll_testing::{
+    Bench, Running, all_are, capability, has, is_root, list, processes_marked, skip, wait_until,
+};
 
 fn mounts() -> String {
     std::fs::read_to_string("/proc/self/mountinfo").unwrap()

@@ -3,16 +3,19 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use toll_host::environment::guest::{Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, guest_obstacle, shell_obstacle};
+use toll_host::environment::guest::{
+    Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, guest_obstacle,
+    shell_obstacle,
+};
 use toll_host::environment::kernel;
 use toll_host::environment::kernel::Kernel;
+use toll_testing::{full_or, has, is_root, probe, skip};
 use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{
     AccessOrder, Addressing, CacheState, ChaseRequest, CommandRequest, CopyMethod, CopyRequest,
     FailureKind, HugePages, Initialisation, Mapping, MemoryAdvice, MemoryRequest, Outcome,
     OutputPolicy, ReachedPages, Request, ShellChoice, Sink, Source, TrialData, Workload,
 };
-use toll_testing::{full_or, has, is_root, probe, skip};
 
 /// The kernel of tests that need no patch: Debian's, which needs no compilation, or in full runs
 /// the kernel of the experiments.
@@ -345,9 +348,10 @@ fn the_process_of_a_guest_is_confined() {
         (of("NoNewPrivs:"), of("Seccomp:")),
         ("1".into(), "2".into())
     );
-    match is_root() {
-        true => assert_has_a_user_of_its_own(&setting, &mut guest),
-        false => skip("only root can give a guest's process another user"),
+    if is_root() {
+        assert_has_a_user_of_its_own(&setting, &mut guest)
+    } else {
+        skip("only root can give a guest's process another user")
     }
 
     // A guest that hangs is ended.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use toll_system::paths;
-use toll_testing::{Bench, Ran, Running, TOLL, has, has_program, is_root, processes_marked, skip, wait_until};
+use toll_testing::{
+    Bench, Ran, Running, TOLL, has, has_program, is_root, processes_marked, skip, wait_until,
+};
 
 use super::guest::{any_kernel, kernel};
 

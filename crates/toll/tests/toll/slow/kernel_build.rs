@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use toll_testing::{Bench, Running, TOLL, full_or, has, lacks, list, output_within, processes_marked, skip, source_tree, wait_until};
+use toll_testing::{
+    Bench, Running, TOLL, full_or, has, lacks, list, output_within, processes_marked, skip,
+    source_tree, wait_until,
+};
 
 /// Longest time for building one kernel, on a slow machine.
 const BUILD_PATIENCE: Duration = Duration::from_secs(50 * 60);

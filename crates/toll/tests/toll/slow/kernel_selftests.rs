@@ -46,11 +46,11 @@ fn program_file(program: &str) -> Option<PathBuf> {
         .arg("-C")
         .arg(source_tree().join("kernel/selftests"))
         .arg(format!("OUT={}", out.display()));
-    match OF_PATCHES.contains(&program) {
-        true => make
-            .arg(format!("TREE={}", patched_source()?.display()))
-            .arg("patched"),
-        false => make.arg(&file),
+    if OF_PATCHES.contains(&program) {
+        make.arg(format!("TREE={}", patched_source()?.display()))
+            .arg("patched")
+    } else {
+        make.arg(&file)
     };
     let made = make.status().expect("make can be started");
     assert!(made.success(), "cannot build {program}");

@@ -116,9 +116,10 @@ fn has_unfinished(bench: &Bench) -> bool {
 
 impl Storm<'_> {
     fn arguments(&self) -> Vec<&str> {
-        match has_unfinished(self.bench) {
-            true => [&["run", "--resume"], &QUIET[..]].concat(),
-            false => [&["run", "--seed", "42"], &QUIET[..], self.run].concat(),
+        if has_unfinished(self.bench) {
+            [&["run", "--resume"], &QUIET[..]].concat()
+        } else {
+            [&["run", "--seed", "42"], &QUIET[..], self.run].concat()
         }
     }
 

@@ -236,9 +236,10 @@ fn look(words: &[&str], directory: &Path) -> Outcome {
 
 /// Calls with an `l` do not follow a symbolic link.
 fn follow(call: &str) -> AtFlags {
-    match call.starts_with('l') {
-        true => AtFlags::SYMLINK_NOFOLLOW,
-        false => AtFlags::empty(),
+    if call.starts_with('l') {
+        AtFlags::SYMLINK_NOFOLLOW
+    } else {
+        AtFlags::empty()
     }
 }
 
@@ -311,9 +312,12 @@ fn changes(of: &Path, words: &[&str], directory: &Path) -> Outcome {
     std::thread::sleep(Duration::from_millis(25));
     call(words, directory)?;
     let after = std::fs::symlink_metadata(of)?;
-    let how = |time: fn(&Metadata) -> (i64, i64)| match time(&after) > time(&before) {
-        true => "new",
-        false => "same",
+    let how = |time: fn(&Metadata) -> (i64, i64)| {
+        if time(&after) > time(&before) {
+            "new"
+        } else {
+            "same"
+        }
     };
     let (mtime, ctime) = (
         how(|found| (found.mtime(), found.mtime_nsec())),

@@ -1,9 +1,9 @@
 //! Which processes hold which devices, as a list of processes.
 
-use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
+use toll_core::format;
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
-use toll_core::format;
+use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
 
 /// Unseen processes that are named.
 const UNSEEN_MAX: usize = 8;
@@ -56,9 +56,10 @@ fn process(process: &Process, style: Style) -> Text {
 }
 
 fn path(held: &Held) -> String {
-    match held.is_deleted {
-        true => format!("{} (deleted)", held.path),
-        false => held.path.clone(),
+    if held.is_deleted {
+        format!("{} (deleted)", held.path)
+    } else {
+        held.path.clone()
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 use toll_document::Style;
-use toll_document::text::{Paint, Text, heading, paragraph};
 use toll_document::plural;
+use toll_document::text::{Paint, Text, heading, paragraph};
+use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 
 /// Options that the line of a message has said already.
 const SAID: [u8; 2] = [53, 255];
@@ -98,9 +98,10 @@ fn message(event: &Event, is_new: bool, style: Style) -> Text {
     let mut text = paragraph(&line, 0, Paint::Bold, style);
     text += paragraph(&way(event), 4, Paint::Plain, style);
     if let Some(repeat) = event.repeats {
-        let why = match repeat.is_sent_again {
-            true => "sent again: it says what packet",
-            false => "doubled by the network or the capture: the same as packet",
+        let why = if repeat.is_sent_again {
+            "sent again: it says what packet"
+        } else {
+            "doubled by the network or the capture: the same as packet"
         };
         let line = format!("{why} {} says", repeat.packet);
         text += paragraph(&line, 4, Paint::Yellow, style);

@@ -2,10 +2,10 @@
 
 use std::fmt::Display;
 
-use toll_observe::interfaces::{Address, DefaultRoute, Interface, Report, State};
+use toll_core::format;
 use toll_document::Style;
 use toll_document::text::{Paint, Text, paragraph};
-use toll_core::format;
+use toll_observe::interfaces::{Address, DefaultRoute, Interface, Report, State};
 
 /// Addresses, netmasks and gateways of network interfaces.
 pub fn of_report(report: &Report, style: Style) -> Text {

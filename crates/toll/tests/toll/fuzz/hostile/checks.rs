@@ -74,9 +74,10 @@ fn check_rows(text: &str) {
             continue;
         }
         // A rule in Org has crosses where its columns meet.
-        let borders = match line.starts_with("|-") {
-            true => line.matches(['|', '+']).count(),
-            false => line.matches('|').count(),
+        let borders = if line.starts_with("|-") {
+            line.matches(['|', '+']).count()
+        } else {
+            line.matches('|').count()
         };
         assert_eq!(*columns.get_or_insert(borders), borders, "{line}");
     }

@@ -1,7 +1,7 @@
 //! The command line: values of options, words, and names of files and directories.
 
-use toll_testing::{Bench, Ran, all_are, list};
 use toll_testing::isolated;
+use toll_testing::{Bench, Ran, all_are, list};
 
 use super::checks::check_plain;
 use super::text::{file_name, make, word};
@@ -161,9 +161,10 @@ fn values_of_all_options_stay_texts() {
                 let place = case.number as usize * A_CASE + number;
                 let option = &options[place % options.len()];
                 let (verb, words) = WORDS.iter().find(|(verb, _)| *verb == option.verb).unwrap();
-                let value = match option.is_path {
-                    true => format!("./{}", file_name(&text)),
-                    false => word(&text),
+                let value = if option.is_path {
+                    format!("./{}", file_name(&text))
+                } else {
+                    word(&text)
                 };
                 let mut line: Vec<String> = verb.split(' ').map(str::to_owned).collect();
                 line.push(format!("--{}={value}", option.name));

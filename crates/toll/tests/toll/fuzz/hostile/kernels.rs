@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use toll_testing::{Bench, Running, has, list, make_executable, skip, wait_until};
 use toll_testing::isolated;
+use toll_testing::{Bench, Running, has, list, make_executable, skip, wait_until};
 
 use super::text::{OBEYED, file_name, word};
 use super::{check_inert, feed, obeyed_below, place, ran};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use toll_testing::{Bench, make_executable};
 use toll_testing::isolated;
+use toll_testing::{Bench, make_executable};
 
 use super::checks::{check_markdown, check_page, markup};
 use super::command_line::repository;

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
-use toll_host::environment::guest::{Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, Input, Stream};
+use toll_host::environment::guest::{
+    Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, Input, Stream,
+};
 use toll_host::environment::kernel::Kernel;
 use toll_stats::Rng;
 use toll_wire::guest::{GuestCommand, TerminalSize};
