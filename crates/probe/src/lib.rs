@@ -45,4 +45,5 @@ pub mod trial;
 pub mod usage;
 pub mod verify;
 mod vmstat;
+pub mod workloads;
 pub mod write;

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use toll_probe::crossing::process::END_FLAG;
 use toll_probe::failure::OrFail;
 use toll_probe::primes::process;
-use toll_probe::{failure, guest, lifetime, trial};
+use toll_probe::{failure, guest, lifetime, workloads};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
 
 const USAGE: &str = "usage: toll-probe [--version]\n\
@@ -64,7 +64,7 @@ fn count_primes(arguments: &[OsString]) -> ExitCode {
 fn answer() -> ExitCode {
     lifetime::end_with_parent(std::io::stdout());
     let outcome = match read_request() {
-        Ok(request) => match trial::run(&request) {
+        Ok(request) => match workloads::run(&request) {
             Ok(data) => Outcome::Completed(Box::new(data)),
             Err(failure) => Outcome::Failed(failure),
         },

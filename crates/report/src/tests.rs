@@ -14,6 +14,7 @@ use crate::claim::model::{
     Replicates, RunComparison, RunRatio, Sessions,
 };
 use crate::claim::work::Difference;
+use crate::reason::Reason;
 
 fn style(width: usize) -> Style {
     Style::new(false, width, true)
@@ -464,7 +465,10 @@ fn several_runs_are_summed_up() {
     let not_run = [not_run("primes", "no kernel is built"), no_time];
     for verdict in &mut small.analysis.verdicts {
         (verdict.outcome, verdict.measured) = (Outcome::NotTestable, None);
-        verdict.reason = "this run has no size=1 GiB".into();
+        let what = "size=1 GiB".into();
+        let reason = Reason::LeftOut { what };
+        verdict.reason = reason.to_string();
+        verdict.cause = Some(reason);
     }
     let runs = [sample::copying(), small];
     let text = |style| terminal::overview(&runs, &not_run, style);

@@ -2,6 +2,7 @@
 //! programs, signals and printing.
 
 pub mod bounded;
+mod cannot;
 pub mod children;
 pub mod command_line;
 mod failure;
@@ -18,4 +19,5 @@ pub mod products;
 pub mod strace;
 pub mod users;
 
+pub use cannot::Cannot;
 pub use failure::{Failure, exit_code, exit_code_of};

@@ -1,21 +1,9 @@
 //! Where files are kept, by the XDG base directory specification.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::private_directory::Place;
 use crate::users;
-
-/// Turns an I/O error into a message that names the failed action and the file.
-pub trait Cannot<T> {
-    fn cannot(self, verb: &str, path: &Path) -> Result<T, String>;
-}
-
-impl<T> Cannot<T> for io::Result<T> {
-    fn cannot(self, verb: &str, path: &Path) -> Result<T, String> {
-        self.map_err(|error| format!("cannot {verb} {}: {error}", path.display()))
-    }
-}
 
 /// Returns a place of this program below a directory of the XDG base directory specification.
 fn place(variable: &'static str, fallback: &str, own: &str) -> Result<Place, String> {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
+use crate::Cannot;
 use crate::bounded::read_bounded;
-use crate::paths::Cannot;
 
 /// Most bytes that are read from each output of a program.
 const OUTPUT_BYTES_MAX: u64 = 256 << 20;

@@ -18,9 +18,9 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 
+use crate::Cannot;
 use crate::children::children;
 use crate::output;
-use crate::paths::Cannot;
 use crate::process;
 
 /// Longest wait before checking for a signal to forward.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::levels::from_levels;
-use crate::workload::{WorkRequest, Workload};
+use crate::work_request::WorkRequest;
 
 /// Has no parameters: when a trial begins, its guest has already booted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct BootRequest {
 impl WorkRequest for BootRequest {
     const STARTS_PROGRAMS: bool = true;
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
-        from_levels(levels.iter().copied()).map(Workload::Boot)
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
+        from_levels(levels.iter().copied())
     }
 }

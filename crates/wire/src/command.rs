@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{WorkRequest, Workload};
+use crate::work_request::WorkRequest;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,7 +146,7 @@ impl WorkRequest for CommandRequest {
     const STARTS_PROGRAMS: bool = true;
 
     /// Levels are put into its words, and no parameter has any.
-    fn read(_levels: &[(&str, &str)]) -> Result<Workload, String> {
-        Ok(Workload::Command(Self::default()))
+    fn read(_levels: &[(&str, &str)]) -> Result<Self, String> {
+        Ok(Self::default())
     }
 }

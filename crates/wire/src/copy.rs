@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::BUFFER_BYTES_MAX;
 use crate::levels::{from_levels, size, sizes};
-use crate::workload::{DiskNeeds, WorkRequest, Workload};
+use crate::work_request::{DiskNeeds, WorkRequest};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -151,8 +151,8 @@ pub enum CacheState {
 impl WorkRequest for CopyRequest {
     const SURROUNDINGS: &'static [&'static str] = &["fs"];
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
-        from_levels(levels.iter().copied()).map(Workload::Copy)
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
+        from_levels(levels.iter().copied())
     }
 
     fn disk_needs(&self) -> DiskNeeds {

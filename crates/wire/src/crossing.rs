@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::levels::{count, from_levels, sizes};
-use crate::workload::{DiskNeeds, WorkRequest, Workload};
+use crate::work_request::{DiskNeeds, WorkRequest};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -202,8 +202,8 @@ impl WorkRequest for CrossingRequest {
     const SURROUNDINGS: &'static [&'static str] = &["mount_cache", "fs"];
     const PRICE_METRIC: Option<&'static str> = Some("duration_per_call_ns");
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
-        from_levels(levels.iter().copied()).map(Workload::Crossing)
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
+        from_levels(levels.iter().copied())
     }
 
     fn disk_needs(&self) -> DiskNeeds {

@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::levels::{count, from_levels, sizes};
-use crate::workload::{DiskNeeds, WorkRequest, Workload};
+use crate::work_request::{DiskNeeds, WorkRequest};
 use crate::{BUFFER_BYTES_MAX, CacheState, Durability};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,8 +120,8 @@ impl FilesOperation {
 impl WorkRequest for FilesRequest {
     const SURROUNDINGS: &'static [&'static str] = &["mount_cache", "round_trip_ms", "fs"];
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
-        from_levels(levels.iter().copied()).map(Workload::Files)
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
+        from_levels(levels.iter().copied())
     }
 
     fn disk_needs(&self) -> DiskNeeds {

@@ -29,6 +29,7 @@ mod system_calls;
 mod transfer;
 mod transfer_message;
 mod words;
+mod work_request;
 mod workload;
 mod write;
 
@@ -81,7 +82,8 @@ pub use transfer_message::{
     encode_transfer_message,
 };
 pub use words::{from_word, word, words};
-pub use workload::{DiskNeeds, Workload, WorkloadKind};
+pub use work_request::DiskNeeds;
+pub use workload::{Workload, WorkloadKind};
 pub use write::{Durability, Placement, RISING_BYTES_MIN, WriteRequest};
 
 /// Version of the message format. A reader refuses any other.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::CacheState;
 use crate::levels::{count, from_levels, sizes};
-use crate::workload::{DiskNeeds, WorkRequest, Workload};
+use crate::work_request::{DiskNeeds, WorkRequest};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -225,9 +225,9 @@ impl MemoryRequest {
 impl WorkRequest for MemoryRequest {
     const SURROUNDINGS: &'static [&'static str] = &["pressure", "limit", "fs"];
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
         let memory: Self = from_levels(levels.iter().copied())?;
-        Ok(Workload::Memory(memory.in_lines()))
+        Ok(memory.in_lines())
     }
 
     fn disk_needs(&self) -> DiskNeeds {
@@ -258,10 +258,10 @@ impl WorkRequest for MemoryRequest {
 impl WorkRequest for ChaseRequest {
     const PRICE_METRIC: Option<&'static str> = Some("latency_ns");
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
         let mut chase: Self = from_levels(levels.iter().copied())?;
         chase.size_bytes -= chase.size_bytes % LINE_BYTES;
-        Ok(Workload::Chase(chase))
+        Ok(chase)
     }
 
     fn memory_bytes(&self) -> Option<u64> {

@@ -478,7 +478,9 @@ pub fn metric_words(name: &str) -> String {
     let bare = ["_ns", "_khz", "_instructions"]
         .iter()
         .find_map(|unit| name.strip_suffix(unit));
-    bare.unwrap_or(name).replace('_', " ")
+    bare.unwrap_or(name)
+        .replace("duration", "time")
+        .replace('_', " ")
 }
 
 impl WorkloadKind {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::levels::{count, from_levels};
-use crate::workload::{WorkRequest, Workload};
+use crate::work_request::WorkRequest;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -111,8 +111,8 @@ pub enum PrimesClock {
 }
 
 impl WorkRequest for PrimesRequest {
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
-        from_levels(levels.iter().copied()).map(Workload::Primes)
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
+        from_levels(levels.iter().copied())
     }
 
     fn place(&mut self, _directory: &Path, seed: u64) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::levels::{count, from_levels, sizes};
-use crate::workload::{DiskNeeds, WorkRequest, Workload, chosen};
+use crate::work_request::{DiskNeeds, WorkRequest, chosen};
 use crate::{CacheState, MEMORY_BYTES_MAX, MemoryRequest};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,28 +120,34 @@ const PUBLISHED_PARAMETERS: &[&str] = &[
     "reached_pages",
 ];
 
+impl ReclaimRequest {
+    /// The request of the memory workload that the published set is.
+    pub(crate) fn of_memory(levels: &[(&str, &str)]) -> Result<Option<MemoryRequest>, String> {
+        if Self::read(levels)?.set != WorkingSet::Published {
+            return Ok(None);
+        }
+        let is_of_memory = |name: &str| PUBLISHED_PARAMETERS.contains(&name) || name == "mapping";
+        let memory: MemoryRequest = from_levels(chosen(levels, is_of_memory))?;
+        Ok(Some(MemoryRequest {
+            // The initialisation brings the pages in. A kernel that is short of memory cannot
+            // promise that all of them are warm before.
+            cache: CacheState::Cold,
+            ..memory.in_lines()
+        }))
+    }
+}
+
 impl WorkRequest for ReclaimRequest {
     const SURROUNDINGS: &'static [&'static str] = &["pressure", "limit", "fs"];
     const FURTHER_PARAMETERS: &'static [&'static str] = PUBLISHED_PARAMETERS;
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
-        let of_memory = |name: &str| PUBLISHED_PARAMETERS.contains(&name);
-        let own = chosen(levels, |name| !of_memory(name));
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
+        let own = chosen(levels, |name| !PUBLISHED_PARAMETERS.contains(&name));
         let mut reclaim: Self = from_levels(own)?;
-        if reclaim.set == WorkingSet::Published {
-            let published = chosen(levels, |name| of_memory(name) || name == "mapping");
-            let memory: MemoryRequest = from_levels(published)?;
-            return Ok(Workload::Memory(MemoryRequest {
-                // The initialisation brings the pages in. All of them warm before is
-                // more than a kernel short of memory can promise.
-                cache: CacheState::Cold,
-                ..memory.in_lines()
-            }));
-        }
         if !levels.iter().any(|(name, _)| *name == "mapping") {
             reclaim.mapping = reclaim.set.usual_mapping();
         }
-        Ok(Workload::Reclaim(reclaim))
+        Ok(reclaim)
     }
 
     fn disk_needs(&self) -> DiskNeeds {

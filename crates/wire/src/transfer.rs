@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::levels::{from_levels, size, sizes};
-use crate::workload::{DiskNeeds, WorkRequest, Workload};
+use crate::work_request::{DiskNeeds, WorkRequest};
 
 /// Smallest and largest buffer of either end in bytes: the limits of the device's buffer.
 pub const TRANSFER_BUFFER_BYTES_MIN: u64 = 512;
@@ -218,14 +218,14 @@ pub enum TransferPart {
 impl WorkRequest for TransferRequest {
     const SURROUNDINGS: &'static [&'static str] = &["content", "fs"];
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
         let all = levels.iter().copied();
         let sizes = all.filter(|level| *level != ("receiver_buffer", "same"));
         let mut transfer: Self = from_levels(sizes)?;
         if transfer.receiver_buffer_bytes == 0 {
             transfer.receiver_buffer_bytes = transfer.buffer_bytes;
         }
-        Ok(Workload::Transfer(transfer))
+        Ok(transfer)
     }
 
     fn disk_needs(&self) -> DiskNeeds {

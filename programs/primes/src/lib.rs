@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use os_display::Quotable;
 use toll_probe::primes::process;
 use toll_probe::program::{self, complain, print};
-use toll_probe::trial;
+use toll_probe::workloads;
 use toll_wire::{
     Failure, FailureKind, PrimesAllocation, PrimesRequest, Printing, Sample, Workload,
 };
@@ -81,7 +81,7 @@ fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure
     };
     let mut request = toll_wire::Request::new(Workload::Primes(counting));
     request.iterations = options.runs;
-    let mut samples = trial::run(&request)?.samples;
+    let mut samples = workloads::run(&request)?.samples;
     samples.sort_by(|a, b| a.metrics["duration_ns"].total_cmp(&b.metrics["duration_ns"]));
     Ok(samples.swap_remove((samples.len() - 1) / 2))
 }

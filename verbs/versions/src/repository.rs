@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use toll_host::environment::work_trees::check_out;
-use toll_system::paths::{Cannot, versions};
+use toll_system::Cannot;
+use toll_system::paths::versions;
 use toll_system::private_directory::{LockFile, Place};
 use toll_system::process;
 

@@ -17,8 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use signal_hook::consts::SIGINT;
 use toll_calls::model::WatchEnd;
+use toll_system::Cannot;
 use toll_system::children::children;
-use toll_system::paths::Cannot;
 use toll_system::process;
 use toll_system::strace::{TraceEnd, has_terminal};
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, StatVfsMountFlags};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+use toll_system::Cannot;
 use toll_system::mount_table::{MountEntry, is_fuse, mounts};
-use toll_system::paths::Cannot;
 use toll_system::private_directory::Directory;
 use toll_system::process;
 

@@ -153,6 +153,7 @@ mod tests {
     use super::*;
     use toll_wire::ProfiledStack;
 
+    #[cfg(feature = "profiles")]
     #[test]
     fn addresses_of_files_and_of_no_file_get_the_names_that_there_are() {
         let own = std::env::current_exe().unwrap();

@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toll_system::paths::{Cannot, versions};
+use toll_system::Cannot;
+use toll_system::paths::versions;
 use toll_system::private_directory::{LockFile, Place};
 use toll_system::process::git;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use toll_system::Cannot;
 use toll_system::paths;
-use toll_system::paths::Cannot;
 
 use super::cleanup_journal::{Change, Instance, Journal};
 use super::filesystem::{self, Mounted};

@@ -123,6 +123,7 @@ mod tests {
         assert_eq!(without("a<b>c", "<b>", "</b>"), "a<b>c");
     }
 
+    #[cfg(feature = "profiles")]
     #[test]
     fn a_stack_is_one_line_with_both_times_and_hostile_names_stay_text() {
         let function = |name: &str, file: Option<&str>| ProfiledFunction {

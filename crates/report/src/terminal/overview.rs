@@ -58,10 +58,8 @@ fn untestable<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String>
     for verdict in
         verdicts.filter(|one| one.outcome == Outcome::NotTestable && one.no_verdict.is_none())
     {
-        let cause = verdict
-            .cause
-            .as_ref()
-            .map_or_else(String::new, Reason::cause);
+        let cause = verdict.cause.as_ref();
+        let cause = cause.map_or_else(|| verdict.reason.clone(), Reason::cause);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, count)) => *count += 1,
             None => causes.push((cause, 1)),

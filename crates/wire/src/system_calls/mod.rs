@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::levels::{count, from_levels};
-use crate::workload::{DiskNeeds, WorkRequest, Workload};
+use crate::work_request::{DiskNeeds, WorkRequest};
 
 pub use program::{Argument, Call, Item, Program, Statement};
 
@@ -69,8 +69,8 @@ const SCRATCH_BYTES: u64 = 64 << 20;
 impl WorkRequest for SystemCallsRequest {
     const SURROUNDINGS: &'static [&'static str] = &["fs"];
 
-    fn read(levels: &[(&str, &str)]) -> Result<Workload, String> {
-        from_levels(levels.iter().copied()).map(Workload::SystemCalls)
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String> {
+        from_levels(levels.iter().copied())
     }
 
     fn disk_needs(&self) -> DiskNeeds {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toll_sshd::{Settings, Sshd};
-use toll_system::paths::Cannot;
+use toll_system::Cannot;
 use toll_system::process;
 
 use super::cleanup_journal::{Change, Journal};

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use hmac_sha256::Hash;
+use toll_system::Cannot;
 use toll_system::bounded::{open_bounded, read_bounded};
-use toll_system::paths::Cannot;
 use toll_system::process::git;
 
 use super::definition::{Definition, lineage, patches_of};

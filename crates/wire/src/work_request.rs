@@ -1,0 +1,58 @@
+//! What each workload says of its own request.
+
+use std::path::Path;
+
+/// The request of one workload. Its fields are the parameters of experiment files; `toll` fills in
+/// those whose names in messages begin with `@`.
+pub(crate) trait WorkRequest: Sized {
+    /// Parameters that `toll` sees to, and not the probe.
+    const SURROUNDINGS: &'static [&'static str] = &[];
+    /// Parameters of another request that this one may become.
+    const FURTHER_PARAMETERS: &'static [&'static str] = &[];
+    /// Whether it starts programs of the machine.
+    const STARTS_PROGRAMS: bool = false;
+    /// The metric that a list of prices shows, unless the file names one.
+    const PRICE_METRIC: Option<&'static str> = None;
+
+    /// Reads levels of its own parameters.
+    fn read(levels: &[(&str, &str)]) -> Result<Self, String>;
+
+    fn disk_needs(&self) -> DiskNeeds {
+        DiskNeeds::default()
+    }
+
+    /// Whether its iterations begin with files that must not be in memory.
+    fn begins_cold(&self) -> bool {
+        false
+    }
+
+    /// Bytes of memory that a trial needs and that no file holds; `None` if it needs little.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Takes the directory for its files, and the seed of what it draws.
+    fn place(&mut self, _directory: &Path, _seed: u64) {}
+}
+
+/// The levels whose names are chosen.
+pub(crate) fn chosen<'a>(
+    levels: &[(&'a str, &'a str)],
+    is_chosen: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    levels
+        .iter()
+        .copied()
+        .filter(move |(name, _)| is_chosen(name))
+}
+
+/// Disk space that a trial needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskNeeds {
+    /// Size of the file that it reads, in bytes.
+    pub source_bytes: Option<u64>,
+    /// Size of the file of zeros that it maps or reads, in bytes.
+    pub zeros_bytes: Option<u64>,
+    /// Most bytes that it has on the file system at a time in addition to these files.
+    pub scratch_bytes: u64,
+}
