@@ -2,7 +2,7 @@
 //!
 //! - `work DIR` does file operations below `DIR` as requested on standard input, one per line, and
 //!   answers each one when it has returned.
-//! - `mounted MODE SOURCE DIR [without-fsync]` first mounts `SOURCE` on `DIR`, with the `toll` in
+//! - `mounted MODE SOURCE DIR [without-fsync]` first mounts `SOURCE` on `DIR`, with the `toll-mount` in
 //!   the directory of this program.
 //! - `dump DIR` writes every file below `DIR` to standard output.
 //! - `without-fsync COMMAND…` runs a command whose calls of fsync(2) and related system calls

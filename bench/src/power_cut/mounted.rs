@@ -1,4 +1,4 @@
-//! File operations through a mount of the program `toll`.
+//! File operations through a mount of `toll-mount`.
 #![expect(
     clippy::disallowed_methods,
     reason = "the mount is a program of its own"
@@ -20,18 +20,18 @@ const LOG: &str = "/tmpfs/mount.log";
 /// Mounts `source` on `at` with a cache mode, then serves operations below `at`.
 pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io::Result<()> {
     let own = std::env::current_exe()?;
-    let toll = own.with_file_name("toll");
+    let program = own.with_file_name("toll-mount");
     let mut command = if is_without_fsync {
         let mut command = Command::new(&own);
-        command.arg("without-fsync").arg(&toll);
+        command.arg("without-fsync").arg(&program);
         command
     } else {
-        Command::new(&toll)
+        Command::new(&program)
     };
     fs::create_dir_all(at)?;
     let before = fs::metadata(at)?.dev();
     let mut daemon = command
-        .args(["mount", "--foreground", "--cache", mode])
+        .args(["--foreground", "--cache", mode])
         // On the disk that is cut, as for a user: the journal of temporary files survives a
         // restart.
         .args(["--copies", "/work/copies"])

@@ -161,7 +161,7 @@ fn no_time(run: &Run) -> Option<NotRun> {
     is_one.then(|| NotRun {
         experiment: record.experiment.clone(),
         why: format!(
-            "its {} s are too short: {} blocks, the fewest for a verdict, take {} s; toll run \
+            "its budget of {} s is too short: {} blocks, the fewest for a verdict, take {} s; toll run \
              --resume {} --time-budget {}min",
             experiment.run.time_budget_s,
             forecast.blocks,

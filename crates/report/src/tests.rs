@@ -458,7 +458,7 @@ fn several_runs_are_summed_up() {
         claims: 15,
         ..not_run(
             "reclaim",
-            "its 300 s are too short: 9 blocks, the fewest for a verdict, take 486 s; toll run \
+            "its budget of 300 s is too short: 9 blocks, the fewest for a verdict, take 486 s; toll run \
              --resume 12 --time-budget 11min",
         )
     };

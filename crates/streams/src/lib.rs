@@ -8,8 +8,10 @@
 
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+/// Bit `n` is set if descriptor `n` was closed at the start.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
 static STDIN_IS_USELESS: AtomicBool = AtomicBool::new(false);
 static STDOUT_IS_USELESS: AtomicBool = AtomicBool::new(false);
 
@@ -18,12 +20,21 @@ extern "C" fn look() {
     STDIN_IS_USELESS.store(stdin, Ordering::Relaxed);
     let stdout = is_useless(libc::STDOUT_FILENO, libc::O_RDONLY);
     STDOUT_IS_USELESS.store(stdout, Ordering::Relaxed);
+    for descriptor in libc::STDIN_FILENO..=libc::STDERR_FILENO {
+        if flags(descriptor) == -1 {
+            CLOSED.fetch_or(1 << descriptor, Ordering::Relaxed);
+        }
+    }
+}
+
+fn flags(descriptor: libc::c_int) -> libc::c_int {
+    // SAFETY: the call takes no pointer, and any descriptor number is allowed.
+    unsafe { libc::fcntl(descriptor, libc::F_GETFL) }
 }
 
 /// Returns whether a descriptor is closed, or only open in the wrong mode.
 fn is_useless(descriptor: libc::c_int, wrong_mode: libc::c_int) -> bool {
-    // SAFETY: the call takes no pointer, and any descriptor number is allowed.
-    let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+    let flags = flags(descriptor);
     flags == -1 || flags & libc::O_PATH != 0 || flags & libc::O_ACCMODE == wrong_mode
 }
 
@@ -50,6 +61,18 @@ fn check(is_useless: &AtomicBool) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
     Ok(())
+}
+
+/// Closes the standard streams that were closed at the start, for a program that is about to
+/// replace this process: it must not find Rust's `/dev/null` in their place.
+pub fn close_what_was_closed() {
+    let closed = CLOSED.swap(0, Ordering::Relaxed);
+    for descriptor in libc::STDIN_FILENO..=libc::STDERR_FILENO {
+        if closed & (1 << descriptor) != 0 {
+            // SAFETY: only `/dev/null` of Rust's start-up is there, and nobody owns it.
+            unsafe { libc::close(descriptor) };
+        }
+    }
 }
 
 /// Closes a file and returns the error that dropping it would hide: NFS and FUSE report

@@ -368,7 +368,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => {
-            anyhow!("cannot write {path}: its directory is not there; make the directory first")
+            anyhow!("cannot write {path}: its directory does not exist; make the directory first")
         }
         io::ErrorKind::IsADirectory => {
             anyhow!("cannot write {path}: it is a directory; choose another file")

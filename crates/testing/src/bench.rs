@@ -36,15 +36,19 @@ pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// Returns the path of the probe, which is beside the program under test.
-pub fn probe() -> PathBuf {
-    let probe = Path::new(TOLL).with_file_name("toll-probe");
+/// Returns the path of a program beside the one under test.
+pub fn beside_toll(name: &str) -> PathBuf {
+    let path = Path::new(TOLL).with_file_name(name);
     assert!(
-        probe.is_file(),
+        path.is_file(),
         "{} is missing; build the workspace first: cargo build --workspace",
-        probe.display()
+        path.display()
     );
-    probe
+    path
+}
+
+pub fn probe() -> PathBuf {
+    beside_toll("toll-probe")
 }
 
 /// Runs a shell line in a mount namespace of its own; `None`, with a skip line, if that is not

@@ -5,9 +5,11 @@
 )]
 
 mod bench;
+mod kernels;
 mod namespaces;
 mod processes;
 
 pub use bench::*;
+pub use kernels::{BUILD_PATIENCE, any_kernel, build_kernel, toll_kernel};
 pub use namespaces::isolated;
 pub use processes::{PATIENCE, Running, output_within, processes_marked, wait_until};

@@ -9,3 +9,4 @@ mod command;
 mod fixtures;
 mod mounts;
 mod sftp;
+mod slow;

@@ -87,7 +87,7 @@ fn what_cannot_be_run_fails_with_the_reason() {
     for (command, words) in [
         (missing, "no such file or directory"),
         (direct(""), "empty command"),
-        (direct("'a b"), "has no end"),
+        (direct("'a b"), "a quote or escape is not closed"),
         (unprepared, "exit status 4: not today"),
         (nowhere, "cannot enter /nonexistent"),
     ] {

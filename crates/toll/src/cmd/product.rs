@@ -26,6 +26,7 @@ pub(super) struct ProductArguments {
 /// Replaces this process with the program of a verb.
 pub(super) fn start(verb: &str, arguments: &ProductArguments) -> anyhow::Result<ExitCode> {
     let program = products::find(verb).map_err(Failure::Prerequisite)?;
+    toll_streams::close_what_was_closed();
     let error = Command::new(&program).args(&arguments.arguments).exec();
     Err(anyhow!("cannot start {}: {error}", program.display()))
 }

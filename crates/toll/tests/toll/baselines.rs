@@ -155,7 +155,7 @@ fn baselines_are_saved_listed_and_forgotten_while_their_runs_stay() {
     assert_eq!(names(&bench), ["main told", "v1.0 told"]);
     bench.ok("baseline remove main");
     let errors = bench.fails(2, "baseline remove main");
-    has(&errors, &["there is v1.0"]);
+    has(&errors, &["the store has v1.0"]);
     assert_eq!(bench.document("1")["run"]["id"], json!(1));
 }
 
@@ -183,14 +183,14 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
         ("compare 1", "--baseline"),
         (
             "compare 1 2 --fail-on regression=5%",
-            "no treatment is both",
+            "no treatment is in both",
         ),
         ("compare 1 --baseline nope", "cannot find baseline nope"),
         ("compare 1 --baseline main", "it is on two sides"),
         ("show 1 --baseline main", "it is the same run"),
         ("compare 1,1 2", "named twice on one side"),
         ("compare 1 2,1", "it is on two sides"),
-        ("compare 1, 2", "a run is missing beside a comma"),
+        ("compare 1, 2", "a run is missing next to a comma"),
         ("compare 2-1 1", "from a smaller number to a larger one"),
         ("compare 1-999999 1", "at most 100 runs"),
         ("compare 1-2 1", "it is on two sides"),

@@ -49,7 +49,7 @@ levels = ["pipe", "pipe-spliced", "socket", "file"]
         ],
         "{run:#}"
     );
-    let skipped: Vec<&str> = list(&run["treatments"])
+    let skipped: Vec<&str> = list(&run["analysis"]["treatments"])
         .iter()
         .filter_map(|treatment| treatment["skipped"].as_str())
         .filter(|reason| reason.contains("/no/such/place/cat"))

@@ -297,7 +297,7 @@ fn a_comparison_of_time_shows_what_else_the_commands_used_and_gates_on_none_of_i
     // Processor time is 0 in some blocks, so it has no ratio there.
     let judged: Vec<&Value> = found.iter().map(|one| &one["is_judged"]).collect();
     assert!(judged[0] == true && judged[1..].iter().all(|one| **one == false));
-    has(&ran.stderr, &["of 1 ratio"]);
+    has(&ran.stderr, &["1 ratio judged"]);
     has(&ran.stdout, &["64M"]);
 }
 

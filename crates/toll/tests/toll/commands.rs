@@ -78,7 +78,9 @@ fn failures_are_rows_and_a_hopeless_command_is_given_up() {
         assert!(message.contains("--ignore-failure"), "{message}");
         assert_eq!(trial["samples"], serde_json::json!({}));
     }
-    let skipped = run["treatments"][1]["skipped"].as_str().unwrap();
+    let skipped = run["analysis"]["treatments"][1]["skipped"]
+        .as_str()
+        .unwrap();
     assert!(skipped.contains("given up after 3 failures"), "{skipped}");
     assert_eq!(
         values(&run, "true", "duration_ns").len(),

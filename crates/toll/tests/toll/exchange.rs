@@ -68,7 +68,7 @@ fn a_run_is_judged_the_same_elsewhere() {
         assert_eq!(there["run"]["uid"], here["run"]["uid"]);
         assert_eq!(there["run"]["imported"], true);
         let errors = bench.fails(1, "import run.json --store other.sqlite");
-        has(&errors, &["already, as run 1"]);
+        has(&errors, &["it already exists, as run 1"]);
         has(&bench.ok("list --store other.sqlite").stdout, &["imported"]);
     }
 }

@@ -92,7 +92,7 @@ fn a_run_that_is_told_to_wait_waits_and_says_for_whom() {
     let mut command = bench.spawnable("run --wait -q --no-html -r 1 --store other.sqlite true");
     command.stderr(fs::File::create(bench.path("told")).unwrap());
     let mut waiting = Running(command.spawn().unwrap());
-    let named = format!("waiting until process {} (", one.0.id());
+    let named = format!("waiting for process {} (", one.0.id());
     wait_until("toll names the process that it waits for", || {
         bench.read("told").contains(&named)
     });
@@ -110,7 +110,7 @@ fn a_run_that_waits_can_be_interrupted() {
     command.stderr(fs::File::create(bench.path("told")).unwrap());
     let mut waiting = Running(command.spawn().unwrap());
     wait_until("toll waits", || {
-        bench.read("told").contains("waiting until")
+        bench.read("told").contains("waiting for process")
     });
     waiting.send(rustix::process::Signal::INT);
     assert_eq!(waiting.end().code(), Some(130));

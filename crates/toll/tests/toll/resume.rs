@@ -102,7 +102,13 @@ fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
     let ran = bench.ok("run --resume --no-html");
     has(&ran.stderr, &["resuming run 1 of commands", "sleep 0.05"]);
     let errors = bench.fails(2, "run --resume");
-    has(&errors, &["anything can still succeed", "toll list"]);
+    has(
+        &errors,
+        &[
+            "no unfinished run has anything left that can succeed",
+            "toll list",
+        ],
+    );
 }
 
 #[test]

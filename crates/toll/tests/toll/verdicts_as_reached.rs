@@ -129,7 +129,7 @@ fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with
         &[
             "1 supported (1 ✔✔), 1 refuted (1 ✘✘)",
             "2 not started",
-            "not started: slow: its 4 s are too short",
+            "not started: slow: its budget of 4 s is too short",
         ],
     );
     let shown = bench.json("show 2 --json");
@@ -139,7 +139,7 @@ fn of_several_experiments_one_that_has_no_time_for_a_verdict_is_not_gone_on_with
     has(reason, &["too short for any verdict"]);
     // The command that the message names decides it.
     let (_, command) = both
-        .split_once(": toll ")
+        .split_once("; toll ")
         .expect("the output names a command");
     let (command, _) = command.split_once("min").expect("the command has a budget");
     let words: Vec<&str> = command.split_whitespace().collect();

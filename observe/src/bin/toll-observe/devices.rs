@@ -29,7 +29,7 @@ started with, but not descriptors that it got from another process over a socket
 child processes are told where they opened them.
 
 Exit status with a command: that of the command, 128 + n if signal n ended it, 126 if it is no
-program that may be executed, 127 if it is not there; 5 if strace is missing or may not trace.";
+program that may be executed, 127 if it does not exist; 5 if strace is missing or may not trace.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -101,7 +101,7 @@ fn look(arguments: &DevicesArguments, pids: &[u32]) -> anyhow::Result<ExitCode> 
         pids.len() as u64 - (seen.count + seen.unseen.len() as u64).min(pids.len() as u64);
     if missing > 0 {
         notes.push(format!(
-            "of the processes asked for, {missing} are not there"
+            "{missing} of the processes asked for do not exist"
         ));
     }
     let report = Report {

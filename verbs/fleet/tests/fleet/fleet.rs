@@ -239,7 +239,7 @@ fn what_is_wrong_with_tables_is_told_with_the_file() {
         &said,
         &[
             "cannot read nowhere/runs",
-            "name a directory of toll export --parquet",
+            "name a directory written by toll export --parquet",
         ],
     );
     let file = files(&bench, "verdicts")[0].clone();

@@ -37,7 +37,7 @@ fn two_commits_are_built_when_no_other_run_measures() {
     search.extend(["--store", "other.sqlite", "cat {tree}/a"]);
     has(&bench.fails(1, search.as_slice()), &[&holder]);
     let mut waiting = start(&bench, "told", &words, "run.lock");
-    let named = format!("waiting until {holder}");
+    let named = format!("waiting for {holder}");
     wait_until("it names the process that it waits for", || {
         bench.read("told").contains(&named)
     });

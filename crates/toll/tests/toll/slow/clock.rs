@@ -2,9 +2,9 @@
 //! test sets the clock of a guest.
 
 use serde_json::Value;
-use toll_testing::{Bench, TOLL, has, lacks, list, probe};
+use toll_testing::{Bench, TOLL, any_kernel, has, lacks, list, probe};
 
-use super::guest::{any_kernel, kernel};
+use super::guest::kernel;
 
 /// Seconds in a day, by which the guest's clock is set forward and back.
 const STEP_S: i64 = 86_400;

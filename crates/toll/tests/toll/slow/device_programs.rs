@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use toll_testing::{Bench, Ran, TOLL, has};
+use toll_testing::{Bench, Ran, TOLL, any_kernel, has};
 
-use super::guest::{any_kernel, kernel};
+use super::guest::kernel;
 use super::guest_commands::bench;
 
 /// Prelude of every script. `both MASTER-ARGUMENTS -- SLAVE-ARGUMENTS` runs the two and leaves

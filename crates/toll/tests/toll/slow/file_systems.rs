@@ -59,7 +59,7 @@ fn every_served_file_system_that_can_be_had_keeps_what_it_is_given() {
     let bench = Bench::new();
     bench.write("served.toml", SERVED);
     let run = bench.measured("served.toml -r 2");
-    for treatment in list(&run["treatments"]) {
+    for treatment in list(&run["analysis"]["treatments"]) {
         let Some(reason) = treatment["skipped"].as_str() else {
             continue;
         };
@@ -199,7 +199,7 @@ fn nothing_begins_cold_on_a_loop_device_without_direct_io() {
     let ran = bench.shell(line);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let run = bench.document("last");
-    for treatment in list(&run["treatments"]) {
+    for treatment in list(&run["analysis"]["treatments"]) {
         let is_cold = treatment["label"].as_str().unwrap().contains("cold");
         let skipped = treatment["skipped"].as_str().unwrap_or_default();
         assert_eq!(
@@ -283,7 +283,7 @@ fn a_file_system_that_cannot_be_had_is_skipped_with_the_reason() {
         return;
     }
     let run = write_on(&bench, "work,ext4", "");
-    let reasons = list(&run["treatments"]).iter();
+    let reasons = list(&run["analysis"]["treatments"]).iter();
     let reasons: Vec<&str> = reasons.filter_map(|t| t["skipped"].as_str()).collect();
     let is_right = !reasons.is_empty() && reasons.iter().all(|why| why.contains("root"));
     assert!(is_right, "{run:#}");

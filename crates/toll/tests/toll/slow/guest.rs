@@ -9,7 +9,7 @@ use toll_host::environment::guest::{
 };
 use toll_host::environment::kernel;
 use toll_host::environment::kernel::Kernel;
-use toll_testing::{full_or, has, is_root, probe, skip};
+use toll_testing::{any_kernel, build_kernel, full_or, has, is_root, probe, skip};
 use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{
     AccessOrder, Addressing, CacheState, ChaseRequest, CommandRequest, CopyMethod, CopyRequest,
@@ -17,29 +17,12 @@ use toll_wire::{
     OutputPolicy, ReachedPages, Request, ShellChoice, Sink, Source, TrialData, Workload,
 };
 
-/// The kernel of tests that need no patch: Debian's, which needs no compilation, or in full runs
-/// the kernel of the experiments.
-pub fn any_kernel() -> &'static str {
-    full_or("stock", "toll")
-}
-
 /// Returns a kernel to boot, and builds it if it is missing; `None`, with a skip line, if guests
 /// are not available.
 pub fn kernel(name: &str) -> Option<Kernel> {
-    let profile = std::env::var_os("NEXTEST_PROFILE").unwrap_or_default();
-    assert!(
-        name == "stock" || profile != "default",
-        "make test compiles no kernel: boot any_kernel(), or run this test by --profile rest"
-    );
-    if let Some(reason) = guest_obstacle().or_else(shell_obstacle) {
-        skip(&reason);
-        return None;
-    }
-    let build = |_| {
-        super::kernel_build::toll(&["kernel", "build", name])?;
-        kernel::find(name)
-    };
-    let found = kernel::find(name).or_else(build);
+    let obstacle = guest_obstacle().or_else(shell_obstacle);
+    let built = obstacle.map_or_else(|| build_kernel(name), Err);
+    let found = built.and_then(|()| kernel::find(name));
     found.map_err(|reason| skip(&reason)).ok()
 }
 

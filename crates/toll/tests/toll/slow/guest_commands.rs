@@ -8,10 +8,11 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use toll_system::paths;
 use toll_testing::{
-    Bench, Ran, Running, TOLL, has, has_program, is_root, processes_marked, skip, wait_until,
+    Bench, Ran, Running, TOLL, any_kernel, has, has_program, is_root, processes_marked, skip,
+    wait_until,
 };
 
-use super::guest::{any_kernel, kernel};
+use super::guest::kernel;
 
 /// Prepares a bench that finds the kernels in the real user's cache.
 pub fn bench() -> Bench {

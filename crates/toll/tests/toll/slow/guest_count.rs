@@ -1,9 +1,9 @@
 //! `toll count`: counts the instructions of commands in guests.
 
 use serde_json::Value;
-use toll_testing::{has, list};
+use toll_testing::{any_kernel, has, list};
 
-use super::guest::{any_kernel, kernel};
+use super::guest::kernel;
 use super::guest_commands::bench;
 
 fn total(count: &Value) -> u64 {

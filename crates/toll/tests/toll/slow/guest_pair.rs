@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use toll_host::environment::guest::{Guest, GuestDisk, GuestFailure, GuestGroup};
+use toll_testing::any_kernel;
 use toll_wire::guest::PairSide;
 use toll_wire::{FailureKind, Outcome};
 
-use super::guest::{NEVER, Setting, any_kernel, completed, failed, kernel, setting, shell};
+use super::guest::{NEVER, Setting, completed, failed, kernel, setting, shell};
 
 /// Boots a pair with disks of its own.
 fn boot(setting: &Setting, interrupted: &dyn Fn() -> bool) -> Result<GuestGroup, GuestFailure> {

@@ -2,9 +2,9 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use toll_testing::{Bench, Running, has, list, processes_marked, wait_until};
+use toll_testing::{Bench, Running, any_kernel, has, list, processes_marked, wait_until};
 
-use super::guest::{any_kernel, kernel};
+use super::guest::kernel;
 use super::guest_commands::{bench, has_emulator};
 
 /// Memory accesses that fit into memory, in guests with different numbers of CPUs and a setting of

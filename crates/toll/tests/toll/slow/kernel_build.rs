@@ -1,32 +1,17 @@
 //! Builds the kernels of guests in the user's own cache. The first build takes minutes; later runs
 //! find the kernels there.
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use toll_testing::{
-    Bench, Running, TOLL, full_or, has, lacks, list, output_within, processes_marked, skip,
-    source_tree, wait_until,
+    BUILD_PATIENCE, Bench, Running, full_or, has, lacks, list, output_within, processes_marked,
+    skip, source_tree, toll_kernel, wait_until,
 };
 
-/// Longest time for building one kernel, on a slow machine.
-const BUILD_PATIENCE: Duration = Duration::from_secs(50 * 60);
-
-/// Runs `toll kernel` with the user's cache. Returns its output, or the reason why it cannot build.
-pub fn toll(arguments: &[&str]) -> Result<String, String> {
-    let output = output_within(Command::new(TOLL).args(arguments), BUILD_PATIENCE);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    match output.status.code() {
-        Some(0) => Ok(String::from_utf8(output.stdout).unwrap()),
-        Some(5) => Err(errors.lines().last().unwrap_or_default().to_owned()),
-        code => panic!("{arguments:?} ended with {code:?}: {errors}"),
-    }
-}
-
 fn show(variant: &str) -> Value {
-    let text = toll(&["kernel", "show", variant, "--json"]).expect("the kernel is built");
+    let text = toll_kernel(&["show", variant, "--json"]).expect("the kernel is built");
     serde_json::from_str(&text).expect("the output is one JSON document")
 }
 
@@ -52,7 +37,7 @@ fn every_variant_is_built_or_found_and_whole() {
         &["stock", "bullseye", "sid", "toll", "toll-debug"],
     );
     for &variant in variants {
-        if let Err(reason) = toll(&["kernel", "build", variant]) {
+        if let Err(reason) = toll_kernel(&["build", variant]) {
             return skip(&reason);
         }
         let shown = show(variant);
@@ -78,11 +63,11 @@ fn every_variant_is_built_or_found_and_whole() {
                     .any(|bytes| bytes == magic.as_bytes())
             );
         }
-        let again = toll(&["kernel", "build", variant]).unwrap();
+        let again = toll_kernel(&["build", variant]).unwrap();
         assert!(again.contains("is built already"), "{again}");
     }
     if variants.contains(&"toll-debug") {
-        let debug = toll(&["kernel", "show", "toll-debug", "--against", "toll"]).unwrap();
+        let debug = toll_kernel(&["show", "toll-debug", "--against", "toll"]).unwrap();
         assert!(debug.contains("DEBUG_ATOMIC_SLEEP"), "{debug}");
     }
 }
@@ -121,7 +106,7 @@ fn kill_at(bench: &Bench, word: &str, signal: Signal) {
 
 #[test]
 fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
-    if let Err(reason) = toll(&["kernel", "build", "stock"]) {
+    if let Err(reason) = toll_kernel(&["build", "stock"]) {
         return skip(&reason);
     }
     let bench = Bench::new();
@@ -173,7 +158,7 @@ fn run_with_own_kernels(bench: &Bench, command: &str) -> (Option<i32>, String) {
 
 #[test]
 fn the_tutorial_goes_from_a_patch_to_a_verdict() {
-    if let Err(reason) = toll(&["kernel", "build", "toll"]) {
+    if let Err(reason) = toll_kernel(&["build", "toll"]) {
         return skip(&reason);
     }
     if let Some(reason) = toll_host::environment::guest::guest_obstacle() {
@@ -219,7 +204,7 @@ fn commands_of_lab(lab: &str) -> Vec<String> {
 
 #[test]
 fn the_labs_run_as_their_first_lines_say() {
-    if let Err(reason) = toll(&["kernel", "build", "toll"]) {
+    if let Err(reason) = toll_kernel(&["build", "toll"]) {
         return skip(&reason);
     }
     if let Some(reason) = toll_host::environment::guest::guest_obstacle() {
@@ -242,7 +227,7 @@ fn the_labs_run_as_their_first_lines_say() {
 
 #[test]
 fn what_makes_no_kernel_is_named() {
-    if let Err(reason) = toll(&["kernel", "build", "toll"]) {
+    if let Err(reason) = toll_kernel(&["build", "toll"]) {
         return skip(&reason);
     }
     let bench = Bench::new();
@@ -279,5 +264,5 @@ fn what_makes_no_kernel_is_named() {
         has(&built.1, expected);
     }
     // The next kernel contains nothing from these definitions.
-    toll(&["kernel", "build", "toll"]).unwrap();
+    toll_kernel(&["build", "toll"]).unwrap();
 }

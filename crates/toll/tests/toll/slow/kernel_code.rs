@@ -105,7 +105,7 @@ fn global_symbols(module: &Path) -> BTreeSet<String> {
 
 #[test]
 fn the_devices_modules_can_be_linked_into_one_kernel() {
-    let Some(kernel) = super::guest::kernel(super::guest::any_kernel()) else {
+    let Some(kernel) = super::guest::kernel(toll_testing::any_kernel()) else {
         return;
     };
     let symbols = |name: &str| {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use toll_testing::{TOLL, full_or, output_within, skip, source_tree};
+use toll_testing::{TOLL, any_kernel, full_or, output_within, skip, source_tree};
 
-use super::guest::{any_kernel, kernel};
+use super::guest::kernel;
 use super::kernel_code::patched_source;
 
 /// Longest time for one program: under TCG the checks make everything slow.

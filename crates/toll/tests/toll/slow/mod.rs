@@ -17,5 +17,4 @@ mod kernel_selftests;
 mod kills;
 mod packages;
 mod page;
-mod power_cuts;
 mod pressure;

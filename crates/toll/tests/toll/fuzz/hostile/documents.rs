@@ -40,7 +40,7 @@ fn document(bench: &Bench) -> Value {
     trial["notes"] = json!(["a note"]);
     trial["counters_missing"] = json!({"cycles": "none"});
     trial["disturbance"] = json!({"steal_ns": 3.0});
-    document["treatments"][2]["skipped"] = json!("not here");
+    document["treatments"][2]["skipped"] = json!({"kind": "other", "message": "not here"});
     document["run"]["uid"] = json!("00000000deadbeef");
     document
 }

@@ -6,11 +6,6 @@
 //! disk. `TOLL_POWER_CUTS` sets the number of cuts for each mode, `TOLL_POWER_CUTS_OUT` sets a
 //! directory for the result (`make power-cuts`), and `TOLL_TEST_SEED` repeats the operations and
 //! moments of a seed. On a busy machine the moments hit other operations.
-#![expect(
-    clippy::print_stderr,
-    reason = "each chain of cuts prints its seed and result"
-)]
-
 mod chain;
 mod disk;
 mod model;
@@ -20,11 +15,11 @@ mod workload;
 use std::path::Path;
 use std::sync::Mutex;
 
-use toll_host::environment::kernel::Kernel;
-use toll_testing::full_or;
+use toll_host::environment::guest::guest_obstacle;
+use toll_host::environment::kernel::{self, Kernel};
+use toll_testing::{any_kernel, build_kernel, full_or, skip};
 
 use self::chain::{Chain, Outcome, Subject};
-use super::guest::{any_kernel, kernel};
 
 /// Number of cuts for each subject.
 const CUTS: usize = 30;
@@ -61,6 +56,13 @@ const fn mount(mode: &'static str, name: &'static str, is_without_fsync: bool) -
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+/// Returns a kernel to boot; `None`, with a skip line, if guests are not available.
+fn kernel(name: &str) -> Option<Kernel> {
+    let built = guest_obstacle().map_or_else(|| build_kernel(name), Err);
+    let found = built.and_then(|()| kernel::find(name));
+    found.map_err(|reason| skip(&reason)).ok()
 }
 
 /// Runs a chain of cuts for each subject, one chain per CPU at a time.

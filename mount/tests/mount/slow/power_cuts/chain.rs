@@ -2,7 +2,7 @@
 //! until the next one.
 
 use std::io::{PipeWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,12 @@ use toll_host::environment::guest::{
 };
 use toll_host::environment::kernel::Kernel;
 use toll_stats::Rng;
+use toll_testing::{beside_toll, probe};
 use toll_wire::guest::{GuestCommand, TerminalSize};
 
 use super::disk::{BLOCK_BYTES, Disk};
 use super::model::{Caching, Dump, Model, is_temporary};
 use super::workload::{Asked, LARGE, LINKED, Workload, content};
-
-const TOLL: &str = env!("CARGO_BIN_EXE_toll");
 
 const DISK_BYTES: usize = 48 << 20;
 const MEMORY_BYTES: u64 = 160 << 20;
@@ -112,7 +111,7 @@ impl Chain {
             spec: GuestSpec {
                 memory_bytes: MEMORY_BYTES,
                 accelerator: AcceleratorChoice::Only(Accelerator::Tcg),
-                ..GuestSpec::new(kernel.clone(), beside_toll("toll-probe"))
+                ..GuestSpec::new(kernel.clone(), probe())
             },
             directory,
             disk: Disk::new(image),
@@ -369,23 +368,13 @@ fn parse(mut bytes: &[u8]) -> Dump {
     }
 }
 
-fn beside_toll(name: &str) -> PathBuf {
-    let path = Path::new(TOLL).with_file_name(name);
-    assert!(
-        path.is_file(),
-        "{} is missing; build the workspace first: cargo build --workspace",
-        path.display()
-    );
-    path
-}
-
 /// Makes an ext4 image with the guest's programs and the first files.
 fn image(directory: &Path, seed: u64) -> Vec<u8> {
     let root = directory.join("root");
     for below in ["bin", "source/a", "source/b"] {
         std::fs::create_dir_all(root.join(below)).expect("a directory can be made");
     }
-    for name in ["toll", "bench-power-cut-guest"] {
+    for name in ["toll-mount", "bench-power-cut-guest"] {
         strip(&beside_toll(name), &root.join("bin").join(name));
     }
     let source = root.join("source");
