@@ -3,6 +3,7 @@
 use toll_core::claim::blocks_needed;
 use toll_core::plan::{Plan, TreatmentParameters};
 use toll_core::spec::Experiment;
+use toll_document::plural;
 use toll_host::environment::{Workspace, check_foreign, file_system_obstacle};
 use toll_host::trial::{Guests, memory_shortage, missing_program};
 use toll_system::Failure;
@@ -23,9 +24,9 @@ pub fn describe(
     let mut lines = vec![
         format!("{}: {}", experiment.name, experiment.title),
         format!(
-            "  profile {}, seed {seed}, {} treatments (A/A twins included)",
+            "  profile {}, seed {seed}, {} (A/A twins included)",
             experiment.profile,
-            plan.treatments.len()
+            plural(plan.treatments.len(), "treatment")
         ),
         format!(
             "  {} to {} blocks, iterations per trial: {}, at most {} s, intervals to ±{} %",
@@ -38,7 +39,8 @@ pub fn describe(
     ];
     if let Some(needed) = blocks_needed(experiment, &plan.treatments) {
         lines.push(format!(
-            "  deciding everything takes at least {needed} blocks"
+            "  deciding everything takes at least {}",
+            plural(needed, "block")
         ));
     }
     lines.push("  first block, in this order:".to_owned());

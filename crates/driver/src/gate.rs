@@ -232,7 +232,7 @@ fn count_refuted(analyses: &[&Analysis]) -> Option<String> {
         ));
     }
     let undecided = verdicts()
-        .filter(|verdict| !verdict.is_family_wise())
+        .filter(|verdict| verdict.outcome != Outcome::NotTestable && !verdict.is_family_wise())
         .count();
     if refuted.is_empty() {
         output::note(&format!(

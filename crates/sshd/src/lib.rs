@@ -135,9 +135,13 @@ impl Sshd {
                 return Ok(server);
             }
         }
-        let log = std::fs::read_to_string(server.log()).unwrap_or_default();
+        Err(server.refusal())
+    }
+
+    fn refusal(&self) -> String {
+        let log = std::fs::read_to_string(self.log()).unwrap_or_default();
         let last = log.lines().last().unwrap_or("its log is empty");
-        Err(format!("cannot start sshd: {last}"))
+        format!("cannot start sshd: {last}")
     }
 
     /// Restarts the server on the same port, after [`kill`](Self::kill).
@@ -145,7 +149,7 @@ impl Sshd {
         assert!(self.child.is_none(), "the server is still running");
         match self.run() {
             Ok(true) => Ok(()),
-            Ok(false) => Err("cannot start sshd: its port is taken".to_owned()),
+            Ok(false) => Err(self.refusal()),
             Err(error) => Err(format!("cannot start sshd: {error}")),
         }
     }

@@ -165,6 +165,12 @@ fn hear_signals() {
     }
 }
 
+impl Default for Bench {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Bench {
     /// Prepares a bench for `toll`.
     pub fn new() -> Self {

@@ -33,8 +33,9 @@ pub fn copy(
     let moved = mover.run(&job);
     let moved = moved.map_err(|error| error.into_failure(name, "standard output").message)?;
     let notes = mover.notes().join(", ");
+    let calls = if moved.calls == 1 { "call" } else { "calls" };
     Ok(format!(
-        "{} bytes in {} calls, {notes}",
+        "{} bytes in {} {calls}, {notes}",
         moved.bytes, moved.calls
     ))
 }

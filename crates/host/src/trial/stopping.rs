@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use toll_document::plural;
+
 use super::{Event, Forecast, Observer, Session, TimeLimit};
 use crate::claim::{self, Question};
 use crate::spec::{ComparisonGoal, Experiment};
@@ -91,12 +93,13 @@ impl Session<'_> {
             if is_look {
                 self.open = self.open(&questions, &self.trials);
                 if questions.is_empty() {
-                    return Some(format!("no question was open, after {blocks} blocks"));
+                    return Some(format!("no question was open, after {}", in_words(blocks)));
                 }
                 self.comparison_time = comparison_time(self.experiment, &questions);
                 if self.open.as_ref().is_some_and(Vec::is_empty) {
                     return Some(format!(
-                        "everything is decided, or as precise as asked for, after {blocks} blocks"
+                        "everything is decided, or as precise as asked for, after {}",
+                        in_words(blocks)
                     ));
                 }
             }
@@ -109,15 +112,16 @@ impl Session<'_> {
         let settings = self.experiment.run;
         if blocks >= settings.max_blocks {
             return Some(format!(
-                "the cap of {} blocks is reached",
-                settings.max_blocks
+                "the cap of {} is reached",
+                in_words(settings.max_blocks)
             ));
         }
         // Does not wait for a look, which may be a quarter of the blocks later.
         if let Some(time) = self.comparison_time.filter(|time| elapsed >= *time) {
             let time_s = time.as_secs();
             return Some(format!(
-                "a comparison takes {time_s} s, after {blocks} blocks; --time-budget gives it more"
+                "a comparison takes {time_s} s, after {}; --time-budget gives it more",
+                in_words(blocks)
             ));
         }
         // A block that would probably end past the budget is not begun.
@@ -135,7 +139,8 @@ impl Session<'_> {
             )),
             Some(forecast) if blocks < forecast.stretched_to() => None,
             _ => is_over.then(|| {
-                format!("the time budget of {budget_s} s is used up, after {blocks} blocks")
+                let made = in_words(blocks);
+                format!("the time budget of {budget_s} s is used up, after {made}")
             }),
         }
     }
@@ -144,4 +149,7 @@ impl Session<'_> {
         let treatments = &self.plan.treatments;
         Forecast::of(self.experiment, treatments, &self.trials, &self.boots)
     }
+}
+fn in_words(blocks: u32) -> String {
+    plural(blocks as usize, "block")
 }

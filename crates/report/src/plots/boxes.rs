@@ -6,6 +6,7 @@ use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::render::color::Color;
 use kuva::render::layout::ComputedLayout;
 use kuva::render::render::Primitive;
+use toll_document::plural;
 
 use super::NamedPlot;
 use super::chart::{Axis, Chart, Vertical, area, diamond, entry, line, row_label, shape};
@@ -137,8 +138,8 @@ fn alt_text(plot: &BoxPlot) -> String {
             )
         };
         let measured = group.measured.as_ref().map(|measured| {
-            let trials = measured.trials;
-            format!("{} over {trials} trials", words(&measured.numbers))
+            let trials = plural(measured.trials, "trial");
+            format!("{} over {trials}", words(&measured.numbers))
         });
         let published = group.published.as_ref().map(words);
         format!(

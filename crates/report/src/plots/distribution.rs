@@ -2,6 +2,7 @@
 
 use kuva::plot::{BoxPlot, RaincloudPlot, StripPlot};
 use kuva::prelude::Plot;
+use toll_document::plural;
 
 use super::NamedPlot;
 use super::chart::{Axis, Chart, Scale, Vertical, row_label};
@@ -98,11 +99,11 @@ fn alt_text(distribution: &Distribution) -> String {
                 .copied()
                 .fold(f64::NEG_INFINITY, f64::max);
             format!(
-                "{}: {} to {} over {} trials",
+                "{}: {} to {} over {}",
                 group.label,
                 format::value(low, &distribution.unit),
                 format::value(high, &distribution.unit),
-                group.values.len()
+                plural(group.values.len(), "trial")
             )
         })
         .collect();

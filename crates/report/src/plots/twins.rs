@@ -3,6 +3,7 @@
 use kuva::plot::legend::LegendShape;
 use kuva::plot::{LinePlot, ScatterPlot};
 use kuva::prelude::{Plot, ReferenceLine, ShadedRegion};
+use toll_document::plural;
 
 use super::NamedPlot;
 use super::chart::{Axis, Chart, Scale, Vertical, entry};
@@ -38,8 +39,9 @@ pub fn draw(twin: &TwinSummary, name: String) -> Option<NamedPlot> {
         .with_shaded_region(span.with_opacity(0.16))
         .with_reference_line(one.with_dasharray("none").with_stroke_width(1.5));
     let alt_text = format!(
-        "Ratio of two identical treatments ({}) in {blocks} blocks: {interval}.",
-        twin.label
+        "Ratio of two identical treatments ({}) in {}: {interval}.",
+        twin.label,
+        plural(blocks, "block")
     );
     Some(chart.finish(name, &alt_text, layout, points(twin), Default::default()))
 }

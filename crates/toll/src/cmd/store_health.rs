@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use toll_document::plural;
 use toll_driver::nearest;
 use toll_host::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
 use toll_system::output;
@@ -65,9 +66,11 @@ fn readable(survey: &Survey) -> String {
     let trials: usize = survey.runs.iter().map(|run| run.trials).sum();
     let samples: usize = survey.runs.iter().map(|run| run.samples).sum();
     format!(
-        "{} of {} runs can be read, with {trials} trials and {samples} samples",
+        "{} of {} can be read, with {} and {}",
         survey.runs.len(),
-        survey.runs.len() + survey.lost_runs.len(),
+        plural(survey.runs.len() + survey.lost_runs.len(), "run"),
+        plural(trials, "trial"),
+        plural(samples, "sample"),
     )
 }
 
@@ -105,7 +108,11 @@ fn run_line(run: &SurveyedRun) -> String {
         RunStatus::Unfinished => "unfinished",
     };
     format!(
-        "run {}, {} of {}: {} trials with {} samples; {state}",
-        run.id, run.experiment, run.created_at, run.trials, run.samples
+        "run {}, {} of {}: {} with {}; {state}",
+        run.id,
+        run.experiment,
+        run.created_at,
+        plural(run.trials, "trial"),
+        plural(run.samples, "sample")
     )
 }

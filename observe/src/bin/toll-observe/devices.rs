@@ -100,9 +100,7 @@ fn look(arguments: &DevicesArguments, pids: &[u32]) -> anyhow::Result<ExitCode> 
     let missing =
         pids.len() as u64 - (seen.count + seen.unseen.len() as u64).min(pids.len() as u64);
     if missing > 0 {
-        notes.push(format!(
-            "{missing} of the processes asked for do not exist"
-        ));
+        notes.push(format!("{missing} of the processes asked for do not exist"));
     }
     let report = Report {
         version: 1,

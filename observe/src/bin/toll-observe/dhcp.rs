@@ -101,7 +101,8 @@ fn listen(arguments: &DhcpArguments, name: &str) -> anyhow::Result<Report> {
     let lost = capture.lost();
     let mut report = observer.finish();
     if lost > 0 {
-        let note = format!("{lost} packets came faster than they were read, and are lost");
+        let lost = toll_document::plural(usize::try_from(lost).unwrap_or(usize::MAX), "packet");
+        let note = format!("{lost} came faster than they were read: lost");
         report.notes.push(note);
     }
     Ok(report)

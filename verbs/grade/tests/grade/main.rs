@@ -1,8 +1,4 @@
 //! `toll grade` of honest submissions, of edited ones, and of harmful ones.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests start the programs that they test"
-)]
 
 use serde_json::{Value, json};
 use toll_testing::{Bench, has, lacks, list};

@@ -1,8 +1,4 @@
 //! `toll ci`, `toll bisect` and `toll history` on repositories that the tests create.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests start the programs that they test"
-)]
 
 mod bisect;
 mod ci;
