@@ -188,10 +188,11 @@ power-cuts: ## Cut the power of guests POWER_CUTS (500) times for each cache mod
 		$(NEXTEST) --profile rest --no-capture slow::power_cuts::what_was
 
 .PHONY: check
-check: ## Check formatting, lints, documentation and shell scripts
+check: ## Check formatting, lints, documentation, circles of files and shell scripts
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --document-private-items --no-deps
+	tools/module-circles
 	@if command -v shellcheck >/dev/null; then \
 		echo shellcheck $(SCRIPTS); \
 		shellcheck $(SCRIPTS); \

@@ -1,4 +1,4 @@
-//! Runs `toll` itself, with directories of its own for what it keeps.
+//! Runs `toll` itself, with separate directories for what it keeps.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -30,6 +30,12 @@ impl From<std::io::Error> for Error {
     }
 }
 
+impl From<rustix::io::Errno> for Error {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::Errno(error.raw_os_error())
+    }
+}
+
 impl std::fmt::Display for Error {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

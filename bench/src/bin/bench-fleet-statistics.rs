@@ -151,7 +151,8 @@ fn covered(case: &Case, claim: &FleetClaim, rng: &mut Rng) -> [bool; 2] {
     [covers(&pooled.mean, 0.0), further]
 }
 
-/// Whether the report says of the fact that matters that it explains, and of any other fact.
+/// Whether the report says that the fact that matters explains the differences, and whether it says
+/// so of any other fact.
 fn explained(case: &Case, claim: &FleetClaim, _: &mut Rng) -> [bool; 2] {
     [true, false].map(|matters| {
         claim.facts.iter().any(|fact| {

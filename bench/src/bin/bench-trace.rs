@@ -1,6 +1,6 @@
 //! `bench-trace`: one round of `bench/trace.toml`.
 //!
-//! `bench-trace TOLL CASE DIR` measures the prices of calls anew, in a separate store in `DIR`. It
+//! `bench-trace TOLL CASE DIR` measures the prices of calls again, in a separate store in `DIR`. It
 //! prints the saving that `toll trace` predicts for a program that copies in small pieces, and the
 //! saving measured without trace.
 
@@ -99,8 +99,8 @@ impl Round {
         toll_wire::encode(&request) + "\n"
     }
 
-    /// Returns the saving per copy that `toll trace` predicts for the probe as the program that
-    /// copies, in nanoseconds, and the buffer that it advises, in bytes.
+    /// Traces the probe as it copies. Returns the saving per copy that `toll trace` predicts, in
+    /// nanoseconds, and the buffer that it advises, in bytes.
     fn predicted(&self, xxh3: u64) -> Result<(f64, u64), String> {
         let store = self.toll.kept.join("trace.sqlite");
         let file = self.toll.kept.join("trace.json");
@@ -114,8 +114,9 @@ impl Round {
         prediction(&text, &self.source, self.size_bytes as u64)
     }
 
-    /// Returns the saving per copy with the better buffer, in nanoseconds: the difference of two
-    /// medians over processes that take turns, each of which is a median over its copies.
+    /// Returns the saving per copy with the better buffer, in nanoseconds. Processes with either
+    /// buffer take turns. A process counts as the median of its copies, and the saving is the
+    /// difference of the medians of both kinds of processes.
     fn measured_ns(&self, xxh3: u64, best_bytes: u64) -> Result<f64, String> {
         let requests = [
             self.request(xxh3, self.method, None),

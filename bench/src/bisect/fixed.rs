@@ -2,7 +2,7 @@
 
 use toll_stats::{Interval, hodges_lehmann};
 
-use super::{Answer, History, Laboratory, Searched};
+use super::laboratory::{Answer, History, Laboratory, Searched};
 
 /// Number of blocks of each comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! Right verdicts per minute.
 
-use std::fmt::Write;
-
 use super::simulate::{Case, Truth};
-use super::table::number;
 use super::{Document, Planned};
 
 /// What a run of an experiment achieves if the published values hold, or the recorded ones where
@@ -54,34 +51,4 @@ impl Pace {
             right_per_minute: run_s.map(|run_s| 60.0 * right / run_s),
         }
     }
-}
-
-/// Returns the table of one document.
-pub fn section(document: &Document) -> String {
-    let mut text = String::from(
-        "\n## Right verdicts per minute\n\nThe median time of a run, and its mean number of verdicts on claims (not on checks), if the published values \
-         hold, or\nthe recorded ones where none are published.\n\n| experiment | profile | claims | s | right | wrong | open | right per minute |\n\
-         |---|---|--:|--:|--:|--:|--:|--:|\n",
-    );
-    for plan in &document.plans {
-        let pace = Pace::of(document, plan);
-        writeln!(
-            text,
-            "| {} | {} | {} | {} | {:.1} | {:.1} | {:.1} | {} |",
-            plan.experiment,
-            plan.profile,
-            pace.claims,
-            optional(pace.run_s),
-            pace.right,
-            pace.wrong,
-            pace.open,
-            optional(pace.right_per_minute),
-        )
-        .expect("a String takes everything");
-    }
-    text
-}
-
-fn optional(value: Option<f64>) -> String {
-    value.map_or("–".into(), |value| number(Some(value)))
 }

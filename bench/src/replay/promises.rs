@@ -12,7 +12,7 @@ use toll_core::spec::{self, ComparisonGoal};
 
 use crate::simulation::{Disturbances, WORLDS};
 
-/// Number of claims in a run, each on two treatments of its own.
+/// Number of claims in a run. No two claims share a treatment.
 const CLAIMS: usize = 13;
 /// Logarithm of the ratio of the claims whose truth is far from any border.
 const FAR: f64 = 0.5;

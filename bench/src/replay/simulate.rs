@@ -40,7 +40,7 @@ pub struct Case {
     pub truth: Truth,
     /// Value of the quantity; absent if it is infinite or not defined.
     pub value: Option<f64>,
-    /// The right verdict; absent on a border, where it is neither, or just changes.
+    /// The right verdict; absent on a border, where the right verdict changes.
     pub right: Option<Outcome>,
     /// Whether it was simulated as the only claim of its experiment.
     pub is_alone: bool,

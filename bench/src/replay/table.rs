@@ -6,7 +6,7 @@ use toll_core::claim::model::Outcome;
 use toll_stats::clopper_pearson;
 
 use super::nodes::Origin;
-use super::pace;
+use super::pace::Pace;
 use super::simulate::{Case, Truth};
 use super::{Claimed, Document, Planned};
 
@@ -62,7 +62,7 @@ pub fn render(document: &Document) -> String {
     text += "\nShares are in percent: supported / refuted / inconclusive. **Bold**: a power below 80 %, or more than 5 % \
              wrong beyond chance (99 %).\n";
     text += &summary(document);
-    text += &pace::section(document);
+    text += &paces(document);
     text += &weak(document);
     for plan in &document.plans {
         text += &section(plan, document);
@@ -133,6 +133,32 @@ fn mean(values: &[f64]) -> f64 {
     } else {
         toll_stats::mean(values)
     }
+}
+
+/// Returns the table of right verdicts per minute.
+fn paces(document: &Document) -> String {
+    let mut text = String::from(
+        "\n## Right verdicts per minute\n\nThe median time of a run, and its mean number of verdicts on claims (not on checks), if the published values \
+         hold, or\nthe recorded ones where none are published.\n\n| experiment | profile | claims | s | right | wrong | open | right per minute |\n\
+         |---|---|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for plan in &document.plans {
+        let pace = Pace::of(document, plan);
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {:.1} | {:.1} | {:.1} | {} |",
+            plan.experiment,
+            plan.profile,
+            pace.claims,
+            optional(pace.run_s),
+            pace.right,
+            pace.wrong,
+            pace.open,
+            optional(pace.right_per_minute),
+        )
+        .expect("a String takes everything");
+    }
+    text
 }
 
 /// Returns the table of published values at which a plan decides too rarely.
@@ -247,7 +273,7 @@ fn share(case: &Case) -> f64 {
     case.wrong() as f64 / case.runs as f64
 }
 
-/// Whether more verdicts are wrong than acceptable, beyond what chance does.
+/// Whether more verdicts are wrong than is acceptable, by more than chance explains.
 #[must_use]
 pub fn is_over(case: &Case) -> bool {
     clopper_pearson(case.wrong(), case.runs, CONFIDENCE).low > WRONG_MAX
@@ -275,7 +301,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-pub fn number(value: Option<f64>) -> String {
+fn number(value: Option<f64>) -> String {
     match value {
         None => "∞".into(),
         Some(0.0) => "0".into(),
@@ -285,6 +311,10 @@ pub fn number(value: Option<f64>) -> String {
             format!("{value:.places$}")
         }
     }
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or("–".into(), |value| number(Some(value)))
 }
 
 fn verdict(outcome: Option<Outcome>) -> String {

@@ -275,8 +275,8 @@ fn knee_position(curve: &[(f64, usize)], value: f64) -> f64 {
 }
 
 /// Moves levels so that the curve has its knee at a value. The level at the knee loses half of the
-/// tolerance, and the next ones nothing. For a knee half way between two levels, the first of them
-/// loses exactly the tolerance, so the knee moves from one to the other without a jump of the
+/// tolerance, and the next ones nothing. If the value is half way between two levels, the lower one
+/// loses exactly the tolerance. So the knee moves from one level to the next without a jump of the
 /// curve.
 fn put_knee(
     curve: &[(f64, usize)],

@@ -129,9 +129,9 @@ pub struct Costs {
     pub reads: BTreeMap<Kind, CallCost>,
     pub writes: BTreeMap<Kind, CallCost>,
     pub transfers: Vec<TransferCost>,
-    /// The buffer to use, in bytes: the smallest measured one at which a byte
-    /// read from a file and written to each kind of sink costs hardly more than
-    /// at the best size.
+    /// The buffer to use, in bytes: the smallest measured size that is nearly
+    /// as cheap as the best one. The cost is that of reading a byte from a file
+    /// and writing it to each kind of sink.
     pub best_bytes: u64,
 }
 
@@ -213,8 +213,8 @@ impl Costs {
     }
 }
 
-/// Returns the smallest size at which a byte from a file costs at most 5 % more than
-/// at the best size, over all sinks together. Only sizes measured with every sink count.
+/// Returns the smallest size that costs at most 5 % more per byte than the best one, for bytes from
+/// a file and over all sinks together. Only sizes measured with every sink count.
 fn best_bytes(pairs: &BTreeMap<(Kind, Kind), BTreeMap<u64, f64>>) -> Option<u64> {
     let columns: Vec<&BTreeMap<u64, f64>> = pairs
         .iter()

@@ -137,7 +137,8 @@ pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
     Some((thread, Line::Call(finish(name, arguments)?)))
 }
 
-/// Returns the signal in a text such as `killed by SIGSEGV (core dumped)`, if it did `did`.
+/// Returns the signal in a text such as `killed by SIGSEGV (core dumped)`, if the text begins with
+/// `did`.
 fn acted(told: &str, did: &str) -> Option<Signal> {
     let signal = told.strip_prefix(did)?.strip_prefix(" by ")?;
     let (name, more) = signal.split_once(' ').unwrap_or((signal, ""));

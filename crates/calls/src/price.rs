@@ -8,9 +8,10 @@ use super::model::{
     CallSummary, CountedBy, Ended, FileSummary, FlowSummary, ProgramSummary, TRACE_VERSION,
     TraceAdvice, TraceReport,
 };
+use super::shape::Direction;
 use super::sizes::Sizes;
 use super::slowdown::{self, Counting};
-use super::tally::{CallTally, Direction, FileTally, Flow, ProgramTally, Tally};
+use super::tally::{CallTally, FileTally, Flow, ProgramTally, Tally};
 
 /// Smallest saving that is worth a change, as a share of what all calls cost.
 const SHARE_MIN: f64 = 0.05;

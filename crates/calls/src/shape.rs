@@ -1,6 +1,11 @@
 //! What the arguments and results of system calls that move bytes mean.
 
-use super::tally::Direction::{self, Read, Written};
+/// Direction of bytes, as seen from the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    Read,
+    Written,
+}
 
 /// How a call takes part in advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +34,7 @@ impl Shape {
     /// Returns `None` for a call that neither moves bytes nor seeks, or whose result
     /// does not count the bytes.
     pub fn of(call: &str) -> Option<Self> {
+        use Direction::{Read, Written};
         use Role::{Apart, Seek, Stream, Transfer};
         let (ends, role, asked): (&[(Direction, usize)], Role, Option<usize>) = match call {
             "read" => (&[(Read, 0)], Stream, Some(2)),

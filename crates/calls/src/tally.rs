@@ -3,15 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::descriptor::{Descriptor, Kind};
-use super::shape::{Role, Shape};
+use super::shape::{Direction, Role, Shape};
 use super::sizes::Sizes;
-
-/// Direction of bytes, as seen from the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    Read,
-    Written,
-}
 
 /// Sums over the calls of one system call.
 #[derive(Debug, Clone, Default, PartialEq)]

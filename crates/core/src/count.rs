@@ -225,7 +225,7 @@ impl CommandCount {
         self.spread <= AGREEMENT
     }
 
-    /// Returns how many times the instructions of another command it has.
+    /// Returns the ratio of its instructions to those of another command.
     pub fn factor(&self, reference: &Self) -> f64 {
         self.instructions.total as f64 / reference.instructions.total as f64
     }

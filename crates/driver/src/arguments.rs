@@ -12,10 +12,10 @@ use toll_host::trial::TimeLimit;
 use toll_system::{Failure, kept_files, output};
 use toll_wire::COUNTERS;
 
-use crate::Purpose;
 use crate::baseline::{BaselineArguments, parse_name};
 use crate::exports::{RunExports, Schema};
 use crate::gate::{GateArguments, why_no_ratio};
+use crate::progress::Purpose;
 
 /// How much to spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -205,7 +205,7 @@ pub struct RunArguments {
     )]
     pub counters: Vec<String>,
     /// Then explain the largest difference between two treatments: profile both in
-    /// trials of their own, and split the difference into functions and waits
+    /// separate trials, and split the difference into functions and waits
     #[arg(long, conflicts_with_all = ["resume", "dry_run", "guest"])]
     pub why: bool,
     #[command(flatten)]

@@ -15,8 +15,8 @@ macro_rules! export_files {
         #[derive(Debug, Clone, Args, Default)]
         $(#[$attribute])*
         pub struct $name {
-            /// Write everything, every sample included, as JSON, for `toll import` and
-            /// other programs; hyperfine's JSON has an option of its own
+            /// Write everything, every sample included, as JSON, for `toll import` and other
+            /// programs; hyperfine's JSON has a separate option
             #[arg(id = concat!($prefix, "json"), long = concat!($prefix, "json"), value_name = "FILE")]
             json: Option<PathBuf>,
             /// Write one line for each trial, iteration and metric as CSV

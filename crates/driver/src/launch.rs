@@ -23,7 +23,7 @@ use toll_system::{Failure, kept_files, output, paths};
 use crate::arguments::WorkDirectories;
 use crate::busy_machine;
 use crate::consent;
-use crate::progress::Progress;
+use crate::progress::{Progress, Purpose};
 
 /// What to run.
 pub struct Launch {
@@ -38,17 +38,6 @@ pub struct Launch {
     /// Who watches it.
     pub purpose: Purpose,
     pub time_limit: TimeLimit,
-}
-
-/// Who watches a run while it measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// A person: progress is shown, for experiment `number` of `of`.
-    Shown { number: usize, of: usize },
-    /// A person who wants no progress, but a note about skipped treatments.
-    Quiet,
-    /// Nobody: it is part of another command.
-    Aside,
 }
 
 /// How a run ended.
@@ -117,7 +106,7 @@ fn refuse_lost_files(experiment: &Experiment, treatments: &[Treatment]) -> anyho
 }
 
 /// The inherited variables that are recorded with an experiment's commands. Commands in a guest
-/// have an environment of their own.
+/// have a separate environment.
 fn recorded_variables(experiment: &Experiment) -> BTreeMap<String, String> {
     if experiment.workload.commands.is_empty() || experiment.guest.is_some() {
         return BTreeMap::new();

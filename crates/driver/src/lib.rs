@@ -26,8 +26,9 @@ pub mod stores;
 
 pub use arguments::{Profile, RunArguments, WorkDirectories};
 pub use launch::{
-    Launch, Launched, Purpose, launch, listen, nearest, profile, random_seed, resume, same_device,
+    Launch, Launched, launch, listen, nearest, profile, random_seed, resume, same_device,
 };
 pub use measure::{command_line, most_different, run, run_all, trees_of};
+pub use progress::Purpose;
 pub use select::{experiments as select, named};
 pub use store_option::WithStore;

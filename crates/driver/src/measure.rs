@@ -199,8 +199,8 @@ fn measures_work_files(experiment: &Experiment) -> bool {
     kind != WorkloadKind::Command && kind.has("fs")
 }
 
-/// The ending of several experiments, some of which were passed over: a failure, or a
-/// prerequisite that all of them lack, becomes the ending of the whole.
+/// How a command ends after several experiments, some of which could not run. It
+/// fails if one of these failed, or if all experiments lack a prerequisite.
 fn with_obstacles(ending: Ending, mut obstacles: Vec<Ending>, count: usize) -> Ending {
     let is_failure = |ending: &Ending| match ending {
         Ending::Failed(why) => !failure::is_prerequisite(why),
@@ -362,7 +362,7 @@ pub fn command_line() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the pair whose times differ most among the compared pairs that fit.
+/// Returns the pair whose times differ most, among the compared pairs that satisfy `fits`.
 ///
 /// # Errors
 /// Fails if no such pair was compared.

@@ -13,7 +13,16 @@ use toll_host::trial::{Event, Observer, comparison_time};
 use toll_report::words;
 use toll_system::output;
 
-use crate::Purpose;
+/// Who watches a run while it measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A person: progress is shown, for experiment `number` of `of`.
+    Shown { number: usize, of: usize },
+    /// A person who wants no progress, but a note about skipped treatments.
+    Quiet,
+    /// Nobody: it is part of another command.
+    Aside,
+}
 
 /// Least time between plain lines if there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);

@@ -154,8 +154,8 @@ fn merged(environment: &[Variables]) -> Vec<Variables> {
     }
 }
 
-/// Names of commands: those given. Further commands with variables of their own are
-/// named by the variables and the command, as in a shell.
+/// Names of commands: those given. Further commands that have their own variables
+/// are named by the variables and the command, as in a shell.
 fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
     let mut names = arguments.names.clone();
     let environment = &arguments.environment;

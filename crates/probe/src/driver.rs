@@ -181,7 +181,7 @@ impl Driver {
         checked(unsafe { libc::ioctl(self.file.as_raw_fd(), EMPTY.into(), 0) })
     }
 
-    /// Has the driver copy bytes into a buffer of its own.
+    /// Makes the driver copy bytes into its own buffer.
     #[inline]
     pub fn copy(&self, bytes: &[u8]) -> std::io::Result<()> {
         let copy = TollCopy {

@@ -30,8 +30,8 @@ static IS_ICOUNT: LazyLock<bool> = LazyLock::new(|| {
 pub enum IdleTime {
     /// Total idle time so far, in nanoseconds of the clock.
     Total(u64),
-    /// Only the clock's time when the last idle period began; 0 if there was
-    /// none.
+    /// The clock's time when the last idle period began, if that is all that is
+    /// known; 0 if there was none.
     LastBegin(u64),
 }
 

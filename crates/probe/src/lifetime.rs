@@ -1,5 +1,5 @@
 //! Neither the probe nor any process that it starts outlives the `toll` that
-//! asked.
+//! started the probe.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -9,7 +9,7 @@ use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 use crate::children;
 
-/// Gives up the terminal, and has the kernel end the probe when its parent dies.
+/// Gives up the terminal, and makes the kernel end the probe when its parent dies.
 ///
 /// Without a terminal, a command that tries to read from it or to change its mode fails at once. In
 /// the background it would instead be stopped (SIGTTIN, SIGTTOU) until the trial's timeout.

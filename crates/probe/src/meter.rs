@@ -2,8 +2,8 @@
 //!
 //! From the outside in: idle time, storage traffic, counters, resource usage, the mark for external
 //! instruction counters, the clock. So the duration includes no other reading. Usage includes the
-//! clock readings and, of its own calls, the return from one and the entry into another. Counters
-//! are switched by system calls and include the usage readings.
+//! clock readings, the return from the first `getrusage` call and the entry into the second.
+//! Counters are switched by system calls and include the usage readings.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use toll_document::sanitize::sanitize;
 use super::does_not_apply;
 use crate::claim::Run;
 use crate::claim::model::{Estimate, TreatmentSummary};
-use crate::spec::trees::benchmark_name;
+use toll_core::plan::trees::benchmark_name;
 
 /// Writes the JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as
 /// `customBiggerIsBetter` if more is better; see its README.

@@ -7,9 +7,9 @@ use super::series;
 use crate::claim::Run;
 use crate::claim::model::{Analysis, Better};
 
-/// Lists the metrics that Go's programs know, with their unit there and the number of our
-/// units in it. benchstat converts nanoseconds to seconds, but not 0 ns, which would then
-/// get a table of its own; so the catalogue gives times that may be 0 in seconds.
+/// Lists the metrics that Go's programs know, with their unit there and the number of our units in
+/// it. benchstat converts nanoseconds to seconds, but not 0 ns, which would then get a separate
+/// table; so the catalogue gives times that may be 0 in seconds.
 fn units() -> Vec<(&'static str, &'static str, f64)> {
     let units = METRICS.iter().filter_map(|metric| {
         let (unit, base_units) = metric.benchstat?;

@@ -7,6 +7,7 @@ use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use toll_wire::{Role, metrics_with};
 
+use super::run_differences::{different_work, machines};
 use super::terminal::paint_of_relation;
 use super::words;
 use crate::claim::between::{Side, mean_of_medians};
@@ -201,49 +202,6 @@ fn names(sides: &[Side]) -> Vec<String> {
 fn columns(first: &str, names: &[String], column: fn(&str) -> Column) -> Vec<Column> {
     let named = names.iter().map(|name| column(name));
     std::iter::once(Column::words(first)).chain(named).collect()
-}
-
-/// The differences in the runs' work, which matter more than those of the machines.
-fn different_work(names: &[String], work: &[Difference], style: Style) -> Text {
-    if work.is_empty() {
-        return Text::default();
-    }
-    let mut text = heading("The runs did different work", style);
-    text += facts(names, work, style);
-    let caution = "The ratios below compare different work: they say nothing about a change of \
-                   the program or the machine.";
-    text + paragraph(caution, 0, Paint::Red, style)
-}
-
-/// The differences between runs with these names other than their work.
-pub(super) fn machines(
-    names: &[String],
-    work: &[Difference],
-    differences: &[Difference],
-    style: Style,
-) -> Text {
-    let mut text = heading("The runs differ in", style);
-    if differences.is_empty() {
-        let nothing = if work.is_empty() {
-            "nothing that was recorded"
-        } else {
-            "nothing else that was recorded"
-        };
-        return text + paragraph(nothing, 0, Paint::Plain, style);
-    }
-    text += facts(names, differences, style);
-    let caution = "Each of these may be the cause of a difference below.";
-    text + paragraph(caution, 0, Paint::Yellow, style)
-}
-
-fn facts(names: &[String], differences: &[Difference], style: Style) -> Text {
-    let row = |difference: &Difference| {
-        let values = difference.values.iter().cloned();
-        let what = std::iter::once(difference.what.clone());
-        Row::new(what.chain(values).collect())
-    };
-    let rows: Vec<Row> = differences.iter().map(row).collect();
-    table(&columns("", names, Column::words), &rows, style)
 }
 
 fn verdicts(sides: &[Side], style: Style) -> Text {

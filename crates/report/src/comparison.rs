@@ -1,45 +1,14 @@
-//! Table of a run's treatments, compared with the reference if there is one; the
-//! terminal, the page and Markdown share it.
+//! Compares a run's treatments with the reference, if there is one.
 
-use serde::Serialize;
 use toll_wire::{Role, metrics_with};
 
+use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::footnotes::Footnotes;
 use super::{differences, words};
 use crate::claim::model::{Analysis, Better, Comparison, Metric, Relation, TreatmentSummary};
 use crate::claim::{CPU_TIME, MARGIN_MIN, Run, metric_words};
 use crate::format;
 use crate::spec::WorkloadKind;
-
-#[derive(Debug, Serialize)]
-pub struct ComparisonTable {
-    /// Titles: the treatment, then for each metric its median and, if the
-    /// treatments are compared by it, the change.
-    pub columns: Vec<String>,
-    /// Number of columns at the end whose metrics the user did not name.
-    pub unnamed_columns: usize,
-    pub rows: Vec<ComparisonRow>,
-    /// Notes that several rows share.
-    pub footnotes: Vec<String>,
-    /// Result of the comparison, in one sentence.
-    pub sentence: Option<String>,
-    /// Whether the table lists only differences, and the sentence comes before it.
-    pub is_list: bool,
-}
-
-#[derive(Debug, Serialize)]
-pub struct ComparisonRow {
-    pub label: String,
-    /// Marks of footnotes, `[a][b]`.
-    pub marks: String,
-    /// One for each column but the first.
-    pub cells: Vec<String>,
-    /// Relation to the reference by the first metric.
-    pub relation: Option<Relation>,
-    pub is_skipped: bool,
-    /// Notes on this row alone.
-    pub notes: Vec<String>,
-}
 
 /// Returns the metrics to show: those that the run compares and, for commands, CPU time
 /// and memory.

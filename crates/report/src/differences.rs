@@ -1,7 +1,6 @@
-//! List of differences for a run with many comparisons; the terminal, the page and
-//! Markdown share it.
+//! List of differences for a run with many comparisons.
 
-use super::comparison::{ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::words;
 use crate::claim::model::{
     Analysis, Comparison, Estimate, FunctionDifference, FunctionDifferences, Overall, Relation,

@@ -2,7 +2,8 @@
 
 use toll_document::text::Column;
 
-use super::comparison::{self, ComparisonRow};
+use super::comparison;
+use super::comparison_table::ComparisonRow;
 use super::markup::Markup;
 use super::parts::{self, Part};
 use super::words;

@@ -201,8 +201,8 @@ pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
     }
 }
 
-/// States how many of several experiments with verdicts have a wrong one, since each has an
-/// error rate of its own. `None` for a single experiment, whose verdicts state it themselves.
+/// States how many of several experiments with verdicts have a wrong one, since each has its own
+/// error rate. `None` for a single experiment, whose verdicts state it themselves.
 pub fn wrong_verdicts(experiments: usize) -> Option<String> {
     let mean = ALPHA * experiments as f64;
     let share = format::percent(ALPHA);

@@ -62,8 +62,8 @@ pub fn end_all_but(known: &BTreeSet<i32>) {
     }
 }
 
-/// Kills a probe and everything that it started, including processes in groups of
-/// their own.
+/// Kills a probe and everything that it started, including processes in other
+/// groups.
 pub fn end_tree(child: &mut Child) {
     let Ok(root) = i32::try_from(child.id()) else {
         return;

@@ -1,8 +1,8 @@
-//! Errors with an exit status of their own.
+//! Errors with a special exit status.
 
 use std::process::ExitCode;
 
-/// An error with an exit status of its own. All others end the program with 1.
+/// An error with a special exit status. All others end the program with 1.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line or an experiment file is wrong.

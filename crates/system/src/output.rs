@@ -39,8 +39,8 @@ pub fn long_note(message: &str) {
     remark(&fold(message, style).show(style));
 }
 
-/// Writes to standard error. If it is gone, full or closed, measuring goes on;
-/// `eprintln!` would panic.
+/// Writes to standard error. If it is gone, full or closed, measuring
+/// continues; `eprintln!` would panic.
 fn remark(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -92,7 +92,7 @@ impl Place {
         }
     }
 
-    /// Returns the path without a check of what is there.
+    /// Returns the path without checking what it leads to.
     pub fn unchecked_path(&self) -> PathBuf {
         let mut path = self.chosen.clone();
         path.extend(self.shared.components().chain(self.own.components()));

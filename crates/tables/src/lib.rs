@@ -1,10 +1,10 @@
 //! Runs as tables of Parquet files.
 //!
-//! `docs/FLEET.md` documents the tables. A directory has one subdirectory for each table, below
-//! it one for each experiment and one for each machine, in the layout that query engines know
-//! (`samples/experiment=cat/machine=a-1b2c3d4e/RUN.parquet`). Each run has files of its own,
-//! named by its identity and put in place whole. So several programs can write at once without
-//! a lock, and writing a run again replaces it.
+//! `docs/FLEET.md` documents the tables. A directory has one subdirectory for each table, below it
+//! one for each experiment and one for each machine, in the layout that query engines know
+//! (`samples/experiment=cat/machine=a-1b2c3d4e/RUN.parquet`). Each run has its own files, named by
+//! its identity and put in place whole. So several programs can write at once without a lock, and
+//! writing a run again replaces it.
 
 #[cfg(feature = "parquet")]
 mod dataset;

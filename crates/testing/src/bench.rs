@@ -1,4 +1,4 @@
-//! Runs a program in directories of its own: everything that it reads or writes is in a temporary
+//! Runs a program in separate directories: everything that it reads or writes is in a temporary
 //! directory, so tests disturb neither each other nor the user.
 
 use std::ffi::{OsStr, OsString};
@@ -36,7 +36,7 @@ pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// Returns the path of a program beside the one under test.
+/// Returns the path of a program in the directory of the one under test.
 pub fn beside_toll(name: &str) -> PathBuf {
     let path = Path::new(TOLL).with_file_name(name);
     assert!(
@@ -51,8 +51,8 @@ pub fn probe() -> PathBuf {
     beside_toll("toll-probe")
 }
 
-/// Runs a shell line in a mount namespace of its own; `None`, with a skip line, if that is not
-/// possible here.
+/// Runs a shell line in a new mount namespace; `None`, with a skip line, if that is not possible
+/// here.
 pub fn in_a_namespace(bench: &Bench, line: &str) -> Option<Ran> {
     if !is_root() || !has_program("unshare") {
         skip("mounting a small file system needs root and unshare(1)");
@@ -407,7 +407,7 @@ pub fn copy_program(from: &Path, to: &Path) {
 }
 
 /// Returns all values of one metric over the trials of the treatment with this label. Twins have
-/// labels of their own.
+/// separate labels.
 pub fn values(document: &Value, label: &str, metric: &str) -> Vec<f64> {
     let treatment = document["treatments"]
         .as_array()

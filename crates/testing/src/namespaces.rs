@@ -10,8 +10,8 @@ const INSIDE: &str = "TOLL_TEST_IS_INSIDE";
 const PREPARE: &str =
     "for place in /tmp \"$0\"; do mount -t tmpfs none \"$place\" || exit; done; \"$@\"";
 
-/// Runs the body of a test in namespaces of its own. Its mounts, its temporary files and its
-/// processes vanish with them. `F` must be a closure of the test's function.
+/// Runs the body of a test in new namespaces. Its mounts, its temporary files and its processes
+/// vanish with them. `F` must be a closure of the test's function.
 #[expect(
     clippy::disallowed_methods,
     clippy::print_stderr,

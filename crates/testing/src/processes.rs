@@ -1,4 +1,4 @@
-//! Processes that run beside a test.
+//! Processes that run alongside a test.
 
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -145,7 +145,7 @@ impl WorkRequest for CommandRequest {
     const SURROUNDINGS: &'static [&'static str] = &["fs"];
     const STARTS_PROGRAMS: bool = true;
 
-    /// Levels are put into its words, and no parameter has any.
+    /// Levels fill placeholders in the command's words; no parameter takes a level.
     fn read(_levels: &[(&str, &str)]) -> Result<Self, String> {
         Ok(Self::default())
     }

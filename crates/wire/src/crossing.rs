@@ -194,7 +194,7 @@ pub enum CrossingPeer {
 pub enum CrossingCpus {
     /// Both on one CPU, so that each byte costs a context switch.
     One,
-    /// Each on a CPU of its own, so that each byte wakes another CPU.
+    /// Each on its own CPU, so that each byte wakes another CPU.
     Two,
 }
 

@@ -132,7 +132,7 @@ impl WorkRequest for FilesRequest {
             self.size_bytes
         };
         DiskNeeds {
-            // What an untimed pass makes is beside what the timed one does.
+            // The files of an untimed pass exist in addition to those of the timed one.
             scratch_bytes: 2 * bytes,
             ..DiskNeeds::default()
         }

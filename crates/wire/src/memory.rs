@@ -215,7 +215,7 @@ pub enum MemoryAdvice {
 }
 
 impl MemoryRequest {
-    /// With a buffer of whole cache lines.
+    /// Returns the request with its buffer cut to whole cache lines.
     pub(crate) fn in_lines(mut self) -> Self {
         self.buffer_bytes -= self.buffer_bytes % LINE_BYTES;
         self

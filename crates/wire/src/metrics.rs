@@ -20,23 +20,23 @@ pub enum Better {
     Lower,
     /// More is better (throughput).
     Higher,
-    /// Neither: the metric describes.
+    /// Neither is better: the metric only describes.
     #[default]
     Neither,
 }
 
-/// What a metric is used for, besides being there for experiments to name.
+/// What a metric is used for. Experiments can name any metric, whatever its roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The time that a trial's work took, in one form or another.
     Main,
     /// What the system says that a command used; compared for all commands.
     Resource,
-    /// Shown beside the time of commands.
+    /// Shown together with the time of commands.
     Shown,
     /// May explain a difference in time.
     Cause,
-    /// Counted beside a profile.
+    /// Counted when a treatment is profiled.
     Counter,
     /// Compared between two kernels.
     BetweenKernels,
@@ -49,7 +49,7 @@ pub enum Precision {
     Steps {
         ns: u64,
     },
-    /// The kernel may estimate it: it looks at each tick which task runs, and scales.
+    /// The kernel may estimate it: it samples the running task at each tick, and scales the result.
     Estimated,
 }
 
@@ -60,7 +60,8 @@ pub struct MetricDefinition {
     pub words: &'static str,
     pub unit: &'static str,
     pub better: Better,
-    /// Whose samples have it. None of them: it is recorded beside samples.
+    /// The workloads whose samples have it. Empty for a metric that is recorded separately from
+    /// samples.
     pub workloads: &'static [WorkloadKind],
     pub roles: &'static [Role],
     pub precision: Precision,
@@ -143,8 +144,9 @@ const ALL_BUT_BOOT: &[WorkloadKind] = &[
     SystemCalls,
 ];
 
-/// All metrics, in the order of being shown. Others follow from them: [`MAKING`] and
-/// path lengths in the place of durations. Counters have the names of perf(1).
+/// All metrics, in the order in which they are shown. Further metrics are derived
+/// from these: those with the prefix [`MAKING`], and path lengths in place of
+/// durations. Counters have the names of perf(1).
 pub const METRICS: &[MetricDefinition] = &[
     metric("duration_ns", "time", "ns", Better::Lower)
         .of(ALL_BUT_BOOT)
@@ -244,7 +246,7 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("of the buffer, in huge pages afterwards"),
     metric("bytes_copied", "bytes copied", "bytes", Better::Neither)
         .of(&[Copy, Crossing])
-        .meaning("of `crossing` where it copies"),
+        .meaning("of `crossing`: only for operations that copy"),
     metric("bytes_read", "bytes read", "bytes", Better::Neither)
         .of(&[Files]),
     metric("bytes_written", "bytes written", "bytes", Better::Neither)
@@ -380,10 +382,10 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("of the whole system: pages of files that came back soon after they had been reclaimed"),
     metric("pages_scanned", "pages scanned", "count", Better::Lower)
         .of(&[Memory, Reclaim])
-        .meaning("of the whole system: pages that reclaim looked at, but for the limit of a control group"),
+        .meaning("of the whole system: pages that reclaim scanned, except for the limit of a control group"),
     metric("pages_reclaimed", "pages reclaimed", "count", Better::Lower)
         .of(&[Memory, Reclaim])
-        .meaning("of the whole system: pages that reclaim took, but for the limit of a control group"),
+        .meaning("of the whole system: pages that reclaim took, except for the limit of a control group"),
     metric("pages_activated", "pages activated", "count", Better::Lower)
         .of(&[Memory, Reclaim])
         .meaning("of the whole system: pages moved to the active lists"),
@@ -404,7 +406,7 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("of the whole system: pages that reclaim decided to activate: with toll's kernel"),
     metric("reclaim_activate_overruled", "reclaim activate overruled", "count", Better::Lower)
         .of(&[Memory, Reclaim])
-        .meaning("of the whole system: of these, the pages reclaimed all the same, since `vm.reclaim_second_chance` is 0"),
+        .meaning("of the whole system: of these, the pages that were reclaimed nevertheless, because `vm.reclaim_second_chance` is 0"),
     metric("allocate_duration_ns", "allocate time", "ns", Better::Lower)
         .of(&[Primes])
         .meaning("allocating, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`, and for `bpf`"),
@@ -427,13 +429,13 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("time that the hypervisor gave to others; a disturbance of the trial"),
 ];
 
-/// Before the metrics of making the buffer of `memory` and `reclaim`, which is timed apart.
+/// Prefix of the metrics of making the buffer of `memory` and `reclaim`, which is timed separately.
 pub const MAKING: &str = "init_";
 
-/// Before the name of a counter.
+/// Prefix of the name of a counter.
 pub const COUNTER: &str = "counter.";
 
-/// Before the name of a system call whose calls are counted.
+/// Prefix of the name of a system call whose calls are counted.
 pub const SYSTEM_CALLS: &str = "calls.";
 
 /// The metrics with a role.
@@ -447,7 +449,8 @@ fn entry(name: &str) -> Option<&'static MetricDefinition> {
     named(name).or_else(|| named(name.strip_prefix(MAKING)?))
 }
 
-/// The unit of a metric of the catalogue, a counter or what is derived, and its better side.
+/// The unit and the better side of a metric of the catalogue, of a counter, or of a metric derived
+/// from one.
 pub fn unit_and_better(name: &str) -> (&'static str, Better) {
     if let Some(counter) = name.strip_prefix(COUNTER) {
         // `task-clock-ns`, and `cycles.enabled_ns`.
@@ -484,8 +487,8 @@ pub fn metric_words(name: &str) -> String {
 }
 
 impl WorkloadKind {
-    /// Names of the metrics that its samples may have, counters aside. A guest that
-    /// counts instructions has [`PATH_LENGTH`] in the place of each duration.
+    /// Names of the metrics that its samples may have, without counters. A guest
+    /// that counts instructions has [`PATH_LENGTH`] in place of each duration.
     pub fn metrics(self) -> Vec<String> {
         let own = METRICS
             .iter()

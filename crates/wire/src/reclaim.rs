@@ -69,11 +69,11 @@ pub const PASSES_MAX: u32 = 10_000;
 pub enum WorkingSet {
     /// The published access function. `toll` then requests the memory workload from the probe.
     Published,
-    /// Each process has hot pages of its own and streams through anonymous
-    /// memory of its own.
+    /// Each process has its own hot pages and streams through its own anonymous
+    /// memory.
     PrivateHot,
-    /// All processes map the same hot pages; each streams through anonymous
-    /// memory of its own.
+    /// All processes map the same hot pages; each streams through its own
+    /// anonymous memory.
     SharedHot,
     /// All processes run the code in the same hot pages; each streams through
     /// its part of a file by `read`.
@@ -110,7 +110,7 @@ pub enum HotMapping {
     FileShared,
 }
 
-/// Parameters of the memory workload that the published set has.
+/// Parameters of the memory workload that apply to the published set.
 const PUBLISHED_PARAMETERS: &[&str] = &[
     "addressing",
     "order",
@@ -121,7 +121,8 @@ const PUBLISHED_PARAMETERS: &[&str] = &[
 ];
 
 impl ReclaimRequest {
-    /// The request of the memory workload that the published set is.
+    /// Returns the request of the memory workload if the set is the published one, since the memory
+    /// workload measures that set.
     pub(crate) fn of_memory(levels: &[(&str, &str)]) -> Result<Option<MemoryRequest>, String> {
         if Self::read(levels)?.set != WorkingSet::Published {
             return Ok(None);

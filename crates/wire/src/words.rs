@@ -25,7 +25,8 @@ pub fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
 
 /// Returns the word of a variant without content.
 pub fn word<T: serde::Serialize>(variant: &T) -> String {
-    crate::encode(variant).trim_matches('"').to_owned()
+    let word = serde_json::to_string(variant).expect("a word is plain data");
+    word.trim_matches('"').to_owned()
 }
 
 /// Keeps the variant names that an enum's `Deserialize` passes to it.

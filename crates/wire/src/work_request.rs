@@ -1,15 +1,15 @@
-//! What each workload says of its own request.
+//! What each workload declares about its request.
 
 use std::path::Path;
 
 /// The request of one workload. Its fields are the parameters of experiment files; `toll` fills in
 /// those whose names in messages begin with `@`.
 pub(crate) trait WorkRequest: Sized {
-    /// Parameters that `toll` sees to, and not the probe.
+    /// Parameters that `toll` handles instead of the probe.
     const SURROUNDINGS: &'static [&'static str] = &[];
     /// Parameters of another request that this one may become.
     const FURTHER_PARAMETERS: &'static [&'static str] = &[];
-    /// Whether it starts programs of the machine.
+    /// Whether it starts programs that are installed on the machine.
     const STARTS_PROGRAMS: bool = false;
     /// The metric that a list of prices shows, unless the file names one.
     const PRICE_METRIC: Option<&'static str> = None;
@@ -31,11 +31,11 @@ pub(crate) trait WorkRequest: Sized {
         None
     }
 
-    /// Takes the directory for its files, and the seed of what it draws.
+    /// Sets the directory for its files and the seed of its random numbers.
     fn place(&mut self, _directory: &Path, _seed: u64) {}
 }
 
-/// The levels whose names are chosen.
+/// Returns the levels whose names satisfy `is_chosen`.
 pub(crate) fn chosen<'a>(
     levels: &[(&'a str, &'a str)],
     is_chosen: impl Fn(&str) -> bool,

@@ -55,7 +55,7 @@ macro_rules! workloads {
                 }
             }
 
-            /// Fills in the directory for its files, and the seed of what it draws.
+            /// Fills in the directory for its files and the seed of its random numbers.
             pub fn place(&mut self, directory: &Path, seed: u64) {
                 match self {
                     $(Self::$name(request) => request.place(directory, seed)),*
@@ -64,7 +64,7 @@ macro_rules! workloads {
         }
 
         impl WorkloadKind {
-            /// The parameters that `toll` sees to.
+            /// The parameters that `toll` handles instead of the probe.
             fn surroundings(self) -> &'static [&'static str] {
                 match self {
                     $(Self::$name => <$request as WorkRequest>::SURROUNDINGS),*
@@ -77,7 +77,7 @@ macro_rules! workloads {
                 }
             }
 
-            /// Whether it starts programs of the machine.
+            /// Whether it starts programs that are installed on the machine.
             pub fn starts_programs(self) -> bool {
                 match self {
                     $(Self::$name => <$request as WorkRequest>::STARTS_PROGRAMS),*

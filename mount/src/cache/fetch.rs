@@ -127,8 +127,8 @@ impl State {
     }
 
     /// Stores fetched bytes in the copy, except where the file was written
-    /// meanwhile. The source's file may have become shorter. A copy without changes
-    /// of its own is then truncated too; in a changed copy, the missing bytes are
+    /// meanwhile. The source's file may have become shorter. A copy that was not
+    /// changed is then truncated too; in a changed copy, the missing bytes are
     /// zero.
     pub(super) fn take(&mut self, piece: &Range<u64>, bytes: &[u8], count: usize) -> Result<()> {
         let end = piece.start + count as u64;

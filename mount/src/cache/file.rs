@@ -157,8 +157,8 @@ impl CachedFile {
         })
     }
 
-    /// Opens the file at the source by `open`. A copy without changes of its own
-    /// starts over if the source has another version by now. `check` may refuse the
+    /// Opens the file at the source by `open`. A copy that was not changed starts
+    /// over if the source has another version by now. `check` may refuse the
     /// attributes that the mount shows then. Returns the version of the copy, and
     /// the attributes that the mount shows.
     pub fn open(
@@ -211,11 +211,11 @@ impl CachedFile {
         Ok((version, attributes))
     }
 
-    /// Starts the copy over if it has no changes of its own and the source has
-    /// another version by now, as an open does. This happens before the copy is
-    /// changed, so that content written by others is not replaced. Returns whether
-    /// the copy started over. If the version cannot be found out, for example
-    /// without a connection, the copy stays.
+    /// Starts the copy over, as an open does, if it was not changed and the source
+    /// has another version by now. This happens before the copy is changed, so
+    /// that content written by others is not replaced. Returns whether the copy
+    /// started over. If the version cannot be found out, for example without a
+    /// connection, the copy stays.
     pub fn follow(&self, turn: &mut PathTurn, is_append: bool) -> Result<bool> {
         {
             let state = self.state.lock();

@@ -37,12 +37,11 @@ pub(super) struct Base {
 
 impl Base {
     pub fn of(version: &Version) -> Self {
-        let time = |time: Timespec| (time.tv_sec, time.tv_nsec);
         Self {
             inode: version.identity.map(|identity| identity.inode),
             size_bytes: version.size_bytes,
-            mtime: time(version.mtime),
-            ctime: time(version.ctime),
+            mtime: numbers(version.mtime),
+            ctime: numbers(version.ctime),
         }
     }
 
@@ -93,6 +92,18 @@ pub(super) struct Claimed {
     pub content: File,
 }
 
+/// Returns a time as a record has it: whole seconds and nanoseconds.
+pub(super) fn numbers(time: Timespec) -> (i64, i64) {
+    (time.tv_sec, time.tv_nsec)
+}
+
+pub(super) fn time(numbers: (i64, i64)) -> Timespec {
+    Timespec {
+        tv_sec: numbers.0,
+        tv_nsec: numbers.1,
+    }
+}
+
 pub(super) fn directory(copies: &Path) -> PathBuf {
     copies.join(DIRECTORY)
 }
@@ -113,9 +124,9 @@ impl Record {
         since.map_or(0, |since| since.as_secs())
     }
 
-    /// Writes the record beside its content and replaces an earlier one. A process
-    /// killed meanwhile leaves a file whose name is always the same, so it is
-    /// removed with the content.
+    /// Writes the record to the directory of its content, and replaces an earlier
+    /// record. A process killed meanwhile leaves a file whose name is always the
+    /// same, so it is removed with the content.
     pub fn write(&self, place: &Path) -> io::Result<()> {
         let path = beside(place, NEW_RECORD);
         match std::fs::remove_file(&path) {

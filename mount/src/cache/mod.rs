@@ -10,6 +10,7 @@ mod kept;
 mod replace;
 mod resend;
 mod retry_queue;
+mod send_ahead;
 mod staged_upload;
 mod write_back;
 mod write_back_state;

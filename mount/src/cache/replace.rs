@@ -1,5 +1,5 @@
-//! Writes a file back as a whole: a temporary file beside it is filled,
-//! synchronised, and renamed to its name.
+//! Writes a file back as a whole: a temporary file in the same directory is
+//! filled, synchronised, and renamed to its name.
 
 use std::path::Path;
 use std::sync::Arc;

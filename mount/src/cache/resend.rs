@@ -9,7 +9,7 @@ use super::file::CachedFile;
 use super::kept::{self, Claimed};
 use super::retry_queue::RetryQueue;
 use crate::mount::{PathTurn, Shared};
-use crate::source::{Attributes, Error, Kind, OpenFlags, Result, Timespec};
+use crate::source::{Attributes, Error, Kind, OpenFlags, Result};
 use crate::tree::ROOT;
 
 /// Why a kept copy is not sent.
@@ -129,11 +129,4 @@ fn adopt(
     let file = CachedFile::new(shared, ino, mode)?;
     file.adopt(copy, opened)?;
     Ok(Arc::new(file))
-}
-
-pub(super) fn time(numbers: (i64, i64)) -> Timespec {
-    Timespec {
-        tv_sec: numbers.0,
-        tv_nsec: numbers.1,
-    }
 }

@@ -12,13 +12,12 @@ use parking_lot::{Condvar, Mutex};
 use super::copy::Copy;
 use super::file::CachedFile;
 use super::journal::hash;
-use super::kept::{self, Base, Claimed, Record};
-use super::resend::time;
+use super::kept::{self, Base, Claimed, Record, numbers, time};
 use super::write_back_state::{Changes, Outcome};
 use crate::mount::PathTurn;
 use crate::private_directory;
 use crate::ranges::Ranges;
-use crate::source::{Error, OpenReply, Result, Timespec};
+use crate::source::{Error, OpenReply, Result};
 
 /// Delay between two attempts, at first and at most.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -206,7 +205,6 @@ impl CachedFile {
 
     fn record(&self, state: &super::file::State, path: PathBuf, error: Error) -> Record {
         let (atime, mtime) = state.progress.times();
-        let numbers = |time: Timespec| (time.tv_sec, time.tv_nsec);
         Record {
             source: self.shared.source.name(),
             path: path.into_os_string(),

@@ -1,9 +1,9 @@
 //! Writes the copy back to the source: chooses the way, and implements the way in
 //! place.
 //!
-//! A file is replaced as a whole, by a temporary file beside it that takes its
-//! name, wherever that loses nothing. A lost connection or a full disk then leaves
-//! the old content intact. It is written in place
+//! A file is replaced as a whole, by a temporary file in the same directory that
+//! takes its name, wherever that loses nothing. A lost connection or a full disk
+//! then leaves the old content intact. It is written in place
 //!
 //! - if it has further hard links, or an owner that a new file cannot be given, or
 //!   is in a directory where no file can be created;

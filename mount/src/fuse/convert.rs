@@ -2,9 +2,19 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fuser::{FileType, TimeOrNow};
+use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, TimeOrNow};
 
-use crate::source::{Kind, SetTime, Timespec};
+use crate::mount::NodeAttributes;
+use crate::source::{Error, Kind, SetTime, Timespec};
+
+/// Best transfer size that `stat` reports: the size of one request.
+const BLOCK_BYTES: u32 = 128 << 10;
+/// Generation of every inode number, since these are never reused.
+pub(super) const NEVER_REUSED: Generation = Generation(0);
+
+pub(super) fn errno(error: Error) -> Errno {
+    Errno::from_i32(error.errno())
+}
 
 pub(super) fn file_type(kind: Kind) -> FileType {
     match kind {
@@ -47,6 +57,28 @@ pub(super) fn set_time(change: TimeOrNow) -> SetTime {
     match change {
         TimeOrNow::Now => SetTime::Now,
         TimeOrNow::SpecificTime(moment) => SetTime::At(time(moment)),
+    }
+}
+
+pub(super) fn attributes(found: &NodeAttributes) -> FileAttr {
+    let attributes = &found.attributes;
+    FileAttr {
+        ino: INodeNo(found.ino),
+        size: attributes.size_bytes,
+        blocks: attributes.blocks,
+        atime: system_time(attributes.atime),
+        mtime: system_time(attributes.mtime),
+        ctime: system_time(attributes.ctime),
+        crtime: UNIX_EPOCH,
+        kind: file_type(attributes.kind),
+        perm: (attributes.mode & 0o7777) as u16,
+        nlink: attributes.links,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        // FUSE has 32 bits for it, and so does the kernel.
+        rdev: attributes.device_number as u32,
+        blksize: BLOCK_BYTES,
+        flags: 0,
     }
 }
 

@@ -14,7 +14,7 @@ use fuser::{
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::choose_abilities;
+use super::abilities::choose_abilities;
 use super::convert::set_time;
 use super::reply::Reply;
 use super::serve::Server;

@@ -1,8 +1,8 @@
 //! Maps users and groups of a server to the numbers of this machine and back.
 //!
-//! A person has different numbers on different machines. A mount shows the user
-//! that it runs as at the server, and that user's group, as the user who mounted it
-//! and the group of that user. All other numbers stay unchanged.
+//! A person has different numbers on different machines. A mount runs as some user
+//! at the server. It shows that user, and that user's group, as the user who
+//! mounted it and the group of the latter. All other numbers stay unchanged.
 
 use crate::source::{Owner, Source};
 

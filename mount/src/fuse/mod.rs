@@ -1,5 +1,6 @@
 //! The kernel's side: mounting, serving requests, unmounting.
 
+mod abilities;
 mod attach;
 mod convert;
 mod filesystem;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use fuser::{Config, InitFlags, KernelConfig, Session, SessionACL};
+use fuser::{Config, Session, SessionACL};
 use rustix::thread::CapabilitySet;
 
 use crate::cache::Mode;
@@ -24,18 +25,8 @@ use crate::mount::{Note, Volume};
 use crate::source::Source;
 use attach::Attachment;
 use filesystem::Fuse;
-use serve::Server;
+use serve::{Server, THREADS};
 use splice::Device;
-
-/// Threads that wait for requests. When all but one are busy with a slow source, a
-/// request gets a new thread.
-const THREADS: usize = 8;
-
-/// Limit on the kernel's background requests in flight, such as read-ahead.
-const BACKGROUND_MAX: u16 = 64;
-/// Largest write request. The kernel sends no larger one unless its limit of pages
-/// is raised.
-const WRITE_BYTES_MAX: u32 = 1 << 20;
 
 pub struct Mount {
     session: JoinHandle<io::Result<()>>,
@@ -180,41 +171,4 @@ fn config(clones_device: bool) -> Config {
     config.n_threads = Some(THREADS);
     config.clone_fd = clones_device;
     config
-}
-
-fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
-    let always = InitFlags::FUSE_ATOMIC_O_TRUNC
-        | InitFlags::FUSE_DO_READDIRPLUS
-        | InitFlags::FUSE_READDIRPLUS_AUTO
-        | InitFlags::FUSE_ASYNC_DIO
-        | InitFlags::FUSE_PARALLEL_DIROPS
-        // Otherwise the kernel asks for an extended attribute before each write.
-        | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
-    let pages = match (kernel, mode) {
-        (KernelCache::WriteBack, _) => InitFlags::FUSE_WRITEBACK_CACHE,
-        (KernelCache::Direct, _) => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
-        (KernelCache::PassThrough, _) => InitFlags::FUSE_PASSTHROUGH,
-        // Only this mount changes the copy of an open file. Without a copy, pages
-        // are dropped when somebody else has changed the source's file.
-        (KernelCache::Pages, Mode::None) => InitFlags::FUSE_AUTO_INVAL_DATA,
-        (KernelCache::Pages, _) => InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-    };
-    always | pages
-}
-
-/// Negotiates FUSE features with the kernel. A missing feature is left out, but
-/// missing pass-through is an error, because an option requests it.
-fn choose_abilities(mode: Mode, kernel: KernelCache, config: &mut KernelConfig) -> io::Result<()> {
-    let can = config.capabilities();
-    if kernel == KernelCache::PassThrough {
-        if !can.contains(InitFlags::FUSE_PASSTHROUGH) {
-            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-        }
-        // The kernel may have a lower limit.
-        let _ = config.set_max_stack_depth(1);
-    }
-    let _ = config.add_capabilities(wanted_flags(mode, kernel) & can);
-    let _ = config.set_max_write(WRITE_BYTES_MAX);
-    let _ = config.set_max_background(BACKGROUND_MAX);
-    Ok(())
 }

@@ -1,22 +1,15 @@
 //! Encodes the value of each kind of reply.
 
-use std::time::UNIX_EPOCH;
-
 use fuser::{
-    Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr,
+    Errno, FileHandle, FopenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr,
 };
 
-use super::convert::{file_type, system_time};
-use super::serve::Server;
+use super::convert::{NEVER_REUSED, errno};
+use super::serve::{Server, Written};
 use crate::mount::{NodeAttributes, Opened};
 use crate::source::{Result, StatVfs};
-
-/// Best transfer size that `stat` reports: the size of one request.
-const BLOCK_BYTES: u32 = 128 << 10;
-/// Generation of every inode number, since these are never reused.
-pub(super) const NEVER_REUSED: Generation = Generation(0);
 
 /// The only flags that the kernel accepts for pass-through files.
 const PASSES: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
@@ -31,7 +24,7 @@ pub(super) trait Reply: Send + Sized + 'static {
     fn send(self, server: &Server, outcome: Result<Self::Value>) {
         match outcome {
             Ok(value) => self.tell(server, value),
-            Err(error) => self.fail(Errno::from_i32(error.errno())),
+            Err(error) => self.fail(errno(error)),
         }
     }
 }
@@ -71,15 +64,6 @@ replies! {
 
 fn tell_entry(reply: ReplyEntry, server: &Server, found: NodeAttributes) {
     reply.entry(&server.rest(&found), &server.give(&found), NEVER_REUSED);
-}
-
-/// A completed write.
-pub(super) struct Written {
-    pub ino: u64,
-    pub bytes: u32,
-    /// The content or its offset is not what the kernel assumes, so its pages are
-    /// wrong.
-    pub is_moved: bool,
 }
 
 fn tell_written(reply: ReplyWrite, server: &Server, written: Written) {
@@ -134,27 +118,5 @@ fn tell_created(reply: ReplyCreate, server: &Server, (found, opened): (NodeAttri
             reply.created_passthrough(&ttl, &attr, NEVER_REUSED, handle, flags, &backing);
         }
         None => reply.created(&ttl, &attr, NEVER_REUSED, handle, flags),
-    }
-}
-
-pub(super) fn attributes(found: &NodeAttributes) -> FileAttr {
-    let attributes = &found.attributes;
-    FileAttr {
-        ino: INodeNo(found.ino),
-        size: attributes.size_bytes,
-        blocks: attributes.blocks,
-        atime: system_time(attributes.atime),
-        mtime: system_time(attributes.mtime),
-        ctime: system_time(attributes.ctime),
-        crtime: UNIX_EPOCH,
-        kind: file_type(attributes.kind),
-        perm: (attributes.mode & 0o7777) as u16,
-        nlink: attributes.links,
-        uid: attributes.uid,
-        gid: attributes.gid,
-        // FUSE has 32 bits for it, and so does the kernel.
-        rdev: attributes.device_number as u32,
-        blksize: BLOCK_BYTES,
-        flags: 0,
     }
 }

@@ -15,20 +15,31 @@ use fuser::{
 };
 use parking_lot::Mutex;
 
-use super::convert::file_type;
+use super::convert::{NEVER_REUSED, attributes, errno, file_type};
 use super::id_map::IdMap;
-use super::reply::{NEVER_REUSED, Reply, Written, attributes};
 use super::splice::Device;
-use super::{KernelCache, THREADS};
 use crate::background;
 use crate::cache::Mode;
 use crate::content::grow;
-use crate::mount::{NodeAttributes, Opened, Volume, WriteHow, is_dots};
+use crate::mount::{KernelCache, NodeAttributes, Opened, Volume, WriteHow, is_dots};
 use crate::source::{Attributes, Error, Kind, Owner, Result, SeekFrom};
+
+/// Threads that wait for requests. When all but one are busy with a slow source, a
+/// request gets a new thread.
+pub(super) const THREADS: usize = 8;
 
 /// Inode number in a listing for a file whose number is not known yet. Programs
 /// that need the number ask for it.
 const INO_UNKNOWN: u64 = 0xffff_ffff;
+
+/// A completed write.
+pub(super) struct Written {
+    pub ino: u64,
+    pub bytes: u32,
+    /// The content or its offset is not what the kernel assumes, so its pages are
+    /// wrong.
+    pub is_moved: bool,
+}
 
 pub(super) struct Server {
     pub volume: Arc<Volume>,
@@ -107,11 +118,11 @@ impl Server {
         }
         BUFFER.with_borrow_mut(|buffer| {
             if let Err(error) = grow(buffer, size) {
-                return reply.send(self, Err(error));
+                return reply.error(errno(error));
             }
             match self.volume.read(handle, &mut buffer[..size], offset) {
                 Ok(count) => reply.data(&buffer[..count]),
-                Err(error) => reply.send(self, Err(error)),
+                Err(error) => reply.error(errno(error)),
             }
         });
     }

@@ -8,7 +8,7 @@ use rustix::fs::{
     UTIME_OMIT, Uid, makedev,
 };
 
-use super::by_descriptor;
+use super::descriptor::by_descriptor;
 use crate::source::{Attributes, Identity, Kind, SetAttributes, SetTime};
 
 /// Returns the attributes of a name in a directory, or with an empty name those of

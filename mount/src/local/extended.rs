@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use rustix::io::Errno;
 
-use super::by_descriptor;
+use super::descriptor::by_descriptor;
 use crate::source::{Extended, Result, XattrFlags};
 
 /// A descriptor opened with `O_PATH`, possibly of a symbolic link. The path by

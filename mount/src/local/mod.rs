@@ -7,17 +7,17 @@
 
 mod attributes;
 mod creator;
+mod descriptor;
 mod extended;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
-use rustix::io::Errno;
 
 use crate::content::read_full;
 use crate::source::{
@@ -27,13 +27,8 @@ use crate::source::{
 };
 use attributes::{change, look, look_at};
 use creator::Creator;
+use descriptor::open_again;
 use extended::ExtendedAttributes;
-
-impl From<Errno> for Error {
-    fn from(error: Errno) -> Self {
-        Self::Errno(error.raw_os_error())
-    }
-}
 
 pub struct Local {
     name: PathBuf,
@@ -57,12 +52,6 @@ const FREES_IN_UNLINK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994
 /// makes room on a full disk needs it by then, and kept content is freed only
 /// later.
 const KEPT_BYTES_MAX: i64 = 1 << 20;
-
-/// Returns a path to a descriptor's file, for calls that do not accept a descriptor
-/// opened with `O_PATH`.
-fn by_descriptor(descriptor: impl AsFd) -> PathBuf {
-    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd()).into()
-}
 
 impl Local {
     pub fn new(directory: &Path) -> std::io::Result<Self> {
@@ -148,20 +137,6 @@ impl Local {
         let made = look_at(&file)?;
         Ok((file, made))
     }
-}
-
-/// Opens the regular file of a descriptor that was opened with `O_PATH`. Opening
-/// anything else could block forever, for example on the other end of a named pipe,
-/// or have an effect on a device.
-fn open_again(file: &OwnedFd, kind: Kind, flags: OFlags) -> Result<OwnedFd> {
-    match kind {
-        Kind::File => {}
-        Kind::Directory => return Err(Error::Errno(libc::EISDIR)),
-        Kind::Symlink => return Err(Error::Errno(libc::ELOOP)),
-        _ => return Err(Error::Errno(libc::EINVAL)),
-    }
-    let flags = flags | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(by_descriptor(file), flags, Mode::empty())?)
 }
 
 fn system_flags(flags: OpenFlags) -> OFlags {

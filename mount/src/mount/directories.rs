@@ -4,36 +4,15 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::handles::Listed;
 use super::metadata_cache::DirectoryVersion;
 use super::{NodeAttributes, PathTurn, Volume};
 use crate::descriptors::Kept;
 use crate::source::{Attributes, Entry, Kind, Listing, Result};
-
-/// An open directory: one listing, made when reading begins, so that offsets mean
-/// the same names until reading begins again.
-pub(super) type Directory = Mutex<Arc<Listed>>;
-
-/// The entries that a directory was found to have, `.` and `..` first.
-#[derive(Default)]
-pub(crate) struct Listed {
-    ino: u64,
-    listing: Listing,
-    /// When the entries were requested, if they are from an earlier reply.
-    asked: Option<Instant>,
-    _kept: Option<Kept>,
-}
-
-impl Listed {
-    /// Returns the entries from an offset on, each with the offset of the next.
-    pub fn entries(&self, offset: u64) -> impl Iterator<Item = (u64, &Entry)> {
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        (1..).zip(&self.listing.entries).skip(offset)
-    }
-}
 
 /// Returns whether a name is `.` or `..`, for which the kernel counts no lookups.
 pub(crate) fn is_dots(name: &OsStr) -> bool {

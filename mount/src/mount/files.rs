@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::open::Backend;
-use super::{NodeAttributes, Opened, PathTurn, Volume};
+use super::handles::Backend;
+use super::{Access, NodeAttributes, Opened, PathTurn, Volume};
 use crate::background;
 use crate::cache::Mode;
 use crate::descriptors::Kept;
@@ -13,40 +13,12 @@ use crate::source::{
 use crate::tree::Version;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Access {
-    pub(super) flags: OpenFlags,
-    /// The opening thread, if it opens the file for appending.
-    pub(super) appender: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteHow {
     /// Without a copy, an error may be reported by the next write, by `flush` or by
     /// `sync`.
     pub may_end_later: bool,
     /// The file is open with `O_APPEND`.
     pub is_append: bool,
-}
-
-impl Access {
-    pub(super) const WRITE: Self = Self {
-        flags: OpenFlags::WRITE,
-        appender: None,
-    };
-
-    pub fn of(flags: i32, thread: u32) -> Self {
-        let access = flags & libc::O_ACCMODE;
-        Self {
-            flags: OpenFlags {
-                read: access != libc::O_WRONLY,
-                write: access != libc::O_RDONLY,
-                truncate: flags & libc::O_TRUNC != 0,
-                exclusive: flags & libc::O_EXCL != 0,
-                ..OpenFlags::default()
-            },
-            appender: (flags & libc::O_APPEND != 0).then_some(thread),
-        }
-    }
 }
 
 impl Volume {

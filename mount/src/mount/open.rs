@@ -1,43 +1,42 @@
-//! Open files by the kernel's handles, and copies by inode number.
+//! The open files of a mount, and the copies that they use.
 
 use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
-use slab::Slab;
-
-use super::{Access, PathTurn, Volume};
+use super::handles::{Backend, Copied, OpenFile};
+use super::{PathTurn, Volume};
 use crate::cache::{CachedFile, Mode};
 use crate::descriptors::Kept;
-use crate::source::{Attributes, Error, Handle, OpenReply, Result};
+use crate::source::{Attributes, Error, Handle, OpenFlags, OpenReply, Result};
 use crate::tree::Version;
 
-pub(super) struct Copied {
-    file: Arc<CachedFile>,
-    users: usize,
+/// How a program opens a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(super) flags: OpenFlags,
+    /// The opening thread, if it opens the file for appending.
+    pub(super) appender: Option<u32>,
 }
 
-/// An open file, which a handle of the kernel stands for.
-pub(super) struct OpenFile {
-    pub ino: u64,
-    pub content: Backend,
-    pub is_writable: bool,
-    /// Only for a file without a copy; a copy reserves its own.
-    _kept: Option<Kept>,
-}
+impl Access {
+    pub(super) const WRITE: Self = Self {
+        flags: OpenFlags::WRITE,
+        appender: None,
+    };
 
-pub(super) enum Backend {
-    Cached(Arc<CachedFile>),
-    Direct(Arc<dyn Handle>),
-}
-
-impl OpenFile {
-    pub fn direct(&self) -> Option<&Arc<dyn Handle>> {
-        match &self.content {
-            Backend::Cached(_) => None,
-            Backend::Direct(handle) => Some(handle),
+    pub fn of(flags: i32, thread: u32) -> Self {
+        let access = flags & libc::O_ACCMODE;
+        Self {
+            flags: OpenFlags {
+                read: access != libc::O_WRONLY,
+                write: access != libc::O_RDONLY,
+                truncate: flags & libc::O_TRUNC != 0,
+                exclusive: flags & libc::O_EXCL != 0,
+                ..OpenFlags::default()
+            },
+            appender: (flags & libc::O_APPEND != 0).then_some(thread),
         }
     }
 }
@@ -252,33 +251,5 @@ impl Volume {
             // After an error the copy is kept, and a message says so.
             let _ = self.write_back(&mut PathTurn::begin(), &file, true);
         }
-    }
-}
-
-pub(super) struct Handles<T>(RwLock<Slab<Arc<T>>>);
-
-impl<T> Default for Handles<T> {
-    fn default() -> Self {
-        Self(RwLock::default())
-    }
-}
-
-impl<T> Handles<T> {
-    pub fn add(&self, open: T) -> u64 {
-        self.0.write().insert(Arc::new(open)) as u64
-    }
-
-    pub fn get(&self, handle: u64) -> Result<Arc<T>> {
-        let found = self.0.read().get(handle as usize).cloned();
-        found.ok_or(Error::Errno(libc::EBADF))
-    }
-
-    pub fn remove(&self, handle: u64) -> Option<Arc<T>> {
-        self.0.write().try_remove(handle as usize)
-    }
-
-    pub fn all(&self) -> Vec<Arc<T>> {
-        let open = self.0.read();
-        open.iter().map(|(_, open)| Arc::clone(open)).collect()
     }
 }

@@ -8,8 +8,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::diagnosis::Operation;
+use super::failure::{Failure, Requested};
 use super::packet::{extension, kind, status};
-use super::requests::{Failure, Reply, RequestBatch, Requested};
+use super::requests::{Reply, RequestBatch};
 use super::stat::{Stat, seconds};
 use crate::source::{Kind, SetAttributes, SetTime};
 
@@ -65,12 +66,12 @@ pub(super) fn send(
         }
         let knows_links = batch.session.has(extension::LSETSTAT);
         last = Some(match target {
-            Target::Handle(handle) => step.request(batch, kind::FSETSTAT, &[handle]),
+            Target::Handle(handle) => batch.set(kind::FSETSTAT, &[handle], &step),
             // lsetstat refuses a length.
             Target::Path(path) if knows_links && step.size_bytes.is_none() => {
-                step.request(batch, kind::EXTENDED, &[extension::LSETSTAT, path])
+                batch.set(kind::EXTENDED, &[extension::LSETSTAT, path], &step)
             }
-            Target::Path(path) => step.request(batch, kind::SETSTAT, &[path]),
+            Target::Path(path) => batch.set(kind::SETSTAT, &[path], &step),
         }?);
     }
     Ok(last)

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use rustix::fs::StatVfsMountFlags;
 
+use super::failure::Failure;
 use super::packet::{Decoder, Malformed, extension, is_too_long, kind, parent, status};
-use super::requests::Failure;
 use super::session::Session;
 use super::stat::Stat;
 use crate::source::{Error, Kind, StatVfs};

@@ -7,9 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use super::diagnosis::Operation;
+use super::failure::{Failure, Requested};
 use super::packet::{escaped, extension, is_name, is_too_long, kind, status};
-use super::requests::{Failure, Name, OpenHandle, Reply, RequestBatch, Requested};
-use super::source::Shared;
+use super::requests::{Name, OpenHandle, Reply, RequestBatch};
+use super::shared::Shared;
 use crate::source::{Entry, Listing, RenameFlags, Result};
 
 /// READDIRs in flight, at first and at most. From the second reply on, the number

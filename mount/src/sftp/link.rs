@@ -1,4 +1,4 @@
-//! The current connection of a source, and the next one after that is lost.
+//! The current connection of a source, which is replaced after it is lost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -7,11 +7,12 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::change::{self, Target};
 use super::diagnosis::{Operation, diagnose};
+use super::failure::{Failure, Requested};
 use super::packet::{extension, kind, open};
 use super::pipelined_writes::PipelinedWrites;
-use super::requests::{Failure, OpenHandle, Reply, Requested};
+use super::requests::{OpenHandle, Reply};
 use super::session::Session;
-use super::source::Shared;
+use super::shared::Shared;
 use super::stat::Stat;
 use crate::source::{Attributes, Content, Error, Finish, Handle, Kind, Result, SetAttributes};
 
@@ -203,8 +204,8 @@ impl SftpFile {
     }
 }
 
-/// Returns the part of refused changes that is needed all the same: first without
-/// times, which only the owner may set, then without the length, which may be right
+/// Returns the part of refused changes that is still needed: first without times,
+/// which only the owner may set, then without the length, which may be right
 /// already.
 fn needed_of(changes: &SetAttributes) -> Option<SetAttributes> {
     let length_alone = SetAttributes {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::change::{self, Target};
 use super::diagnosis::Operation;
+use super::failure::{Failure, Requested};
 use super::open_file::SftpFile;
 use super::packet::{kind, open, parent};
-use super::requests::{Failure, OpenHandle, RequestBatch, Requested};
-use super::source::Shared;
+use super::requests::{OpenHandle, RequestBatch};
+use super::shared::Shared;
 use super::stat::Stat;
 use crate::source::{
     Creation, Error, Kind, OpenFlags, OpenReply, Result, SetAttributes, make_or_open,
@@ -124,7 +125,7 @@ pub(super) fn make_directory(
     remote: &[u8],
     creation: &Creation,
 ) -> Requested<()> {
-    let made = Stat::of_mode(creation.mode).request(batch, kind::MKDIR, &[remote])?;
+    let made = batch.set(kind::MKDIR, &[remote], &Stat::of_mode(creation.mode))?;
     let seen = batch.ask(kind::LSTAT, &[remote])?;
     batch.status(made)?;
     let seen = batch.stat(seen)?;

@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::failure::{Failure, Requested};
 use super::packet::{extension, kind};
-use super::requests::{Failure, OpenHandle, Reply, RequestBatch, Requested, WINDOW_BYTES};
+use super::requests::{OpenHandle, Reply, RequestBatch, WINDOW_BYTES};
 use crate::source::Content;
 
 /// Writes and synchronisations in flight, in the order in which they were sent and

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use oneshot::TryRecvError;
 
+use super::failure::{Failure, Requested};
 use super::packet::{Decoder, Encoder, HANDLE_BYTES_MAX, Malformed, kind, status};
 pub(super) use super::session::Reply;
 use super::session::{Packet, Session};
 use super::stat::Stat;
-use crate::source::{Content, Error};
+use crate::source::Content;
 
 /// Content up to this length is copied so that it goes with the next request.
 /// Content that is sent alone is also encrypted, forwarded and answered alone.
@@ -41,48 +42,6 @@ impl Drop for OpenHandle {
 /// `longname`, which is for users to read, is skipped.
 pub(super) type Name = (Vec<u8>, Stat);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
-    Lost,
-    Refused(u32),
-    /// This error, which needs no further requests.
-    Errno(i32),
-}
-
-pub(super) type Requested<T> = Result<T, Failure>;
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Lost => Self::Lost,
-            Error::Errno(errno) => Self::Errno(errno),
-        }
-    }
-}
-
-impl Failure {
-    /// Returns the error that a code most often stands for. The protocol has eight
-    /// codes, and OpenSSH's server maps all error numbers to them
-    /// (`errno_to_portable` in `sftp-server.c`). Where the code is not enough,
-    /// [`super::diagnosis`] sends further requests.
-    pub fn plain(self) -> Error {
-        let code = match self {
-            Self::Refused(code) => code,
-            Self::Errno(errno) => return Error::Errno(errno),
-            Self::Lost => return Error::Lost,
-        };
-        Error::Errno(match code {
-            status::NO_SUCH_FILE => libc::ENOENT,
-            status::PERMISSION_DENIED => libc::EACCES,
-            status::BAD_MESSAGE => libc::EINVAL,
-            status::OP_UNSUPPORTED => libc::EOPNOTSUPP,
-            // The server returns this for connections of its own.
-            status::NO_CONNECTION | status::CONNECTION_LOST => return Error::Lost,
-            _ => libc::EIO,
-        })
-    }
-}
-
 /// Requests of one caller. They are gathered until the caller waits for a reply.
 pub(super) struct RequestBatch {
     pub session: Arc<Session>,
@@ -106,7 +65,7 @@ impl RequestBatch {
         Ok((packet, reply))
     }
 
-    pub fn request(&mut self, kind: u8, fields: impl FnOnce(&mut Encoder<'_>)) -> Requested<Reply> {
+    fn request(&mut self, kind: u8, fields: impl FnOnce(&mut Encoder<'_>)) -> Requested<Reply> {
         let (mut packet, reply) = self.begin(kind)?;
         fields(&mut packet);
         packet.finish(0);
@@ -120,6 +79,16 @@ impl RequestBatch {
             for string in strings {
                 packet.string(string);
             }
+        })
+    }
+
+    /// Adds a request that sets attributes; the strings before them say of what.
+    pub fn set(&mut self, kind: u8, strings: &[&[u8]], attributes: &Stat) -> Requested<Reply> {
+        self.request(kind, |packet| {
+            for string in strings {
+                packet.string(string);
+            }
+            attributes.encode(packet);
         })
     }
 

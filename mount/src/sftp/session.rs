@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use oneshot::{Receiver, RecvTimeoutError, Sender};
 use parking_lot::Mutex;
 
+use super::failure::{Failure, Requested};
 use super::packet::{
     Decoder, Encoder, PACKET_BYTES_MAX, PIECE_BYTES_MIN, VERSION, escaped, extension, kind,
     packet_bytes_max, read_greeting, read_limits,
 };
 use super::pipe::TimeoutPipe;
-use super::requests::{Failure, Requested};
 use crate::source::Content;
 
 /// How long a packet waits to be sent with others. A file is closed a moment after

@@ -7,15 +7,17 @@ use std::sync::Arc;
 
 use super::address::Address;
 use super::change::{self, Target};
-use super::diagnosis::{Operation, decode_space, diagnose};
+use super::diagnosis::{Operation, decode_space};
 use super::directory;
+use super::failure::Failure;
 use super::link::{Connect, Link};
 use super::names::Names;
 use super::opening;
 use super::options::Options;
 use super::packet::{PATH_BYTES_MAX, extension, is_too_long, kind, open, parent, status};
-use super::requests::{Failure, RequestBatch, Requested};
+use super::requests::RequestBatch;
 use super::server_clock::{NEW_FILE, ServerClock};
+use super::shared::Shared;
 use super::ssh;
 use super::stat::Stat;
 use crate::source::{
@@ -37,37 +39,6 @@ const OWN_PROCESS: &[u8] = b"/proc/self";
 struct Found {
     root: PathBuf,
     user: Option<Owner>,
-}
-
-pub(super) struct Shared {
-    pub link: Link,
-    /// The directory on the server: absolute, and without symbolic links, so that
-    /// it means the same in every session.
-    root: PathBuf,
-    pub names: Names,
-    pub clock: ServerClock,
-}
-
-impl Shared {
-    pub fn remote(&self, path: &Path) -> Vec<u8> {
-        // An empty path must not add a slash at the end.
-        let remote: PathBuf = self.root.components().chain(path.components()).collect();
-        remote.into_os_string().into_vec()
-    }
-
-    /// Calls `work` with the server's paths, and finds out what a refusal means.
-    pub fn ask<T, const N: usize>(
-        &self,
-        operation: Operation,
-        paths: [&Path; N],
-        work: impl FnOnce(&mut RequestBatch, [&[u8]; N]) -> Requested<T>,
-    ) -> Result<T> {
-        let session = self.link.session()?;
-        let remote = paths.map(|path| self.remote(path));
-        let remote = remote.each_ref().map(Vec::as_slice);
-        let done = work(&mut session.batch(), remote);
-        done.map_err(|failure| diagnose(&session, operation, &remote, failure))
-    }
 }
 
 impl Sftp {

@@ -6,7 +6,6 @@
 //! the inode.
 
 use super::packet::{Decoder, Encoder, Malformed};
-use super::requests::{Reply, RequestBatch, Requested};
 use crate::source::{Attributes, Kind, Timespec};
 
 /// Flags of the fields that are present (the draft, section 5).
@@ -62,22 +61,6 @@ impl Stat {
         if let Some((accessed, modified)) = self.times {
             packet.u32(accessed).u32(modified);
         }
-    }
-
-    /// Adds a request that sets these attributes; the strings before them say of
-    /// what.
-    pub fn request(
-        &self,
-        batch: &mut RequestBatch,
-        kind: u8,
-        strings: &[&[u8]],
-    ) -> Requested<Reply> {
-        batch.request(kind, |packet| {
-            for string in strings {
-                packet.string(string);
-            }
-            self.encode(packet);
-        })
     }
 
     pub fn decode(packet: &mut Decoder<'_>) -> Result<Self, Malformed> {

@@ -1,22 +1,12 @@
 //! Reads files of captured packets: pcap (draft-ietf-opsawg-pcap) and pcapng
 //! (draft-ietf-opsawg-pcapng).
 
-use super::Observer;
+use super::frame::Packet;
+use super::observer::Observer;
 use super::options::{u16_at, u32_at};
 
 /// Largest valid packet in bytes (the largest that libpcap takes).
 const PACKET_BYTES_MAX: usize = 256 * 1024 + 64;
-
-#[derive(Debug, Clone, Copy)]
-pub struct Packet<'a> {
-    pub number: u64,
-    /// Time since 1970; `None` if the capture does not have it.
-    pub time_ns: Option<u64>,
-    /// Link type, the kind of header that the packet begins with
-    /// (tcpdump.org/linktypes.html).
-    pub link: u16,
-    pub bytes: &'a [u8],
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Order {

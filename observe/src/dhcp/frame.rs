@@ -7,8 +7,19 @@ use etherparse::err::ipv4::HeaderSliceError;
 use etherparse::{IpNumber, Ipv4HeaderSlice};
 use serde::Serialize;
 
-use super::Packet;
 use super::options::{colons, u16_at, u32_at};
+
+/// A captured frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet<'a> {
+    pub number: u64,
+    /// Time since 1970; `None` if the capture does not have it.
+    pub time_ns: Option<u64>,
+    /// Link type, the kind of header that the packet begins with
+    /// (tcpdump.org/linktypes.html).
+    pub link: u16,
+    pub bytes: &'a [u8],
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -3,8 +3,7 @@
 use core::net::Ipv4Addr;
 
 use super::message::Message;
-
-const MESSAGES: &str = include_str!("messages.txt");
+use super::message_types::{type_name, words};
 
 /// What a client requests by a REQUEST (RFC 2131, 4.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -29,23 +28,6 @@ pub(super) fn phase(message: &Message, is_broadcast: bool) -> Option<Phase> {
         (None, Some(_)) if is_broadcast => Phase::Rebinding,
         (None, Some(_)) => Phase::Renewing,
     })
-}
-
-/// Returns the name of a kind of message, its summary, and what happens if it is lost.
-fn words(kind: &str) -> Option<[&'static str; 3]> {
-    let mut lines = MESSAGES.lines();
-    let name = lines.find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
-    Some([name, lines.next()?.trim_start(), lines.next()?.trim_start()])
-}
-
-#[must_use]
-pub fn type_name(number: u8) -> String {
-    let words = match number {
-        // Every phase has the same name.
-        3 => words("3-selecting"),
-        number => words(&number.to_string()),
-    };
-    words.map_or_else(|| format!("type {number}"), |[name, ..]| name.to_owned())
 }
 
 /// Returns a short summary of a message, and what would have happened if it had been

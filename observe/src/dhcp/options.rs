@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::{Serialize, Serializer};
 
-use super::meaning::type_name;
+use super::message_types::type_name;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct DhcpOption {

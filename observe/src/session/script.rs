@@ -47,9 +47,9 @@ fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Returns what precedes, what is in and what follows the line that ends a recording. If
-/// a program in the recording shows the same words, they end in a carriage return, which
-/// the terminal's driver adds, and more follows.
+/// Splits at the line that ends a recording: returns the text before it, its content, and the text
+/// after it. If a program in the recording shows the same words, they end in a carriage return,
+/// which the terminal's driver adds, and more follows.
 fn find_footer(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let begins = |at: &usize| bytes[*at..].starts_with(DONE);
     (0..bytes.len()).filter(begins).find_map(|at| {

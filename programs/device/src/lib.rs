@@ -17,6 +17,7 @@ mod output;
 mod program;
 mod signals;
 mod slave;
+mod transmission;
 mod trouble;
 
 pub use self::program::{master, slave};

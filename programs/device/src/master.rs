@@ -15,8 +15,8 @@ use toll_probe::program::complain;
 
 use crate::message::{Answer, Message, Offer, Receipt};
 use crate::options::Options;
-use crate::program::tell;
 use crate::signals::{Alarm, tell_of_source};
+use crate::transmission::tell;
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
 
 struct Source {
@@ -147,8 +147,8 @@ fn hear_receipt(sender: &Connection, source: &Source) -> Result<(), String> {
     match Message::hear(|bytes| read_full(sender.device(), bytes)) {
         Ok(Some(Message::Receipt(Receipt::Kept))) => Ok(()),
         Ok(Some(Message::Receipt(Receipt::Differs))) => Err(format!(
-            "cannot trust the copy of {path}: the slave's copy has other content; check whether \
-             another program writes the file"
+            "cannot trust the copy of {path}: the slave's copy has different content; check \
+             whether another program writes the file"
         )),
         Ok(Some(Message::Receipt(Receipt::Lost))) => Err(format!(
             "cannot send {path}: the slave could not complete its file; see its message"

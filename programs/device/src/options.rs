@@ -22,7 +22,7 @@ pub const PORT: u16 = 2325;
 const MASTER_HELP: &str = "\
 Usage: master [OPTION]... FILE... METHOD
 Send FILE(s) in order through /dev/master_device to the program slave, and print
-how long each took. Each FILE waits for a connection of its own.
+how long each took. Each FILE waits for a separate connection.
 
 METHOD is how a file gets to the device:
   fcntl  read from the file and write to the device, through a buffer

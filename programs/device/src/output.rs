@@ -91,8 +91,8 @@ impl Drop for Output {
     }
 }
 
-/// Opens a file without a name, or with one if the file system has no other files.
-/// Returns whether it has a name.
+/// Opens a file without a name, or with one if the file system does not support
+/// files without names. Returns whether it has a name.
 fn open(directory: &Path, draft: &Path) -> io::Result<(File, bool)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o666);

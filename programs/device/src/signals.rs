@@ -39,8 +39,8 @@ pub fn tell_of_output() {
 
 extern "C" fn end_master(_signal: libc::c_int) {
     end(
-        b"master: cannot read a page of the file: it became shorter, or cannot be read; check \
-          whether another program writes it, and see the kernel log\n",
+        b"master: cannot read a page of the file: the file became shorter, or reading it failed; \
+          check whether another program writes the file, and see the kernel log\n",
     );
 }
 

@@ -13,8 +13,8 @@ use toll_probe::device::{Access, Connection, Device, End};
 use crate::message::{Answer, Message, Offer, Receipt};
 use crate::options::Options;
 use crate::output::Output;
-use crate::program::tell;
 use crate::signals::{Alarm, tell_of_output};
+use crate::transmission::tell;
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
 
 const PAUSE: Duration = Duration::from_millis(20);
@@ -184,7 +184,7 @@ fn keep(output: Output, offer: &Offer, path: &Path) -> Result<(), (Receipt, Stri
             .map_err(|error| (Receipt::Lost, of_file("read", path, &error)))?;
         if content.xxh3 != Some(expected) || content.bytes != offer.size_bytes {
             let complaint = format!(
-                "cannot trust {}: its content has another hash than the master's file; check \
+                "cannot trust {}: its hash differs from that of the master's file; check \
                  whether another program writes that file",
                 path.display()
             );

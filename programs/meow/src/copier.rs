@@ -39,9 +39,9 @@ impl<'a> Copier<'a> {
 
     /// Copies from the source's current offset to its end, and returns each step.
     ///
-    /// If an in-kernel method fails with any error, the buffer continues from the same
-    /// offset: either that works, or the failing `read` or `write` shows which end is at
-    /// fault, which the other calls cannot.
+    /// If an in-kernel method fails with any error, the buffer continues from the same offset.
+    /// Either that works, or the `read` or `write` that fails shows which end is at fault. Other
+    /// calls cannot show that.
     pub fn copy(
         &mut self,
         source: &End<'_>,

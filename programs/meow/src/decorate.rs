@@ -4,6 +4,7 @@
 //! Architecture invariant: no I/O, so it cannot fail. The output does not depend on how
 //! the input is split into chunks or files.
 
+mod decoration;
 mod line;
 mod line_number;
 mod notation;
@@ -12,52 +13,18 @@ mod special;
 #[cfg(test)]
 mod tests;
 
+pub use decoration::{Decoration, Numbering};
 use line::Lines;
-use notation::{CR, Form, LF, Notation};
+use line_number::LineNumber;
+use notation::{Form, Notation};
 use sink::{Sink, StagingBuffer};
-use special::{BLOCK, Specials, special_mask};
+use special::{BLOCK, CR, LF, Specials, special_mask};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Numbering {
-    #[default]
-    None,
-    All,
-    /// Every output line that has a byte before its newline.
-    NonBlank,
-}
+/// Most bytes between two calls of `make_room`: a block of newlines, the number of the
+/// first line, and what is written past a count.
+const MARGIN: usize = BLOCK * Lines::LONGEST + LineNumber::LONGEST + BLOCK;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Decoration {
-    pub numbering: Numbering,
-    /// Whether only the first of adjacent blank lines is shown.
-    pub squeezes_blank: bool,
-    /// Whether a line ends in `$`, and a carriage return directly before that
-    /// end is shown as `^M`.
-    pub shows_ends: bool,
-    pub shows_tabs: bool,
-    /// Whether bytes that are neither printable ASCII, tab nor newline are
-    /// shown as `^X`, `M-x` and `M-^X`.
-    pub shows_nonprinting: bool,
-}
-
-impl Decoration {
-    /// Whether the output equals the input.
-    #[must_use]
-    pub fn is_plain(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether what is shown at a newline depends on earlier lines.
-    fn has_line_state(&self) -> bool {
-        self.numbering != Numbering::None || self.squeezes_blank
-    }
-
-    /// Whether a carriage return must wait for the next byte. If nonprinting bytes are
-    /// shown, it is always `^M`.
-    fn holds_carriage_returns(&self) -> bool {
-        self.shows_ends && !self.shows_nonprinting
-    }
-}
+const _: () = assert!(MARGIN < size_of::<StagingBuffer>() / 2);
 
 /// Decorates one stream of bytes, made of any number of files and chunks.
 pub struct Decorator {
@@ -134,7 +101,7 @@ impl Decorator {
         pass.lines.peek(input.first().copied(), &mut pass.sink);
         let mut rest = input;
         while let Some((window, _)) = rest.split_first_chunk::<{ 2 * BLOCK }>() {
-            pass.sink.make_room(output);
+            pass.sink.make_room(MARGIN, output);
             let (block, _) = window.split_first_chunk().expect("a window is two blocks");
             let mask = special_mask::<V, T, L, C>(block);
             if mask.count_ones() > MOST_RUNS {
@@ -146,7 +113,7 @@ impl Decorator {
         }
         let (block, last) = rest.split_at(rest.len().min(BLOCK));
         for (bytes, next) in [(block, last.first().copied()), (last, None)] {
-            pass.sink.make_room(output);
+            pass.sink.make_room(MARGIN, output);
             pass.bytewise(bytes, next);
         }
         pass.sink.drain(output);

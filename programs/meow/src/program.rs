@@ -23,7 +23,7 @@ use crate::options::{self, Options};
 use crate::route::{self, BUFFER_BYTES, Method, Route};
 
 const SUCCESS: i32 = 0;
-/// The explanation when the lead was the whole copy.
+/// The explanation if the bytes that go through the buffer first were all there were.
 const LEAD_SUFFICED: &str = "too few bytes came for another method";
 /// The only other exit code of `cat`.
 const FAILURE: i32 = 1;

@@ -8,8 +8,8 @@ use crate::ends::Kind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Splice,
-    /// splice(2) into a pipe of the program's own and out of it. Neither end is locked
-    /// between the two calls, so the processes beyond them can go on.
+    /// splice(2) into the program's own pipe and out of it. Neither end is locked between the two
+    /// calls, so the processes beyond them can continue.
     SpliceTwice {
         chunk: usize,
     },
@@ -178,7 +178,7 @@ fn from_pipe(sink: Kind) -> Route {
             BY_SPLICE,
             LEAD_BYTES_FROM_PIPE,
             PIPE_BYTES_MAX,
-            "the kernel passes on what the pipe holds, without a copy to this program",
+            "the kernel forwards the content of the pipe without a copy to this program",
         ),
         _ => return through_buffer("it works between any two ends"),
     };

@@ -20,13 +20,13 @@ use toll_wire::{
 use self::options::Options;
 pub use self::options::Program;
 
-/// Exit status without the system call; `toll` uses it for any missing prerequisite.
+/// Exit status if the kernel lacks the system call; `toll` uses it for any missing prerequisite.
 const NO_SYSTEM_CALL: u8 = 5;
 
 pub fn run(program: Program) -> ExitCode {
     let name = program.name();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // Each count runs in a process of its own: this program, started anew.
+    // Each count runs in a separate process: this program, started again.
     if let [flag, rest @ ..] = &arguments[..]
         && flag == process::FLAG
     {
@@ -67,8 +67,8 @@ fn line(n: &str, count: &str, duration_us: &str) -> String {
     format!("{n:>8} {count:>8} {duration_us:>9}\n")
 }
 
-/// Counts among `n` numbers `options.runs` times, and returns the run of median duration.
-/// For an even number of runs, that is the shorter of the two in the middle.
+/// Counts the primes among `n` numbers `options.runs` times. Returns the run of median duration;
+/// for an even number of runs, the shorter of the two in the middle.
 fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure> {
     let counting = PrimesRequest {
         placement: program.placement(),

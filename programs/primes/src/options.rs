@@ -100,7 +100,7 @@ impl Program {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many numbers each count is among; never empty.
+    /// For each count, the number of random numbers to count among; never empty.
     pub numbers: Vec<u32>,
     pub random: RandomSource,
     pub seed: u32,

@@ -12,13 +12,13 @@ use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
 use toll_report::words::plural;
 use toll_system::{Failure, output};
 
-use super::Submitted;
+use crate::directory::Submitted;
 
 #[derive(Debug, Args)]
 pub struct FetchArguments {
     #[command(flatten)]
     submitted: Submitted,
-    /// Write the tables below this directory, beside existing ones [default: DIR/tables]
+    /// Write the tables below this directory, in addition to existing ones [default: DIR/tables]
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use toll_system::output;
 
-use super::DIRECTORY;
+use crate::directory::DIRECTORY;
 use crate::submission::FleetDirectory;
 use crate::{page, report_text};
 

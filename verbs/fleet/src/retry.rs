@@ -9,7 +9,8 @@ use toll_core::spec::quantity::parse_duration;
 use toll_system::{Failure, output};
 
 use super::status::progress;
-use super::{Submitted, submit};
+use super::submit;
+use crate::directory::Submitted;
 use crate::node_state::NodeState;
 use crate::script::time_limit;
 use crate::submission::Scheduler;

@@ -9,7 +9,7 @@ use toll_report::words::plural;
 use toll_system::bounded::open_bounded;
 use toll_system::{Failure, output};
 
-use super::{Submitted, is_complete};
+use crate::directory::{Submitted, is_complete};
 use crate::node_state::{NodeProgress, NodeState, of_arrays};
 use crate::slurm::Slurm;
 use crate::submission::{FleetDirectory, Scheduler, Submission};

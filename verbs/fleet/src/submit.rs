@@ -14,8 +14,9 @@ use toll_host::trial::Probe;
 use toll_report::words::plural;
 use toll_system::{Failure, output};
 
-use super::{DIRECTORY, make_directory, run_options};
+use crate::directory::{DIRECTORY, make_directory};
 use crate::kubernetes::{self, MOUNTED_AT, PodRequest};
+use crate::run_options::run_options;
 use crate::script::{SlurmRequest, sbatch_options, script};
 use crate::slurm::Slurm;
 use crate::submission::{FleetDirectory, JobArray, PlannedExperiment, Scheduler, Submission};

@@ -14,7 +14,8 @@ use toll_host::store::exchange::RunDocument;
 use toll_host::store::{RunStatus, Store};
 use toll_system::{Failure, output};
 
-use super::{make_directory, run_options};
+use crate::directory::make_directory;
+use crate::run_options::run_options;
 use crate::submission::{FleetDirectory, PlannedExperiment};
 
 #[derive(Debug, Args)]

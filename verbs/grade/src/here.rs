@@ -17,7 +17,7 @@ use toll_host::store::{RunStatus, Store, StoredRun};
 use toll_host::trial::{SessionEnd, TimeLimit};
 use toll_system::{Failure, output};
 
-use super::GradeArguments;
+use crate::arguments::GradeArguments;
 use crate::grading::{HereRun, has_factors_of};
 
 /// Differences that are not causes: they exist between any two runs, or do not

@@ -1,90 +1,22 @@
 //! `toll grade`: checks submitted runs and judges their claims.
 
+mod arguments;
 pub mod grading;
 mod here;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use clap::Args;
 use here::RunsHere;
-use toll_core::spec::Experiment;
-use toll_core::spec::quantity::parse_duration;
 use toll_driver::consent;
-use toll_driver::{Profile, WorkDirectories, named};
 use toll_host::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
 use toll_system::{Failure, output};
 
 use crate::grading::model::{GradeReport, GradeResult, GradedFile};
 use crate::grading::{Submission, grade};
 
-const NOTES: &str = "\
-Examples:
-  toll export last --json ada.json                     what a student hands in
-  toll grade ada.json                                  compare with a stored run
-  toll grade --experiment lab.toml --measure ada.json  measure your copy here
-  toll grade --experiment lab.toml *.json              a line each, then details
-
-Programs of a submission are started only by --measure with
---run-foreign-commands.
-Exit status: 0 every claim holds, 3 a claim is refuted, data are contradicted or
-an experiment is changed, 4 a claim is undecided, 2 a file cannot be graded.";
-
-#[derive(Debug, Args)]
-#[command(after_help = NOTES)]
-pub struct GradeArguments {
-    /// Files that `toll export --json` wrote; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// Run of this machine to compare with: its number, the start of its identity, or
-    /// `last` [default: the newest complete run of the same work]
-    #[arg(long, value_name = "RUN", conflicts_with = "measure")]
-    run: Option<String>,
-    /// Take the claims and the experiment from this file or built-in experiment, and list
-    /// how the submitted one differs
-    #[arg(long, value_name = "NAME|FILE")]
-    experiment: Option<String>,
-    /// Profile of that experiment [default: the submission's]
-    #[arg(long, value_enum, requires = "experiment")]
-    profile: Option<Profile>,
-    /// First measure each experiment here once, after listing what that starts
-    #[arg(long)]
-    measure: bool,
-    /// Let --measure start the programs of a submission; without this option they are
-    /// listed, and the file is not graded
-    #[arg(long, requires = "measure", conflicts_with = "experiment")]
-    run_foreign_commands: bool,
-    /// Start no new block after this time, for each measured experiment
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "measure")]
-    time_budget: Option<Duration>,
-    #[command(flatten)]
-    directories: WorkDirectories,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(short = 'q', long)]
-    quiet: bool,
-}
-
-impl GradeArguments {
-    /// Loads the grader's own copy of a submission's experiment, if one was named.
-    fn own_experiment(&self, profile: &str) -> anyhow::Result<Option<Experiment>> {
-        let Some(name) = &self.experiment else {
-            return Ok(None);
-        };
-        let profile = self.profile.as_ref().map_or(profile, |one| one.name());
-        let found = named(name, profile)?.ok_or_else(|| {
-            Failure::Usage(format!(
-                "cannot take experiment {name}: it is neither a .toml file nor a built-in \
-                 experiment; see `toll list`"
-            ))
-        });
-        Ok(Some(found?))
-    }
-}
+pub use arguments::GradeArguments;
 
 pub fn run(arguments: &GradeArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let mut runs = RunsHere::new(arguments, store)?;

@@ -20,9 +20,9 @@ pub enum Prices {
     Found(Box<Costs>),
 }
 
-/// Loads prices from the store: those of the named run, or else of this machine's
-/// newest price list that was measured while the machine was quiet, or else of its
-/// newest.
+/// Loads prices from the store: those of the named run, if there is one. Otherwise
+/// takes this machine's newest price list that was measured while the machine was
+/// quiet, or else its newest one.
 pub fn stored(name: Option<&str>, store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Prices> {
     if let Some(name) = name {
         let run = stores::load_run(&Store::read(store)?, name)?;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::ValueEnum;
 use toll_calls::line_tally::LineTally;
 use toll_calls::model::Ended;
 use toll_calls::slowdown::Counting;
@@ -17,18 +16,10 @@ use toll_host::environment::counted_run;
 use toll_host::environment::counted_run::Watched;
 use toll_system::Failure;
 use toll_system::interrupt::Interrupt;
-use toll_system::strace::Strace;
+use toll_system::strace::{Strace, TraceEnd};
 
-use crate::TraceArguments;
+use crate::arguments::{TraceArguments, With};
 use crate::call_list::CallList;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum With {
-    /// Let the kernel count; needs root
-    Bpf,
-    /// Stop the program at each call
-    Strace,
-}
 
 /// A source of counts, ready to start.
 pub enum Source {
@@ -139,6 +130,13 @@ impl Source {
     }
 }
 
+fn ended(end: &TraceEnd) -> Ended {
+    match (end.signal, end.status) {
+        (Some(signal), _) => Ended::Signal(signal),
+        (None, status) => Ended::Status(status.unwrap_or_default()),
+    }
+}
+
 fn words(arguments: &TraceArguments) -> Vec<String> {
     let words = arguments.command.iter();
     words
@@ -154,7 +152,7 @@ fn count(
 ) -> anyhow::Result<Observation> {
     let end =
         counted_run::run(&mut counter, &arguments.command, signal).map_err(anyhow::Error::msg)?;
-    counted(counter, words(arguments), super::ended(&end), end.wall)
+    counted(counter, words(arguments), ended(&end), end.wall)
 }
 
 /// Counts the calls of running processes.
@@ -221,7 +219,7 @@ fn follow(
     Ok(Observation {
         command: words(arguments),
         tally,
-        ended: super::ended(&end),
+        ended: ended(&end),
         counting: Counting::Strace,
         wall: end.wall,
         notes,

@@ -3,7 +3,7 @@
 use toll_stats::{Interval, median, median_interval, stopped_interval};
 
 use super::context::AnalysisContext;
-use super::model::{Advice, Better, DerivedValue};
+use super::model::{Advice, Better, DerivedValue, Estimate};
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived};
 use crate::format;
 use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Level, Selector};
@@ -106,7 +106,7 @@ impl Topic<'_> {
     /// Says how many times worse.
     fn worse(&self, interval: &Interval) -> String {
         let metric = self.context.metric(&self.spec.metric);
-        let ratio = super::summary::estimate(interval);
+        let ratio = Estimate::from(interval);
         match metric.better {
             Better::Higher => format::change(&format::inverse(&ratio), &metric),
             _ => format::change(&ratio, &metric),
@@ -116,7 +116,7 @@ impl Topic<'_> {
     fn value(&self, candidate: &Candidate) -> String {
         let unit = self.context.metric(&self.spec.metric).unit;
         let values = self.context.values(&self.spec.metric, candidate.index);
-        let interval = super::summary::estimate(&median_interval(&values, CONFIDENCE));
+        let interval = Estimate::from(&median_interval(&values, CONFIDENCE));
         format!(
             "{}: {}",
             candidate.label,

@@ -1,18 +1,18 @@
 //! Comparisons of runs with earlier ones.
 //!
-//! The two sides share no block, so nothing can be paired. From three runs per side on, the
-//! run is the replicate: each treatment has one value per run, and the interval is that of
-//! the difference of their means, which includes variation between runs. Fewer runs give two
-//! series of trials, whose shift includes none of it; other runs of the same work show how
-//! large it may be (`sessions.rs`).
+//! The two sides share no block, so nothing can be paired. From three runs per side on, the run is
+//! the replicate: each treatment has one value per run, and the interval is that of the difference
+//! of their means, which includes variation between runs. With fewer runs, the two sides are series
+//! of trials, and the shift between them includes no variation between runs; other runs of the same
+//! work show how large it may be (`sessions.rs`).
 
 use toll_stats::{Interval, Welch, holm, shift};
 
-use super::comparison::{relation, resources};
+use super::comparison::relation;
 use super::model::{
-    Better, Metric, Relation, Replicates, RunComparison, RunRatio, Sessions, TreatmentSummary,
+    Better, Estimate, Metric, Relation, Replicates, RunComparison, RunRatio, Sessions,
+    TreatmentSummary,
 };
-use super::summary::estimate;
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Run, SESSIONS_MIN, emulation, metric, sessions};
 
 use crate::reason::EMULATED;
@@ -50,7 +50,7 @@ pub fn compare_sides(new: &Side, old: &Side, others: &[Run]) -> Vec<RunCompariso
     let pairing = Pairing::new(new, old);
     let experiment = &new.first().stored.experiment;
     let named = experiment.compared_metrics().map(|metric| (metric, true));
-    let shown = resources(experiment)
+    let shown = metric::resources(experiment)
         .into_iter()
         .map(|metric| (metric, false));
     let measured = named
@@ -69,7 +69,8 @@ type OfRuns<'a> = Vec<(&'a Run, &'a TreatmentSummary)>;
 struct Pairing<'a> {
     new: &'a Side<'a>,
     old: &'a Side<'a>,
-    /// Label on the new side, with the results in the runs of the new and the old side.
+    /// For each treatment, its label on the new side and its results in the runs of the new side
+    /// and of the old side.
     rows: Vec<(&'a str, [OfRuns<'a>; 2])>,
     replicates: Replicates,
 }
@@ -270,7 +271,7 @@ impl<'a> Pairing<'a> {
         };
         RunRatio {
             counts: [new.len(), old.len()],
-            ratio: Some(estimate(&interval.map(f64::exp))),
+            ratio: Some(Estimate::from(&interval.map(f64::exp))),
             relation,
             reason,
             ..ratio

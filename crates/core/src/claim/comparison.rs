@@ -4,23 +4,15 @@ use toll_stats::{
     Decision, Interval, Region, decide, hodges_lehmann, stopped_interval, values_needed,
 };
 use toll_wire::guest::PATH_LENGTH;
-use toll_wire::{Role, metrics_with};
 
 use super::context::AnalysisContext;
-use super::model::{Better, Comparison, Relation};
+use super::metric::{other_time, resources};
+use super::model::{Better, Comparison, Estimate, Relation};
 use super::regression::{self, Regression};
-use super::summary::estimate;
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall, twin};
 use crate::plan::{self, Treatment};
 use crate::reason::EMULATED;
 use crate::spec::{Experiment, WorkloadKind};
-
-/// Returns the pairs whose reference runs here.
-pub(super) fn pairs(context: &AnalysisContext) -> Vec<(usize, usize)> {
-    let mut pairs = plan::pairs(context.experiment, context.treatments);
-    pairs.retain(|(_, reference)| context.treatments[*reference].skipped.is_none());
-    pairs
-}
 
 /// Counts the comparisons that a run makes of some pairs: each in all metrics that trials of
 /// both can have.
@@ -60,12 +52,6 @@ pub(super) fn confidence(comparisons: usize) -> f64 {
     1.0 - ALPHA / comparisons.max(1) as f64
 }
 
-/// Processor time, which can decide beside other work when wall-clock time cannot.
-pub const CPU_TIME: &str = "cpu_ns";
-
-/// Wall-clock time, which also grows if commands wait longer.
-pub const WALL_TIME: &str = "duration_ns";
-
 /// Comparisons by the time that was not requested have a fifth of the error rate of the
 /// requested ones. Together, both are wrong in at most 6 % of runs.
 const OTHER_TIME_FACTOR: usize = 5;
@@ -74,18 +60,6 @@ const OTHER_TIME_FACTOR: usize = 5;
 /// requested comparisons.
 fn confidence_of_other_time(comparisons: usize) -> f64 {
     confidence(comparisons * OTHER_TIME_FACTOR)
-}
-
-/// Returns the time of commands that is compared without a request: wall-clock time if only
-/// processor time is requested, else processor time. `None` if both are.
-pub(super) fn other_time(experiment: &Experiment) -> Option<&'static str> {
-    let is_named = |name: &str| experiment.compared_metrics().any(|one| one == name);
-    match (is_named(CPU_TIME), is_named(WALL_TIME)) {
-        _ if experiment.workload.kind != WorkloadKind::Command => None,
-        (false, _) => Some(CPU_TIME),
-        (true, false) => Some(WALL_TIME),
-        (true, true) => None,
-    }
 }
 
 /// Returns the fewest blocks that can decide the comparisons within a run of this
@@ -100,7 +74,7 @@ pub(super) fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -
 /// Compares all treatments with the reference in the main metric, then in the other
 /// requested metrics, then in the resources that commands used.
 pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
-    let pairs = pairs(context);
+    let pairs = context.pairs();
     let named: Vec<&str> = context.experiment.compared_metrics().collect();
     let all = named.iter().copied().chain(resources(context.experiment));
     let family = count(context.experiment, context.treatments, &pairs);
@@ -129,7 +103,7 @@ pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
 
 /// Returns why treatments that ran are not compared by a requested metric.
 pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
-    let pairs = pairs(context);
+    let pairs = context.pairs();
     let obstacle = |metric: &str| {
         let ran = pairs.iter().filter(|(treatment, reference)| {
             let columns = [treatment, reference].map(|one| context.column(metric, *one));
@@ -145,17 +119,6 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
     };
     let metrics = context.experiment.compared_metrics();
     metrics.filter_map(obstacle).collect()
-}
-
-/// Resources that the kernel reports for commands, except metrics that are compared anyway.
-pub(super) fn resources(experiment: &Experiment) -> Vec<&'static str> {
-    let is_shown = |name: &&str| {
-        let mut compared = experiment.compared_metrics();
-        experiment.workload.kind == WorkloadKind::Command && compared.all(|one| one != *name)
-    };
-    let others = metrics_with(Role::Resource).map(|resource| resource.name);
-    let others = others.filter(|name| *name != CPU_TIME && is_shown(name));
-    other_time(experiment).into_iter().chain(others).collect()
 }
 
 /// Settings that all comparisons in one metric share.
@@ -220,7 +183,7 @@ impl Comparing<'_> {
                 String::new()
             },
             metric: metric.to_owned(),
-            ratio: estimate(&interval.map(f64::exp)),
+            ratio: Estimate::from(&interval.map(f64::exp)),
             relation,
             exceeds_margin,
             reason,
@@ -259,10 +222,10 @@ pub fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
 
 /// Returns the comparisons as questions, each at the confidence at which it is judged.
 pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
-    let mut pairs = pairs(context);
+    let mut pairs = context.pairs();
     if pairs.is_empty() && context.experiment.reference.is_some() {
-        // A single treatment is compared only with its twin: the run goes on until its noise
-        // is known well enough.
+        // A single treatment is compared only with its twin: the run continues until its noise is
+        // known well enough.
         let twins = context.treatments.iter();
         pairs.extend(twins.filter_map(|twin| Some((twin.index, twin.twin_of?))));
     }
@@ -301,7 +264,7 @@ fn question(
         .filter(|one| is_twin_needed && one.twin_of == Some(reference) && one.index != treatment);
     let (is_decided, target) = match limit {
         Some(limit) => {
-            let ratio = estimate(&interval.map(f64::exp));
+            let ratio = Estimate::from(&interval.map(f64::exp));
             let regression = regression::judge(&ratio, better, limit, noise);
             let bound = match better {
                 Better::Higher => -limit.ln_1p(),

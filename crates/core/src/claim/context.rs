@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use toll_stats::{Look, Looks};
 
 use super::model::{Estimate, Metric, NoVerdict};
-use super::summary::estimate;
 use super::{CONFIDENCE, emulation, metric};
 use crate::plan::Treatment;
 use crate::reason::Reason;
 use crate::run::{BootRecord, RunStatus, TrialRecord, TrialState};
-use crate::spec::{Claim, Derived, Experiment, Selector};
+use crate::spec::{Claim, Derived, Experiment, Selector, Test};
 
 /// A run as the statistics use it.
 #[derive(Debug)]
@@ -90,6 +89,13 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
+    /// Returns the pairs of treatment and reference whose reference runs here.
+    pub fn pairs(&self) -> Vec<(usize, usize)> {
+        let mut pairs = crate::plan::pairs(self.experiment, self.treatments);
+        pairs.retain(|(_, reference)| self.treatments[*reference].skipped.is_none());
+        pairs
+    }
+
     pub fn derived(&self, id: &str) -> Option<&'a Derived> {
         self.experiment.derived.iter().find(|one| one.id == id)
     }
@@ -98,17 +104,26 @@ impl<'a> AnalysisContext<'a> {
         metric::describe(self.experiment, name)
     }
 
+    /// Describes all metrics of the run.
+    pub fn described_metrics(&self) -> BTreeMap<String, Metric> {
+        self.metrics()
+            .chain(self.experiment.compared_metrics())
+            .map(|name| (name.to_owned(), self.metric(name)))
+            .collect()
+    }
+
     /// Median of a treatment's trials; `None` without trials.
     pub fn median(&self, metric: &str, treatment: usize) -> Option<Estimate> {
         let values = self.values(metric, treatment);
-        (!values.is_empty()).then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
+        let interval = || toll_stats::median_interval(&values, CONFIDENCE);
+        (!values.is_empty()).then(|| Estimate::from(&interval()))
     }
 
     /// Ratio of one treatment to another; `None` without a block of both.
     pub fn ratio(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
         let logs = self.log_ratios(metric, of, to).ok()?;
         let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);
-        Some(estimate(&interval.map(f64::exp)))
+        Some(Estimate::from(&interval.map(f64::exp)))
     }
 
     /// Returns the looks at which the run could end by its results. A run that ended before
@@ -135,8 +150,8 @@ impl<'a> AnalysisContext<'a> {
         self.trials_s / self.blocks.len().max(1) as f64
     }
 
-    /// Returns why a claim that cannot be tested was not measured, if the machine is not the
-    /// cause: another profile has its levels, or the run was interrupted.
+    /// Returns why a claim was not measured, if the machine is not the cause: another profile has
+    /// its levels, or the run was interrupted.
     pub fn why_unmeasured(&self, claim: &Claim, reason: &Reason) -> Option<NoVerdict> {
         match reason {
             Reason::LeftOut { .. } => {
@@ -167,6 +182,28 @@ impl<'a> AnalysisContext<'a> {
     /// Returns whether a treatment's times come from emulation.
     pub fn is_emulated(&self, treatment: usize) -> bool {
         self.emulated.contains(&treatment)
+    }
+
+    fn any_emulated(&self, selector: &Selector) -> bool {
+        self.treatments
+            .iter()
+            .any(|treatment| self.is_emulated(treatment.index) && treatment.matches(selector))
+    }
+
+    /// Returns why a claim is not judged on this run although it has values: it is about
+    /// times, and one of its sides was emulated.
+    pub fn emulation_obstacle(&self, test: Test<'_>) -> Option<Reason> {
+        let is_touched = match test {
+            Test::Never(_) => false,
+            Test::Ratio(contrast) => {
+                emulation::is_time(self.experiment, contrast.metric)
+                    && contrast.sides().any(|side| self.any_emulated(side))
+            }
+            Test::Derived(id) => self.derived(id).is_some_and(|derived| {
+                emulation::is_of_times(self.experiment, derived) && self.any_emulated(&derived.at)
+            }),
+        };
+        is_touched.then_some(Reason::Emulated)
     }
 
     /// Values of one metric of one treatment by block; empty if there are none.

@@ -6,13 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::context::AnalysisContext;
 use super::metric::describe;
-use super::model::TreatmentSummary;
 use crate::plan::{self, Treatment};
-use crate::reason::{EMULATED, Reason};
 use crate::run::BootRecord;
-use crate::spec::{Claim, Derived, DerivedKind, Experiment, Selector, Test};
+use crate::spec::{Claim, Derived, DerivedKind, Experiment, Test};
 
 /// Treatments that ran in a guest under TCG.
 pub(super) fn emulated(treatments: &[Treatment], boots: &[BootRecord]) -> BTreeSet<usize> {
@@ -25,31 +22,6 @@ pub(super) fn emulated(treatments: &[Treatment], boots: &[BootRecord]) -> BTreeS
     };
     let found = treatments.iter().filter(ran_there);
     found.map(|treatment| treatment.index).collect()
-}
-
-/// Adds the note to each treatment that ran under TCG.
-pub(super) fn note(summaries: &mut [TreatmentSummary], context: &AnalysisContext) {
-    for summary in summaries {
-        if context.is_emulated(summary.index) && summary.trials_completed > 0 {
-            summary.notes.push(EMULATED.to_owned());
-        }
-    }
-}
-
-/// Returns why a claim is not judged on this run although it has values: it is about times,
-/// and one of its sides was emulated.
-pub(super) fn obstacle(test: Test<'_>, context: &AnalysisContext) -> Option<Reason> {
-    let is_touched = match test {
-        Test::Never(_) => false,
-        Test::Ratio(contrast) => {
-            is_time(context.experiment, contrast.metric)
-                && contrast.sides().any(|side| any_emulated(side, context))
-        }
-        Test::Derived(id) => context.derived(id).is_some_and(|derived| {
-            is_of_times(context.experiment, derived) && any_emulated(&derived.at, context)
-        }),
-    };
-    is_touched.then_some(Reason::Emulated)
 }
 
 /// Returns the treatments that ran in a guest under TCG and whose counts no claim judges.
@@ -80,20 +52,14 @@ pub fn unjudged(
     found
 }
 
-fn is_of_times(experiment: &Experiment, derived: &Derived) -> bool {
+/// Returns whether a derived quantity is computed from a time or a rate.
+pub(super) fn is_of_times(experiment: &Experiment, derived: &Derived) -> bool {
     let per = match &derived.kind {
         DerivedKind::Quotient { per, .. } => Some(per),
         _ => None,
     };
     let mut metrics = std::iter::once(&derived.metric).chain(per);
     metrics.any(|metric| is_time(experiment, metric))
-}
-
-fn any_emulated(selector: &Selector, context: &AnalysisContext) -> bool {
-    context
-        .treatments
-        .iter()
-        .any(|treatment| context.is_emulated(treatment.index) && treatment.matches(selector))
 }
 
 /// Returns whether a metric is a time or a rate.

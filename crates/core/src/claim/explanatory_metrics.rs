@@ -1,7 +1,7 @@
 //! What else differs between the two sides of a claim on time.
 //!
 //! A ratio of times says that something is dearer; the ratios of instructions,
-//! misses, faults and transferred bytes say of what. They explain and judge
+//! misses, faults and transferred bytes show why. They explain and judge
 //! nothing, so each interval holds for itself: none is corrected for their
 //! number, as verdicts are.
 
@@ -10,12 +10,11 @@ use toll_wire::{COUNTER, MAKING, Role, metrics_with};
 
 use super::comparison::relation;
 use super::context::AnalysisContext;
-use super::model::{Better, ExplanatoryMetrics, Relation, SideBySide};
-use super::summary::estimate;
+use super::model::{Better, Estimate, ExplanatoryMetrics, Relation, SideBySide};
 use super::{CONFIDENCE, MARGIN_MIN};
 use crate::spec::{Claim, Experiment, Test};
 
-/// Counters of what `getrusage(2)` says too.
+/// Counters of events that `getrusage(2)` counts too.
 const REPEATED: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"];
 
 /// Compares the two sides of a claim on time in all that may explain it. `None`
@@ -67,7 +66,7 @@ enum Found {
     Same,
 }
 
-/// `None` where the blocks do not tell, or both sides are nothing.
+/// `None` if the blocks decide nothing, or if both sides are zero.
 fn compare(metric: &str, of: usize, to: usize, context: &AnalysisContext) -> Option<Found> {
     let (first, second) = (context.values(metric, of), context.values(metric, to));
     if first.is_empty() || second.is_empty() || (is_nothing(&first) && is_nothing(&second)) {
@@ -91,7 +90,7 @@ fn compare(metric: &str, of: usize, to: usize, context: &AnalysisContext) -> Opt
         Relation::Same => Some(Found::Same),
         Relation::Undecided => None,
         _ => {
-            sides.ratio = Some(estimate(&interval.map(f64::exp)));
+            sides.ratio = Some(Estimate::from(&interval.map(f64::exp)));
             Some(Found::Differs(sides))
         }
     }

@@ -13,8 +13,7 @@ use toll_stats::{Interval, stopped_interval};
 use toll_wire::guest::PATH_LENGTH;
 
 use super::context::AnalysisContext;
-use super::model::{FunctionDifference, FunctionDifferences};
-use super::summary::estimate;
+use super::model::{Estimate, FunctionDifference, FunctionDifferences};
 use crate::count::explaining;
 
 /// Returns the functions in which a treatment differs from its reference, at the confidence
@@ -49,12 +48,12 @@ pub(super) fn explain(
     let explained = 1.0 - size(&rest) / size(&difference);
     let listed = differing.into_iter().map(|(name, one)| FunctionDifference {
         name: name.to_owned(),
-        instructions: estimate(&one),
+        instructions: Estimate::from(&one),
     });
     Some(FunctionDifferences {
-        difference: estimate(&difference),
+        difference: Estimate::from(&difference),
         listed: listed.collect(),
-        rest: estimate(&rest),
+        rest: Estimate::from(&rest),
         explained,
     })
 }

@@ -8,6 +8,7 @@ pub mod between;
 mod comparison;
 mod context;
 mod contrast;
+mod criteria;
 mod derived;
 mod disturbance;
 mod e_values;
@@ -21,6 +22,7 @@ pub mod model;
 mod over_runs;
 mod overall;
 mod price_list;
+mod question;
 pub mod regression;
 pub mod selftest;
 mod sessions;
@@ -37,74 +39,18 @@ use std::collections::BTreeSet;
 use crate::explain;
 use crate::plan::{self, Treatment};
 use crate::run::{BootRecord, StoredRun, TrialRecord};
-use crate::spec::{ComparisonGoal, Experiment};
+use crate::spec::Experiment;
 
-pub use comparison::relation;
-pub use comparison::{CPU_TIME, WALL_TIME, too_few_blocks};
+pub use comparison::{relation, too_few_blocks};
+pub use criteria::{ALPHA, CHECK_ALPHA, CONFIDENCE, MARGIN_MIN};
+pub use metric::{CPU_TIME, WALL_TIME};
 pub use over_runs::Multiplied;
+pub use question::{DecidingBlocks, Question};
 pub use sessions::SESSIONS_MIN;
 pub use toll_wire::{SYSTEM_CALLS, metric_words};
 
 use context::AnalysisContext;
 use model::{Analysis, Better, FactorSummary, Outcome};
-
-/// Default confidence of an interval; claims and comparisons are judged at their own.
-pub const CONFIDENCE: f64 = 0.95;
-/// Two-sided error rate over all claims of an experiment.
-pub const ALPHA: f64 = 0.05;
-/// Two-sided error rate of each check.
-pub const CHECK_ALPHA: f64 = 0.01;
-/// Smallest margin of a verdict, relative. Two builds or layouts of the same program can
-/// differ by up to 1 % (Mytkowicz 2009).
-pub const MARGIN_MIN: f64 = 0.01;
-
-/// A question that a run has to answer: a claim or a comparison.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Question {
-    /// Id of the claim, or label of the compared treatment.
-    pub id: String,
-    /// Half-width of its interval on a logarithmic scale: 0.05 is ±5 %.
-    pub half_width: f64,
-    /// Target half-width: a claim stops here even if undecided, and a comparison must reach
-    /// it. For a comparison against a limit, the distance from the estimate to the limit.
-    pub target: f64,
-    /// Whether its interval decides it.
-    pub is_decided: bool,
-    /// Whether the run must go on until it is decided, up to its last block.
-    pub must_be_decided: bool,
-    /// The claim's verdict so far; `None` for a comparison.
-    pub outcome: Option<Outcome>,
-    /// The treatments that its answer needs.
-    pub treatments: Vec<usize>,
-}
-
-impl Question {
-    /// Returns whether no further block is needed. While `is_early`, a comparison must be
-    /// decided and reach its target; later `goal` says what suffices. A question with
-    /// `must_be_decided` only has to be decided.
-    pub fn is_settled(&self, goal: ComparisonGoal, is_early: bool) -> bool {
-        let is_narrow = self.half_width <= self.target;
-        match self.outcome {
-            Some(_) => self.is_decided || is_narrow,
-            None if self.must_be_decided => self.is_decided,
-            None => match goal {
-                ComparisonGoal::Precision if !is_early => is_narrow,
-                _ => is_narrow && self.is_decided,
-            },
-        }
-    }
-}
-
-/// Number of blocks that a run needs for verdicts. It depends on which claims can be tested
-/// here, and not on measured values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DecidingBlocks {
-    /// Fewest blocks that can decide any claim, with claims tested one after another in a
-    /// fixed sequence.
-    pub in_sequence: usize,
-    /// Fewest blocks that can decide claims whatever the results of the others.
-    pub together: usize,
-}
 
 /// A stored run with the conclusions drawn from it.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,7 +121,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     } else {
         overall::obstacles(context)
     });
-    emulation::note(&mut treatments, context);
+    summary::note_emulation(&mut treatments, context);
     let mut notes = summary::take_common_notes(&mut treatments);
     notes.extend(warning::cold_host(stored));
     let prices = price_list::list(context, &treatments, &derived, caches);
@@ -183,7 +129,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         prices,
         blocks: context.ended_blocks(stored.run.status),
         primary_metric: experiment.metric.clone(),
-        metrics: metric::describe_all(context),
+        metrics: context.described_metrics(),
         factors,
         treatments,
         verdicts,

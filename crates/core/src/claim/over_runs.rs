@@ -77,12 +77,12 @@ impl<'a> Multiplied<'a> {
     }
 
     /// Judges all claims with evidence together, by the procedure of Wang and Ramdas ("False
-    /// discovery rate control with e-values", JRSS B 84 (2022)): that of Benjamini and
-    /// Hochberg with the inverses of e-values. Only one of a claim's two e-values, that for
-    /// the wrong side, can cause an error, so each claim counts once. Whatever the
-    /// dependence between claims, at most 5 % of the verdicts are wrong on average. A
-    /// verdict is family-wise if its e-value reaches the number of claims over 5 %: the
-    /// chance that any of these is wrong is at most 5 %.
+    /// discovery rate control with e-values", JRSS B 84 (2022)). It is the procedure of Benjamini
+    /// and Hochberg, applied to the inverses of e-values. Only one of a claim's two e-values, that
+    /// for the wrong side, can cause an error, so each claim counts once. Whatever the dependence
+    /// between claims, at most 5 % of the verdicts are wrong on average. A verdict is family-wise
+    /// if its e-value reaches the number of claims divided by 5 %. The chance that any family-wise
+    /// verdict is wrong is then at most 5 %.
     pub fn conclude(mut self) -> OverRuns {
         let tested = self.claims.iter_mut();
         let mut tested: Vec<(&mut ClaimOverRuns, EValues)> = tested

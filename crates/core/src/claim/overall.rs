@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::CONFIDENCE;
 use super::context::AnalysisContext;
-use super::model::{Comparison, Overall, Relation};
-use super::summary::estimate;
-use super::{CONFIDENCE, comparison};
+use super::model::{Comparison, Estimate, Overall, Relation};
 use crate::plan::Treatment;
 use crate::spec::Selector;
 use crate::spec::trees::TREE;
@@ -14,10 +13,11 @@ use crate::spec::trees::TREE;
 /// Most metrics that a table shows side by side.
 const METRICS_IN_TABLE: usize = 3;
 
-/// Returns whether comparisons are a list of differences, not a table of treatments beside
-/// one reference: there are several references, or more metrics than such a table holds.
+/// Returns whether the comparisons form a list of differences instead of a table of treatments next
+/// to one reference. They do if there are several references, or more metrics than such a table
+/// holds.
 pub(super) fn is_list(context: &AnalysisContext) -> bool {
-    let pairs = comparison::pairs(context);
+    let pairs = context.pairs();
     let metrics = context.experiment.compared_metrics().count();
     let has_references = pairs.windows(2).any(|two| two[0].1 != two[1].1);
     has_references || !pairs.is_empty() && metrics > METRICS_IN_TABLE
@@ -34,7 +34,7 @@ pub(super) fn of_all(context: &AnalysisContext, comparisons: &[Comparison]) -> V
         return Vec::new();
     }
     let mut sides: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
-    for pair in comparison::pairs(context) {
+    for pair in context.pairs() {
         let side = side(&context.treatments[pair.0], reference);
         sides.entry(side).or_default().push(pair);
     }
@@ -52,7 +52,7 @@ pub(super) fn of_all(context: &AnalysisContext, comparisons: &[Comparison]) -> V
             new,
             base: side(&context.treatments[pairs[0].1], reference),
             metric: experiment.metric.clone(),
-            ratio: estimate(&interval.map(f64::exp)),
+            ratio: Estimate::from(&interval.map(f64::exp)),
             compared: comparisons.iter().filter(of_side).count(),
             better: count(Relation::Better),
             worse: count(Relation::Worse),
@@ -139,7 +139,7 @@ pub(super) fn common_label(context: &AnalysisContext, treatment: usize) -> Strin
 pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
     let experiment = context.experiment;
     let mut by_reason: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
-    for (treatment, reference) in comparison::pairs(context) {
+    for (treatment, reference) in context.pairs() {
         for metric in experiment.compared_metrics() {
             let columns = [treatment, reference].map(|one| context.column(metric, one));
             let logs = context.log_ratios(metric, treatment, reference);
@@ -154,7 +154,7 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
     }
     let told = |((why, metric), labels): ((String, &str), BTreeSet<String>)| {
         let labels: Vec<String> = labels.into_iter().collect();
-        let metric = super::metric_words(metric);
+        let metric = toll_wire::metric_words(metric);
         format!("not compared by {metric}: {}: {why}", labels.join("; "))
     };
     by_reason.into_iter().map(told).collect()

@@ -1,6 +1,6 @@
 //! Whether a ratio is a regression by more than a limit.
 
-use super::model::{Better, Estimate};
+use super::model::{Analysis, Better, Comparison, Estimate};
 
 /// Whether a ratio is a regression past a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,9 +13,9 @@ pub enum Regression {
     Undecided,
 }
 
-/// Judges an interval that may decide. `limit` and `noise`, which is how far apart twins may
-/// be, are shares: at 0.05 a duration must be more than 1.05 times as long, and a throughput
-/// less than 1/1.05 of the earlier one.
+/// Judges an interval that may decide. `limit` and `noise` are shares; `noise` is how far apart
+/// twins may be. At 0.05, a duration must be more than 1.05 times as long as the earlier one, and a
+/// throughput less than 1/1.05 of it.
 pub fn judge(ratio: &Estimate, better: Better, limit: f64, noise: f64) -> Regression {
     let (least, most) = match better {
         Better::Lower => (ratio.low, ratio.high),
@@ -26,6 +26,20 @@ pub fn judge(ratio: &Estimate, better: Better, limit: f64, noise: f64) -> Regres
         () if most < 1.0 + limit => Regression::No,
         () if least > 1.0 + limit.max(noise) => Regression::Yes,
         () => Regression::Undecided,
+    }
+}
+
+impl Comparison {
+    /// Judges whether it is worse by more than `limit`, a share, and by more than twins
+    /// differ.
+    pub fn regression(&self, analysis: &Analysis, limit: f64) -> Regression {
+        let better = analysis.metrics[&self.metric].better;
+        let noise = self.noise(analysis).unwrap_or_default();
+        if self.may_decide {
+            judge(&self.ratio, better, limit, noise)
+        } else {
+            Regression::Undecided
+        }
     }
 }
 

@@ -31,9 +31,10 @@ const FURTHER: usize = 12;
 
 /// Number of comparisons that a self-test makes.
 ///
-/// It makes more of identical work while errors leave open whether their rate is over 5 %: a
-/// sequential test (Wald, "Sequential tests of statistical hypotheses", Annals of
-/// Mathematical Statistics 16 (1945)), so that a sound machine needs few.
+/// It adds comparisons of identical work as long as the errors so far leave open whether their rate
+/// is over 5 %. Because this is a sequential test (Wald, "Sequential tests of statistical
+/// hypotheses", Annals of Mathematical Statistics 16 (1945)), a sound machine needs few
+/// comparisons.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     /// Comparisons of identical work if none of them is wrong.

@@ -1,9 +1,9 @@
 //! Runs as sessions: which runs did the same work, and how far apart these are.
 //!
-//! What varies between whole runs (memory layout, neighbours, temperature) is the same in
-//! all trials of one run, so the interval of one run, or of two, does not show it (Kalibera
-//! and Jones, "Rigorous benchmarking in reasonable time", ISMM (2013)). Several runs of the
-//! same work at different times do.
+//! What varies between whole runs (memory layout, neighbours, temperature) is the same in all
+//! trials of one run. So the interval of one run, or of two, does not show it (Kalibera and Jones,
+//! "Rigorous benchmarking in reasonable time", ISMM (2013)), but several runs of the same work at
+//! different times do.
 
 use std::collections::BTreeMap;
 
@@ -135,7 +135,7 @@ impl Run {
 }
 
 /// Estimates from a store's other runs how far apart sessions of an old side are in a
-/// metric. A new run beside them is one more session.
+/// metric. A new run in addition to them is one more session.
 pub(super) fn of(old: &Side, others: &[Run], metric: &str) -> Sessions {
     let first = old.first();
     let is_session = |run: &&Run| run.why_no_session_of(first).is_none();

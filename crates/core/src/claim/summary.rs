@@ -2,24 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use toll_stats::Interval;
-
 use super::CONFIDENCE;
 use super::context::AnalysisContext;
 use super::model::{Estimate, TreatmentEstimate, TreatmentSummary};
 use crate::plan::Treatment;
-use crate::reason::Reason;
+use crate::reason::{EMULATED, Reason};
 use crate::run::{TrialRecord, TrialState};
-
-/// Converts an interval to the model's type.
-pub(super) fn estimate(interval: &Interval) -> Estimate {
-    Estimate {
-        value: interval.estimate,
-        low: interval.low,
-        high: interval.high,
-        confidence: interval.confidence,
-    }
-}
 
 /// Returns the values within 1.5 interquartile ranges of the quartiles.
 pub(super) fn without_extremes(values: &[f64]) -> Vec<f64> {
@@ -96,6 +84,15 @@ fn summary(
     }
 }
 
+/// Adds the note to each treatment that ran under TCG.
+pub(super) fn note_emulation(summaries: &mut [TreatmentSummary], context: &AnalysisContext) {
+    for summary in summaries {
+        if context.is_emulated(summary.index) && summary.trials_completed > 0 {
+            summary.notes.push(EMULATED.to_owned());
+        }
+    }
+}
+
 /// Moves the notes that all treatments with trials share out of the summaries, so that they
 /// are shown once.
 pub(super) fn take_common_notes(summaries: &mut [TreatmentSummary]) -> Vec<String> {
@@ -119,7 +116,7 @@ const NOTES_MAX: usize = 8;
 
 fn treatment_estimate(values: Vec<f64>) -> TreatmentEstimate {
     TreatmentEstimate {
-        median: estimate(&toll_stats::median_interval(&values, CONFIDENCE)),
+        median: Estimate::from(&toll_stats::median_interval(&values, CONFIDENCE)),
         outliers: toll_stats::outliers(&values),
         trial_values: values,
     }

@@ -8,7 +8,7 @@ use toll_stats::hodges_lehmann;
 use super::CONFIDENCE;
 use super::context::{AnalysisContext, column_log_ratios};
 use super::model::{Estimate, MeasuredMean, PublishedGroup, PublishedRow, PublishedTable};
-use super::summary::{estimate, without_extremes};
+use super::summary::without_extremes;
 use crate::reason::Reason;
 use crate::spec::{Table, TableMean, TableQuantity, TableRow};
 
@@ -87,7 +87,7 @@ impl Group<'_> {
                 .and_then(|reference| Some(row.published? / reference.published?))
                 .filter(|ratio| ratio.is_finite()),
             measured: is_measured
-                .then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE))),
+                .then(|| Estimate::from(&toll_stats::median_interval(&values, CONFIDENCE))),
             measured_mean: mean
                 .filter(|_| is_measured)
                 .map(|mean| mean_of(&values, mean)),
@@ -129,7 +129,8 @@ impl Group<'_> {
 
 fn ratio(of: &BTreeMap<u32, f64>, to: &BTreeMap<u32, f64>) -> Option<Estimate> {
     let logs = column_log_ratios(of, to).ok()?;
-    Some(estimate(&hodges_lehmann(&logs, CONFIDENCE).map(f64::exp)))
+    let ratio = hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
+    Some(Estimate::from(&ratio))
 }
 
 fn mean_of(values: &[f64], mean: TableMean) -> MeasuredMean {

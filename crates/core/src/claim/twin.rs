@@ -1,10 +1,9 @@
 //! A/A twins: how far apart two runs of the same treatment are here.
 
 use super::CONFIDENCE;
-use super::comparison::other_time;
 use super::context::AnalysisContext;
-use super::model::TwinSummary;
-use super::summary::estimate;
+use super::metric::other_time;
+use super::model::{Estimate, TwinSummary};
 use crate::plan::Treatment;
 
 /// Returns the twins of a run in the compared metrics and, if there is a regression limit,
@@ -35,7 +34,7 @@ pub(super) fn of(metric: &str, original: usize, context: &AnalysisContext) -> Op
     Some(TwinSummary {
         label: context.treatments[original].label.clone(),
         metric: metric.to_owned(),
-        ratio: estimate(&interval.map(f64::exp)),
+        ratio: Estimate::from(&interval.map(f64::exp)),
         block_ratios: logs.iter().map(|log| log.exp()).collect(),
     })
 }

@@ -92,10 +92,10 @@ impl State<'_> {
         }
     }
 
-    /// Returns the blocks that decide with a power of 80 % if estimate and noise stay the
-    /// same: those of a one-sided test of a mean (Lehr, "Sixteen s-squared over d-squared",
-    /// Statistics in Medicine 11 (1992), with the quantiles in place of its 16), or, without
-    /// values, those that the width of the interval suggests.
+    /// Returns the blocks that decide with a power of 80 % if estimate and noise stay the same.
+    /// They are those of a one-sided test of a mean (Lehr, "Sixteen s-squared over d-squared",
+    /// Statistics in Medicine 11 (1992), with the quantiles in place of its 16). Without values,
+    /// the width of the interval determines them.
     fn needed(&self) -> f64 {
         let borders = match self.region {
             Region::Below(border) | Region::Above(border) => [border; 2],

@@ -5,11 +5,10 @@ use toll_stats::{benjamini_hochberg, can_reject, fixed_sequence, holm, tarone_ho
 use toll_stats::{stopped_decision_p, stopped_interval, values_needed};
 
 use super::context::AnalysisContext;
-use super::model::{ClaimDirection, EValues, ErrorRate, NoVerdict, Outcome, Verdict};
-use super::summary::estimate;
+use super::model::{ClaimDirection, EValues, ErrorRate, Estimate, NoVerdict, Outcome, Verdict};
 use super::undecided::{self, State};
 use super::{ALPHA, CHECK_ALPHA, CONFIDENCE, DecidingBlocks, MARGIN_MIN, Question};
-use super::{contrast, derived, e_values, emulation, explanatory_metrics};
+use super::{contrast, derived, e_values, explanatory_metrics};
 use crate::format;
 use crate::plan::of_claim;
 use crate::reason::Reason;
@@ -236,7 +235,7 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, Reason
 
 fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, Reason> {
     let evidence = evidence(claim, context)?;
-    if let Some(reason) = emulation::obstacle(claim.test(), context) {
+    if let Some(reason) = context.emulation_obstacle(claim.test()) {
         return Err(reason);
     }
     if let Some(fact) = claim.differ_by.clone() {
@@ -509,7 +508,7 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, steps: &Steps) -
 /// Stores the interval. JSON has no infinity, so one beyond the levels is stored separately.
 fn show(verdict: &mut Verdict, interval: &Interval) {
     if interval.estimate.is_finite() && interval.high.is_finite() {
-        verdict.measured = Some(estimate(interval))
+        verdict.measured = Some(Estimate::from(interval))
     } else {
         verdict.beyond = Some(derived::bounded(interval))
     }
@@ -526,7 +525,7 @@ fn untestable(claim: &Claim, context: &AnalysisContext, reason: Reason) -> Verdi
         match reason {
             // Shown, and never judged.
             Reason::Emulated if matches!(evidence, Evidence::Logs(_)) => {
-                let ratio = estimate(&evidence.interval());
+                let ratio = Estimate::from(&evidence.interval());
                 let words = format::ratio_interval(&ratio);
                 verdict.reason = format!("{reason}; the ratio was {words}");
                 verdict.unjudged_ratio = Some(ratio);

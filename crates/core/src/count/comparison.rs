@@ -116,8 +116,8 @@ fn compare(counts: &[CommandCount], count: usize, reference: usize) -> CountComp
     }
 }
 
-/// Returns how many of some sizes, the largest first, explain a difference: the others
-/// together are at most 1 % of it, so that nothing large cancels out among them.
+/// Returns how many of the largest sizes explain a difference. The remaining sizes add up to at
+/// most 1 % of it, so no large ones among them can cancel out.
 pub(crate) fn explaining(sizes: &[f64], difference: f64) -> usize {
     let mut left_out = 0.0;
     let is_little = |size: &&f64| {

@@ -18,8 +18,8 @@ const IDLE_SHARE: f64 = 0.1;
 /// Returns the instructions by function of the iteration whose path length is in the
 /// middle; of an even number, the smaller one. Empty if no counted region is as long.
 ///
-/// `bytes` are what the plugin wrote during the trial: regions of iterations, and others
-/// of warm-ups and of work beside them.
+/// `bytes` are what the plugin wrote during the trial: regions of iterations, of warm-ups, and of
+/// other work.
 ///
 /// # Errors
 /// What is wrong with them.

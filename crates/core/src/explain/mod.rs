@@ -1,12 +1,12 @@
 //! Why one treatment takes longer than another: from profiles to rows that can be
 //! distinguished from noise.
 //!
-//! A row's time in a trial comes from the stacks of that trial, and its difference is taken
-//! within each block. Rows are tested in three stages, each with a third of the error
-//! budget, divided equally among its tests: functions and waits; groups of what is left of a
-//! program or system call; the rest of the kernel, of programs and of waits. Intervals have
-//! the level of the tests. Holm's procedure would list more rows, but the intervals at its
-//! levels do not hold simultaneously.
+//! A row's time in a trial comes from the stacks of that trial, and its difference is taken within
+//! each block. Rows are tested in three stages, each with a third of the error budget, which its
+//! tests share equally. The first stage has functions and waits. The second has groups: what is
+//! left of a program or system call. The third has the rest of the kernel, of programs and of
+//! waits. Intervals have the level of the tests. Holm's procedure would list more rows, but the
+//! intervals at its levels do not hold simultaneously.
 
 pub mod model;
 mod place;
@@ -290,9 +290,9 @@ fn side_median(pairs: &[[f64; 2]], side: usize) -> f64 {
     median(&pairs.iter().map(|pair| pair[side]).collect::<Vec<_>>())
 }
 
-/// Returns a part of the difference over the whole: block by block or, if the whole of a
-/// block has the other sign, over the estimate of the whole. `None` if the whole cannot be
-/// distinguished from 0, so that a share of it means nothing.
+/// Returns a part of the difference divided by the whole difference, block by block. If the whole
+/// has the opposite sign in some block, the estimate of the part is divided by that of the whole.
+/// `None` if the whole cannot be distinguished from 0, so that a share of it means nothing.
 fn share(part: &[f64], whole: &[f64], confidence: f64) -> Option<Estimate> {
     if whole.iter().all(|whole| *whole > 0.0) {
         let shares: Vec<f64> = part
@@ -313,13 +313,7 @@ fn share(part: &[f64], whole: &[f64], confidence: f64) -> Option<Estimate> {
 }
 
 fn estimate(values: &[f64], confidence: f64) -> Estimate {
-    let interval = hodges_lehmann(values, confidence);
-    Estimate {
-        value: interval.estimate,
-        low: interval.low,
-        high: interval.high,
-        confidence: interval.confidence,
-    }
+    Estimate::from(&hodges_lehmann(values, confidence))
 }
 
 fn differences(pairs: &[[f64; 2]]) -> Vec<f64> {

@@ -133,8 +133,8 @@ fn context(names: &[&str]) -> Option<String> {
     None
 }
 
-/// Returns the system call that a function serves. Calls that only pass on to another
-/// function are not on the stack.
+/// Returns the system call that a function serves. Functions that only jump to
+/// another function are not on the stack.
 fn system_call(name: &str) -> &str {
     let prefixes = [
         "__x64_sys_",

@@ -142,7 +142,8 @@ fn pooled(
     }
 }
 
-/// Returns the levels of the machines with a value, for every fact known of some machine.
+/// Returns, for every fact that is known of at least one machine, the level of each machine that
+/// has a value.
 fn levels<'a>(judged: &[Judged<'a>], pooling: &Pooling) -> BTreeMap<&'a str, Levels<'a>> {
     let names = judged.iter().flat_map(|one| one.machine.facts.keys());
     let names: BTreeSet<&str> = names.map(String::as_str).collect();

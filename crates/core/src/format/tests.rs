@@ -1,6 +1,7 @@
 //! Examples of every format.
 
 use super::*;
+use crate::claim::model::{Better, DerivedValue, Estimate, Metric};
 
 fn plain(text: &str) -> String {
     text.replace('\u{a0}', " ")

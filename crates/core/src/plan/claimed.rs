@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Treatment, find};
+use super::find::find;
+use super::treatment::Treatment;
 use crate::spec::{Derived, DerivedKind, Experiment, Level, Selector, Test};
 
 /// Keeps the treatments that claims compare and renumbers them. Keeps all if there are none,

@@ -4,38 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toll_stats::Rng;
 
-use super::{Boot, Plan, Treatment, claimed, pairs};
-use crate::spec::Experiment;
+use super::{Boot, Plan, Treatment};
 
 /// Number of first blocks that run every treatment: as many as an interval of 95 % needs.
 const FULL_BLOCKS: u32 = 6;
 /// After these, one block in this many runs every treatment.
 const FULL_EVERY: u32 = 16;
-
-/// Returns the treatments that each claim compares or, without claims, each treatment with
-/// its reference.
-pub(super) fn compared(experiment: &Experiment, treatments: &[Treatment]) -> Vec<Vec<usize>> {
-    let claims = experiment.claims.iter();
-    let of_claims = claims.map(|claim| claimed::of_claim(experiment, &claim.test(), treatments));
-    let of_claims: Vec<Vec<usize>> = of_claims.filter(|needed| !needed.is_empty()).collect();
-    if !of_claims.is_empty() {
-        return of_claims;
-    }
-    let pairs = pairs(experiment, treatments);
-    if !pairs.is_empty() {
-        return pairs.into_iter().map(|(one, to)| vec![to, one]).collect();
-    }
-    // A reference alone is compared with its twin, which no block may leave out.
-    let is_reference = |one: &&Treatment| {
-        experiment
-            .reference
-            .as_ref()
-            .is_some_and(|at| one.matches(at))
-    };
-    let own = treatments.iter().filter(|one| one.twin_of.is_none());
-    let others = own.filter(|one| !is_reference(one));
-    others.map(|one| vec![one.index]).collect()
-}
 
 impl Plan {
     /// Returns the indices of the treatments that a block runs, in order. `open` has the
@@ -43,11 +17,11 @@ impl Plan {
     /// A block runs what open questions need. The first blocks, and one in sixteen after
     /// them, run everything, for figures, tables and twins.
     ///
-    /// Treatments of one question are adjacent: a disturbance of the machine lasts from one
-    /// trial to the next, so it cancels between neighbours. Questions, and the treatments of
-    /// each, are in random order. The whole order is reversed for every second block on
-    /// average: a treatment that many questions share tends to come early, and so comes late
-    /// as often.
+    /// Treatments of one question are adjacent: a disturbance of the machine lasts from one trial
+    /// to the next, so it cancels between neighbours. Questions, and the treatments of each, are in
+    /// random order. A treatment that many questions share tends to come early. So the whole order
+    /// is reversed for every second block on average, and such a treatment comes late just as
+    /// often.
     ///
     /// Skipped treatments are included: their place is drawn as well, so that the order of
     /// the others does not depend on what this machine has. Treatments that share a boot of

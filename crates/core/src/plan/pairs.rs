@@ -7,9 +7,9 @@ use crate::spec::{Experiment, Selector};
 
 /// Returns each compared treatment with the one that it is compared with.
 ///
-/// A reference that picks one treatment is compared with all others. A reference that names
-/// levels of some factors and picks several is compared within pairs: each treatment with
-/// the one that has these levels and otherwise the same ones.
+/// A reference that picks one treatment is compared with all others. A reference that names levels
+/// of some factors may pick several treatments. Each treatment is then compared with the one that
+/// has these levels and is otherwise the same.
 pub fn pairs(experiment: &Experiment, treatments: &[Treatment]) -> Vec<(usize, usize)> {
     let Some(reference) = &experiment.reference else {
         return Vec::new();

@@ -74,8 +74,8 @@ impl TreatmentParameters {
         }
     }
 
-    /// Returns the process that competes for memory. As published, it wants as much as there
-    /// is.
+    /// Returns the process that competes for memory. As in the report, it uses as much memory as
+    /// there is.
     fn competitor(&self) -> Option<Competitor> {
         let uses = match self.surroundings.pressure {
             Pressure::None => return None,
@@ -87,7 +87,8 @@ impl TreatmentParameters {
         Some(Competitor { bytes, uses })
     }
 
-    /// Names the file system of its files, as a work directory does.
+    /// Returns the name of the file system that holds the trial's files, as work directories use
+    /// it.
     pub fn file_system(&self) -> String {
         let Surroundings {
             fs,

@@ -1,6 +1,7 @@
 //! Refuses selectors that pick several treatments where one is meant.
 
-use super::{Plan, Treatment, describe, left_open, pairs};
+use super::find::left_open;
+use super::{Plan, Treatment, describe, pairs};
 use crate::spec::{self, Derived, DerivedKind, Experiment, Problem, Selector, SpecError, Test};
 
 /// Reads an experiment file that is to be run unchanged. Also refuses errors that only its

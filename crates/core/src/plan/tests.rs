@@ -2,7 +2,7 @@ use crate::reason::Reason;
 use proptest::prelude::*;
 
 use super::*;
-use crate::spec;
+use crate::spec::{self, Experiment, Level, Selector};
 
 fn experiment(toml: &str) -> Experiment {
     let head =

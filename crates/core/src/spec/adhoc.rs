@@ -8,6 +8,8 @@ use super::{
 };
 use super::{ComparisonGoal, PerCommand, RunSettings, Shell, WorkloadKind, WorkloadSpec};
 
+pub use super::shell::{effective_shell, needs_shell};
+
 /// The name of experiments made of commands.
 pub const NAME: &str = "commands";
 
@@ -182,34 +184,5 @@ fn assemble(
         advice: Vec::new(),
         platforms: Vec::new(),
         parts: Vec::new(),
-    }
-}
-
-/// Whether a command line needs a shell: it contains an operator, an expansion or another
-/// character that only a shell interprets, or its first word is missing, an assignment or
-/// a builtin of shells.
-pub fn needs_shell(command: &str) -> bool {
-    const BUILTINS: &[&str] = &[
-        ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "eval", "exec",
-        "exit", "export", "fg", "for", "getopts", "hash", "if", "jobs", "local", "read",
-        "readonly", "return", "set", "shift", "source", "time", "times", "trap", "type", "ulimit",
-        "umask", "unalias", "unset", "until", "wait", "while", "{", "!",
-    ];
-    if command.contains([
-        '|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '#', '~', '\n',
-    ]) {
-        return true;
-    }
-    let first = command.split_whitespace().next().unwrap_or_default();
-    first.contains('=') || first.is_empty() || BUILTINS.contains(&first)
-}
-
-/// Returns the shell that starts an experiment's command line.
-pub fn effective_shell(shell: &Shell, command: &str) -> toll_wire::ShellChoice {
-    match shell {
-        Shell::None => toll_wire::ShellChoice::None,
-        Shell::Program(program) => toll_wire::ShellChoice::Program(program.into()),
-        Shell::Auto if needs_shell(command) => toll_wire::ShellChoice::Program("sh".into()),
-        Shell::Auto => toll_wire::ShellChoice::None,
     }
 }

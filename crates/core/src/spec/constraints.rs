@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::expression::{Expression, Word};
-use super::validate::{Problem, problem};
+use super::problem::{Problem, problem};
 use super::{Experiment, Level, ROW, Row, Selector};
 
 /// Constraints of an experiment, parsed once for all of its treatments.

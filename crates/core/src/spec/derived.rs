@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::level::one_share;
-use super::{Level, Selector, join};
+use super::selector::join;
+use super::{Level, Selector};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Derived {

@@ -1,7 +1,7 @@
 //! Errors in experiment files.
 
 use super::near::suggestion;
-use super::validate::Problem;
+use super::problem::Problem;
 
 /// What is wrong with an experiment file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,15 +12,17 @@ use toml::Spanned;
 use super::constraints::Constraints;
 use super::error::SourceText;
 use super::level::{Levels, share};
+use super::problem::Problem;
 use super::quantity::parse_duration;
+use super::reader::Reader;
 use super::references::Scope;
 use super::row::{ROW, RowsTable, factor_of_rows};
-use super::validate::{self, Problem};
-use super::workload::{NOWHERE, shell};
+use super::shell::shell;
+use super::workload::NOWHERE;
 use super::{
     AdviceSpec, Claim, ComparisonGoal, Derived, Experiment, Factor, FigureSpec, GuestSettings,
     Knob, Level, ParsedMetric, PerCommand, Platform, ReportPart, RunSettings, Selector, SpecError,
-    Table, WorkloadKind, WorkloadSpec, left_out, references,
+    Table, WorkloadKind, WorkloadSpec, left_out, references, validate,
 };
 
 /// Highest `format` of experiment files that this program reads.
@@ -229,30 +231,7 @@ fn known_profile(name: &str) -> Result<(), String> {
     }
 }
 
-pub(super) struct Reader<'a> {
-    source: SourceText<'a>,
-}
-
 impl Reader<'_> {
-    /// Reads one statement; an error gets its line.
-    pub(super) fn at<T, R, E: Into<Problem>>(
-        &self,
-        spanned: Spanned<T>,
-        read: impl FnOnce(T) -> Result<R, E>,
-    ) -> Result<R, SpecError> {
-        let offset = spanned.span().start;
-        let read = read(spanned.into_inner());
-        read.map_err(|problem| self.source.problem(Some(offset), problem.into()))
-    }
-
-    fn each<T, R>(
-        &self,
-        list: Vec<Spanned<T>>,
-        read: impl Fn(T) -> Result<R, Problem>,
-    ) -> Result<Vec<R>, SpecError> {
-        list.into_iter().map(|item| self.at(item, &read)).collect()
-    }
-
     fn experiment(&self, mut file: ExperimentFile, profile: &str) -> Result<Experiment, SpecError> {
         let anywhere = |problem| self.source.problem(None, problem);
         let (derived, claims) = (take(&mut file.derived), take(&mut file.claim));

@@ -1,14 +1,12 @@
 //! Settings of the guests in which an experiment's trials run.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use toll_wire::{count, from_levels, size_within};
 
-use super::validate::{Problem, problem};
-use super::{Experiment, KernelName, Level, WorkloadKind};
+use super::{KernelName, Level};
 
 /// The parameter that says where a trial runs: [`ON_HOST`] or [`IN_GUEST`].
 pub const PLACE: &str = "environment";
@@ -208,137 +206,6 @@ impl GuestSettings {
             knob.value = None;
         }
     }
-}
-
-impl Experiment {
-    /// Whether `name` is a parameter or knob of this experiment's guests.
-    pub fn is_of_guest(&self, name: &str) -> bool {
-        self.guest.as_ref().is_some_and(|guest| guest.has(name))
-    }
-
-    /// Returns the names of the kernels that guests of this experiment boot.
-    pub fn kernels(&self) -> Vec<String> {
-        const KERNEL: &str = "kernel";
-        let fixed = self.guest.iter();
-        let fixed = fixed.flat_map(|guest| guest.parameters.iter());
-        let all = fixed.chain(self.varied().filter(|_| self.guest.is_some()));
-        let named = all.filter(|(name, _)| *name == KERNEL);
-        named.map(|(_, level)| level.text.clone()).collect()
-    }
-
-    /// Moves all trials into guests, with default settings unless the experiment has
-    /// its own.
-    pub fn move_into_guest(&mut self) {
-        let guest = self.guest.get_or_insert_with(GuestSettings::default);
-        for factor in &self.factors {
-            guest.parameters.remove(&factor.name);
-        }
-        if !self.factors.iter().any(|factor| factor.name == PLACE) {
-            let inside = Level::new(IN_GUEST);
-            guest.parameters.insert(PLACE.to_owned(), inside);
-        }
-    }
-}
-
-/// Checks an experiment's guest settings.
-pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
-    let Some(guest) = &experiment.guest else {
-        return Ok(());
-    };
-    check_knobs(experiment, guest)?;
-    // Commands around the trials would run on this machine, where nothing of the guest
-    // exists.
-    let workload = &experiment.workload;
-    for (name, command) in [("setup", &workload.setup), ("cleanup", &workload.cleanup)] {
-        if command.is_some() {
-            return Err(problem(
-                name,
-                format!(
-                    "cannot use {name} with guests, which are booted afresh in every block: use \
-                     prepare, which runs in them before every timed run"
-                ),
-            ));
-        }
-    }
-    for (name, level) in guest.parameters.iter().chain(experiment.varied()) {
-        check_value(guest, name, &level.text).map_err(|message| problem(&level.text, message))?;
-    }
-    check_partner(experiment)
-}
-
-fn check_value(guest: &GuestSettings, name: &str, text: &str) -> Result<(), String> {
-    let one_of = |words: &[&str]| {
-        if words.contains(&text) {
-            Ok(())
-        } else {
-            Err(format!(
-                "cannot set {name} to {text:?}: it is one of {}",
-                words.join(", ")
-            ))
-        }
-    };
-    match guest.knobs.get(name) {
-        Some(knob) if knob.written_for(text).is_some() => Ok(()),
-        Some(knob) => one_of(&knob.values.keys().map(String::as_str).collect::<Vec<_>>()),
-        None if name == PLACE => one_of(&[ON_HOST, IN_GUEST]),
-        None if guest.has(name) => from_levels::<GuestParameters>([(name, text)]).map(drop),
-        None => Ok(()),
-    }
-}
-
-/// Checks that guests with partners have a workload with two ends, and a clock that
-/// goes on while a guest waits. Constraints may keep levels of two factors apart;
-/// the plan checks what they leave.
-fn check_partner(experiment: &Experiment) -> Result<(), Problem> {
-    let has = |name: &str, wanted: &str| {
-        let fixed = experiment.fixed(name).map(|level| (name, level));
-        let varied = experiment
-            .varied()
-            .map(|(name, level)| (name.as_str(), level));
-        let mut all = varied.chain(fixed);
-        all.any(|(other, level)| other == name && level.text == wanted)
-    };
-    if !has(PARTNER, PARTNER_GUEST) {
-        return Ok(());
-    }
-    if experiment.workload.kind != WorkloadKind::Transfer {
-        return Err(problem(PARTNER, NOT_TWO_ENDS.into()));
-    }
-    if has("accelerator", "icount") && experiment.constraints.is_empty() {
-        Err(problem("icount", NO_COMMON_CLOCK.into()))
-    } else {
-        Ok(())
-    }
-}
-
-/// Checks that a knob's path stays below /proc/sys or /sys, since files elsewhere are
-/// not settings, and that no parameter has its name.
-fn check_knobs(experiment: &Experiment, guest: &GuestSettings) -> Result<(), Problem> {
-    for (name, knob) in &guest.knobs {
-        let path = Path::new(&knob.path);
-        let mut parts = path.components();
-        let is_plain = parts.all(|part| !matches!(part, Component::ParentDir));
-        let is_setting = path.starts_with("/proc/sys") || path.starts_with("/sys");
-        if !is_plain || !is_setting {
-            return Err(problem(
-                &knob.path,
-                format!(
-                    "cannot use knob {name}: {:?} is not a path below /proc/sys or /sys",
-                    knob.path
-                ),
-            ));
-        }
-        let kind = experiment.workload.kind;
-        // A command may have any parameter.
-        let is_of_workload = kind != WorkloadKind::Command && kind.has(name);
-        if is_of_workload || GuestSettings::default().has(name) {
-            return Err(problem(
-                name,
-                format!("cannot use knob {name}: it is the name of a parameter"),
-            ));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

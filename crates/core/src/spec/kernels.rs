@@ -15,10 +15,9 @@ const COMMAND_LINE: &str = "command_line";
 const SIDES: [&str; 2] = ["toll.side=a", "toll.side=b"];
 
 impl Experiment {
-    /// Moves all trials into guests of two kernels, and compares each treatment with the
-    /// one that has the other kernel and the same other levels. Drops what the experiment
-    /// asks itself, since its claims compare other things. `accelerators` are levels:
-    /// `icount`, and `kvm` for times.
+    /// Moves all trials into guests of two kernels, and compares each treatment with the one that
+    /// has the other kernel and the same other levels. Drops the experiment's own questions, since
+    /// its claims compare other things. `accelerators` are levels: `icount`, and `kvm` for times.
     pub fn compare_kernels(
         &mut self,
         base: &str,

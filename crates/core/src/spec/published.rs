@@ -191,7 +191,9 @@ impl TryFrom<Level> for Published {
             None if find(&level.text).is_some() => printed(&level.text),
             None => evaluate(&level.text).map(Printed::from),
         };
-        let advise = |why| format!("{why}; give a number, a size, or what a report prints");
+        let advise = |why| {
+            format!("{why}; give a number, a size, or the name of a number that a report prints")
+        };
         printed.map(Self).map_err(advise)
     }
 }

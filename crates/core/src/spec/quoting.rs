@@ -18,7 +18,7 @@ enum Within {
 /// Tracks the quotes of a command line from its start.
 #[derive(Debug)]
 pub struct Quotes {
-    /// Why no quotes help, if the shell has rules of its own.
+    /// Why no quotes help, if the shell has its own rules.
     foreign_shell: Option<String>,
     /// Whether a shell reads the line; otherwise it is only split into words.
     is_shell: bool,

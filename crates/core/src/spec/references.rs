@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toll_wire::{COUNTERS, raw_counter};
 
 use super::near::{nearest, suggestion};
-use super::validate::{Problem, problem};
+use super::problem::{Problem, problem};
 use super::{
     AdviceKind, AdviceSpec, Claim, Derived, DerivedKind, Experiment, Factor, FigureKind,
     FigureSpec, Level, Selector, Table, Test,
@@ -16,9 +16,9 @@ use super::{
 pub(super) struct Scope<'a> {
     /// Everything except the statements.
     pub experiment: &'a Experiment,
-    /// Levels of factors and parameters in any profile. If they are not known (`None`),
-    /// levels and metrics are not checked: a stored run may be from a newer program, and
-    /// levels set on the command line replace others.
+    /// Levels of factors and parameters in any profile. If they are `None`, levels and metrics are
+    /// not checked, because a stored run may be from a newer program, and levels on the command
+    /// line replace others.
     pub levels: Option<&'a BTreeMap<String, Vec<Level>>>,
 }
 
@@ -168,6 +168,13 @@ fn no_metric(experiment: &Experiment, name: &str) -> String {
         "no trial of a workload of kind {} has a metric {name}{near}",
         toll_wire::word(&kind)
     )
+}
+
+impl Experiment {
+    /// Refuses a compared metric that no trial of the experiment can have.
+    pub fn check_metric(&self) -> Result<(), String> {
+        check_metric(self).map_err(|problem| problem.message)
+    }
 }
 
 pub(super) fn check_counters(experiment: &Experiment) -> Result<(), Problem> {

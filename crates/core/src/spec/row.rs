@@ -3,15 +3,14 @@
 //! A level of the factor `row` names a row, as a level of the factor `command`
 //! names a command. The result of a row is a line of a price list.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::file::Reader;
 use super::level::Levels;
-use super::validate::{Problem, problem};
-use super::{Experiment, Factor, Level, SpecError, WorkloadKind, WorkloadSpec};
+use super::reader::Reader;
+use super::{Factor, Level, SpecError, WorkloadKind, WorkloadSpec};
 
 /// The factor whose levels are names of rows.
 pub const ROW: &str = "row";
@@ -66,8 +65,9 @@ struct Shared {
 }
 
 impl RowsTable {
-    /// Reads one of the rows. What neither it nor its table gives comes from the
-    /// workload; so do parameters, if the row is of the same kind.
+    /// Reads one of the rows. Settings that neither the row nor its table gives
+    /// come from the workload. So do parameters, if the row has the same kind of
+    /// workload.
     pub fn row(
         &self,
         table: RowTable,
@@ -149,111 +149,6 @@ impl Reader<'_> {
             }
         }
         Ok(rows)
-    }
-}
-
-impl Experiment {
-    /// Returns the row of a treatment by its levels; `None` in an experiment without rows.
-    pub fn row(&self, levels: &BTreeMap<String, Level>) -> Option<&Row> {
-        let name = levels.get(ROW)?;
-        self.rows.iter().find(|row| row.name == name.text)
-    }
-
-    /// Returns the names of all levels that a treatment with these levels has.
-    ///
-    /// # Errors
-    /// If they belong to no row of an experiment with rows.
-    pub fn level_names(&self, levels: &BTreeMap<String, Level>) -> Result<BTreeSet<&str>, String> {
-        let mut names: BTreeSet<&str> = match (self.rows.as_slice(), self.row(levels)) {
-            ([], _) => {
-                let factors = self.factors.iter().map(|factor| factor.name.as_str());
-                let fixed = self.workload.parameters.keys().map(String::as_str);
-                factors.chain(fixed).collect()
-            }
-            (_, Some(row)) => {
-                let factors = self.factors_of(row).map(|factor| factor.name.as_str());
-                let fixed = row.parameters.keys().map(String::as_str);
-                factors.chain(fixed).chain([ROW]).collect()
-            }
-            (_, None) => return Err("it belongs to no row of the experiment".into()),
-        };
-        let guest = self.guest.iter().flat_map(|guest| guest.parameters.keys());
-        names.extend(guest.map(String::as_str));
-        Ok(names)
-    }
-
-    /// Returns the kind of workload of a treatment, by its levels.
-    pub fn kind(&self, levels: &BTreeMap<String, Level>) -> WorkloadKind {
-        self.row(levels).map_or(self.workload.kind, |row| row.kind)
-    }
-
-    /// Returns the factors that vary at some levels, including the factor `row`.
-    pub(crate) fn factors_at(&self, levels: &BTreeMap<String, Level>) -> Vec<&Factor> {
-        match self.row(levels) {
-            Some(row) => self
-                .factor(ROW)
-                .into_iter()
-                .chain(self.factors_of(row))
-                .collect(),
-            None => self.factors.iter().collect(),
-        }
-    }
-
-    /// Returns the factors that vary within a row. A factor that rows list in `vary`
-    /// varies in those rows alone; any other varies in all.
-    pub(crate) fn factors_of<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Factor> {
-        let is_picked = |name: &String| self.rows.iter().any(|other| other.vary.contains(name));
-        self.factors.iter().filter(move |factor| {
-            factor.name != ROW && (row.vary.contains(&factor.name) || !is_picked(&factor.name))
-        })
-    }
-}
-
-/// Checks rows together with factors.
-pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
-    let rows = &experiment.rows;
-    for row in rows {
-        let wrong =
-            |why: String| problem(&row.name, format!("cannot use row {:?}: {why}", row.name));
-        if let Some(name) = row
-            .vary
-            .iter()
-            .find(|name| experiment.factor(name).is_none())
-        {
-            return Err(wrong(format!(
-                "it varies {name}, and there is no such factor"
-            )));
-        }
-        for factor in experiment.factors_of(row) {
-            if row.parameters.contains_key(&factor.name) {
-                let name = &factor.name;
-                return Err(wrong(format!("it holds {name} fixed, which is a factor")));
-            }
-            if !experiment.is_of_guest(&factor.name) {
-                for level in &factor.levels {
-                    let checked = row.kind.check(&factor.name, &level.text);
-                    checked.map_err(|message| problem(&level.text, message))?;
-                }
-            }
-        }
-    }
-    let Some(factor) = experiment.factor(ROW).filter(|_| !rows.is_empty()) else {
-        return Ok(());
-    };
-    let is_row = |level: &&Level| rows.iter().any(|row| row.name == level.text);
-    match factor.levels.iter().find(|level| !is_row(level)) {
-        None => Ok(()),
-        Some(level) => {
-            let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-            Err(problem(
-                &level.text,
-                format!(
-                    "cannot use row {:?}: there is no row of this name; there are {}",
-                    level.text,
-                    names.join(", ")
-                ),
-            ))
-        }
     }
 }
 

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::published::{self, Printed, Published, Several};
-use super::{Level, Selector, join};
+use super::selector::join;
+use super::{Level, Selector};
 
 /// A published table. An experiment file has rows of one quantity, or several
 /// quantities under the same conditions; `finished` turns both into quantities

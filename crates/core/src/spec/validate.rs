@@ -1,34 +1,24 @@
 //! Checks that need the whole experiment.
 
+mod guest;
+mod parts;
+mod platform;
+mod row;
+mod workload;
+
 use toll_wire::ITERATIONS_MAX;
 
 use super::constraints::Constraints;
 use super::expression::{Expression, Word};
-use super::{Experiment, Factor, guest, references, workload};
+use super::problem::{Problem, problem};
+use super::settings::BLOCKS_MAX;
+use super::{Experiment, Factor, references};
 
-/// What is wrong, and a word of the file that locates it.
-pub struct Problem {
-    pub message: String,
-    pub mention: Option<String>,
-}
-
-pub(crate) fn problem(mention: &str, message: String) -> Problem {
-    Problem {
-        message,
-        mention: Some(mention.to_owned()),
-    }
-}
-
-/// Most blocks in a run. An exact interval looks at all pairs of blocks, which take
-/// 100 MB at this limit.
-pub const BLOCKS_MAX: u32 = 5_000;
-
-impl From<String> for Problem {
-    fn from(message: String) -> Self {
-        Self {
-            message,
-            mention: None,
-        }
+impl Experiment {
+    /// Checks the experiment as a whole; needed only if [`parse`](super::parse) did not
+    /// make it.
+    pub fn check(&self) -> Result<(), String> {
+        check(self).map_err(|problem| problem.message)
     }
 }
 
@@ -46,6 +36,7 @@ pub(super) fn check_frame(experiment: &Experiment) -> Result<(), Problem> {
     check_combinations(experiment)?;
     check_run(experiment)?;
     references::check_counters(experiment)?;
+    row::check(experiment)?;
     workload::check(experiment)?;
     guest::check(experiment)?;
     check_constraints(experiment)?;

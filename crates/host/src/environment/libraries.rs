@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::program_files::{ProgramFiles, content_of};
+use super::program_content::{ProgramFiles, content_of};
 use crate::count::Linking;
 
 /// The dynamic linker's cache of library paths (ldconfig(8)).

@@ -1,5 +1,5 @@
 //! Measures how much of this machine's CPUs other programs use, and how much the times of equal
-//! work vary beside them.
+//! work vary while they run.
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
@@ -14,8 +14,8 @@ use toll_system::process_stat::{ProcessStat, all_processes};
 const LOOK: Duration = Duration::from_millis(100);
 /// Busy CPUs from which other work is worth a message.
 const BUSY_CPUS: f64 = 0.3;
-/// How long equal work is repeated beside it, and how long one piece takes alone: longer than
-/// the scheduler's time slice of about 3 ms.
+/// How long equal work is repeated while other programs run, and how long one piece takes alone:
+/// longer than the scheduler's time slice of about 3 ms.
 const REPEATED: Duration = Duration::from_millis(500);
 const PIECE: Duration = Duration::from_millis(5);
 
@@ -29,7 +29,7 @@ pub struct OtherWork {
     pub cpus_online: usize,
     /// CPUs that each program keeps busy, by its name, the busiest first.
     pub programs: Vec<(String, f64)>,
-    /// How much the times of equal work vary beside it.
+    /// How much the times of equal work vary while the other programs run.
     pub scatter: Scatter,
 }
 

@@ -2,27 +2,18 @@
 //!
 //! Files are read and never executed, since the program may be anybody's.
 
-use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use toll_system::bounded::{open_bounded, read_bounded};
 use toll_system::process;
 
 use super::libraries::Libraries;
+use super::program_content::content_of;
 use crate::count::{Linking, Programs};
+
+pub use super::program_content::ProgramFiles;
 
 /// Maximum nesting of directories in a tree.
 const TREE_DEPTH_MAX: u32 = 64;
-
-/// Largest program or library.
-const PROGRAM_BYTES_MAX: u64 = 1 << 30;
-
-/// Bytes that are read of another file: the first line of a script is not longer.
-const BEGIN_BYTES: u64 = 4096;
-
-/// Files to copy, by their paths in the guest.
-pub type ProgramFiles = BTreeMap<PathBuf, PathBuf>;
 
 /// Maximum nesting of scripts as interpreters (execve(2)).
 const INTERPRETERS_MAX: u32 = 4;
@@ -128,19 +119,6 @@ pub fn functions(
     Ok(programs)
 }
 
-/// Returns the content of an ELF file, or only the beginning of any other, which may be large.
-/// Files of `/proc` and `/sys` that would block have no content.
-pub(super) fn content_of(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut begin = Vec::new();
-    let file = open_bounded(path, u64::MAX)?;
-    file.take(BEGIN_BYTES).read_to_end(&mut begin)?;
-    if begin.starts_with(b"\x7fELF") {
-        read_bounded(open_bounded(path, PROGRAM_BYTES_MAX)?, PROGRAM_BYTES_MAX)
-    } else {
-        Ok(begin)
-    }
-}
-
 fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> {
     let cannot = |why: &dyn std::fmt::Display| format!("cannot count {}: {why}", path.display());
     if files.insert(path.to_owned(), path.to_owned()).is_some() {
@@ -176,25 +154,4 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
     let libraries = Libraries::of(path, linking).map_err(|why| cannot(&why))?;
     files.extend(libraries);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_without_an_end_is_refused_and_a_large_script_is_not() {
-        let scratch = tempfile::tempdir().unwrap();
-        let path = scratch.path().join("program");
-        let content = |begin: &[u8]| {
-            std::fs::write(&path, begin).unwrap();
-            let file = std::fs::File::options().write(true).open(&path).unwrap();
-            file.set_len(PROGRAM_BYTES_MAX + 1).unwrap();
-            content_of(&path)
-        };
-        let error = content(b"\x7fELF").unwrap_err().to_string();
-        assert_eq!(error, "it is larger than 1024 MiB");
-        assert_eq!(content(b"#!/bin/sh").unwrap().len() as u64, BEGIN_BYTES);
-        assert!(content_of(Path::new("/dev/zero")).is_err());
-    }
 }

@@ -17,7 +17,7 @@ pub(super) struct Swap {
 }
 
 impl Swap {
-    /// Makes a file of `size_bytes` and has the kernel swap to it.
+    /// Makes a file of `size_bytes` and makes the kernel swap to it.
     pub fn create(
         directory: &Path,
         size_bytes: u64,

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use toll_system::Cannot;
 use toll_system::paths;
 
-use super::cleanup_journal::{Change, Instance, Journal};
+use super::cleanup_journal::{Change, Journal};
 use super::filesystem::{self, Mounted};
 use super::fuse_servers::{Served, Servers};
+use super::instance::Instance;
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
 use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;

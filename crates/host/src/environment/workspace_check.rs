@@ -12,9 +12,9 @@ const ROOM_BYTES_MIN: u64 = 1 << 20;
 /// A change from outside to what was made.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// No trial can work any more.
+    /// No trial can run here any longer.
     WorkDirectory(String),
-    /// Only trials on this file system cannot work any more.
+    /// Trials on this file system can no longer run; all others can.
     FileSystem { name: String, why: String },
 }
 

@@ -2,7 +2,8 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::{Store, StoreError};
+use super::connection::Store;
+use super::error::StoreError;
 
 /// A run that others are compared with. A name can have one for each experiment.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

@@ -4,8 +4,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toll_core::run::{BootRecord, ProfileRecord, RunRecord, StoredRun, TrialRecord};
 
-use super::{BootRecord, ProfileRecord, RunRecord, StoreError, StoredRun, TrialRecord};
+use super::error::StoreError;
 use crate::claim::model::Analysis;
 use crate::plan::Treatment;
 use crate::spec::{BLOCKS_MAX, Experiment};

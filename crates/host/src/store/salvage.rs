@@ -1,14 +1,15 @@
 //! Finds the runs of a damaged store that can still be read, and copies them to a new one.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use rusqlite::Connection;
 use serde::Serialize;
 use toll_core::run::{RunStatus, StoredRun};
 
-use super::{Store, StoreError, open, read, signature, write};
+use super::connection::Store;
+use super::error::StoreError;
+use super::readable::run_ids;
+use super::{open, rows, signature, write};
 
 /// The readable content of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -108,7 +109,7 @@ impl Store {
             .collect();
         let (mut runs, mut lost_runs) = (Vec::<SurveyedRun>::new(), Vec::new());
         for id in run_ids(&self.connection) {
-            match read::load(&self.connection, id) {
+            match rows::load(&self.connection, id) {
                 Ok(run) => {
                     keep(&run)?;
                     runs.push((&run).into());
@@ -135,36 +136,6 @@ impl Store {
             damages,
         })
     }
-}
-
-/// The runs of a store that can be read.
-pub(super) fn readable(connection: &Connection) -> Vec<i64> {
-    let ids = run_ids(connection).into_iter();
-    ids.filter(|id| read::load(connection, *id).is_ok())
-        .collect()
-}
-
-/// Returns the numbers of all runs that left a trace: from both ends of the
-/// table, and from what refers to them.
-fn run_ids(connection: &Connection) -> BTreeSet<i64> {
-    [
-        "SELECT id FROM runs ORDER BY id",
-        "SELECT id FROM runs ORDER BY id DESC",
-        "SELECT id FROM runs ORDER BY uid",
-        "SELECT DISTINCT run_id FROM trials",
-        "SELECT seq FROM sqlite_sequence WHERE name = 'runs'",
-    ]
-    .into_iter()
-    .flat_map(|sql| column(connection, sql).unwrap_or_default())
-    .filter(|id| *id > 0)
-    .collect()
-}
-
-/// Returns the integers that a query yields until it fails.
-fn column(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<i64>> {
-    let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([], |row| row.get(0))?;
-    Ok(rows.map_while(Result::ok).collect())
 }
 
 /// The cause of an error, without the advice.

@@ -3,40 +3,13 @@
 //! A store is a file that may come from anywhere, and so may everything in it. This program signs
 //! what it writes with a key that is kept outside of the store.
 
-use hmac_sha256::HMAC;
 use rusqlite::{Connection, params};
+use toll_core::run::StoredRun;
 
-use super::{Store, StoreError, StoredRun};
+use super::connection::Store;
+use super::error::StoreError;
+use super::key::RunKey;
 use crate::spec::Experiment;
-
-/// Prefix of what is signed, so that no other use of the key is mistaken for it.
-const PURPOSE: &[u8] = b"toll experiment of a run\0";
-
-/// A secret key of this user.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RunKey([u8; 32]);
-
-impl std::fmt::Debug for RunKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RunKey")
-    }
-}
-
-impl RunKey {
-    pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// Signs a run's experiment, as the text that the store holds.
-    fn signature(&self, uid: &str, experiment: &str) -> [u8; 32] {
-        let mut mac = HMAC::new(self.0);
-        mac.update(PURPOSE);
-        mac.update((uid.len() as u64).to_le_bytes());
-        mac.update(uid);
-        mac.update(experiment);
-        mac.finalize()
-    }
-}
 
 impl Store {
     /// Signs the experiments that are written from now on.

@@ -1,8 +1,10 @@
-use crate::reason::Reason;
 use std::collections::BTreeMap;
+
+use rusqlite::Connection;
 
 use super::*;
 use crate::plan::Plan;
+use crate::reason::Reason;
 use crate::spec::{self, Experiment};
 
 fn experiment() -> Experiment {

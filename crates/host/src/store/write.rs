@@ -5,8 +5,10 @@ use std::mem;
 use rusqlite::{Connection, OptionalExtension, params};
 use toll_core::run::{BootRecord, ProfileRecord, RunRecord, RunStatus, StoredRun, TrialRecord};
 
+use super::connection::Store;
+use super::error::StoreError;
+use super::rows;
 use super::signature::sign;
-use super::{Store, StoreError, read};
 use crate::plan::Treatment;
 use crate::reason::Reason;
 use crate::spec::Experiment;
@@ -237,7 +239,7 @@ fn set_status(
 
 /// Stores the hash of a complete run.
 fn keep_hash(connection: &Connection, run_id: i64) -> Result<(), StoreError> {
-    let hash = read::run(connection, run_id)?.hash;
+    let hash = rows::run(connection, run_id)?.hash;
     let sql = "UPDATE runs SET hash = ?2 WHERE id = ?1";
     connection.execute(sql, params![run_id, hash])?;
     Ok(())

@@ -16,9 +16,9 @@ const STDERR_BYTES_MAX: usize = 4096;
 /// Bytes of an answer that are read at once. Most answers are shorter.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Interval between checks whether a process of the trial is stopped. One that is stopped at
-/// two checks in a row stays so. They cost a ten-thousandth of the
-/// time of longer trials.
+/// Interval between checks whether a process of the trial is stopped. A process that is stopped at
+/// two checks in a row will stay stopped. The checks cost a ten-thousandth of the time of longer
+/// trials.
 const STOPPED_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How the wait for an answer ended.

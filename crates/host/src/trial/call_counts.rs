@@ -12,7 +12,7 @@ use crate::claim::SYSTEM_CALLS;
 use crate::environment::call_counter::{Counter, Marker, Scope};
 use crate::run::ProfileRecord;
 
-/// Bytes that read calls took from files and that storage did not deliver meanwhile.
+/// Bytes that read calls took from files, without those that storage delivered meanwhile.
 const FROM_PAGE_CACHE: &str = "page_cache_bytes";
 
 impl Session<'_> {

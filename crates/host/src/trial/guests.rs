@@ -80,7 +80,7 @@ impl<'a> Guests<'a> {
         }
     }
 
-    /// Returns others of their kind, which run in parallel with them on disks of their own.
+    /// Returns further guests of the same kind, which run in parallel with these on separate disks.
     pub(super) fn beside(&self, number: usize) -> Self {
         Self {
             laid: self.laid.clone(),

@@ -13,6 +13,7 @@ use rustix::io::ioctl_fionread;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use toll_wire::{CacheState, CommandRequest, Content, Failure, InputFile, OutputPolicy, Sink};
 
+use super::search::absolute;
 use crate::copy::mmap::Mapped;
 use crate::copy::mover::{Job, Mover};
 use crate::copy::reader::{Purpose, READER_BUFFER_BYTES};
@@ -43,7 +44,7 @@ impl Input {
             .warm_bytes
             .map(|bytes| OpenSource::of_file(&file.path, bytes, CacheState::Warm));
         Ok(Self {
-            path: super::absolute(&file.path)?,
+            path: absolute(&file.path)?,
             is_piped: file.is_piped,
             warm: warm.transpose()?,
         })

@@ -25,6 +25,7 @@ use self::child::Ended;
 use self::ends::Input;
 use self::environment::IterationNumbers;
 use self::output::{Outputs, Receiver};
+use self::search::absolute;
 use crate::copy::sink::OpenSink;
 use crate::counters::{Counters, Inherit};
 use crate::failure::{self, OrFail};
@@ -392,8 +393,4 @@ fn open_null() -> Result<Stdio, Failure> {
         .open(path)
         .map(Stdio::from)
         .failed_with("open", path)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path).failed_with("open", path)
 }

@@ -1,9 +1,17 @@
-//! Finds a program as `execvp` would (exec(3)).
+//! Finds the files of a command: programs as `execvp` would (exec(3)).
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+use toll_wire::Failure;
+
+use crate::failure::OrFail;
+
+/// Returns a path that names the same file when the probe has entered the command's directory.
+pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).failed_with("open", path)
+}
 
 /// Resolves a program's name to the first executable file in a directory of
 /// `PATH`. A name with a slash, or one that is not found, is returned unchanged,

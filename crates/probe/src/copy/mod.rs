@@ -1,5 +1,6 @@
 //! The copy workload: copies a source to a sink by one of many methods.
 
+mod ends;
 pub mod in_kernel;
 pub(crate) mod io_uring;
 pub(crate) mod mmap;
@@ -18,19 +19,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
 use toll_wire::{
-    Content, CopyMethod, CopyRequest, Failure, Request, Sample, Sink, SinkFile, Source, SourceIo,
-    TrialData,
+    CopyMethod, CopyRequest, Failure, Request, Sample, Sink, Source, SourceIo, TrialData,
 };
 
+use self::ends::{check, notes_of_ends, open_sink, sink_name};
 use self::in_kernel::{Call, InKernel};
 use self::mover::{CallError, Job, Moved, Mover};
-use self::reader::{Purpose, READER_BUFFER_BYTES};
+use self::reader::Purpose;
 use self::sink::OpenSink;
 use self::source::{Input, OpenSource};
 use crate::meter::{Meter, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
-use crate::verify::{self, Arrived, check_length};
+use crate::verify::check_length;
 use crate::{failure, scratch};
 
 pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> {
@@ -136,15 +137,6 @@ fn unaligned(source: &str) -> Failure {
     ))
 }
 
-/// Opens a fresh sink in the state that the request names.
-fn open_sink(copy: &CopyRequest, purpose: Purpose) -> Result<OpenSink, Failure> {
-    let sink = OpenSink::open(copy.sink, &copy.directory, purpose)?;
-    if copy.sink_file == SinkFile::Cold {
-        sink.lay_cold(copy.size_bytes)?;
-    }
-    Ok(sink)
-}
-
 fn job<'a>(copy: &CopyRequest, input: &'a Input, sink: &'a OpenSink) -> Job<'a> {
     Job {
         source: input.as_fd(),
@@ -152,15 +144,6 @@ fn job<'a>(copy: &CopyRequest, input: &'a Input, sink: &'a OpenSink) -> Job<'a> 
         sink_kind: copy.sink,
         size_bytes: copy.size_bytes,
     }
-}
-
-fn check(arrived: &Arrived, copy: &CopyRequest) -> Result<(), Failure> {
-    let xxh3 = match &copy.source {
-        Source::File { xxh3, .. } => *xxh3,
-        Source::Zero => verify::hash_zeros(copy.size_bytes),
-    };
-    let size_bytes = copy.size_bytes;
-    verify::check(arrived, &Content { size_bytes, xxh3 })
 }
 
 /// Returns the mover for a method, a source and a kind of sink. Without
@@ -233,31 +216,4 @@ fn reads_into_one_buffer(method: CopyMethod) -> bool {
             | CopyMethod::AdvisedRandom
             | CopyMethod::FcntlDupfd
     )
-}
-
-fn sink_name(copy: &CopyRequest) -> String {
-    match copy.sink {
-        Sink::Null => "/dev/null".to_owned(),
-        Sink::Pipe => "a pipe".to_owned(),
-        Sink::File => format!("a file in {}", copy.directory.display()),
-        Sink::Socket => "a TCP socket".to_owned(),
-    }
-}
-
-fn notes_of_ends(copy: &CopyRequest) -> Vec<String> {
-    match copy.sink {
-        Sink::Null => vec![
-            "/dev/null drops bytes unread: a method that does not copy to user space touches \
-             none of them"
-                .to_owned(),
-        ],
-        Sink::Pipe => vec![format!(
-            "a thread reads the pipe {READER_BUFFER_BYTES} bytes at a time"
-        )],
-        Sink::Socket => vec![format!(
-            "a thread reads the socket {READER_BUFFER_BYTES} bytes at a time; the socket's \
-             buffers are fixed"
-        )],
-        Sink::File => Vec::new(),
-    }
 }

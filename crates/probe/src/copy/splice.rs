@@ -12,12 +12,12 @@ use super::mover::{
 use super::transit_pipe::TransitPipe;
 use crate::buffer::checked_length;
 
-/// Splices directly into a sink that is a pipe, otherwise through a pipe of its own.
+/// Splices directly into a sink that is a pipe, otherwise through its own pipe.
 pub struct Splice {
     transit: Option<TransitPipe>,
     chunk: usize,
-    /// Whether the size gives the end of the copy, so that a socket can be told when
-    /// more follows.
+    /// Whether the size gives the end of the copy, so that a call can announce to a
+    /// socket that more bytes follow.
     knows_end: bool,
 }
 
@@ -44,8 +44,9 @@ impl Splice {
     }
 
     /// Returns a copier between any two ends that passes at most `chunk` bytes at a
-    /// time through a pipe of its own, until the source ends. The end is not known
-    /// beforehand, so a socket is never told that more follows: it would wait for it.
+    /// time through its own pipe, until the source ends. The end is not known
+    /// beforehand, so no call announces further bytes: the socket would wait for
+    /// them.
     pub fn through_own_pipe(chunk: usize) -> Result<Self, Failure> {
         let pipe = TransitPipe::new()?;
         Ok(Self {

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use toll_wire::{CopyRequest, Failure, FailureKind, Request, Sample, Source, TrialData};
 
+use super::ends::{check, notes_of_ends, open_sink};
 use super::reader::Purpose;
 use super::sink::OpenSink;
 use super::source::OpenSource;
@@ -45,7 +46,7 @@ pub fn run(
         verify(copy, source)?;
     }
     data.counters_missing = missing;
-    data.notes = super::notes_of_ends(copy);
+    data.notes = notes_of_ends(copy);
     data.notes.extend(source.note());
     data.notes.push(format!(
         "start-up of {startup_ns} ns on an empty input is deducted"
@@ -145,7 +146,7 @@ fn sample(
     counters: &[String],
 ) -> Result<Sample, Failure> {
     let _page_state = source.ready()?;
-    let mut sink = super::open_sink(copy, Purpose::Count)?;
+    let mut sink = open_sink(copy, Purpose::Count)?;
     let mut counters = Counters::open(counters, Inherit::OnExec);
     counters.start()?;
     let run = run_cat(source.path(), &mut sink);
@@ -169,8 +170,8 @@ fn sample(
 
 fn verify(copy: &CopyRequest, source: &OpenSource) -> Result<(), Failure> {
     let _page_state = source.ready()?;
-    let mut sink = super::open_sink(copy, Purpose::Hash)?;
+    let mut sink = open_sink(copy, Purpose::Hash)?;
     run_cat(source.path(), &mut sink)?;
     let (arrived, _) = sink.arrived(copy.size_bytes, Purpose::Hash)?;
-    super::check(&arrived, copy)
+    check(&arrived, copy)
 }

@@ -41,8 +41,8 @@ impl TransitPipe {
     }
 
     /// Splices the `length` bytes in the pipe to the job's sink. Unless they are the
-    /// copy's last, a socket is told that more follow. Otherwise it would send a
-    /// short segment each time.
+    /// last of the copy, the call announces to a socket that more bytes follow.
+    /// Otherwise the socket would send a short segment each time.
     pub fn drain(
         &self,
         job: &Job<'_>,

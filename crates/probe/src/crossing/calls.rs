@@ -11,7 +11,7 @@ use rustix::process::getppid;
 use rustix::time::{ClockId, clock_gettime};
 use toll_wire::{DRIVER_BYTES_MAX, Failure, HugePages};
 
-use super::{Crossing, check};
+use super::kind::{Crossing, check};
 use crate::buffer::{Buffer, page_bytes};
 use crate::driver::Driver;
 use crate::failure::{self, OrFail};
@@ -41,7 +41,7 @@ pub fn vdso(calls: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has the kernel read the same clock.
+/// Reads the same clock by a system call.
 pub fn clock_syscall(calls: u64) -> Result<(), Failure> {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -104,7 +104,7 @@ pub fn ioctl_module() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure>
     })
 }
 
-/// Has the driver copy `size` bytes into its buffer.
+/// Makes the driver copy `size` bytes into its buffer.
 pub fn copy_from_user(size: usize) -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
     if size as u64 > DRIVER_BYTES_MAX {
         return Err(failure::instrument(format!(

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, fstatfs, open, rename, stat, unlink};
 use rustix::io::{Errno, pread, pwrite};
 use toll_wire::{CROSSING_FILE_BYTES, CacheState, CrossingOperation, CrossingRequest, Failure};
 
-use super::{Crossing, check};
+use super::kind::{Crossing, check};
 use crate::buffer::{Buffer, page_bytes};
 use crate::failure::{self, OrFail};
 use crate::page_cache;

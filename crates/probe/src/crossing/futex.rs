@@ -10,7 +10,7 @@ use rustix::thread::futex::{self, Flags};
 use rustix::time::Timespec;
 use toll_wire::{CrossingPeer, CrossingRequest, Failure};
 
-use super::Crossing;
+use super::kind::Crossing;
 use super::ping_pong::{Cpus, bind};
 use crate::failure::{self, OrFail};
 use crate::fork::Child;

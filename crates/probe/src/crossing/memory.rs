@@ -7,7 +7,7 @@ use rustix::mm::MapFlags;
 use toll_wire::{CrossingOperation, CrossingRequest, FAULT_AROUND_BYTES, Failure, HugePages};
 
 use super::file::WarmFile;
-use super::{Crossing, check};
+use super::kind::{Crossing, check};
 use crate::buffer::page_bytes;
 use crate::failure::{self, OrFail};
 use crate::mapping::{Mapping, READ_WRITE};

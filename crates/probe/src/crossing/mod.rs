@@ -7,6 +7,7 @@
 mod calls;
 mod file;
 mod futex;
+mod kind;
 mod memory;
 mod ping_pong;
 pub mod process;
@@ -18,47 +19,14 @@ use toll_wire::{CrossingOperation, CrossingRequest, Failure, Request, Sample, Tr
 use self::calls::{PageFault, WriteMemfd};
 use self::file::{FileBytes, FileNames};
 use self::futex::FutexPingPong;
+use self::kind::Crossing;
 use self::memory::{LargeFault, MemoryPass};
 use self::ping_pong::PingPong;
 use self::ring::Ring;
 use self::signal::SelfSignal;
-use crate::failure;
 use crate::meter::{Meter, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
-
-/// One kind of crossing, ready to run.
-trait Crossing {
-    /// Prepares `calls` crossings, untimed.
-    fn prepare(&mut self, _calls: u64) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Makes `calls` crossings, timed.
-    fn cross(&mut self, calls: u64) -> Result<(), Failure>;
-
-    /// Checks and removes the results of the crossings, untimed.
-    fn settle(&mut self, _calls: u64) -> Result<(), Failure> {
-        Ok(())
-    }
-}
-
-impl<F: FnMut(u64) -> Result<(), Failure>> Crossing for F {
-    fn cross(&mut self, calls: u64) -> Result<(), Failure> {
-        self(calls)
-    }
-}
-
-/// Fails unless the result of the crossings is right.
-fn check(is_right: bool, what_is_wrong: &str) -> Result<(), Failure> {
-    if is_right {
-        Ok(())
-    } else {
-        Err(failure::failed(format!(
-            "cannot trust the crossings: {what_is_wrong}; see the kernel log"
-        )))
-    }
-}
 
 pub fn run(request: &Request, crossing: &CrossingRequest) -> Result<TrialData, Failure> {
     let mut operation = operation(crossing)?;

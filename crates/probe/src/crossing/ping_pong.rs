@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use toll_wire::{CrossingCpus, CrossingOperation, Failure};
 
-use super::Crossing;
+use super::kind::Crossing;
 use crate::failure::{self, OrFail};
 use crate::fork::Child;
 

@@ -7,7 +7,7 @@ use io_uring::{IoUring, opcode, types};
 use toll_wire::{CrossingOperation, CrossingRequest, Failure};
 
 use super::file::{WarmFile, next_offset};
-use super::{Crossing, check};
+use super::kind::{Crossing, check};
 use crate::buffer::Buffer;
 use crate::failure::{self, OrFail};
 

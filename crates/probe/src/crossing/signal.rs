@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use toll_wire::Failure;
 
-use super::{Crossing, check};
+use super::kind::{Crossing, check};
 use crate::failure::OrFail;
 
 /// Signals handled since the program began.

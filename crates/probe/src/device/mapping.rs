@@ -69,8 +69,8 @@ impl Window {
         Ok((&mut self.place, inside))
     }
 
-    /// Has the kernel make the page-table entries of all pages that will be written
-    /// (`MADV_POPULATE_WRITE`, Linux 5.14).
+    /// Makes the kernel create the page-table entries of all pages that will be
+    /// written (`MADV_POPULATE_WRITE`, Linux 5.14).
     fn populate(&self, file: BorrowedFd<'_>, seat: u64, length: usize) -> Result<(), CallError> {
         let whole = length.next_multiple_of(page_bytes());
         // SAFETY: making entries changes no byte of the range, which is mapped.

@@ -6,35 +6,13 @@ use toll_wire::SocketMode;
 
 use super::mapping::{Access, Window};
 use super::published::{Pages, Windows};
+use super::setup::{Setup, Way};
 use super::slots::Slots;
-use super::{Device, Page, Setup};
+use super::{Device, Page};
 use crate::buffer::Buffer;
 use crate::copy::mover::CallError;
 use crate::mapping::Mapping;
 use crate::published_loops::Form;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// `read` and `write` through a buffer (the report's "fcntl").
-    ReadWrite,
-    /// The file is mapped, and copied from or into the driver's mapped buffer, which
-    /// is sent or filled by ioctl. A received file is grown before that.
-    Mmap,
-    /// The report's "mmap": `toll_wire::SendMethod::PublishedMmap` and
-    /// `toll_wire::ReceiveMethod::PublishedMmap`.
-    PublishedMmap,
-    /// The same, but sending by `toll_wire::SendMethod::MendedMmap`.
-    MendedMmap,
-    /// A method that is not the device's own, such as splice.
-    Foreign,
-}
-
-impl Way {
-    /// Whether the file is mapped.
-    pub fn maps_file(self) -> bool {
-        matches!(self, Self::Mmap | Self::PublishedMmap | Self::MendedMmap)
-    }
-}
 
 pub(super) enum Memory {
     None,

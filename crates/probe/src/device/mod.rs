@@ -3,8 +3,9 @@
 //! kernel makes, through which a file is sent.
 //!
 //! `abi.rs` has the layouts of `kernel/uapi/toll_device.h`, this file the
-//! requests, `mapping.rs` mapped memory, and `send.rs` and `receive.rs` the ways
-//! to move a file. `published.rs` has the report's ways that map memory.
+//! requests, `setup.rs` their sizes, `mapping.rs` mapped memory, and `send.rs` and
+//! `receive.rs` the ways to move a file. `published.rs` has the report's ways that
+//! map memory.
 
 mod abi;
 mod mapping;
@@ -12,7 +13,9 @@ mod memory;
 mod published;
 mod receive;
 mod send;
+mod setup;
 mod slots;
+mod target;
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -31,9 +34,10 @@ pub use self::abi::{BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Pa
 use self::abi::{Completion, Endpoint, Settings, Transfer};
 pub use self::mapping::Access;
 use self::mapping::last_errno;
-pub use self::memory::{Connection, Way};
+pub use self::memory::Connection;
 pub use self::receive::read_full;
 pub use self::send::write_all;
+pub use self::setup::{Setup, Way};
 use crate::buffer::page_bytes;
 use crate::driver;
 use crate::mapping::{Mapping, READ_WRITE};
@@ -60,52 +64,6 @@ impl End {
         match self {
             Self::Master => "/dev/master_device",
             Self::Slave => "/dev/slave_device",
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setup {
-    pub mode: SocketMode,
-    pub way: Way,
-    pub buffer_bytes: u32,
-    /// Bytes mapped at a time of a file that is received by [`Way::PublishedMmap`].
-    pub window_bytes: usize,
-}
-
-impl Setup {
-    fn slots(&self) -> u32 {
-        match self.mode {
-            SocketMode::Sync | SocketMode::Fasync => 1,
-            SocketMode::Async => slots::count(self.buffer_bytes),
-        }
-    }
-
-    /// Bytes of one transfer: all of a call's, unless several are queued and the
-    /// driver's buffer does not hold two of them.
-    fn slot_bytes(&self) -> u32 {
-        self.buffer_bytes.min(BUFFER_BYTES_MAX / self.slots())
-    }
-
-    pub(crate) fn describe_mapped(&self) -> String {
-        let window_bytes = (self.buffer_bytes as usize).next_multiple_of(page_bytes());
-        let (slots, slot_bytes) = (self.slots(), self.slot_bytes());
-        match self.mode {
-            SocketMode::Sync | SocketMode::Fasync => format!(
-                "windows of {window_bytes} bytes, and {slot_bytes} bytes of the driver's buffer"
-            ),
-            SocketMode::Async => format!(
-                "windows of {window_bytes} bytes, and {slots} slots of {slot_bytes} bytes in the \
-                 driver's buffer"
-            ),
-        }
-    }
-
-    /// Bytes of the driver's buffer, which in the published driver was one page.
-    fn driver_bytes(&self) -> u32 {
-        match self.way {
-            Way::PublishedMmap | Way::MendedMmap => page_bytes() as u32,
-            Way::ReadWrite | Way::Mmap | Way::Foreign => self.slots() * self.slot_bytes(),
         }
     }
 }
@@ -183,8 +141,8 @@ impl Device {
         self.ask_published(abi::PUBLISHED_TRANSFER, length as u64)
     }
 
-    /// Has the driver look up the page-table entry of an address by the published request,
-    /// and log it if logging is on.
+    /// Makes the driver look up the page-table entry of an address by the published request, and
+    /// log it if logging is on.
     #[inline]
     pub fn log_page(&self, address: u64) -> Result<(), Errno> {
         self.ask_published(abi::PUBLISHED_PAGE, address).map(drop)
@@ -325,24 +283,5 @@ mod tests {
         assert_eq!((v6.family, v6.scope_id, v6.timeout_ms), (10, 3, 1));
         assert_eq!((v6.address[0], v6.address[15]), (0xfe, 1));
         assert_eq!(milliseconds(Some(Duration::MAX)), u32::MAX);
-    }
-
-    #[test]
-    fn a_driver_s_buffer_holds_a_call_or_in_asynchronous_mode_several() {
-        let setup = |mode, buffer_bytes| Setup {
-            mode,
-            way: Way::Mmap,
-            buffer_bytes,
-            window_bytes: 0,
-        };
-        let sync = setup(SocketMode::Sync, BUFFER_BYTES_MAX);
-        assert_eq!((sync.slots(), sync.driver_bytes()), (1, BUFFER_BYTES_MAX));
-        for buffer_bytes in [512, 5000, 65536, BUFFER_BYTES_MAX - 1, BUFFER_BYTES_MAX] {
-            let queued = setup(SocketMode::Async, buffer_bytes);
-            assert!(queued.slots() >= 2 && queued.slots() as usize <= abi::QUEUE_MAX);
-            assert!(queued.driver_bytes() <= BUFFER_BYTES_MAX);
-            assert!(queued.slot_bytes() <= buffer_bytes);
-        }
-        assert_eq!(setup(SocketMode::Async, 65536).slot_bytes(), 65536);
     }
 }

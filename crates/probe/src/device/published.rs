@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::receive::Target;
 use super::slots::until_done;
+use super::target::Target;
 use super::{Device, Page};
 use crate::buffer::{Buffer, page_bytes};
 use crate::copy::mover::{CallError, portion};

@@ -2,7 +2,6 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::ftruncate;
 use toll_wire::SocketMode;
 
 use super::Device;
@@ -10,6 +9,7 @@ use super::mapping::Window;
 use super::memory::{Connection, Memory};
 use super::send::piece;
 use super::slots::{Slots, until_done};
+use super::target::Target;
 use crate::copy::mover::{self, CallError, Moved, portion};
 use crate::mapping::{Mapping, copy, take};
 
@@ -75,34 +75,6 @@ impl Connection {
             bytes: size_bytes,
             calls: target.calls,
         })
-    }
-}
-
-pub(super) struct Target<'a> {
-    pub(super) file: BorrowedFd<'a>,
-    pub(super) size_bytes: u64,
-    on_arrival: &'a mut dyn FnMut(),
-    calls: u64,
-}
-
-impl Target<'_> {
-    pub(super) fn arrived(&mut self) {
-        if self.calls == 0 {
-            (self.on_arrival)();
-        }
-        self.calls += 1;
-    }
-
-    /// The same for a mapped file. As published, the file grows when its first bytes
-    /// have arrived. Growing it before the sender begins would cost nothing.
-    fn arrived_for_mapping(&mut self) -> Result<(), CallError> {
-        let is_first = self.calls == 0;
-        self.arrived();
-        if is_first {
-            ftruncate(self.file, self.size_bytes)
-                .map_err(|errno| CallError::of("ftruncate", errno))?;
-        }
-        Ok(())
     }
 }
 

@@ -5,20 +5,8 @@ use std::ops::Range;
 use rustix::io::Errno;
 
 use super::Device;
-use super::abi::{BUFFER_BYTES_MAX, QUEUE_MAX};
+use super::abi::QUEUE_MAX;
 use crate::copy::mover::CallError;
-
-/// Bytes in flight that keep a worker busy: a system call and a copy of this many
-/// bytes then take little time beside a round through the queue.
-const UNDER_WAY_BYTES: u32 = 512 << 10;
-
-pub fn count(slot_bytes: u32) -> u32 {
-    let fitting = BUFFER_BYTES_MAX / slot_bytes;
-    (UNDER_WAY_BYTES / slot_bytes)
-        .clamp(4, QUEUE_MAX as u32)
-        .min(fitting)
-        .max(2)
-}
 
 /// Slots in order of use, which is also the order in which their transfers end:
 /// there is one worker and one stream.
@@ -120,12 +108,5 @@ mod tests {
             slots.queue(1);
         }
         assert!(slots.is_full());
-    }
-
-    #[test]
-    fn there_are_two_slots_at_least_and_never_more_than_the_queue_takes() {
-        for (slot_bytes, expected) in [(512, 64), (64 << 10, 8), (1 << 20, 4), (16 << 20, 2)] {
-            assert_eq!(count(slot_bytes), expected, "{slot_bytes}");
-        }
     }
 }

@@ -11,8 +11,8 @@ use toll_wire::{Durability, Failure, FilesOperation, FilesRequest};
 
 use super::calls::{close, read_at, write_at};
 use super::memory::drop_pages;
+use super::operation::{Done, Operation, distrust};
 use super::set::Set;
-use super::{Done, Operation, distrust};
 use crate::buffer::{Buffer, checked_length};
 use crate::failure::OrFail;
 use crate::random::shuffle;

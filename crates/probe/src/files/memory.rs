@@ -19,8 +19,8 @@ const NAMES: &str = "/proc/sys/fs/dentry-state";
 
 /// Attempts to drop names, since other programs bring in new ones.
 const ATTEMPTS_MAX: u32 = 4;
-/// Unused names that may be left: one in `SHARE_LEFT` of those before, or
-/// `OF_OTHERS`, which other programs have looked up meanwhile.
+/// Number of unused names that may be left: one in `SHARE_LEFT` of the earlier
+/// ones, or `OF_OTHERS`, for names that other programs look up meanwhile.
 const SHARE_LEFT: u64 = 20;
 const OF_OTHERS: u64 = 500;
 

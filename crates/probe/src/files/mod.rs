@@ -10,46 +10,21 @@
 mod calls;
 mod large;
 mod memory;
+mod operation;
 mod set;
 mod small;
 mod tree;
 
-use std::path::Path;
-
 use toll_wire::{CacheState, Failure, FilesRequest, Request, Sample, TrialData};
 
 use self::large::Large;
+use self::operation::Operation;
 use self::set::{Place, Set};
 use self::small::Small;
 use crate::failure;
 use crate::meter::{Meter, add_rates, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
-
-/// The work of one pass.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Done {
-    /// Calls that moved data of the large file, or small files worked on.
-    operations: u64,
-    calls: u64,
-    bytes_read: u64,
-    bytes_written: u64,
-}
-
-trait Operation {
-    /// Makes the files that the pass needs.
-    fn lay(&self, set: &Set) -> Result<(), Failure>;
-
-    /// Drops the files, and what leads to them, from memory. Returns a note on it.
-    fn cool(&self, set: &Set) -> Result<Option<String>, Failure>;
-
-    /// Brings them into memory by an untimed pass.
-    fn warm(&mut self, set: &Set) -> Result<(), Failure>;
-
-    fn run(&mut self, set: &Set) -> Result<Done, Failure>;
-
-    fn check(&mut self, set: &Set) -> Result<(), Failure>;
-}
 
 pub fn run(request: &Request, files: &FilesRequest) -> Result<TrialData, Failure> {
     check(files)?;
@@ -115,11 +90,4 @@ fn sample(
         put(&mut sample, "calls", done.calls as f64);
     }
     Ok(sample)
-}
-
-fn distrust(path: &Path, why: &str) -> Failure {
-    failure::failed(format!(
-        "cannot trust the files: {} {why}; the file system or a device loses data",
-        path.display()
-    ))
 }

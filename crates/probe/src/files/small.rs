@@ -13,9 +13,9 @@ use toll_wire::{Durability, Failure, FilesOperation, FilesRequest};
 
 use super::calls::{close, read_at, write_at};
 use super::memory::{drop_names, sync};
+use super::operation::{Done, Operation, distrust};
 use super::set::Set;
 use super::tree::Tree;
-use super::{Done, Operation, distrust};
 use crate::buffer::{Buffer, checked_length};
 use crate::failure::OrFail;
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use toll_wire::{Failure, FilesRequest};
 
-use super::distrust;
 use super::memory::drop_pages;
+use super::operation::distrust;
 use crate::failure::OrFail;
 use crate::write::pattern::Pattern;
 

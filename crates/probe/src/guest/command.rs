@@ -1,4 +1,4 @@
-//! Runs a user's command in a guest, with its streams on ports of their own.
+//! Runs a user's command in a guest, with its streams on separate ports.
 #![expect(
     clippy::disallowed_methods,
     reason = "the init starts what the user asks for"
@@ -18,7 +18,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use toll_wire::guest::{ERROR_PORT, GuestCommand, GuestEnd, OUTPUT_PORT, TerminalSize};
 
 use super::port::Port;
-use super::trial::PATH;
+use super::processes::PATH;
 
 const CHUNK_BYTES: usize = 32 << 10;
 

@@ -23,6 +23,7 @@ use toll_wire::guest::{
 };
 
 use super::port::Port;
+use super::processes::end_processes;
 use super::symbols;
 use crate::command::child;
 use crate::count_mark;
@@ -58,7 +59,7 @@ pub fn run() -> Result<CountedEnd, String> {
         let program = asked.program.display();
         format!("cannot run {program} in the guest: {error}; add what it needs with --file")
     })?;
-    super::end_processes();
+    end_processes();
     let length = |path: &str| fs::metadata(path).map_or(0, |file| file.len());
     Ok(CountedEnd {
         end: GuestEnd {
@@ -111,8 +112,8 @@ fn prepare(seed: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Seeds the guest's random numbers. Without a clock of its own and without random numbers from the
-/// CPU, a guest would gather entropy for a second (random(4)).
+/// Seeds the guest's random numbers. Without an independent clock and without random numbers from
+/// the CPU, a guest would gather entropy for a second (random(4)).
 fn add_entropy(seed: u64) -> io::Result<()> {
     /// `_IOW('R', 3, int[2])`
     const RNDADDENTROPY: libc::c_ulong = 0x4008_5203;

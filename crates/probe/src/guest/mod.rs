@@ -12,6 +12,7 @@ mod mounts;
 mod network;
 mod path_length;
 mod port;
+mod processes;
 mod setup;
 mod symbols;
 mod trial;
@@ -27,6 +28,7 @@ use crate::boot::{Booted, slab_bytes};
 use crate::clock::now_ns;
 use crate::idle::{self, IdleTime};
 use port::Port;
+use processes::end_processes;
 
 /// Whether this process is a guest's init. Process 1 of a container is not.
 pub fn is_init() -> bool {
@@ -148,19 +150,6 @@ fn with_trial_modules(command: &GuestCommand) -> Result<GuestEnd, String> {
     end_processes();
     drop(modules);
     end
-}
-
-/// Ends every process except the init itself and kernel threads. Call it only
-/// where no child is waited for.
-///
-/// Every process here descends from the init and becomes its child when its own
-/// parent dies. So without a child there is no process.
-fn end_processes() {
-    crate::children::end(|| {
-        // SAFETY: kill(2) takes plain integers; -1 names every process except process 1, which is
-        // the caller.
-        unsafe { libc::kill(-1, libc::SIGKILL) };
-    });
 }
 
 fn say(port: &mut Port, event: GuestEvent) {

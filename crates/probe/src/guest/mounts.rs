@@ -54,7 +54,7 @@ pub fn mount_shared() -> Result<(), String> {
 pub fn unmount_work() {
     rustix::fs::sync();
     // Files held open by dead processes do not keep the disk busy. If something
-    // else does, its data is written back all the same.
+    // else does, its data is written back anyway.
     let _ = unmount(WORK_DIRECTORY, UnmountFlags::empty());
 }
 

@@ -16,6 +16,7 @@ use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome};
 
 use super::kernel_log::KernelLog;
+use super::processes::{PATH, end_processes};
 use super::setup::TrialModules;
 use super::symbols;
 use crate::boot::{self, Booted};
@@ -23,8 +24,6 @@ use crate::failure::reason;
 use crate::idle;
 
 pub const PROGRAM: &str = "/proc/1/exe";
-
-pub const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
 
 /// Maximum number of bytes to keep of a dying probe's standard error.
 const STDERR_BYTES_MAX: usize = 4096;
@@ -53,7 +52,7 @@ pub fn run(trial: &GuestTrial, booted: Booted) -> (Outcome, Option<String>) {
         (outcome, _) => outcome,
     };
     // Processes that a trial left running may use the modules.
-    super::end_processes();
+    end_processes();
     // Read while the trial's modules are loaded.
     let symbols = trial.wants_symbols.then(symbols::functions);
     drop(modules);
@@ -164,7 +163,7 @@ fn is_over(deadline: Option<Instant>) -> bool {
 fn end_tree(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
-    super::end_processes();
+    end_processes();
 }
 
 fn describe_death(status: Option<ExitStatus>, stderr: &[u8], error: &str) -> String {

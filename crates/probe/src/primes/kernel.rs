@@ -5,7 +5,7 @@ use std::io;
 
 use toll_wire::{Failure, PrimesAllocation, PrimesRequest, Printing, RandomSource};
 
-use super::Counted;
+use super::counted::Counted;
 use crate::driver::{Driver, Module, ModuleFile, PRIMES, TollPrimes};
 use crate::failure;
 

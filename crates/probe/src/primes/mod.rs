@@ -4,10 +4,11 @@
 //! In each place, memory for the numbers is allocated, the numbers are drawn,
 //! and the primes among them are counted by trial division. The machine code of
 //! drawing and counting is the same everywhere except in BPF, which has its
-//! own. The time of each part is reported beside the whole.
+//! own. The time of each part is reported in addition to that of the whole.
 
 mod bpf;
 mod core;
+mod counted;
 mod expected;
 mod kernel;
 mod map;
@@ -23,6 +24,7 @@ use toll_wire::{
 };
 
 use self::bpf::BpfCounter;
+pub use self::counted::Counted;
 use self::expected::Expected;
 pub use self::kernel::KMALLOC_N_MAX;
 use self::kernel::{AtLoad, Way, count_as_published};
@@ -35,48 +37,6 @@ use crate::failure;
 use crate::meter::{Meter, put};
 use crate::trial::Trial;
 use crate::usage::{Scope, Usage};
-
-/// A count, and the durations of its parts where the place reports them.
-#[derive(Debug, Clone, Copy)]
-pub struct Counted {
-    pub primes: u64,
-    pub allocate_ns: Option<u64>,
-    pub draw_ns: Option<u64>,
-    /// Counting, with printing if that is requested.
-    pub count_ns: Option<u64>,
-    /// The whole operation by the place's own clock, where it reports no parts.
-    pub whole_ns: Option<u64>,
-}
-
-impl Counted {
-    fn of(primes: u64) -> Self {
-        Self {
-            primes,
-            allocate_ns: None,
-            draw_ns: None,
-            count_ns: None,
-            whole_ns: None,
-        }
-    }
-
-    /// Returns the time that the place's own readings cover; 0 if it makes
-    /// none.
-    fn inside_ns(&self) -> u64 {
-        let parts_ns = self.parts().map(|(_, part_ns)| part_ns);
-        parts_ns.chain(self.whole_ns).sum()
-    }
-
-    /// Returns the known parts, by the names of their metrics.
-    fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [
-            ("allocate_duration_ns", self.allocate_ns),
-            ("draw_duration_ns", self.draw_ns),
-            ("count_duration_ns", self.count_ns),
-        ]
-        .into_iter()
-        .filter_map(|(name, part)| Some((name, part?)))
-    }
-}
 
 pub fn run(request: &Request, primes: &PrimesRequest) -> Result<TrialData, Failure> {
     check(primes)?;
@@ -148,8 +108,8 @@ impl Place {
         })
     }
 
-    /// Performs the whole operation, which is timed. The count at a module's
-    /// insertion is read afterwards, by [`Place::settle`].
+    /// Performs the whole timed operation. [`Place::settle`] later reads the
+    /// count that a module made when it was inserted.
     fn count(&mut self, primes: &PrimesRequest) -> Result<(Counted, Option<Usage>), Failure> {
         let counted = match self {
             Self::User(printer) => {

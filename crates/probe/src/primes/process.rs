@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 
 use toll_wire::{Failure, PrimesRequest, RandomSource, from_word, words};
 
-use super::Counted;
 use super::core::count;
+use super::counted::Counted;
 use super::print::Printer;
 use super::user::{draw_into, seed_rand};
 use crate::clock::gettimeofday_ns;

@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 
 use toll_wire::{Failure, RandomSource};
 
-use super::Counted;
 use super::core::{count, draw, in_range};
+use super::counted::Counted;
 use super::print::Printer;
 use crate::clock;
 use crate::failure::OrFail;

@@ -1,8 +1,8 @@
 //! Charges each moment of the timed regions, given what was recorded.
 //!
 //! A moment is charged to the main thread while it is on a CPU; otherwise, in equal parts, to the
-//! other threads that are on one; otherwise to a wait. That is the main thread's own wait or, while
-//! other processes live for which it waits, the wait that ends next.
+//! other threads that are on one; otherwise to a wait. That is the main thread's own wait. While
+//! processes that the main thread waits for are alive, it is instead the wait that ends next.
 
 use std::collections::{BTreeSet, HashMap};
 

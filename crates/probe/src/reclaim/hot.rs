@@ -108,8 +108,8 @@ impl Hot {
         }
     }
 
-    /// Lays the pages out in a file from its start, and maps them with none of
-    /// them in memory.
+    /// Writes the pages to the start of a file, drops them from memory, and
+    /// maps them.
     pub fn of_file(
         order: Order,
         file: &File,

@@ -294,7 +294,7 @@ fn reports_checked(
         match report.wrong() {
             None => {}
             Some(Wrong::Content) => {
-                return Err(distrust("its stream had other content"));
+                return Err(distrust("its stream had different content"));
             }
             Some(Wrong::Read(errno)) => {
                 let error = std::io::Error::from_raw_os_error(errno);

@@ -18,7 +18,7 @@ const READ_BYTES: usize = 64 << 10;
 /// What one process streams through.
 pub enum Stream {
     /// Anonymous memory. Mapped before the processes are forked and not written
-    /// before that, so that each process has pages of its own.
+    /// before that, so that each process has its own pages.
     Memory(Region),
     File {
         /// Opened for this process alone, because an open file keeps its

@@ -1,4 +1,5 @@
-//! The channel beside the measured one, over which the two ends communicate.
+//! The control channel, over which the two ends communicate. It is separate from the measured
+//! channel.
 //!
 //! A word is its length, four bytes in network order, and that many bytes of
 //! JSON. A length of 0 is the receiver's signal that it has all bytes. It is

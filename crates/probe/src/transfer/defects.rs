@@ -28,8 +28,8 @@ pub fn of_mappings(transfer: &TransferRequest, error: &CallError) -> Option<Fail
         && (error.call, error.errno) == ("mmap", Some(Errno::NOMEM));
     has_defect.then(|| {
         failure::unsupported(format!(
-            "cannot send by the published loop: it never unmaps the device, and the mappings of {} \
-             pages are more than a process may have; send less, use sender = mended-mmap, or raise \
+            "cannot send by the published loop: it never unmaps the device, and {} pages need more \
+             mappings than a process may have; send less, use sender = mended-mmap, or raise \
              vm.max_map_count",
             transfer.size_bytes.div_ceil(page_bytes() as u64)
         ))

@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 
 use toll_wire::{Failure, PageLog, ReceiveMethod, SendMethod, TransferRequest};
 
+use super::channel::{Metrics, waiting_address};
 use super::control::PARTNER_DEADLINE;
-use super::link::{Metrics, waiting_address};
 use crate::buffer::checked_length;
 use crate::device::{Access, Connection, Device, End, Setup, Way};
 use crate::driver::Module;

@@ -19,7 +19,7 @@ pub struct Disk {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Completed requests. The kernel merges adjacent ones before.
+    /// Completed requests, after the kernel has merged adjacent ones.
     pub requests: u64,
     pub bytes: u64,
 }

@@ -1,7 +1,7 @@
 //! The channels that are file descriptors: a TCP connection, a pair of Unix
 //! sockets, a pipe.
 //!
-//! A TCP connection is made anew for each iteration, because its state (its
+//! A new TCP connection is made for each iteration, because its state (its
 //! windows) grows with what it carries. A pipe and a pair of Unix sockets have
 //! no such state, and serve all iterations of a trial.
 //!
@@ -11,7 +11,7 @@
 //! channels.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -19,34 +19,15 @@ use rustix::net::{
     AddressFamily, SocketFlags, SocketType, connect, socket_with, socketpair, sockopt,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
-use toll_wire::{Channel, Failure, Sink, TransferPart, TransferRequest};
+use toll_wire::{Channel, Failure, TransferRequest};
 
-use super::CHANNEL_PORT;
+use super::channel::{Metrics, channel_name, waiting_address};
 use super::control::{PARTNER_DEADLINE, is_readable_within};
 use super::device::DeviceLink;
 use crate::copy::mover::CallError;
 use crate::copy::sink::SOCKET_BUFFER_BYTES;
 use crate::device::End;
 use crate::failure;
-
-pub fn channel_name(channel: Channel) -> &'static str {
-    match channel {
-        Channel::Device => "the device",
-        Channel::Tcp => "a TCP connection",
-        Channel::Unix => "a Unix socket",
-        Channel::Pipe => "a pipe",
-    }
-}
-
-pub fn kind_of(channel: Channel) -> Sink {
-    match channel {
-        Channel::Pipe => Sink::Pipe,
-        Channel::Device | Channel::Tcp | Channel::Unix => Sink::Socket,
-    }
-}
-
-/// What an end reports of an iteration besides its times: names and values.
-pub type Metrics = Vec<(&'static str, u64)>;
 
 /// Makes the sender's and the receiver's end of a channel without addresses,
 /// before the process forks. A channel with addresses has none.
@@ -70,14 +51,6 @@ fn unix_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
     // Data in flight is charged to the sender's buffer alone.
     sockopt::set_socket_send_buffer_size(&writer, SOCKET_BUFFER_BYTES)?;
     Ok((reader, writer))
-}
-
-/// Returns where the sender's side of a channel with addresses waits.
-pub fn waiting_address(transfer: &TransferRequest) -> SocketAddr {
-    match transfer.part {
-        TransferPart::Sender { listen } => (listen, CHANNEL_PORT).into(),
-        _ => (Ipv4Addr::LOCALHOST, 0).into(),
-    }
 }
 
 /// An end of a channel. In each iteration the sender calls `offer`, `accept`
@@ -211,7 +184,7 @@ impl Link {
         }
     }
 
-    /// Returns the device, if it moves the file in a way of its own.
+    /// Returns the device, if it moves the file by one of its own methods.
     pub fn own_way(&mut self) -> Option<&mut DeviceLink> {
         match self {
             Self::Device(device) if device.has_own_way() => Some(device.as_mut()),

@@ -1,12 +1,13 @@
 //! The transfer workload: a file goes from one process into a file of another,
-//! over a channel. Each end uses a method of its own.
+//! over a channel. Each end has its own method.
 //!
 //! Both ends are processes, like the published pair of programs: two threads
 //! would share page tables and file descriptors. In an iteration the receiver
 //! makes its file and connects, then the sender's clock starts. It stops when
 //! the receiver has all bytes in its file. The ends exchange messages over a
-//! control channel beside the measured one.
+//! control channel, separate from the measured one.
 
+mod channel;
 mod control;
 mod defects;
 mod device;
@@ -24,6 +25,7 @@ use toll_wire::{
     Failure, Request, TRANSFER_BUFFER_BYTES_MAX, TransferPart, TransferRequest, TrialData,
 };
 
+use self::channel::CONTROL_PORT;
 use self::control::Control;
 use self::sender::Clock;
 use crate::copy::mover::CALL_BYTES_MAX;
@@ -31,12 +33,8 @@ use crate::failure::{self, OrFail};
 use crate::fork::Child;
 use crate::scratch;
 
-/// Port on which the sender's side of a channel waits, if the two ends are on
-/// different hosts.
-pub const CHANNEL_PORT: u16 = 2325;
-pub const CONTROL_PORT: u16 = 2326;
-
-/// A call moves at most one buffer, which no call cuts short, however long the file.
+/// A call moves at most one buffer, and the largest buffer is within the limit of one call,
+/// whatever the length of the file.
 const _: () = assert!(TRANSFER_BUFFER_BYTES_MAX <= CALL_BYTES_MAX as u64);
 
 pub fn run(request: &Request, transfer: &TransferRequest) -> Result<TrialData, Failure> {

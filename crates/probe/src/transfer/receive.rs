@@ -9,7 +9,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::MapFlags;
 use toll_wire::{Failure, ReceiveMethod, Sink, TransferRequest};
 
-use super::link::kind_of;
+use super::channel::kind_of;
 use crate::buffer::{Buffer, checked_length};
 use crate::clock;
 use crate::copy::mmap::window_bytes;

@@ -6,9 +6,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use toll_wire::{Failure, ReceiverReport, TransferMessage, TransferRequest, TransferTerms};
 
+use super::channel::channel_name;
 use super::control::Control;
 use super::disk::Disk;
-use super::link::{Link, channel_name};
+use super::link::Link;
 use super::receive::{Arrival, Taker};
 use super::sender::named;
 use crate::clock;
@@ -46,7 +47,7 @@ struct Receiver<'a> {
     transfer: &'a TransferRequest,
     control: &'a Control,
     link: Link,
-    /// `None` if the device receives in a way of its own.
+    /// `None` if the device receives by one of its own methods.
     taker: Option<Taker>,
 }
 

@@ -7,9 +7,10 @@ use toll_wire::{
     TransferRequest, TransferTerms, TrialData,
 };
 
+use super::channel::{channel_name, kind_of};
 use super::control::Control;
 use super::defects;
-use super::link::{Link, channel_name, kind_of};
+use super::link::Link;
 use super::zerocopy::Zerocopy;
 use crate::buffer::{Buffer, checked_length};
 use crate::copy::in_kernel::{Call, InKernel};
@@ -72,7 +73,7 @@ struct Sender<'a> {
     clock: Clock,
     source: OpenSource,
     link: Link,
-    /// `None` if the device sends in a way of its own.
+    /// `None` if the device sends by one of its own methods.
     mover: Option<Box<dyn Mover>>,
 }
 

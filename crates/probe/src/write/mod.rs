@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use toll_wire::{Durability, Failure, Placement, Request, Sample, TrialData, WriteRequest};
 
 use self::pass::write_pass;
-use self::pattern::{Pattern, first_difference};
+use self::pattern::{Pattern, SEED, SEED_BEFORE, first_difference};
 use self::rising::Rising;
 use crate::buffer::checked_length;
 use crate::clock::times_ns;
@@ -23,11 +23,6 @@ use crate::meter::{Meter, put};
 use crate::scratch::{self, ScratchFile};
 use crate::trial::Trial;
 use crate::usage::Scope;
-
-/// Seeds of the content that is written, and of an overwritten file's previous
-/// content, so that reading back shows which was written last.
-const SEED: u64 = 1;
-const SEED_BEFORE: u64 = 2;
 
 pub fn run(request: &Request, write: &WriteRequest) -> Result<TrialData, Failure> {
     scratch::remove_left_overs(&write.directory);

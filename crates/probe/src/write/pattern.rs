@@ -11,6 +11,11 @@ use crate::random::split_mix;
 /// Length of the pattern that an input is made of, unless one `write` is longer.
 const PATTERN_BYTES: u64 = 4 << 20;
 
+/// Seeds of the content that is written, and of an overwritten file's previous
+/// content, so that reading back shows which was written last.
+pub const SEED: u64 = 1;
+pub const SEED_BEFORE: u64 = 2;
+
 pub struct Pattern {
     memory: Buffer,
     write_bytes: usize,

@@ -5,9 +5,8 @@ use std::os::fd::BorrowedFd;
 
 use toll_wire::{Durability, Failure, RISING_BYTES_MIN, WriteRequest};
 
-use super::SEED_BEFORE;
 use super::pass::write_pass;
-use super::pattern::Pattern;
+use super::pattern::{Pattern, SEED_BEFORE};
 use crate::buffer::checked_length;
 use crate::copy::mover::CallError;
 use crate::failure;

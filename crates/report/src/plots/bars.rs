@@ -5,9 +5,9 @@ use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::render::layout::ComputedLayout;
 use kuva::render::render::{Primitive, TextAnchor};
 
-use super::NamedPlot;
 use super::chart::{
-    Axis, Chart, Scale, Vertical, area, diamond, entry, line, row_label, text, text_width,
+    Axis, Chart, NamedPlot, Scale, Vertical, area, diamond, entry, line, row_label, text,
+    text_width,
 };
 use super::palette::LIGHT;
 use crate::claim::metric_words;

@@ -8,8 +8,9 @@ use kuva::render::layout::ComputedLayout;
 use kuva::render::render::Primitive;
 use toll_document::plural;
 
-use super::NamedPlot;
-use super::chart::{Axis, Chart, Vertical, area, diamond, entry, line, row_label, shape};
+use super::chart::{
+    Axis, Chart, NamedPlot, Vertical, area, diamond, entry, line, row_label, shape,
+};
 use super::palette::LIGHT;
 use crate::claim::model::{BoxGroup, BoxPlot, FiveNumbers, MeasuredBox};
 use crate::format;

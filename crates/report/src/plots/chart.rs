@@ -11,10 +11,20 @@ use kuva::render::render::{PathData, Primitive, Scene, TextAnchor, build_path, r
 use kuva::render::render_utils::compute_tick_step;
 use toll_document::sanitize::sanitize;
 
-use super::NamedPlot;
 use super::palette::{LIGHT, PLOT_CLASS, Palette};
 use crate::claim::metric_words;
 use crate::format;
+
+/// A finished plot.
+#[derive(Debug)]
+pub struct NamedPlot {
+    /// Name that is safe for a file, without extension.
+    pub name: String,
+    /// Describes the plot for those who cannot see it.
+    pub alt_text: String,
+    /// The plot as a standalone SVG document.
+    pub svg: String,
+}
 
 const WIDTH: f64 = 960.0;
 /// Every system has one of these fonts; the reader's own comes first.

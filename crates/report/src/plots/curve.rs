@@ -4,8 +4,7 @@ use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::plot::{LinePlot, MarkerShape, ScatterPlot};
 use kuva::prelude::{Plot, ReferenceLine, ShadedRegion};
 
-use super::NamedPlot;
-use super::chart::{Axis, Chart, Scale, Vertical, entry, shorten};
+use super::chart::{Axis, Chart, NamedPlot, Scale, Vertical, entry, shorten};
 use super::palette::{LIGHT, Palette};
 use crate::claim::metric_words;
 use crate::claim::model::{Curve, CurveMark, CurveSeries, Estimate};

@@ -4,8 +4,7 @@ use kuva::plot::{BoxPlot, RaincloudPlot, StripPlot};
 use kuva::prelude::Plot;
 use toll_document::plural;
 
-use super::NamedPlot;
-use super::chart::{Axis, Chart, Scale, Vertical, row_label};
+use super::chart::{Axis, Chart, NamedPlot, Scale, Vertical, row_label};
 use super::palette::LIGHT;
 use crate::claim::model::Distribution;
 use crate::format;

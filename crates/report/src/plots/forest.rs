@@ -5,9 +5,8 @@ use kuva::plot::{ForestPlot, ForestRow, MarkerShape};
 use kuva::render::layout::ComputedLayout;
 use kuva::render::render::{Primitive, TextAnchor};
 
-use super::NamedPlot;
 use super::chart::{
-    Axis, Chart, Scale, Vertical, area, diamond, entry, line, row_label, shape, text,
+    Axis, Chart, NamedPlot, Scale, Vertical, area, diamond, entry, line, row_label, shape, text,
 };
 use super::palette::LIGHT;
 use crate::claim::model::{Analysis, Verdict};

@@ -3,6 +3,8 @@
 use crate::claim::Run;
 use crate::claim::model::Figure;
 
+pub use chart::NamedPlot;
+
 mod bars;
 mod boxes;
 mod chart;
@@ -16,17 +18,6 @@ pub mod palette;
 mod prices;
 pub mod small;
 mod twins;
-
-/// A finished plot.
-#[derive(Debug)]
-pub struct NamedPlot {
-    /// Name that is safe for a file, without extension.
-    pub name: String,
-    /// Describes the plot for those who cannot see it.
-    pub alt_text: String,
-    /// The plot as a standalone SVG document.
-    pub svg: String,
-}
 
 /// Every plot of a run: prices and claims first, then its figures, then the A/A twins.
 pub fn all(run: &Run) -> Vec<NamedPlot> {

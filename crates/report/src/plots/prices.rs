@@ -4,8 +4,7 @@ use kuva::plot::{ForestPlot, ForestRow};
 use kuva::render::layout::ComputedLayout;
 use kuva::render::render::{Primitive, TextAnchor};
 
-use super::NamedPlot;
-use super::chart::{Axis, Chart, Scale, Vertical, area, row_label, text};
+use super::chart::{Axis, Chart, NamedPlot, Scale, Vertical, area, row_label, text};
 use super::palette::LIGHT;
 use crate::claim::model::{DerivedValue, Estimate, Price};
 use crate::format;

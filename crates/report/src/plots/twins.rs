@@ -5,8 +5,7 @@ use kuva::plot::{LinePlot, ScatterPlot};
 use kuva::prelude::{Plot, ReferenceLine, ShadedRegion};
 use toll_document::plural;
 
-use super::NamedPlot;
-use super::chart::{Axis, Chart, Scale, Vertical, entry};
+use super::chart::{Axis, Chart, NamedPlot, Scale, Vertical, entry};
 use super::palette::LIGHT;
 use crate::claim::model::TwinSummary;
 use crate::format;

@@ -4,7 +4,7 @@
 use toll_document::Style;
 use toll_document::text::{Paint, Text, columns, paragraph};
 
-use super::verdicts::paint;
+use super::paint::paint;
 use super::{is_listed, summary};
 use crate::claim::Run;
 use crate::claim::model::{Analysis, Outcome, Price, Verdict};

@@ -1,20 +1,19 @@
 //! Tables and small plots for a terminal.
 
 use toll_document::Style;
-use toll_document::text::{Paint, Text, paragraph};
+use toll_document::text::Text;
 
-use super::plots::small;
 use crate::claim::Run;
 
 mod brief;
 mod guest;
 mod over_runs;
 mod overview;
+mod paint;
 mod prices;
 mod selftest;
 mod summary;
 pub(crate) mod verdicts;
-pub use verdicts::paint;
 mod why;
 
 pub use brief::{legend, of_run as brief};
@@ -22,9 +21,11 @@ pub use guest::kernel_logs;
 pub use over_runs::{added as added_by_runs, beside_a_run, of_all as over_runs};
 pub(super) use over_runs::{in_words as over_runs_in_words, promise as promise_over_runs};
 pub use overview::{NotRun, of_runs as overview};
+pub use paint::paint;
+pub(crate) use paint::paint_of_relation;
 pub use prices::{compared as prices_compared, is_listed, of_run as prices};
 pub use selftest::of_report as selftest;
-pub(crate) use summary::paint as paint_of_relation;
+pub use summary::small_plot;
 pub use why::of_explanation as explanation;
 
 /// Shows the answer to a run's question: its verdicts, or its comparison if it has no
@@ -50,33 +51,4 @@ pub fn summary(run: &Run, style: Style) -> Text {
 /// Joins texts with an empty line between them.
 pub fn sections(texts: impl IntoIterator<Item = Text>) -> Text {
     Text::sections(texts)
-}
-
-fn advice_lines(run: &Run, style: Style) -> Text {
-    let mut text = Text::default();
-    for (index, advice) in run.analysis.advice.iter().enumerate() {
-        let topic = if advice.decided {
-            advice.topic.clone()
-        } else {
-            format!("{} (undecided)", advice.topic)
-        };
-        if index > 0 {
-            text.gap();
-        }
-        text += paragraph(&topic, 0, Paint::Dim, style);
-        text += paragraph(&advice.text, 2, Paint::Bold, style);
-        for evidence in &advice.evidence {
-            text += paragraph(&format!("· {evidence}"), 4, Paint::Plain, style);
-        }
-    }
-    text
-}
-
-/// The first curve of a run, or its claims, as a plot of characters; `None` if
-/// there is nothing to draw or no room, or if the terminal is limited to ASCII.
-pub fn small_plot(run: &Run, style: Style) -> Option<String> {
-    if !style.unicode {
-        return None;
-    }
-    small::draw(&run.analysis, style.width, style.color)
 }

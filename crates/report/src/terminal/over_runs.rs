@@ -3,7 +3,7 @@
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 
-use super::verdicts::paint;
+use super::paint::paint;
 use crate::claim::model::{ClaimOverRuns, EValues, Outcome, OverRuns, Verdict};
 use crate::claim::{ALPHA, Run};
 use crate::format;

@@ -72,7 +72,7 @@ fn untestable<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String>
         .collect();
     match causes.iter().skip(CAUSES_MAX).map(|(_, count)| count).sum() {
         0 => {}
-        others => parts.push(format!("{others}: other causes, on the page")),
+        others => parts.push(format!("{others}: other causes (see the page)")),
     }
     (!parts.is_empty()).then(|| format!("not testable here: {}", parts.join("; ")))
 }

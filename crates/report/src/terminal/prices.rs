@@ -3,11 +3,12 @@
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 
+use super::paint::paint_of_relation;
 use crate::claim::Run;
 use crate::claim::model::{Price, RunComparison};
 use crate::claim::work::Difference;
-use crate::compare::machines;
 use crate::format;
+use crate::run_differences::machines;
 use crate::words;
 
 /// Fewest blocks for which the interval of a median covers 95 %.
@@ -180,7 +181,7 @@ fn compared_row(
         change.unwrap_or_else(|| format::NOTHING.to_owned()),
     ]);
     if let Some(ratio) = ratio {
-        row.paint = super::paint_of_relation(ratio.relation);
+        row.paint = paint_of_relation(ratio.relation);
         let own = ratio
             .reason
             .iter()

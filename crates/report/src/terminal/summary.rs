@@ -4,12 +4,15 @@ use toll_core::run::RunStatus;
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table, widths};
 
-use super::{advice_lines, explanation, small_plot, verdicts};
+use super::paint::paint_of_relation;
+use super::{explanation, verdicts};
 use crate::claim::Run;
 use crate::claim::metric_words;
-use crate::claim::model::{Analysis, Relation, Step};
-use crate::comparison::{self, ComparisonTable};
+use crate::claim::model::{Analysis, Step};
+use crate::comparison;
+use crate::comparison_table::ComparisonTable;
 use crate::format;
+use crate::plots::small;
 use crate::words;
 
 /// Shows everything about a run.
@@ -84,6 +87,35 @@ fn advice_and_plot(reported: &Run, style: Style) -> [Text; 2] {
     [advice, plot.unwrap_or_default()]
 }
 
+fn advice_lines(run: &Run, style: Style) -> Text {
+    let mut text = Text::default();
+    for (index, advice) in run.analysis.advice.iter().enumerate() {
+        let topic = if advice.decided {
+            advice.topic.clone()
+        } else {
+            format!("{} (undecided)", advice.topic)
+        };
+        if index > 0 {
+            text.gap();
+        }
+        text += paragraph(&topic, 0, Paint::Dim, style);
+        text += paragraph(&advice.text, 2, Paint::Bold, style);
+        for evidence in &advice.evidence {
+            text += paragraph(&format!("· {evidence}"), 4, Paint::Plain, style);
+        }
+    }
+    text
+}
+
+/// The first curve of a run, or its claims, as a plot of characters; `None` if
+/// there is nothing to draw or no room, or if the terminal is limited to ASCII.
+pub fn small_plot(run: &Run, style: Style) -> Option<String> {
+    if !style.unicode {
+        return None;
+    }
+    small::draw(&run.analysis, style.width, style.color)
+}
+
 /// A section with a heading; nothing if the body is empty.
 fn section(title: &str, body: Text, style: Style) -> Text {
     if body.is_empty() {
@@ -150,7 +182,7 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
             row.paint = if one.is_skipped {
                 Paint::Dim
             } else {
-                one.relation.map_or(Paint::Plain, paint)
+                one.relation.map_or(Paint::Plain, paint_of_relation)
             };
             row.below.clone_from(&one.notes);
             row
@@ -257,15 +289,6 @@ fn steps(analysis: &Analysis, style: Style) -> Text {
         paragraph(&title, 0, Paint::Dim, style) + table(&columns, &rows, style)
     });
     Text::sections(tables)
-}
-
-/// The colour in which a relation is shown.
-pub fn paint(relation: Relation) -> Paint {
-    match relation {
-        Relation::Better => Paint::Green,
-        Relation::Worse => Paint::Red,
-        Relation::Different | Relation::Same | Relation::Undecided => Paint::Plain,
-    }
 }
 
 fn disturbances(analysis: &Analysis, style: Style) -> Text {

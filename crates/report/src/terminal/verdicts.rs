@@ -3,6 +3,7 @@
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 
+use super::paint::paint;
 use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
 use crate::footnotes::Footnotes;
@@ -93,15 +94,6 @@ fn judged(
         text += paragraph(&note, 0, Paint::Dim, style);
     }
     text
-}
-
-pub fn paint(outcome: Outcome) -> Paint {
-    match outcome {
-        Outcome::Supported => Paint::Green,
-        Outcome::Refuted => Paint::Red,
-        Outcome::Undecided => Paint::Yellow,
-        Outcome::NotTestable => Paint::Dim,
-    }
 }
 
 /// Returns why a claim is not supported, empty if it is, and separately what other claims

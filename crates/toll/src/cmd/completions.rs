@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use toll_system::output;
-
-use super::Cli;
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArguments {
@@ -14,9 +12,13 @@ pub(super) struct CompletionsArguments {
     shell: Shell,
 }
 
-pub(super) fn run(arguments: &CompletionsArguments) -> anyhow::Result<ExitCode> {
+/// Prints the completions of a command line.
+pub(super) fn run(
+    arguments: &CompletionsArguments,
+    mut command: Command,
+) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "toll", &mut script);
+    clap_complete::generate(arguments.shell, &mut command, "toll", &mut script);
     output::document(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

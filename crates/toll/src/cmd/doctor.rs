@@ -61,14 +61,14 @@ struct Examination {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Finding {
-    pub what: String,
-    pub ok: bool,
-    pub detail: String,
+struct Finding {
+    what: String,
+    ok: bool,
+    detail: String,
 }
 
 impl Finding {
-    pub fn new(what: &str, state: Result<String, String>) -> Self {
+    fn new(what: &str, state: Result<String, String>) -> Self {
         Self {
             what: what.to_owned(),
             ok: state.is_ok(),
@@ -139,7 +139,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
         .into_iter()
         .map(|capability| Finding::new(&capability.name, capability.state))
         .collect();
-    findings.push(store_health::finding(store, &work));
+    findings.push(Finding::new("store", store_health::state(store, &work)));
     findings.extend(directories(arguments.work_dir.as_deref()));
     findings.push(measuring_lock_finding());
     let probe = Probe::find();

@@ -22,7 +22,7 @@ pub(super) struct ExportArguments {
     runs: Vec<String>,
     #[command(flatten)]
     files: ExportFiles,
-    /// Write all tables as Parquet below DIR, beside those of other runs and
+    /// Write all tables as Parquet below DIR, next to those of other runs and
     /// machines, for query engines
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,

@@ -3,19 +3,16 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use toll_system::manual::render;
 use toll_system::output;
-
-use super::Cli;
 
 #[derive(Debug, Args)]
 pub(super) struct ManArguments {}
 
 /// Prints one page (roff) with a section for each verb, so that `toll man |
 /// man -l -` has everything.
-pub(super) fn run(_: &ManArguments) -> anyhow::Result<ExitCode> {
-    let mut command = Cli::command();
+pub(super) fn run(_: &ManArguments, mut command: Command) -> anyhow::Result<ExitCode> {
     command.build();
     let mut page = Vec::new();
     render(&command, FILES, &mut page).context("cannot write the manual page")?;
@@ -35,7 +32,7 @@ Pages that \fBtoll run\fR and \fBtoll report\fR write.
 Work files while trials run. \fBTOLL_WORK_DIR\fR or \fB\-\-work\-dir\fR names another place.
 .TP
 \fI$XDG_CACHE_HOME/toll/kernels/\fR
-Kernels for guests, a directory each. The build trees are beside it, in \fIkernel\-work/\fR.
+Kernels for guests, a directory each. The build trees are in \fIkernel\-work/\fR, next to it.
 .TP
 \fI$XDG_STATE_HOME/toll/leftovers/\fR
 Changes that a killed run left; the next start undoes them, or \fBtoll doctor \-\-restore\fR.

@@ -25,7 +25,7 @@ mod why;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use toll_driver::{WithStore, failure, spelling};
 use toll_fleet as fleet;
 use toll_grade as grade;
@@ -105,17 +105,17 @@ enum Verb {
     Doctor(WithStore<doctor::DoctorArguments>),
     /// Check whether comparisons on this machine can be trusted
     ///
-    /// Compares identical work with itself and, as a positive control, with work that is
-    /// 1, 2 and 5 % longer by construction. Each comparison is a run of its own, with the
-    /// same kind of plan, stopping rule and verdicts as any other. The report shows how
-    /// often identical work is called different, how often each delay is, with exact
-    /// intervals, and the smallest difference that can be detected on this machine.
+    /// Compares identical work with itself and, as a positive control, with work that is 1, 2 and 5
+    /// % longer by construction. Each comparison is a separate run, with the same kind of plan,
+    /// stopping rule and verdicts as any other. The report shows how often identical work is called
+    /// different, how often each delay is, with exact intervals, and the smallest difference that
+    /// can be detected on this machine.
     ///
-    /// Something is off, and the exit status is 6, if the 95 % interval of a rate lies
-    /// wholly on the wrong side: above 5 % for wrong verdicts, or for intervals of
-    /// identical work without 1; below 80 % for the delay of 5 % called different. A delay
-    /// of 1 % is never called different, because differences up to 1 % get no such verdict.
-    /// It counts as seen if the interval excludes 1.
+    /// The exit status is 6 if the 95 % interval of a rate lies wholly on the wrong side. That is
+    /// above 5 % for wrong verdicts, and for intervals of identical work that exclude 1. It is
+    /// below 80 % for delays of 5 % that are called different. A delay of 1 % is never called
+    /// different, because differences up to 1 % get no such verdict. It counts as seen if the
+    /// interval excludes 1.
     ///
     /// Identical work is compared 20 times, and 12 times more for each error, at most
     /// 125 times. So a false-alarm rate of 15 % is found in nine of ten self-tests.
@@ -169,8 +169,8 @@ pub fn main() -> ExitCode {
         Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Mount(arguments) => product::start("mount", &arguments),
         Verb::Kernel(arguments) => kernel::run(&arguments),
-        Verb::Completions(arguments) => completions::run(&arguments),
-        Verb::Man(arguments) => man::run(&arguments),
+        Verb::Completions(arguments) => completions::run(&arguments, Cli::command()),
+        Verb::Man(arguments) => man::run(&arguments, Cli::command()),
     };
     match result {
         Ok(code) => code,

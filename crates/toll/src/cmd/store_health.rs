@@ -8,14 +8,12 @@ use toll_driver::nearest;
 use toll_host::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
 use toll_system::output;
 
-use super::doctor::Finding;
-
 /// Most damages that are listed one by one.
 const DAMAGES_MAX: usize = 5;
 
-/// Describes the state of the store.
-pub(super) fn finding(store: &Path, work: &Path) -> Finding {
-    let state = match Store::survey(store) {
+/// Describes the state of the store; an error is a fault of it.
+pub(super) fn state(store: &Path, work: &Path) -> Result<String, String> {
+    match Store::survey(store) {
         Ok(survey) if !survey.is_whole => Err(damage(store, &survey)),
         Ok(_) => Ok(place(store, work)),
         Err(error) => match error.kind() {
@@ -30,8 +28,7 @@ pub(super) fn finding(store: &Path, work: &Path) -> Finding {
             }
             _ => Err(error.to_string()),
         },
-    };
-    Finding::new("store", state)
+    }
 }
 
 fn place(store: &Path, work: &Path) -> String {

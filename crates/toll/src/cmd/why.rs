@@ -136,7 +136,7 @@ fn pair(arguments: &WhyArguments, run: &Run) -> anyhow::Result<[usize; 2]> {
     };
     if pair[0] == pair[1] {
         bail!(Failure::Usage(
-            "cannot compare a treatment with itself; name two".into()
+            "cannot compare a treatment with itself; name two different ones".into()
         ));
     }
     Ok(pair)

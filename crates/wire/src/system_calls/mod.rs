@@ -46,7 +46,7 @@ pub enum Leaves {
 #[serde(rename_all = "kebab-case")]
 pub enum Waits {
     Nothing,
-    /// A device outside of a guest. An emulated clock goes on during the wait, so neither a
+    /// A device outside of a guest. An emulated clock advances during the wait, so neither a
     /// duration nor a path length is meaningful.
     Device,
 }

@@ -1,4 +1,5 @@
-//! Names of system calls, errors and constants, with their numbers on x86-64.
+//! Names of system calls, errors and constants, with their numbers on x86-64; and how numbers are
+//! written.
 
 /// System calls from number 0, in the order of their numbers
 /// (arch/x86/entry/syscalls/syscall_64.tbl).
@@ -90,8 +91,28 @@ pub(super) fn constant(name: &str) -> Option<u64> {
     let mut words = CONSTANTS.split_whitespace();
     while let (Some(known), Some(value)) = (words.next(), words.next()) {
         if known == name {
-            return super::program::number(value).ok();
+            return number(value).ok();
         }
     }
     None
+}
+
+/// Parses a number as in C; a negative one has 64 bits.
+pub(super) fn number(word: &str) -> Result<u64, String> {
+    let (digits, is_negative) = match word.strip_prefix('-') {
+        Some(digits) => (digits, true),
+        None => (word, false),
+    };
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x', ..] => (&digits[2..], 16),
+        [b'0', _, ..] => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
+    let wrong = |_| format!("{word:?} is neither a number nor a known constant");
+    let value = u64::from_str_radix(digits, radix).map_err(wrong)?;
+    Ok(if is_negative {
+        value.wrapping_neg()
+    } else {
+        value
+    })
 }

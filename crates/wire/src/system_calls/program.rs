@@ -6,7 +6,7 @@ use std::str::Chars;
 
 use serde::{Deserialize, Serialize};
 
-use super::names;
+use super::names::{self, number};
 
 /// A program, parsed from its text. Values and buffers are numbered across all parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -428,26 +428,6 @@ fn error_number(name: &str) -> Result<i32, String> {
     let number = i32::try_from(constant(name)?).ok();
     let known = number.filter(|number| (1..4096).contains(number));
     known.ok_or_else(|| format!("{name} is not an error"))
-}
-
-/// Parses a number as in C; a negative one has 64 bits.
-pub(super) fn number(word: &str) -> Result<u64, String> {
-    let (digits, is_negative) = match word.strip_prefix('-') {
-        Some(digits) => (digits, true),
-        None => (word, false),
-    };
-    let (digits, radix) = match digits.as_bytes() {
-        [b'0', b'x', ..] => (&digits[2..], 16),
-        [b'0', _, ..] => (&digits[1..], 8),
-        _ => (digits, 10),
-    };
-    let wrong = |_| format!("{word:?} is neither a number nor a known constant");
-    let value = u64::from_str_radix(digits, radix).map_err(wrong)?;
-    Ok(if is_negative {
-        value.wrapping_neg()
-    } else {
-        value
-    })
 }
 
 #[cfg(test)]

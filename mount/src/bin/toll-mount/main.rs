@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use options::MountArguments;
-use toll_system::{command_line, output};
+use toll_system::command_line;
 
 /// Starts this program anew in the background.
 const IN_BACKGROUND: &str = "--in-background";
@@ -31,8 +31,4 @@ fn mount(arguments: &MountArguments) -> anyhow::Result<ExitCode> {
     let typed = std::env::args_os().skip(1);
     let same: Vec<OsString> = [IN_BACKGROUND.into()].into_iter().chain(typed).collect();
     background::start(&same).context("cannot go to the background")
-}
-
-fn note(message: &str) {
-    output::note(&format!("toll mount: {message}"));
 }

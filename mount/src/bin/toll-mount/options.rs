@@ -12,7 +12,7 @@ use toll_mount::sftp::Address;
 use toll_system::mount_table::served_at;
 use toll_system::{Failure, paths};
 
-/// Mount a directory, local or of another host, by a program
+/// Mount a local directory, or a directory of another host, with FUSE
 ///
 /// Goes to the background once it is mounted, as sshfs does. SIGTERM, SIGINT,
 /// SIGHUP or `fusermount3 -u MOUNTPOINT` end it, after everything is written back.
@@ -52,7 +52,7 @@ pub struct MountArguments {
     /// before it first writes to a file
     #[arg(long)]
     no_xattr: bool,
-    /// How to show the user that the mount works as at another host
+    /// How to show the files of the user as whom the mount logs in at another host
     #[arg(long, value_enum, value_name = "WHO", default_value = "user")]
     idmap: IdMap,
     /// How to show symbolic links that lead out of the mount [default: contain; for
@@ -190,7 +190,6 @@ impl MountArguments {
             config: self.ssh_config.as_deref().map(whole).transpose()?,
             settings: self.ssh_options.clone(),
             is_interactive: true,
-            notice: std::sync::Arc::new(super::note),
             ..toll_mount::sftp::Options::default()
         };
         Ok(Place::Remote(Box::new((address, options))))

@@ -12,12 +12,11 @@ use signal_hook::iterator::Signals;
 use toll_document::plural;
 use toll_mount::fuse::{Mount, Stopper};
 use toll_mount::local::Local;
-use toll_mount::sftp::Sftp;
+use toll_mount::sftp::{self, Sftp};
 use toll_mount::source::Source;
 use toll_system::mount_table::fuse_obstacle;
 use toll_system::output;
 
-use super::note;
 use super::options::{Place, Settings};
 use crate::background::{Departure, READY};
 
@@ -26,6 +25,10 @@ enum End {
     /// The kernel reports that it is unmounted.
     Unmounted(std::io::Result<usize>),
     Signal,
+}
+
+fn note(message: &str) {
+    output::note(&format!("toll mount: {message}"));
 }
 
 fn runtime(what: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
@@ -71,7 +74,11 @@ fn open(place: &Place) -> anyhow::Result<Arc<dyn Source>> {
         },
         Place::Remote(remote) => {
             let (address, options) = &**remote;
-            let connected = Sftp::connect(address, options).map_err(anyhow::Error::msg)?;
+            let options = sftp::Options {
+                notice: Arc::new(note),
+                ..options.clone()
+            };
+            let connected = Sftp::connect(address, &options).map_err(anyhow::Error::msg)?;
             Ok(Arc::new(connected))
         }
     }

@@ -18,18 +18,18 @@ use crate::system::devices;
 
 const NOTES: &str = "\
 Examples:
-  toll observe devices                    every process that may be looked at
+  toll observe devices                    every process that you may inspect
   toll observe devices $$ 1               some processes, by number
   toll observe devices ssh-keygen -lf key a command, from its start to its end
   toll observe devices -o held.json --json -- sh -c 'head -c 9 /dev/urandom | wc -c'
 
-A command has this terminal, its input and its output to itself; what it held goes to standard
-error, or to a file with -o. It is seen under strace: every opening and mapping, and what it
-started with, but not descriptors that it got from another process over a socket. Devices of its
-child processes are told where they opened them.
+A command has this terminal, its input and its output to itself; the report goes to standard
+error, or to a file with -o. The command runs under strace, which sees each device that it opens or
+maps. The report also has the devices that were open at its start, but not descriptors that it got
+from another process over a socket. Devices of a child process are listed with that process.
 
-Exit status with a command: that of the command, 128 + n if signal n ended it, 126 if it is no
-program that may be executed, 127 if it does not exist; 5 if strace is missing or may not trace.";
+Exit status with a command: that of the command, 128 + n if signal n ended it, 126 if it
+cannot be executed, 127 if it does not exist; 5 if strace is missing or may not trace.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &DevicesArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Numbers of processes, if these are; none for all of them.
+/// Parses process numbers; empty means all processes. `None` if the words are a command.
 fn pids(words: &[OsString]) -> anyhow::Result<Option<Vec<u32>>> {
     let is_number = |word: &OsString| {
         let text = word.to_str().unwrap_or_default();
@@ -65,8 +65,8 @@ fn pids(words: &[OsString]) -> anyhow::Result<Option<Vec<u32>>> {
     }
     let wrong = |word: &OsString| {
         Failure::Usage(format!(
-            "cannot look at process {}: it is no number of a process; give numbers, or a command \
-             whose first word is none",
+            "cannot inspect process {}: it is not a process number; give only numbers, or a \
+             command whose first word is not a number",
             word.to_string_lossy()
         ))
     };
@@ -86,21 +86,21 @@ fn look(arguments: &DevicesArguments, pids: &[u32]) -> anyhow::Result<ExitCode> 
     if !pids.is_empty() && seen.count == 0 {
         let reason = match seen.unseen.first() {
             Some(one) => format!("{}; run as root", one.reason),
-            None => "there is none of this number".into(),
+            None => "there is no such process".into(),
         };
         let named: Vec<String> = pids.iter().map(u32::to_string).collect();
-        bail!("cannot look at process {}: {reason}", named.join(", "));
+        bail!("cannot inspect process {}: {reason}", named.join(", "));
     }
     let mut notes = Vec::new();
     if devices::hides_processes() {
-        let note = "/proc hides processes of others here (hidepid), and how many there are; root \
-                    sees all";
+        let note = "/proc hides the processes of other users here (hidepid), and their number; \
+                    root sees all";
         notes.push(note.into());
     }
     let missing =
         pids.len() as u64 - (seen.count + seen.unseen.len() as u64).min(pids.len() as u64);
     if missing > 0 {
-        notes.push(format!("{missing} of the processes asked for do not exist"));
+        notes.push(format!("{missing} of the requested processes do not exist"));
     }
     let report = Report {
         version: 1,

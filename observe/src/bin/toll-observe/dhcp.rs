@@ -20,21 +20,21 @@ Examples:
   toll observe dhcp eth0                  listens until ^C
   toll observe dhcp eth0 --seconds 60 --json
 
-Captures have the form pcap or pcapng, of Ethernet (with VLAN tags), Linux cooked, raw IP or the
-loopback of BSD. Listening needs root or the capability NET_RAW. DHCPv6 is not looked at. The
-exit status is 0 also where packets are wrong; they are told.";
+Captures are pcap or pcapng files with packets of Ethernet (with VLAN tags), Linux cooked, raw IP or
+the loopback of BSD. Listening needs root or the capability NET_RAW. DHCPv6 is ignored. The exit
+status is 0 even if packets are malformed; the report lists them.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(super) struct DhcpArguments {
     /// A file of captured packets (`-`: standard input), or a network interface to
-    /// listen to; a file goes first
+    /// listen to; a file takes precedence
     #[arg(value_name = "CAPTURE|INTERFACE")]
     of: OsString,
-    /// Listen for so many seconds [default: until a signal]
+    /// Listen for N seconds [default: until a signal]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
-    /// Listen for so many packets, of whatever kind
+    /// Listen until N packets of any kind have arrived
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packets: Option<u64>,
     /// Print one JSON document
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &DhcpArguments) -> anyhow::Result<ExitCode> {
             )));
         }
         let wrong = |error| anyhow!("cannot read {shown}: {error}");
-        observe(&output::read_file(path, super::FILE_BYTES_MAX)?).map_err(wrong)?
+        observe(&super::input::read(path)?).map_err(wrong)?
     } else if is_interface(&shown) {
         listen(arguments, &shown)?
     } else {
@@ -92,17 +92,17 @@ fn listen(arguments: &DhcpArguments, name: &str) -> anyhow::Result<Report> {
             observer.take(packet);
         },
     );
-    // What was heard until then is told all the same.
+    // The packets that arrived before the error are still reported.
     if let Err(error) = end {
         output::note(&format!(
-            "note: {name} cannot be listened to any longer: {error}"
+            "note: cannot continue to listen to {name}: {error}"
         ));
     }
     let lost = capture.lost();
     let mut report = observer.finish();
     if lost > 0 {
         let lost = toll_document::plural(usize::try_from(lost).unwrap_or(usize::MAX), "packet");
-        let note = format!("{lost} came faster than they were read: lost");
+        let note = format!("lost because packets came faster than they were read: {lost}");
         report.notes.push(note);
     }
     Ok(report)

@@ -14,9 +14,9 @@ Examples:
   toll observe interface                  all interfaces
   toll observe interface eth0 --json
 
-Gateways are those of the default routes: for IPv4 of the main routing table, and of a route over
-several gateways the first. What a DHCP server granted, and which server it was, is not in the
-kernel: `toll observe dhcp eth0` listens for it.";
+Gateways are those of the default routes. IPv4 routes are those of the main routing table; of a
+route over several gateways, the first gateway is shown. The kernel does not know what a DHCP server
+granted, or which server it was: `toll observe dhcp eth0` listens for that.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]

@@ -2,6 +2,7 @@
 
 mod devices;
 mod dhcp;
+mod input;
 mod interface;
 mod opened_devices;
 mod session;
@@ -12,9 +13,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use toll_system::command_line;
-
-/// Longest file that is read into memory.
-const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Show devices in use, terminal sessions, address leases and network interfaces
 #[derive(Debug, Parser)]
@@ -31,35 +29,34 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Tell which processes hold which devices
+    /// Show which processes hold which devices
     ///
-    /// Counts are descriptors, mapped files and controlling terminals on devices,
-    /// wherever their nodes lie, and what else lies below /dev: shared memory,
-    /// directories. With a COMMAND, runs it and tells what it opened, however
-    /// shortly: it runs under strace, and each opening is seen.
+    /// Counts descriptors, mapped files and controlling terminals on devices,
+    /// wherever the device nodes are. Also counts everything else below /dev,
+    /// such as shared memory and directories. Runs a COMMAND under strace, and
+    /// shows each device that it opened, even if only briefly.
     Devices(devices::DevicesArguments),
-    /// Make plain text of a terminal session that `script` recorded
+    /// Convert a terminal session that `script` recorded to plain text
     ///
-    /// A model of the terminal reads it: what was typed over, erased, scrolled in a
-    /// region or shown on the alternate screen of an editor or pager is not in the
-    /// text, nor are colours and titles; a line that the terminal wrapped is one line.
-    /// What was cleared from the whole screen stays. The text is UTF-8, and no control
-    /// character but the line feed is in it; a byte that is no UTF-8 is shown by its
-    /// hexadecimal digits.
+    /// A model of the terminal reads the recording. The text leaves out what was typed over,
+    /// erased, scrolled in a region, or shown on the alternate screen of an editor or pager. It
+    /// also leaves out colours and titles. A line that the terminal wrapped is one line. What was
+    /// cleared from the whole screen stays. The text is UTF-8 without control characters except the
+    /// line feed. A byte that is not UTF-8 is shown by its hexadecimal digits.
     Session(session::SessionArguments),
-    /// Follow leases of addresses through a capture, or on a network interface
+    /// Show address leases in a capture, or on a network interface
     ///
-    /// Each client's exchange with servers (DHCP and BOOTP over IPv4) is a timeline:
-    /// what each message says, by what way it came, its options in words, and what
-    /// would happen had it been lost; then the leases and how they ended, and answers
-    /// to the questions that are usually asked of such a capture. Packets that are not
-    /// what they say are told by number and reason.
+    /// Each client's exchange with servers (DHCP and BOOTP over IPv4) is shown as a timeline. For
+    /// each message, it has the meaning, the source and destination, the options in words, and what
+    /// would have happened if the message had been lost. The leases follow, and how they ended, and
+    /// then answers to the questions that are usually asked about such a capture. Malformed packets
+    /// are listed by number, with the reason.
     Dhcp(dhcp::DhcpArguments),
-    /// Tell addresses, netmasks and gateways of network interfaces
+    /// Show addresses, netmasks and gateways of network interfaces
     ///
-    /// For each interface of this network namespace: whether it can carry packets,
-    /// its link-layer address and MTU, its IPv4 and IPv6 addresses with their
-    /// netmasks, and the gateways of default routes through it.
+    /// Shows for each interface of this network namespace whether it can carry
+    /// packets, its link-layer address and MTU, its IPv4 and IPv6 addresses with
+    /// their netmasks, and the gateways of default routes through it.
     Interface(interface::InterfaceArguments),
 }
 

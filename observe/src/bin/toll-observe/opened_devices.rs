@@ -1,8 +1,8 @@
 //! Devices that a command opens, from the lines of strace.
 //!
-//! What is open can be looked at in `/proc`, but only now and then, and most
-//! programs hold a device for less than that. Each call that opens one is seen
-//! by tracing.
+//! `/proc` shows what is open at one moment, but most programs hold a device
+//! for less time than passes between two looks. Tracing sees each call that
+//! opens a device.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use toll_observe::devices::{
     Access, By, Class, Number, Process, Sighting, Sightings, Tables, Target, held, shown_path,
 };
 
-/// The calls that bring a descriptor of a device, memory of it, or a process.
+/// The calls that return a descriptor, map memory, or start a process.
 pub(super) const TRACED_CALLS: &[&str] = &[
     "open",
     "openat",
@@ -29,7 +29,7 @@ pub(super) const TRACED_CALLS: &[&str] = &[
     "vfork",
 ];
 
-/// What a command and what it starts have opened.
+/// The devices that a command, and the processes that it started, have opened.
 #[derive(Debug, Default)]
 pub(super) struct OpenedDevices {
     assembly: Assembly,
@@ -40,14 +40,14 @@ pub(super) struct OpenedDevices {
 #[derive(Debug, Default)]
 struct Thread {
     name: String,
-    /// The thread that started it, if they are of one process.
+    /// The thread that started it, if both belong to one process.
     creator: Option<u32>,
     sightings: Sightings,
 }
 
 impl OpenedDevices {
-    /// Takes one line of `strace -f --decode-fds=path,dev`. What has not the
-    /// expected form tells of no device.
+    /// Takes one line of `strace -f --decode-fds=path,dev`. Ignores lines that
+    /// do not have the expected form.
     pub fn feed(&mut self, line: &str) {
         if let Some(stamped) = toll_calls::line::stamped(line) {
             self.first.get_or_insert(stamped.thread);
@@ -100,7 +100,7 @@ impl OpenedDevices {
     fn child(&mut self, parent: u32, child: u32, is_thread: bool) {
         let name = self.threads.entry(parent).or_default().name.clone();
         let thread = self.threads.entry(child).or_default();
-        // It may have run, and become something else, before its parent goes on.
+        // It may have run, and executed another program, before its parent continues.
         if thread.name.is_empty() {
             thread.name = name;
         }
@@ -109,7 +109,7 @@ impl OpenedDevices {
         }
     }
 
-    /// The processes that hold something, and how many there were.
+    /// Returns the processes that held a device, and the number of all processes.
     pub fn finish(mut self, inherited: Vec<Sighting>, tables: &Tables) -> (Vec<Process>, u64) {
         if let Some(first) = self.first {
             inherited.into_iter().for_each(|one| self.saw(first, one));

@@ -9,7 +9,7 @@ use toll_document::sanitize::sanitize;
 use toll_observe::session::{COLUMNS_MAX, LINES_MAX, Settings, Shown, Timing, clean};
 use toll_system::{Failure, output};
 
-use super::FILE_BYTES_MAX;
+use super::input;
 
 const NOTES: &str = "\
 Examples:
@@ -17,8 +17,9 @@ Examples:
   script --log-timing times --log-out typescript
   toll observe session --timing times --json typescript
 
-The size of the terminal stands in the first line of the recording, changes of it in a timing of
-the form `script --logging-format advanced`; where neither tells, it is 80 columns of 24 lines.";
+The first line of the recording has the size of the terminal, and a timing of the form
+`script --logging-format advanced` has the changes of the size. If neither has it, the size is 80
+columns and 24 lines.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -26,7 +27,7 @@ pub(super) struct SessionArguments {
     /// The recording; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// When what was recorded: the file of `script --log-timing`, in either form
+    /// Times of the recording: the file of `script --log-timing`, in either form
     #[arg(long, value_name = "FILE")]
     timing: Option<PathBuf>,
     /// Columns of the terminal [default: as the recording has it, else 80]
@@ -38,12 +39,12 @@ pub(super) struct SessionArguments {
     /// Show titles of the window, each as a line in brackets
     #[arg(long)]
     titles: bool,
-    /// Show what stood last on each alternate screen (vi, less), between two lines
-    /// in brackets
+    /// Show the last content of each alternate screen (vi, less), between two
+    /// lines in brackets
     #[arg(long)]
     alternate_screens: bool,
     /// Print one JSON document: lines, with their times where there is a timing,
-    /// titles, alternate screens, and what the recording says of itself
+    /// titles, alternate screens, and facts about the recording
     #[arg(long)]
     json: bool,
 }
@@ -51,7 +52,7 @@ pub(super) struct SessionArguments {
 pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
     let timing = match &arguments.timing {
         Some(path) => {
-            let parsed = Timing::parse(&output::read_file(path, FILE_BYTES_MAX)?);
+            let parsed = Timing::parse(&input::read(path)?);
             let wrong = |error| Failure::Usage(format!("cannot read {}: {error}", path.display()));
             Some(parsed.map_err(wrong)?)
         }
@@ -61,11 +62,7 @@ pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
         columns: arguments.columns,
         lines: arguments.lines,
     };
-    let session = clean(
-        &output::read_file(&arguments.file, FILE_BYTES_MAX)?,
-        timing.as_ref(),
-        settings,
-    );
+    let session = clean(&input::read(&arguments.file)?, timing.as_ref(), settings);
     for note in session.recordings.iter().flat_map(|one| &one.notes) {
         output::note(&format!("note: {note}"));
     }
@@ -86,8 +83,8 @@ pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
     let screens: usize = screens.map(|one| one.alternate_screens.len()).sum();
     if screens > 0 && !arguments.alternate_screens {
         output::note(&format!(
-            "note: not in the text: alternate screens of editors or pagers, {screens} in number; \
-             --alternate-screens shows what stood last on each"
+            "note: the text leaves out the alternate screens of editors or pagers ({screens}); \
+             --alternate-screens shows the last content of each"
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -1,9 +1,9 @@
 //! What is shown at the start and at the end of a line.
 
+use super::decoration::{Decoration, Numbering};
 use super::line_number::LineNumber;
-use super::notation::LF;
 use super::sink::Sink;
-use super::{Decoration, Numbering};
+use super::special::LF;
 
 /// The state of the current line, kept from file to file.
 #[derive(Clone, Copy)]

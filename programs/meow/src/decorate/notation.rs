@@ -1,14 +1,7 @@
 //! How single bytes are shown.
 
-use super::Decoration;
-use super::special::Specials;
-
-/// The byte that ends a line.
-pub const LF: u8 = b'\n';
-/// The byte that belongs to a line's end if a newline follows it.
-pub const CR: u8 = b'\r';
-/// The byte that only `-T` changes.
-pub const TAB: u8 = b'\t';
+use super::decoration::Decoration;
+use super::special::{CR, LF, Specials, TAB};
 
 /// The shown form of a byte: up to four bytes, the first of them lowest, and their number
 /// in the highest byte, so that one load fetches everything.

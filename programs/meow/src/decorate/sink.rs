@@ -1,17 +1,9 @@
 //! A staging buffer that collects output piece by piece.
 
-use super::line::Lines;
-use super::line_number::LineNumber;
 use super::special::BLOCK;
 
 /// Size of the staging buffer in bytes: small enough to stay in the first-level cache.
 const SIZE: usize = 16384;
-
-/// Most bytes between two calls of `make_room`: a block of newlines, the number of the
-/// first line, and what is written past a count.
-const MARGIN: usize = BLOCK * Lines::LONGEST + LineNumber::LONGEST + BLOCK;
-
-const _: () = assert!(MARGIN < SIZE / 2);
 
 /// Output that is not yet in the caller's buffer.
 pub type StagingBuffer = [u8; SIZE];
@@ -28,10 +20,10 @@ impl<'a> Sink<'a> {
         Self { staged, length: 0 }
     }
 
-    /// Makes room for the output of one input block.
+    /// Makes room for at least `margin` bytes.
     #[inline(always)]
-    pub fn make_room(&mut self, output: &mut Vec<u8>) {
-        if self.length > SIZE - MARGIN {
+    pub fn make_room(&mut self, margin: usize, output: &mut Vec<u8>) {
+        if self.length > SIZE - margin {
             self.drain(output);
         }
     }

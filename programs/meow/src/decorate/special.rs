@@ -1,6 +1,11 @@
 //! Finds the bytes that are not shown unchanged, 64 at a time.
 
-use super::notation::{CR, LF, TAB};
+/// The byte that ends a line.
+pub const LF: u8 = b'\n';
+/// The byte that belongs to a line's end if a newline follows it.
+pub const CR: u8 = b'\r';
+/// The byte that only `-T` changes.
+pub const TAB: u8 = b'\t';
 
 /// How many bytes are examined together: one for each bit of a mask.
 pub const BLOCK: usize = 64;
@@ -35,7 +40,7 @@ mod sse2 {
         _mm_set_epi64x, _mm_set1_epi8, _mm_setzero_si128,
     };
 
-    use super::{BLOCK, CR, LF, TAB};
+    use crate::decorate::special::{BLOCK, CR, LF, TAB};
 
     #[inline]
     #[target_feature(enable = "sse2")]

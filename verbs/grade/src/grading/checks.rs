@@ -48,7 +48,7 @@ pub fn check(
 fn planned(stored: &StoredRun, mut not_made: Option<String>) -> Vec<DataCheck> {
     let mut treatments = made(
         "treatments",
-        "a run measures the treatments that follow from its experiment",
+        "the treatments of a run follow from its experiment",
     );
     let mut order = made(
         "order",
@@ -87,7 +87,7 @@ fn planned(stored: &StoredRun, mut not_made: Option<String>) -> Vec<DataCheck> {
     vec![treatments, order, trials]
 }
 
-/// Returns the treatments without what their run added.
+/// Returns the treatments as planned: without the reasons for skipping that the run added.
 fn bare(treatments: &[Treatment]) -> Vec<Treatment> {
     let clear = |treatment: &Treatment| Treatment {
         skipped: None,
@@ -152,7 +152,7 @@ fn durations(stored: &StoredRun) -> DataCheck {
 fn rates(stored: &StoredRun) -> DataCheck {
     let mut check = made(
         "rates",
-        "rates are computed from the bytes and times beside them",
+        "rates are computed from the bytes and times of the same sample",
     );
     let parsed = &stored.experiment.parsed_metrics;
     let differing = host_trials(stored).filter(|trial| {
@@ -253,8 +253,8 @@ fn verdicts(
     check
 }
 
-/// Whether two verdicts are the same, apart from last digits: logarithms differ in them
-/// between machines.
+/// Whether two verdicts are the same except in the last digits, in which logarithms differ between
+/// machines.
 fn is_same_verdict(one: &Verdict, other: &Verdict) -> bool {
     let is_same_interval = match (&one.measured, &other.measured) {
         (Some(one), Some(other)) => {

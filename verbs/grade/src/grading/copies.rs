@@ -90,10 +90,10 @@ fn is_noisy(block: &Block) -> bool {
     all.clone().all(|value| *value >= NOISY_NS) && all.any(|value| value % RESOLUTION_NS != 0.0)
 }
 
-/// Returns the largest chance, over all clock resolutions with which a trial is the same
-/// with a chance up to `same_max`, of two things together: some of `pairs` pairs of blocks,
-/// but at most `whole`, are the same in all of `common` trials, and at most `single` of all
-/// `trials` compared are the same.
+/// Returns the largest chance of two things together. First, some of `pairs` pairs of blocks, but
+/// at most `whole`, are the same in all of `common` trials. Second, at most `single` of all
+/// `trials` compared are the same. The chance is the largest over all clock resolutions with which
+/// a trial is the same with a chance up to `same_max`.
 fn chance(
     (pairs, whole): (usize, usize),
     common: i32,

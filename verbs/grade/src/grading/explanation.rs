@@ -58,7 +58,7 @@ pub fn explain(
         }
         (ClaimResult::Undecided, _) if verdict.outcome == Outcome::Supported => format!(
             "The submitted data support it so far ({data}), but the run is unfinished; \
-             `toll run --resume` goes on with it."
+             `toll run --resume` continues it."
         ),
         _ => {
             let supported = match here.map(|(own, ..)| own.outcome) {

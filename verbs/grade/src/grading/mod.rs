@@ -1,5 +1,5 @@
-//! Grades a submitted run: checks its data, judges its claims anew, and judges them again
-//! by a run on the grader's machine.
+//! Grades a submitted run: checks its data, recomputes the verdicts on its claims, and judges the
+//! claims again by a run on the grader's machine.
 //!
 //! Architecture invariant: this module does no I/O, and trusts no verdict of a document.
 

@@ -6,8 +6,8 @@ use toll_core::plan::{Plan, pairs};
 use toll_core::run::{RunStatus, StoredRun, TrialRecord};
 use toll_core::spec::Experiment;
 
-/// Most questions of which every subset is tried. If a run was resumed, a block that comes
-/// before the first look by its new limits may have come after one by its earlier limits.
+/// Most questions of which every subset is tried. A resumed run may have new limits. A block before
+/// the first look by the new limits may have come after a look by the earlier ones.
 const QUESTIONS_MAX: usize = 8;
 
 /// What contradicts the plan of a run, and why not everything was compared.

@@ -1,15 +1,14 @@
 //! `toll guest`: runs commands and shells in guests.
 
 mod options;
+mod output;
 mod run;
 mod shell;
 mod terminal;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use toll_host::environment::guest::Stream;
 
 #[derive(Debug, Args)]
 pub struct GuestArguments {
@@ -30,16 +29,4 @@ pub fn run(arguments: &GuestArguments) -> anyhow::Result<ExitCode> {
         GuestVerb::Run(arguments) => run::run(arguments),
         GuestVerb::Shell(arguments) => shell::run(arguments),
     }
-}
-
-/// Passes on the output of a command in a guest. A closed pipe does not end the
-/// command.
-pub fn pass_on(stream: Stream, bytes: &[u8]) {
-    let _ = match stream {
-        Stream::Output => {
-            let mut stdout = io::stdout().lock();
-            stdout.write_all(bytes).and_then(|()| stdout.flush())
-        }
-        Stream::Error => io::stderr().lock().write_all(bytes),
-    };
 }

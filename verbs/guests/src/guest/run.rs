@@ -46,7 +46,7 @@ pub fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
     };
     let timeout = arguments.options.timeout(false);
     arguments.options.run(&interrupt, |guest, interrupted| {
-        let on_output = &mut super::pass_on;
+        let on_output = &mut super::output::pass_on;
         guest.run(&command, Input::None, timeout, on_output, interrupted)
     })
 }

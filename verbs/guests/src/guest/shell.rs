@@ -77,7 +77,7 @@ pub fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         if let Some(script) = script {
             command.input = script;
             let timeout = arguments.options.timeout(false);
-            let on_output = &mut super::pass_on;
+            let on_output = &mut super::output::pass_on;
             return guest.run(&command, Input::None, timeout, on_output, interrupted);
         }
         command.words.push("-l".into());
@@ -86,7 +86,13 @@ pub fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         let raw = RawMode::enter(&stdin);
         let input = Input::From(stdin.as_fd());
         let timeout = arguments.options.timeout(true);
-        let end = guest.run(&command, input, timeout, &mut super::pass_on, interrupted);
+        let end = guest.run(
+            &command,
+            input,
+            timeout,
+            &mut super::output::pass_on,
+            interrupted,
+        );
         drop(raw);
         match (end, guest.stop()) {
             // A user at a terminal may end the guest in this way, as with `exit`.

@@ -22,9 +22,9 @@ Examples:
   toll kernel ab toll mine 'busybox sort /proc/kallsyms' 'busybox find /'
 
 Each block boots both kernels, side by side if there are two CPUs, and runs trials in random order.
-A guest's clock counts instructions, and these are not time. One error budget of 5 % covers all
-comparisons together and determines the number of blocks. Each path length that differs is followed
-by the kernel functions that cause the difference, under the same budget. Missing kernels are built
+A guest's clock counts instructions, which are not time. One error budget of 5 % covers all
+comparisons together and determines the number of blocks. Below each path length that differs are
+the kernel functions that cause the difference, under the same budget. Missing kernels are built
 first. A comparison is a run: `toll show`, `toll export` and `toll run --resume` accept it like any
 other.
 

@@ -17,12 +17,11 @@ use toll_stats::median;
 use toll_system::Failure;
 use toll_system::private_directory::LockFile;
 
-use super::{BisectArguments, kernels};
+use super::arguments::{BisectArguments, TREE};
+use super::kernels;
 use crate::repository::{Repository, Version};
 use crate::search::{Block, Stage};
 
-/// Placeholder for the directory of a commit in the command.
-pub const TREE: &str = "{tree}";
 /// Name of the experiments of a search.
 const NAME: &str = "bisect";
 /// Seconds after which no new block begins: long, since the search sets the number of blocks.

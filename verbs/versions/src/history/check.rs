@@ -12,8 +12,7 @@ use toll_driver::stores;
 use toll_report::words::plural;
 use toll_system::{Failure, exit_code_of, output};
 
-use super::PlaceArguments;
-use super::lines::Place;
+use super::lines::{Place, PlaceArguments};
 use super::show::candidate as shown;
 use crate::bisect::{BisectArguments, compare_ends, show::ratio};
 use crate::search::Judged;

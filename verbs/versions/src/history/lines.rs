@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::Args;
 use toll_system::bounded::{open_bounded, read_bounded};
-use toll_system::{Failure, output};
+use toll_system::{Failure, kept_files, output};
 
 use crate::notes;
 use crate::repository::Repository;
@@ -12,6 +13,31 @@ use crate::series::{Commit, Line, Series, parse, series};
 
 /// Size of the largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// Names a repository and the place of its history.
+#[derive(Debug, Args)]
+pub struct PlaceArguments {
+    /// Git repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub tree: PathBuf,
+    /// Keep records as lines of this file instead of as notes
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl PlaceArguments {
+    pub fn open(&self) -> anyhow::Result<Place> {
+        // Lines are added to it.
+        if let Some(file) = &self.file {
+            kept_files::check(file)?;
+        }
+        let repository = Repository::open(&self.tree).map_err(Failure::Prerequisite)?;
+        Ok(Place {
+            repository,
+            file: self.file.clone(),
+        })
+    }
+}
 
 /// A repository, and the place of its history.
 pub struct Place {
@@ -29,10 +55,6 @@ pub struct History {
 }
 
 impl Place {
-    pub fn new(repository: Repository, file: Option<PathBuf>) -> Self {
-        Self { repository, file }
-    }
-
     /// Reads the lines along a branch. Prints a warning for each line that cannot be read.
     pub fn read(&self, tip: &str) -> anyhow::Result<History> {
         let branch = notes::branch(&self.repository, tip).map_err(Failure::Usage)?;

@@ -4,20 +4,19 @@ mod check;
 mod lines;
 mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use check::CheckArguments;
 use clap::{Args, Subcommand};
-use lines::Place;
+use lines::PlaceArguments;
 use show::ShowArguments;
 use toll_driver::stores;
 use toll_host::machine_id;
 use toll_host::store::Store;
 use toll_report::words::{plural, unit};
-use toll_system::{Failure, kept_files, output};
+use toll_system::{Failure, output};
 
-use crate::repository::Repository;
 use crate::series::{Line, Record};
 
 const NOTES: &str = "\
@@ -45,28 +44,6 @@ enum Action {
     Show(ShowArguments),
     /// Measure both sides of each candidate, and keep the results
     Check(CheckArguments),
-}
-
-/// The repository and the place of its history.
-#[derive(Debug, Args)]
-struct PlaceArguments {
-    /// Git repository
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    tree: PathBuf,
-    /// Keep records as lines of this file instead of as notes
-    #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
-}
-
-impl PlaceArguments {
-    fn open(&self) -> anyhow::Result<Place> {
-        // Lines are added to it.
-        if let Some(file) = &self.file {
-            kept_files::check(file)?;
-        }
-        let repository = Repository::open(&self.tree).map_err(Failure::Prerequisite)?;
-        Ok(Place::new(repository, self.file.clone()))
-    }
 }
 
 #[derive(Debug, Args)]

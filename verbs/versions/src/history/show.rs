@@ -6,7 +6,7 @@ use toll_core::format;
 use toll_report::words::plural;
 use toll_system::output;
 
-use super::PlaceArguments;
+use super::lines::PlaceArguments;
 use crate::series::{Candidate, RECORDS_MIN, Series, State};
 
 #[derive(Debug, Args)]

@@ -15,15 +15,19 @@
 //! So a wrong version is named only if a confirmation errs. All confirmations share
 //! [`ALPHA`]: the first has half of it, each further one half as much as the previous one.
 
+mod block;
 mod posterior;
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use block::value;
 use posterior::Posterior;
 use toll_core::claim::model::{Better, Relation};
 use toll_core::claim::{ALPHA, MARGIN_MIN, relation};
 use toll_stats::{Interval, Looks, hodges_lehmann, median, stopped_interval, values_needed};
+
+pub use block::{Block, Gap, Stage};
 
 /// Probability from which a gap is worth a confirmation.
 const PROBABLE: f64 = 0.98;
@@ -32,21 +36,6 @@ pub const CONFIRMATIONS: usize = 3;
 
 /// Confidence required to conclude that a version lies between the ends.
 const BETWEEN: f64 = 0.99;
-
-/// Values of the versions of one block: each version's place in the history, and the
-/// logarithm of its measured value.
-pub type Block = Vec<(usize, f64)>;
-
-/// The question for which blocks are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Whether the ends differ.
-    Ends,
-    /// On which side of the step a version is.
-    Search,
-    /// Whether a found version differs from its predecessor; numbered from 0.
-    Confirmation(usize),
-}
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,21 +60,6 @@ pub enum Ending {
     /// The most probable version was not confirmed; no other is left, or too many were
     /// tried.
     NotConfirmed { gap: Gap, effect: Judged },
-}
-
-/// Where a step may be: after one version, and no later than in another. Versions between
-/// them cannot be measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
-    pub before: usize,
-    pub at: usize,
-}
-
-impl Gap {
-    /// Returns the versions of which one may have introduced the step.
-    pub fn suspects(self) -> RangeInclusive<usize> {
-        self.before + 1..=self.at
-    }
 }
 
 /// A ratio of two versions on a logarithmic scale, with its verdict.
@@ -378,11 +352,6 @@ impl Bisection {
             |(_, block): &(Stage, Block)| Some(value(block, gap.at)? - value(block, gap.before)?);
         blocks.filter_map(log).collect()
     }
-}
-
-fn value(block: &Block, place: usize) -> Option<f64> {
-    let found = block.iter().find(|(one, _)| *one == place)?;
-    Some(found.1)
 }
 
 #[cfg(test)]

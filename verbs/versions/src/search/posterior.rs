@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use toll_core::claim::CONFIDENCE;
 use toll_stats::{StepModel, hodges_lehmann, median};
 
-use super::{Block, Gap, Stage, value};
+use super::block::{Block, Gap, Stage, value};
 
 /// Smallest noise of a value, as a share of the step: even if counts repeat exactly, one
 /// block proves nothing.

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use toll_core::claim::model::Estimate;
+use toll_core::plan::trees::benchmark_name;
 use toll_core::run::{StoredRun, TrialState};
-use toll_core::spec::trees::benchmark_name;
 use toll_stats::median;
 
 /// One line of a history.

@@ -7,8 +7,7 @@ use toll_stats::{Staircase as Fit, mean, median_interval};
 use super::grid::Grid;
 use super::unit;
 use crate::claim::context::AnalysisContext;
-use crate::claim::model::{DerivedEstimate, NearestCache, Plateau, Staircase, Step};
-use crate::claim::summary::estimate;
+use crate::claim::model::{DerivedEstimate, Estimate, NearestCache, Plateau, Staircase, Step};
 use crate::claim::{CONFIDENCE, contrast};
 use crate::spec::{Derived, DerivedKind};
 
@@ -97,7 +96,7 @@ fn plateaus(logs: &Grid, fit: &Fit) -> Vec<Plateau> {
         Plateau {
             from: logs.levels[from],
             to: logs.levels[to - 1],
-            value: estimate(&median_interval(&means, CONFIDENCE).map(f64::exp)),
+            value: Estimate::from(&median_interval(&means, CONFIDENCE).map(f64::exp)),
         }
     };
     bounds.windows(2).map(plateau).collect()

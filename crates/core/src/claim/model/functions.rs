@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
+use super::estimate::Estimate;
 
 /// Functions that account for the difference between two path lengths. All values are
 /// instructions of the treatment minus those of its reference, block by block.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
+use super::estimate::Estimate;
 
 /// One side compared with another, over everything that both did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

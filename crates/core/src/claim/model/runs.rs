@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, Metric, Relation};
+use super::estimate::Estimate;
+use super::{Metric, Relation};
 
 /// Comparison of runs with earlier ones, treatment by treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

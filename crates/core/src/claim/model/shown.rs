@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DerivedValue, Estimate};
+use super::DerivedValue;
+use super::estimate::Estimate;
 
 /// A published table beside the measured values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

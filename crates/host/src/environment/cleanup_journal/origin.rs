@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Instance;
+use crate::environment::instance::Instance;
 
 /// The instance that wrote a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,37 @@ impl Origin {
             State::Rebooted
         } else {
             State::OtherMachine
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_is_of_this_boot_and_namespace_or_is_left_alone() {
+        let here = Origin {
+            machine_id: "m".into(),
+            ..Origin::here()
+        };
+        let state = |change: &dyn Fn(&mut Origin)| {
+            let mut origin = here.clone();
+            change(&mut origin);
+            origin.state(&here)
+        };
+        assert_eq!(state(&|_| {}), State::Lives);
+        assert_eq!(state(&|one| one.process.start_ticks += 1), State::Gone);
+        assert_eq!(state(&|one| one.pid_namespace += 1), State::OtherNamespace);
+        assert_eq!(state(&|one| one.boot_id = "b".into()), State::Rebooted);
+        let elsewhere: [&dyn Fn(&mut Origin); 2] =
+            [&|one| one.host = "h".into(), &|one| one.machine_id.clear()];
+        for change in elsewhere {
+            let state = state(&|one| {
+                one.boot_id = "b".into();
+                change(one);
+            });
+            assert_eq!(state, State::OtherMachine);
         }
     }
 }

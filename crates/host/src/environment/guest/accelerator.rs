@@ -7,18 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use toll_system::{paths, process};
 
-use super::disk::GuestDisk;
-use super::life::{Guest, GuestFailure};
 use super::machine;
-use super::place::GuestPlace;
-use super::spec::{Accelerator, GuestSpec};
+use super::spec::Accelerator;
 use crate::environment::inspect;
-use crate::environment::kernel::Kernel;
 
 /// Longest time that a guest may take to boot under KVM for KVM to count as working. It
 /// takes a second where KVM works.
@@ -27,12 +23,9 @@ pub(super) const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
 /// The file of known results.
 const FILE: &str = "kvm.json";
 
-/// Size of the disk of a guest that only tries KVM: the smallest for ext4
-/// with a journal.
-const TRIAL_DISK_BYTES: u64 = 16 << 20;
-
 /// Results of boots under KVM: why no guest came up, or `None` if one did. Keyed by
-/// what matters to KVM of the machine, then by the name of the kernel.
+/// the properties of the machine that matter to KVM, then by the name of the
+/// kernel.
 type Known = BTreeMap<String, BTreeMap<String, Option<String>>>;
 
 /// Returns what `auto` means for a kernel; `None` if a guest has to try KVM first.
@@ -104,27 +97,16 @@ pub fn kvm_state() -> Result<String, String> {
     }
 }
 
-/// Forgets the results for KVM and boots a small guest, which tries it again.
-pub fn retry_kvm(
-    kernel: Kernel,
-    probe: PathBuf,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<(), GuestFailure> {
+/// Forgets all results, so that the next guest tries KVM again.
+pub(super) fn forget() -> Result<(), String> {
     let directory = paths::kvm_trials().and_then(|place| place.path());
-    let path = directory.map_err(GuestFailure::Failed)?.join(FILE);
+    let path = directory?.join(FILE);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            let message = format!("cannot remove {}: {error}", path.display());
-            return Err(GuestFailure::Failed(message));
+            Err(format!("cannot remove {}: {error}", path.display()))
         }
-        _ => {}
+        _ => Ok(()),
     }
-    let place = GuestPlace::make().map_err(GuestFailure::Failed)?;
-    let disk = GuestDisk::create(&place.directory().join("disk"), TRIAL_DISK_BYTES, None)
-        .map_err(GuestFailure::Missing)?;
-    let spec = GuestSpec::new(kernel, probe);
-    Guest::boot(&spec, &disk, interrupted)?.end();
-    Ok(())
 }
 
 /// Returns why KVM cannot even be tried; `None` if it can.

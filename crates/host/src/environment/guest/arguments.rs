@@ -8,8 +8,7 @@ use toll_wire::guest::{
     PORT, PairSide, SHARED_TAG, SHARED_VARIABLE, SWAP_DISK, SWAP_VARIABLE, WORK_DISK,
 };
 
-use super::disk::{INITRAMFS, SHARED, SWAP_IMAGE};
-use super::machine::KERNEL;
+use super::disk::{INITRAMFS, KERNEL, SHARED, SWAP_IMAGE};
 use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::{Accelerator, GuestSpec};
 use crate::environment::kernel::Board;

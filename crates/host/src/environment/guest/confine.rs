@@ -19,8 +19,7 @@ use rustix::thread::{
 };
 use toll_system::process;
 
-use super::disk::{INITRAMFS, SHARED, SWAP_IMAGE, WORK_IMAGE, WORK_SOCKET};
-use super::machine::KERNEL;
+use super::disk::{INITRAMFS, KERNEL, SHARED, SWAP_IMAGE, WORK_IMAGE, WORK_SOCKET};
 use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::Accelerator;
 
@@ -122,7 +121,7 @@ impl Confinement {
     }
 }
 
-/// Gives those files of a guest's directory that exist to a user.
+/// Makes a user the owner of the existing files in a guest's directory.
 fn give(user: u32, directory: &Path) -> io::Result<()> {
     let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
     chownat(CWD, directory, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use toll_wire::guest::{CountedEnd, GuestEvent};
 
+use super::boot::{Boot, Card};
 use super::command::{Input, Stream};
 use super::disk::{GuestDisk, INITRAMFS};
 use super::initramfs;
-use super::life::{Boot, Gone, Guest, GuestFailure};
-use super::machine::{self, Card, Machine};
+use super::life::{Gone, Guest, GuestFailure};
+use super::machine::{self, Machine};
 use super::plugin;
 use super::port::Wait;
 use super::spec::{Accelerator, GuestSpec};

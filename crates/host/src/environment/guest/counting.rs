@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use toll_wire::guest::PATH_LENGTH;
 use toll_wire::{Outcome, TrialData};
 
-use super::life::Boot;
+use super::boot::Boot;
 use super::plugin;
 use crate::count::{Symbols, functions_in_the_middle};
 

@@ -22,6 +22,9 @@ pub(super) const SHARED: &str = "shared";
 /// Name of the archive there from which the guest boots.
 pub(super) const INITRAMFS: &str = "initramfs.cpio";
 
+/// Name of the kernel's image there.
+pub(super) const KERNEL: &str = "kernel";
+
 /// UUID of the work file system, and the seed of its directories' hashes: the
 /// same for all guests, so that a guest's work on it is repeatable.
 const IDENTITY: &str = "746f6c6c-0000-4000-8000-67756573740a";

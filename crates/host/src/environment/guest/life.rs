@@ -12,11 +12,12 @@ use toll_wire::{Failure, FailureKind, Outcome};
 
 use super::accelerator::{self, TRIAL_PATIENCE};
 use super::arguments;
+use super::boot::{Boot, Card};
 use super::counting::Counting;
 use super::disk::{GuestDisk, INITRAMFS};
 use super::initramfs;
 use super::log::{Stop, last_words, names_panic};
-use super::machine::{self, Card, Machine, Ports};
+use super::machine::{self, Machine, Ports};
 use super::port::{LinePort, PortEnd, Wait};
 use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
 
@@ -49,108 +50,6 @@ impl std::fmt::Display for GuestFailure {
             Self::Missing(message) | Self::Failed(message) => f.write_str(message),
         }
     }
-}
-
-/// What a guest is booted from.
-pub(super) struct Boot<'a> {
-    pub spec: &'a GuestSpec,
-    pub disk: &'a GuestDisk,
-    /// A file for the kernel's log.
-    pub log: Option<&'a Path>,
-    pub card: Card<'a>,
-    pub interrupted: &'a dyn Fn() -> bool,
-}
-
-impl Boot<'_> {
-    /// Boots under the accelerator that the specification chooses. Tries KVM first if
-    /// nothing is known about it on this machine, and remembers the result.
-    pub fn run(&self) -> Result<Guest, GuestFailure> {
-        let failed = GuestFailure::Failed;
-        let program = machine::program().map_err(GuestFailure::Missing)?;
-        initramfs::write(self.spec, &self.disk.directory().join(INITRAMFS)).map_err(failed)?;
-        let kernel = self.spec.kernel.name.as_str();
-        let accelerator = match self.spec.accelerator {
-            AcceleratorChoice::Only(accelerator) => Some(accelerator),
-            AcceleratorChoice::Auto => accelerator::choose(&program, kernel).map_err(failed)?,
-        };
-        if let Some(accelerator) = accelerator {
-            return self.under(&program, accelerator);
-        }
-        let (guest, obstacle) = match self.within(&program, Accelerator::Kvm, TRIAL_PATIENCE) {
-            // A guest that does not come up under TCG either says nothing about KVM.
-            Err(GuestFailure::Failed(why)) => (self.under(&program, Accelerator::Tcg)?, Some(why)),
-            booted => (booted?, None),
-        };
-        accelerator::remember(&program, kernel, obstacle);
-        Ok(guest)
-    }
-
-    fn under(&self, program: &Path, accelerator: Accelerator) -> Result<Guest, GuestFailure> {
-        self.within(program, accelerator, boot_patience(self.spec, accelerator))
-    }
-
-    fn within(
-        &self,
-        program: &Path,
-        accelerator: Accelerator,
-        patience: Duration,
-    ) -> Result<Guest, GuestFailure> {
-        let wait = Wait {
-            deadline: Instant::now() + patience,
-            interrupted: self.interrupted,
-        };
-        let cannot = |why: &dyn std::fmt::Display| {
-            GuestFailure::Failed(format!(
-                "cannot boot a guest with kernel {} under {}: {why}",
-                self.spec.kernel.release,
-                accelerator.word()
-            ))
-        };
-        if self.spec.swap_bytes > 0 {
-            let made = self.disk.make_swap(self.spec.swap_bytes);
-            made.map_err(GuestFailure::Failed)?;
-        }
-        let started = Machine::start(program, self, accelerator);
-        let (machine, ports) = started.map_err(|error| cannot(&error))?;
-        let mut guest = Guest::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
-        if self.spec.has_plugin(accelerator) {
-            guest.counting = Some(Counting::new(self));
-        }
-        let facts = match guest.event(&wait) {
-            Ok(GuestEvent::Ready(facts)) => *facts,
-            Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),
-            Ok(_) => return Err(cannot(&"it replied before any request")),
-            Err(Gone::Interrupted) => return Err(GuestFailure::Interrupted),
-            Err(Gone::Dead(why)) => return Err(cannot(&why)),
-            Err(Gone::Silent(why)) => {
-                let patience = patience.as_secs();
-                return Err(cannot(&format!("it was not up after {patience} s; {why}")));
-            }
-        };
-        let vcpus = arguments::vcpus(self.spec, accelerator);
-        if facts.cpus_online != vcpus {
-            return Err(cannot(&format!(
-                "it found {} of {vcpus} CPUs; choose another kernel or number",
-                facts.cpus_online
-            )));
-        }
-        guest.is_alive = true;
-        guest.facts = facts;
-        Ok(guest)
-    }
-}
-
-/// Longest time that a guest may take to boot: several times what it takes on a
-/// busy machine. It only prevents a guest that hangs from blocking the run.
-fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
-    let seconds = match accelerator {
-        Accelerator::Kvm => 60,
-        Accelerator::Tcg => 300,
-        Accelerator::Icount => 900,
-    };
-    // A kernel that checks itself is that much slower.
-    let factor = if spec.kernel.checks_itself { 4 } else { 1 };
-    Duration::from_secs(seconds * factor)
 }
 
 /// A running guest. Dropping it kills it at once. So does the end of the thread
@@ -196,7 +95,92 @@ impl Guest {
             card: Card::None,
             interrupted,
         };
-        boot.run()
+        Self::start(&boot)
+    }
+
+    /// Boots under the accelerator that the specification chooses. Tries KVM first if
+    /// nothing is known about it on this machine, and remembers the result.
+    pub(super) fn start(boot: &Boot<'_>) -> Result<Self, GuestFailure> {
+        let failed = GuestFailure::Failed;
+        let program = machine::program().map_err(GuestFailure::Missing)?;
+        initramfs::write(boot.spec, &boot.disk.directory().join(INITRAMFS)).map_err(failed)?;
+        let kernel = boot.spec.kernel.name.as_str();
+        let accelerator = match boot.spec.accelerator {
+            AcceleratorChoice::Only(accelerator) => Some(accelerator),
+            AcceleratorChoice::Auto => accelerator::choose(&program, kernel).map_err(failed)?,
+        };
+        if let Some(accelerator) = accelerator {
+            return Self::under(boot, &program, accelerator);
+        }
+        let (guest, obstacle) = match Self::within(boot, &program, Accelerator::Kvm, TRIAL_PATIENCE)
+        {
+            // A guest that does not come up under TCG either says nothing about KVM.
+            Err(GuestFailure::Failed(why)) => {
+                (Self::under(boot, &program, Accelerator::Tcg)?, Some(why))
+            }
+            booted => (booted?, None),
+        };
+        accelerator::remember(&program, kernel, obstacle);
+        Ok(guest)
+    }
+
+    fn under(
+        boot: &Boot<'_>,
+        program: &Path,
+        accelerator: Accelerator,
+    ) -> Result<Self, GuestFailure> {
+        let patience = boot_patience(boot.spec, accelerator);
+        Self::within(boot, program, accelerator, patience)
+    }
+
+    fn within(
+        boot: &Boot<'_>,
+        program: &Path,
+        accelerator: Accelerator,
+        patience: Duration,
+    ) -> Result<Self, GuestFailure> {
+        let wait = Wait {
+            deadline: Instant::now() + patience,
+            interrupted: boot.interrupted,
+        };
+        let cannot = |why: &dyn std::fmt::Display| {
+            GuestFailure::Failed(format!(
+                "cannot boot a guest with kernel {} under {}: {why}",
+                boot.spec.kernel.release,
+                accelerator.word()
+            ))
+        };
+        if boot.spec.swap_bytes > 0 {
+            let made = boot.disk.make_swap(boot.spec.swap_bytes);
+            made.map_err(GuestFailure::Failed)?;
+        }
+        let started = Machine::start(program, boot, accelerator);
+        let (machine, ports) = started.map_err(|error| cannot(&error))?;
+        let mut guest = Self::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
+        if boot.spec.has_plugin(accelerator) {
+            guest.counting = Some(Counting::new(boot));
+        }
+        let facts = match guest.event(&wait) {
+            Ok(GuestEvent::Ready(facts)) => *facts,
+            Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),
+            Ok(_) => return Err(cannot(&"it replied before any request")),
+            Err(Gone::Interrupted) => return Err(GuestFailure::Interrupted),
+            Err(Gone::Dead(why)) => return Err(cannot(&why)),
+            Err(Gone::Silent(why)) => {
+                let patience = patience.as_secs();
+                return Err(cannot(&format!("it was not up after {patience} s; {why}")));
+            }
+        };
+        let vcpus = arguments::vcpus(boot.spec, accelerator);
+        if facts.cpus_online != vcpus {
+            return Err(cannot(&format!(
+                "it found {} of {vcpus} CPUs; choose another kernel or number",
+                facts.cpus_online
+            )));
+        }
+        guest.is_alive = true;
+        guest.facts = facts;
+        Ok(guest)
     }
 
     pub(super) fn new(
@@ -267,8 +251,8 @@ impl Guest {
         self.send(GuestAction::Trial(Box::new(trial)), wait)
     }
 
-    /// Longest time until a trial is answered. A guest whose clock counts instructions enforces
-    /// no limit of its own, so this one is the trial's, and ends the guest.
+    /// Longest time until a trial is answered. A guest whose clock counts instructions enforces no
+    /// limit. So this one is then the limit of the trial, and ends the guest.
     pub(super) fn answer_limit(&self, trial: &GuestTrial) -> Duration {
         let limit = Duration::from_millis(trial.timeout_ms);
         match self.accelerator {
@@ -395,6 +379,19 @@ impl Guest {
         self.give_up();
         self.machine.console.complete_text()
     }
+}
+
+/// Longest time that a guest may take to boot: several times what it takes on a
+/// busy machine. It only prevents a guest that hangs from blocking the run.
+fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
+    let seconds = match accelerator {
+        Accelerator::Kvm => 60,
+        Accelerator::Tcg => 300,
+        Accelerator::Icount => 900,
+    };
+    // A kernel that checks itself is that much slower.
+    let factor = if spec.kernel.checks_itself { 4 } else { 1 };
+    Duration::from_secs(seconds * factor)
 }
 
 /// Why a guest no longer answers.

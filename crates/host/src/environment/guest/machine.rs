@@ -19,8 +19,9 @@ use toll_system::process;
 use toll_wire::guest::PairSide;
 
 use super::arguments::{self, Descriptors};
+use super::boot::{Boot, Card};
 use super::confine::Confinement;
-use super::life::Boot;
+use super::disk::KERNEL;
 use super::log::Log;
 use super::plugin;
 use super::spec::Accelerator;
@@ -31,9 +32,6 @@ const END_POLL: Duration = Duration::from_millis(5);
 
 /// The program that runs guests.
 pub(super) const PROGRAM: &str = "qemu-system-x86_64";
-
-/// Name of the kernel's image in the directory of the guest's disk.
-pub(super) const KERNEL: &str = "kernel";
 
 /// Finds QEMU.
 pub(super) fn program() -> Result<PathBuf, String> {
@@ -61,18 +59,6 @@ pub(super) struct Ports {
     pub error: UnixStream,
     /// The partner's end of the cable, for the main guest of a pair.
     pub cable: Option<UnixStream>,
-}
-
-/// The network card of a guest.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Card<'a> {
-    /// It has none.
-    None,
-    /// That of the main guest of a pair. Each start gets a new cable: a
-    /// killed QEMU may leave half a packet in the old one.
-    Main,
-    /// That of its partner, at the other end of the cable.
-    Partner(&'a UnixStream),
 }
 
 impl Machine {

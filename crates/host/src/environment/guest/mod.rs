@@ -6,6 +6,7 @@
 
 mod accelerator;
 mod arguments;
+mod boot;
 mod command;
 mod confine;
 mod count;
@@ -22,7 +23,12 @@ mod port;
 mod spec;
 mod tsc;
 
-pub use accelerator::{kvm_state, retry_kvm};
+use std::path::PathBuf;
+
+use toll_system::process;
+
+use super::kernel::Kernel;
+pub use accelerator::kvm_state;
 pub use command::{Input, Stream};
 pub use count::{Counted, count};
 pub use disk::GuestDisk;
@@ -32,7 +38,10 @@ pub use log::names_lack_of_memory;
 pub use pair::GuestGroup;
 pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};
-use toll_system::process;
+
+/// Size of the disk of a guest that only tries KVM: the smallest for ext4
+/// with a journal.
+const TRIAL_DISK_BYTES: u64 = 16 << 20;
 
 /// Returns why guests cannot run here; `None` if they can.
 pub fn guest_obstacle() -> Option<String> {
@@ -62,4 +71,19 @@ pub(super) fn guest_state() -> Result<String, String> {
             })
         }
     }
+}
+
+/// Forgets the results for KVM and boots a small guest, which tries it again.
+pub fn retry_kvm(
+    kernel: Kernel,
+    probe: PathBuf,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(), GuestFailure> {
+    accelerator::forget().map_err(GuestFailure::Failed)?;
+    let place = GuestPlace::make().map_err(GuestFailure::Failed)?;
+    let disk = GuestDisk::create(&place.directory().join("disk"), TRIAL_DISK_BYTES, None)
+        .map_err(GuestFailure::Missing)?;
+    let spec = GuestSpec::new(kernel, probe);
+    Guest::boot(&spec, &disk, interrupted)?.end();
+    Ok(())
 }

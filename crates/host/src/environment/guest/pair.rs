@@ -7,9 +7,9 @@ use rustix::event::PollFlags;
 use toll_wire::guest::{GuestTrial, PairSide};
 use toll_wire::{Failure, FailureKind, Outcome};
 
+use super::boot::{Boot, Card};
 use super::disk::GuestDisk;
-use super::life::{ANSWER_GRACE, Boot, Guest, GuestFailure};
-use super::machine::Card;
+use super::life::{ANSWER_GRACE, Guest, GuestFailure};
 use super::port::{PortEnd, Wait, wait_for_any};
 use super::spec::{AcceleratorChoice, GuestSpec};
 
@@ -44,7 +44,7 @@ impl GuestGroup {
                 card,
                 interrupted,
             };
-            boot.run()
+            Guest::start(&boot)
         };
         let mut main = boot(spec, main, Card::Main)?;
         let cable = main.cable.take();

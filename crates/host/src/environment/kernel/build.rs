@@ -14,49 +14,18 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use toll_system::process;
+use toll_system::{paths, process};
 
-use super::{Kernel, cache, find, inputs, paths, sources};
+use super::cache::{self, find};
+use super::error::BuildError;
+use super::record::Kernel;
+use super::{inputs, sources};
 
 /// Longest wait before checking for an interruption.
 const NAP: Duration = Duration::from_millis(100);
 
 /// Time between the signal that asks programs to end and the one that kills them.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Why a kernel was not built, or the cache not cleaned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BuildError {
-    /// Something must be installed, or space must be freed, first.
-    Prerequisite(String),
-    /// The next build continues from there.
-    Interrupted,
-    /// Something else went wrong; with the last lines of a log, if there is one.
-    Failed { message: String, log: Vec<String> },
-}
-
-impl BuildError {
-    pub(super) fn failed(message: String) -> Self {
-        let log = Vec::new();
-        Self::Failed { message, log }
-    }
-
-    /// A file or directory that cannot be read or written.
-    pub(super) fn file(path: &Path, error: &std::io::Error) -> Self {
-        Self::failed(format!("cannot use {}: {error}", path.display()))
-    }
-}
-
-impl std::fmt::Display for BuildError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Prerequisite(message) | Self::Failed { message, .. } => f.write_str(message),
-            Self::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
 
 /// Progress of a build.
 pub enum BuildEvent<'a> {

@@ -1,10 +1,15 @@
-//! Lists the cache of kernels with its disk usage, and cleans it.
+//! The cache of kernels: finds them in it, lists it with its disk usage, and cleans it.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{BuildError, Kernel, find, names, paths};
+use toll_system::paths;
+
+use super::definition::names;
+use super::error::BuildError;
+use super::inputs;
+use super::record::Kernel;
 
 /// The version of `kernel.json` that this program reads.
 const KERNEL_RECORD_VERSION: u32 = 1;
@@ -75,6 +80,37 @@ pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
         }
     }
     Ok(kernel)
+}
+
+/// Finds the newest complete kernel of a name in the cache that was made from the name's
+/// current definition.
+///
+/// # Errors
+/// If there is none, with the command that makes it.
+pub fn find(name: &str) -> Result<Kernel, String> {
+    find_in(&paths::kernels()?.path()?, name, &inputs::of(name)?.recipe)
+}
+
+fn find_in(cache: &Path, name: &str, recipe: &str) -> Result<Kernel, String> {
+    let of_name: Vec<Kernel> = entries(cache)
+        .into_iter()
+        .filter_map(|(_, kernel)| kernel.ok())
+        .filter(|kernel| kernel.name.as_str() == name)
+        .collect();
+    let why = if of_name.is_empty() {
+        "it is not built"
+    } else {
+        "what is built was made from other patches, configuration or modules than it has now"
+    };
+    let command = match name {
+        "toll" => "toll kernel build".to_owned(),
+        _ => format!("toll kernel build {name}"),
+    };
+    of_name
+        .into_iter()
+        .filter(|kernel| kernel.recipe == recipe)
+        .max_by(|a, b| a.built_at.cmp(&b.built_at))
+        .ok_or_else(|| format!("cannot use kernel {name}: {why}; run {command}"))
 }
 
 /// Lists the content of the cache: by name, the newest first.
@@ -202,5 +238,45 @@ fn disk_bytes(path: &Path) -> u64 {
         own + below(path).iter().map(|path| disk_bytes(path)).sum::<u64>()
     } else {
         own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(cache: &Path, key: &str, recipe: &str, built_at: &str) {
+        let directory = cache.join(key);
+        std::fs::create_dir_all(&directory).unwrap();
+        for name in ["bzImage", "config"] {
+            std::fs::write(directory.join(name), "").unwrap();
+        }
+        let record = serde_json::json!({
+            "version": 1, "name": "stock", "key": key, "recipe": recipe, "release": "6.1.0",
+            "source": "linux-image 6.1", "compiler": "gcc 12", "patches": [], "image": "bzImage",
+            "config": "config", "modules": [], "trial_modules": [], "boot_modules": [], "board": "pc",
+            "checks_itself": false, "built_at": built_at,
+        });
+        std::fs::write(directory.join("kernel.json"), record.to_string()).unwrap();
+    }
+
+    #[test]
+    fn the_newest_kernel_of_todays_recipe_is_found() {
+        let cache = tempfile::tempdir().unwrap();
+        let find = || find_in(cache.path(), "stock", "today");
+        let missing = find().unwrap_err();
+        assert_eq!(
+            missing,
+            "cannot use kernel stock: it is not built; run toll kernel build stock"
+        );
+        entry(cache.path(), "stock-1", "yesterday", "2026-01-09T00:00:00Z");
+        assert!(find().unwrap_err().contains("was made from other patches"));
+        entry(cache.path(), "stock-2", "today", "2026-01-01T00:00:00Z");
+        entry(cache.path(), "stock-3", "today", "2026-01-03T00:00:00Z");
+        entry(cache.path(), "stock-4", "today", "2026-01-02T00:00:00Z");
+        let found = find().unwrap();
+        assert_eq!(found.key, "stock-3");
+        assert!(found.image.is_absolute() && found.image.is_file());
+        assert!(find_in(cache.path(), "toll", "today").is_err());
     }
 }

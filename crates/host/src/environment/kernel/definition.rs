@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use toll_system::paths;
 use toll_system::process::git;
 
-use super::paths;
+use super::user_files::{config_of, patches_of, release_of};
 use crate::spec::{KernelName, suggestion};
 
 /// The built-in kernels, in the order in which they are listed: Debian's
@@ -254,7 +255,7 @@ impl Definition {
         }
         for config in &self.configs {
             require_file(config, "a configuration fragment")?;
-            super::inputs::config_of(config)?;
+            config_of(config)?;
         }
         for module in &self.modules {
             let has = |file: &str| module.join(file).is_file();
@@ -270,7 +271,7 @@ impl Definition {
         }
         if let Some(image) = &self.image {
             require_file(image, "an image")?;
-            super::inputs::release_of(image)?;
+            release_of(image)?;
         }
         if let Some(modules) = &self.image_modules {
             require_file(&modules.join("modules.dep"), "made by depmod")?;
@@ -305,25 +306,6 @@ fn check_tree(tree: &Path, revision: &str) -> Result<(), String> {
             "{} has no arch/x86/Kconfig at {revision}; name a git repository of Linux",
             tree.display()
         ))
-    }
-}
-
-/// Lists the patches of a file or directory, by name.
-pub(super) fn patches_of(path: &Path) -> Result<Vec<PathBuf>, String> {
-    if path.is_file() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let entries = std::fs::read_dir(path)
-        .map_err(|error| format!("{}: {error}; name a patch", path.display()))?;
-    let mut found: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|end| end == "patch") && path.is_file())
-        .collect();
-    found.sort();
-    if found.is_empty() {
-        Err(format!("{} has no file NAME.patch", path.display()))
-    } else {
-        Ok(found)
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hmac_sha256::Hash;
 
-use super::sources::hex;
+use super::hash::hex;
 
 /// A file of such a directory.
 #[derive(Debug, Clone, Copy)]

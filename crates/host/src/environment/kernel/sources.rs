@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use hmac_sha256::Hash;
 
 use super::definition::{is_from_source, takes_modules};
+use super::hash::{hex, short_hash};
 use super::layout::{self, Content};
 
 /// Files by their path below `kernel/`, in the order of the paths.
@@ -123,11 +124,6 @@ fn add(lines: &mut String, path: &Path, hash: [u8; 32]) {
     writeln!(lines, "{}  {path:?}", hex(&hash)).expect("a string grows");
 }
 
-/// Returns enough of a hash to distinguish inputs, in hexadecimal.
-pub(super) fn short_hash(bytes: &[u8]) -> String {
-    hex(&Hash::hash(bytes)[..8])
-}
-
 /// Lays out the files of `kernel/` below a directory.
 pub(super) fn lay_out(place: &Path) -> io::Result<PathBuf> {
     let files = FILES.iter();
@@ -135,10 +131,6 @@ pub(super) fn lay_out(place: &Path) -> io::Result<PathBuf> {
         .map(|(path, content)| (*path, Content::Bytes(content)))
         .collect();
     layout::lay_out(place, &files)
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ impl Assembly {
     }
 
     fn map_value(&mut self, destination: u8, map: i32, offset: usize) {
-        let offset = i32::try_from(offset).expect("an offset in the map's head");
+        let offset = i32::try_from(offset).expect("the offset is in the head of the map");
         self.push(LD_IMM64, destination, PSEUDO_MAP_VALUE, 0, map);
         self.push(0, 0, 0, 0, offset);
     }
@@ -176,7 +176,7 @@ fn count_all(code: &mut Assembly, map: i32, n: i32) {
     code.label(Label::Done);
     code.k(CALL, 0, KTIME_GET_NS);
     code.x(SUB_X, R0, R8);
-    let count_ns = i16::try_from(COUNT_NS_OFFSET).expect("an offset in the map's head");
+    let count_ns = i16::try_from(COUNT_NS_OFFSET).expect("the offset is in the head of the map");
     code.push(STX_DW, R9, R0, count_ns, 0);
     code.x(MOV_X, R0, R7);
     code.k(EXIT, 0, 0);

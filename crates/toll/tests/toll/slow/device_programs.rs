@@ -353,7 +353,7 @@ fn what_strangers_say_is_not_taken_for_a_file() {
         assert!(four[0].contains("slave: cannot receive from 127.0.0.1:2325: the peer is not a master of this version"), "{ran:#?}");
         assert!(four[0].contains("slave 1\n"), "{ran:#?}");
         assert!(
-            four[1].contains("slave: cannot trust o: its content has another hash"),
+            four[1].contains("slave: cannot trust o: its hash differs from that"),
             "{ran:#?}"
         );
         assert!(four[2].contains("slave: cannot receive o: "), "{ran:#?}");

@@ -5,7 +5,7 @@ use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
 
-/// Unseen processes that are named.
+/// Number of processes named among those that could not be inspected.
 const UNSEEN_MAX: usize = 8;
 
 /// Which processes hold which devices.
@@ -43,7 +43,8 @@ fn process(process: &Process, style: Style) -> Text {
     };
     let mut text = paragraph(&format!("{name} ({})", process.pid), 0, Paint::Bold, style);
     if process.has_other_mounts {
-        let note = "it sees other file systems than toll does, so its paths may mean other files";
+        let note =
+            "it sees different file systems than toll does, so its paths may lead to other files";
         text += paragraph(note, 2, Paint::Dim, style);
     }
     for held in &process.devices {
@@ -119,13 +120,14 @@ fn together(report: &Report, style: Style) -> Text {
     table(&columns, &totals.iter().map(row).collect::<Vec<_>>(), style)
 }
 
-/// How many were looked at, and how many not: silence would look like none.
+/// Says how many processes were inspected and how many could not be: without the latter, a reader
+/// would take it for none.
 fn counted(report: &Report, style: Style) -> Text {
     let holding = report.processes.len();
     let line = match report.processes_seen {
-        1 if holding == 1 => "1 process was looked at".into(),
-        1 => "1 process was looked at; it holds no device".into(),
-        seen => format!("{holding} of {seen} processes that were looked at hold devices"),
+        1 if holding == 1 => "1 process was inspected".into(),
+        1 => "1 process was inspected; it holds no device".into(),
+        seen => format!("{holding} of {seen} inspected processes hold devices"),
     };
     let mut text = paragraph(&line, 0, Paint::Plain, style);
     if report.unseen.is_empty() {
@@ -139,7 +141,7 @@ fn counted(report: &Report, style: Style) -> Text {
         named.push(format!("and {} more", report.unseen.len() - UNSEEN_MAX));
     }
     let line = format!(
-        "{} could not be looked at, which takes their owner's rights or the capability SYS_PTRACE: {}",
+        "{} could not be inspected, which needs their owner's rights or the capability SYS_PTRACE: {}",
         report.unseen.len(),
         named.join(", ")
     );

@@ -8,7 +8,7 @@ use toll_document::plural;
 use toll_document::text::{Paint, Text, heading, paragraph};
 use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 
-/// Options that the line of a message has said already.
+/// Options that the line of a message already contains.
 const SAID: [u8; 2] = [53, 255];
 
 /// What a capture says about leases; `of` is the capture's name.
@@ -99,11 +99,11 @@ fn message(event: &Event, is_new: bool, style: Style) -> Text {
     text += paragraph(&way(event), 4, Paint::Plain, style);
     if let Some(repeat) = event.repeats {
         let why = if repeat.is_sent_again {
-            "sent again: it says what packet"
+            "sent again: the same as packet"
         } else {
             "doubled by the network or the capture: the same as packet"
         };
-        let line = format!("{why} {} says", repeat.packet);
+        let line = format!("{why} {}", repeat.packet);
         text += paragraph(&line, 4, Paint::Yellow, style);
         return text;
     }
@@ -127,7 +127,7 @@ fn message(event: &Event, is_new: bool, style: Style) -> Text {
     text
 }
 
-/// From where to where.
+/// Source and destination of a message.
 fn way(event: &Event) -> String {
     let way = &event.datagram;
     let end = |address: &dyn std::fmt::Display, port: u16, link: &Option<String>| match link {

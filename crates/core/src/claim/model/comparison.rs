@@ -1,0 +1,57 @@
+//! Comparisons with the reference.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::FunctionDifferences;
+use super::estimate::Estimate;
+
+/// One treatment against the reference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// Index of the reference treatment.
+    pub reference: usize,
+    /// What both sides share, such as the row, in a list of differences; empty elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub common: String,
+    /// Metric compared.
+    pub metric: String,
+    /// Treatment over reference.
+    pub ratio: Estimate,
+    /// What the interval shows: the same within 1 %, or which side is better by any amount.
+    pub relation: Relation,
+    /// Whether they differ by more than 1 %; absent if the interval does not show it.
+    #[serde(default)]
+    pub exceeds_margin: Option<bool>,
+    /// Why it is undecided, if known.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Whether the interval may decide: it has enough blocks, and its times are not
+    /// emulated.
+    pub may_decide: bool,
+    /// Whether it is judged. A metric that was not requested is only shown, and the
+    /// confidence of its interval is for that interval alone.
+    pub is_judged: bool,
+    /// The functions that account for a difference in path length, if they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub functions: Option<FunctionDifferences>,
+}
+
+/// What an interval shows. Within a run, sides differ if the interval excludes 1; between
+/// runs, and in a search over versions, if it lies beyond the margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// Better in the metric's sense.
+    Better,
+    /// Worse.
+    Worse,
+    /// Different, in a metric without a better side.
+    Different,
+    /// The same within the margin.
+    Same,
+    /// The interval is too wide to say.
+    Undecided,
+}

@@ -1,0 +1,52 @@
+//! What a run has to answer, and how many blocks that takes.
+
+use super::model::Outcome;
+use crate::spec::ComparisonGoal;
+
+/// A question that a run has to answer: a claim or a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// Id of the claim, or label of the compared treatment.
+    pub id: String,
+    /// Half-width of its interval on a logarithmic scale: 0.05 is ±5 %.
+    pub half_width: f64,
+    /// Target half-width: a claim stops here even if undecided, and a comparison must reach
+    /// it. For a comparison against a limit, the distance from the estimate to the limit.
+    pub target: f64,
+    /// Whether its interval decides it.
+    pub is_decided: bool,
+    /// Whether the run must continue until it is decided, up to its last block.
+    pub must_be_decided: bool,
+    /// The claim's verdict so far; `None` for a comparison.
+    pub outcome: Option<Outcome>,
+    /// The treatments that its answer needs.
+    pub treatments: Vec<usize>,
+}
+
+impl Question {
+    /// Returns whether no further block is needed. While `is_early`, a comparison must be
+    /// decided and reach its target; later `goal` says what suffices. A question with
+    /// `must_be_decided` only has to be decided.
+    pub fn is_settled(&self, goal: ComparisonGoal, is_early: bool) -> bool {
+        let is_narrow = self.half_width <= self.target;
+        match self.outcome {
+            Some(_) => self.is_decided || is_narrow,
+            None if self.must_be_decided => self.is_decided,
+            None => match goal {
+                ComparisonGoal::Precision if !is_early => is_narrow,
+                _ => is_narrow && self.is_decided,
+            },
+        }
+    }
+}
+
+/// Number of blocks that a run needs for verdicts. It depends on which claims can be tested
+/// here, and not on measured values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecidingBlocks {
+    /// Fewest blocks that can decide any claim, with claims tested one after another in a
+    /// fixed sequence.
+    pub in_sequence: usize,
+    /// Fewest blocks that can decide claims whatever the results of the others.
+    pub together: usize,
+}

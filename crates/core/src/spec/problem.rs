@@ -1,0 +1,23 @@
+//! What is wrong with an experiment.
+
+/// What is wrong, and a word of the file that locates it.
+pub struct Problem {
+    pub message: String,
+    pub mention: Option<String>,
+}
+
+pub(super) fn problem(mention: &str, message: String) -> Problem {
+    Problem {
+        message,
+        mention: Some(mention.to_owned()),
+    }
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            mention: None,
+        }
+    }
+}

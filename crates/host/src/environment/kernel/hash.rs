@@ -1,0 +1,12 @@
+//! Hashes in hexadecimal.
+
+use hmac_sha256::Hash;
+
+/// Returns enough of a hash to distinguish inputs, in hexadecimal.
+pub(super) fn short_hash(bytes: &[u8]) -> String {
+    hex(&Hash::hash(bytes)[..8])
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,51 @@
+//! How runs differ in their work and in their machines.
+
+use toll_document::Style;
+use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+
+use crate::claim::work::Difference;
+
+/// The differences in the runs' work, which matter more than those of the machines.
+pub(super) fn different_work(names: &[String], work: &[Difference], style: Style) -> Text {
+    if work.is_empty() {
+        return Text::default();
+    }
+    let mut text = heading("The runs did different work", style);
+    text += facts(names, work, style);
+    let caution = "The ratios below compare different work: they say nothing about a change of \
+                   the program or the machine.";
+    text + paragraph(caution, 0, Paint::Red, style)
+}
+
+/// The differences between runs with these names other than their work.
+pub(super) fn machines(
+    names: &[String],
+    work: &[Difference],
+    differences: &[Difference],
+    style: Style,
+) -> Text {
+    let mut text = heading("The runs differ in", style);
+    if differences.is_empty() {
+        let nothing = if work.is_empty() {
+            "nothing that was recorded"
+        } else {
+            "nothing else that was recorded"
+        };
+        return text + paragraph(nothing, 0, Paint::Plain, style);
+    }
+    text += facts(names, differences, style);
+    let caution = "Each of these may be the cause of a difference below.";
+    text + paragraph(caution, 0, Paint::Yellow, style)
+}
+
+fn facts(names: &[String], differences: &[Difference], style: Style) -> Text {
+    let row = |difference: &Difference| {
+        let values = difference.values.iter().cloned();
+        let what = std::iter::once(difference.what.clone());
+        Row::new(what.chain(values).collect())
+    };
+    let rows: Vec<Row> = differences.iter().map(row).collect();
+    let titles = std::iter::once("").chain(names.iter().map(String::as_str));
+    let columns: Vec<Column> = titles.map(Column::words).collect();
+    table(&columns, &rows, style)
+}

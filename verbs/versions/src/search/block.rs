@@ -1,0 +1,39 @@
+//! Blocks of measured versions: what each is measured for, and between which versions.
+
+use std::ops::RangeInclusive;
+
+/// Values of the versions of one block: each version's place in the history, and the
+/// logarithm of its measured value.
+pub type Block = Vec<(usize, f64)>;
+
+/// The question for which blocks are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Whether the ends differ.
+    Ends,
+    /// On which side of the step a version is.
+    Search,
+    /// Whether a found version differs from its predecessor; numbered from 0.
+    Confirmation(usize),
+}
+
+/// Where a step may be: after one version, and no later than in another. Versions between
+/// them cannot be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    pub before: usize,
+    pub at: usize,
+}
+
+impl Gap {
+    /// Returns the versions of which one may have introduced the step.
+    pub fn suspects(self) -> RangeInclusive<usize> {
+        self.before + 1..=self.at
+    }
+}
+
+/// The logarithm of a version's value in a block.
+pub(super) fn value(block: &Block, place: usize) -> Option<f64> {
+    let found = block.iter().find(|(one, _)| *one == place)?;
+    Some(found.1)
+}
