@@ -59,8 +59,8 @@ mod tests {
     #[test]
     fn a_program_tells_its_output_or_why_it_failed() {
         let cat = Path::new("cat");
-        let told = output(command(cat).arg("/proc/sys/kernel/ostype"));
-        assert_eq!(told.as_deref(), Ok("Linux"));
+        let kernel_name = output(command(cat).arg("/proc/sys/kernel/ostype"));
+        assert_eq!(kernel_name.as_deref(), Ok("Linux"));
         let failing = output(command(cat).arg("/no/such/file")).expect_err("it fails");
         assert!(failing.contains("/no/such/file"), "{failing}");
     }

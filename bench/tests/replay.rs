@@ -279,7 +279,7 @@ fn a_run_takes_the_time_of_the_trials_that_did_not_rest() {
     let noise = Noise::of_json(RECORDED_NOISE).unwrap();
     let document = replay(&choice, &noise, &mut |_| {}).unwrap();
     let plan = &document.plans[0];
-    let pace = Pace::of(&document, plan);
+    let pace = Pace::from_cases(&document, plan);
     let whole_s = document.cases[0].blocks * plan.block_s.unwrap();
     let run_s = pace.run_s.unwrap();
     assert!(run_s < 0.95 * whole_s, "{run_s} of {whole_s}");

@@ -25,7 +25,7 @@ pub struct Version {
 }
 
 impl Version {
-    pub fn of(attributes: &Attributes) -> Self {
+    pub fn from_attributes(attributes: &Attributes) -> Self {
         Self {
             identity: attributes.identity,
             size_bytes: attributes.size_bytes,
@@ -208,7 +208,7 @@ impl Tree {
     /// Records the attributes that the kernel gets in a reply.
     pub fn give(&self, ino: u64, attributes: &Attributes) {
         self.with(ino, |node| {
-            node.given = Some(Version::of(attributes));
+            node.given = Some(Version::from_attributes(attributes));
             node.length_bytes = Some(attributes.size_bytes);
         });
     }
@@ -227,7 +227,7 @@ impl Tree {
         self.with(ino, |node| {
             let before = std::mem::replace(&mut node.seen, version);
             let is_seen = version.is_some() && before == version;
-            (is_seen, node.given != Some(Version::of(shown)))
+            (is_seen, node.given != Some(Version::from_attributes(shown)))
         })
     }
 

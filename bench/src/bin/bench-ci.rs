@@ -43,7 +43,7 @@ fn bench(arguments: &Arguments) -> Result<(), String> {
         .map_err(|error| cannot("read", &arguments.record, error.to_string()))?;
     let run = RunDocument::parse(&text)
         .map_err(|error| cannot("read", &arguments.record, error.to_string()))?;
-    let record = Record::of(&run)?;
+    let record = Record::from_run(&run)?;
     let (time_ns, noise) = record.time_and_noise();
     let mut table = format!(
         "# Calls of toll ci with a known truth\n\n`make bench-ci`: {} simulated calls per line, seed {}. \

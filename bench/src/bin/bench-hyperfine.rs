@@ -86,7 +86,7 @@ impl Pair {
     ) -> Result<String, String> {
         let is_toll = program.ends_with("toll");
         let load = Load::start(&self.work, condition, is_toll)?;
-        let told = if is_toll {
+        let answer = if is_toll {
             by_toll(program, &self.commands, budget, directory)
         } else {
             by_hyperfine(program, &self.commands, directory)
@@ -97,7 +97,7 @@ impl Pair {
             is_different,
             is_by_cpu_time,
             wall_s,
-        } = told?;
+        } = answer?;
         let longer = u8::from(is_different && ratio > 1.0);
         let shorter = u8::from(is_different && ratio < 1.0);
         let by_cpu_time = u8::from(is_different && is_by_cpu_time);

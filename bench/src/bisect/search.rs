@@ -8,7 +8,7 @@ use super::laboratory::{Answer, History, Laboratory, Searched};
 /// Searches a history as `toll` does.
 pub fn search(history: History, seed: u64) -> Searched {
     let mut laboratory = Laboratory::new(history, seed);
-    let limits = Limits::of(history.versions);
+    let limits = Limits::for_versions(history.versions);
     let mut bisection = Bisection::new(history.versions, Better::Lower, limits);
     loop {
         match bisection.next() {

@@ -38,7 +38,7 @@ impl Record {
     ///
     /// # Errors
     /// If the run has fewer than 100 blocks of three trials.
-    pub fn of(run: &StoredRun) -> Result<Self, String> {
+    pub fn from_run(run: &StoredRun) -> Result<Self, String> {
         let mut blocks: Vec<Vec<Taken>> = Vec::new();
         let mut before_ns = 0;
         for trial in &run.trials {
@@ -114,7 +114,7 @@ pub fn simulate(record: &Record, case: Case, runs: usize, seed: u64) -> Outcomes
         let mut stored = StoredRun {
             run: RunRecord {
                 status: RunStatus::Complete,
-                ..RunRecord::of(&experiment)
+                ..RunRecord::from_experiment(&experiment)
             },
             experiment: experiment.clone(),
             treatments: plan.treatments.clone(),

@@ -95,7 +95,7 @@ pub fn replay(
             }
             let (found, obstacles) = simulate(&setup, choice.effort);
             cases.extend(found);
-            plans.push(Planned::of(&setup, obstacles));
+            plans.push(Planned::from_setup(&setup, obstacles));
             tell(&format!(
                 "{name}, {profile}: {} claims in {:.1} s",
                 setup.claims.len(),
@@ -116,7 +116,7 @@ pub fn replay(
 }
 
 impl Planned {
-    fn of(setup: &Setup, obstacles: Vec<(String, String)>) -> Self {
+    fn from_setup(setup: &Setup, obstacles: Vec<(String, String)>) -> Self {
         let run = &setup.run.experiment.run;
         let claims = setup.claims.iter().map(|studied| Claimed {
             id: studied.claim.id.clone(),

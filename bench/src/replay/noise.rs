@@ -137,7 +137,7 @@ impl Noise {
             "{}, virtualisation {}, Linux {}",
             machine.cpu_model, machine.virtualization, machine.kernel_release
         );
-        self.runs.extend(RecordedRun::of(stored));
+        self.runs.extend(RecordedRun::from_run(stored));
     }
 
     /// Adds the runs of another one. Keeps only the run with the most blocks for each experiment
@@ -160,7 +160,7 @@ impl Noise {
 
     /// Returns the run whose noise represents an experiment in a profile: the one of the same
     /// profile, if it has enough blocks, otherwise the one with the most blocks.
-    pub fn of(&self, experiment: &str, profile: &str) -> Option<&RecordedRun> {
+    pub fn representative(&self, experiment: &str, profile: &str) -> Option<&RecordedRun> {
         const ENOUGH: usize = 8;
         let runs = self.runs.iter().filter(|run| run.experiment == experiment);
         runs.max_by_key(|run| {
@@ -185,7 +185,7 @@ impl Noise {
 }
 
 impl RecordedRun {
-    fn of(stored: &StoredRun) -> Option<Self> {
+    fn from_run(stored: &StoredRun) -> Option<Self> {
         let (first, last) = (stored.trials.first()?, stored.trials.last()?);
         let blocks = last.block as usize + 1;
         let time = |trial: &TrialRecord| trial.started_at.parse::<jiff::Timestamp>().ok();

@@ -33,7 +33,7 @@ fn own_cases<'a>(document: &'a Document, plan: &Planned) -> Vec<&'a Case> {
 }
 
 impl Pace {
-    pub fn of(document: &Document, plan: &Planned) -> Self {
+    pub fn from_cases(document: &Document, plan: &Planned) -> Self {
         let cases = own_cases(document, plan);
         let share = |count: usize, case: &Case| count as f64 / case.runs as f64;
         let right: f64 = cases.iter().filter_map(|case| case.power()).sum();

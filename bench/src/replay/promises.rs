@@ -100,11 +100,11 @@ pub fn simulate(noise: Noise, (first, last): (u32, u32), runs: usize) -> Promise
     let mut far = 0;
     for seed in 0..runs as u64 {
         let verdicts = run(&toml, seed, noise, true);
-        let found = Found::of(&verdicts, true);
+        let found = Found::from_verdicts(&verdicts, true);
         promise.family_wise_wrong += usize::from(found.is_family_wise_wrong);
         promise.false_discovery_rate += found.wrong_share / runs as f64;
         far += found.far;
-        let found = Found::of(&run(&toml, seed, noise, false), false);
+        let found = Found::from_verdicts(&run(&toml, seed, noise, false), false);
         promise.family_wise_wrong_on_borders += usize::from(found.is_family_wise_wrong);
         promise.false_discovery_rate_on_borders += found.wrong_share / runs as f64;
     }
@@ -127,7 +127,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(verdicts: &[Verdict], has_far: bool) -> Self {
+    fn from_verdicts(verdicts: &[Verdict], has_far: bool) -> Self {
         let is_decided =
             |one: &Verdict| matches!(one.outcome, Outcome::Supported | Outcome::Refuted);
         let is_wrong = |place: usize, one: &Verdict| match (has_far && is_far(place), place % 3) {

@@ -71,7 +71,7 @@ impl Setup {
         let plan = Plan::new(&experiment, 0)?;
         let treatments = plan.treatments.clone();
         let donors = Donors::new(
-            noise.of(name, profile),
+            noise.representative(name, profile),
             &treatments,
             &needed(&experiment, &treatments),
             &tables,
@@ -85,7 +85,7 @@ impl Setup {
         };
         let (mut claims, mut left_out) = (Vec::new(), Vec::new());
         for claim in &experiment.claims {
-            match targets.of(claim) {
+            match targets.target(claim) {
                 Ok(target) => claims.push(Studied {
                     claim: claim.clone(),
                     target,
@@ -114,7 +114,7 @@ impl Setup {
             run: StoredRun {
                 run: RunRecord {
                     status: RunStatus::Complete,
-                    ..RunRecord::of(&experiment)
+                    ..RunRecord::from_experiment(&experiment)
                 },
                 experiment,
                 treatments,

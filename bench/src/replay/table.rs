@@ -143,7 +143,7 @@ fn paces(document: &Document) -> String {
          |---|---|--:|--:|--:|--:|--:|--:|\n",
     );
     for plan in &document.plans {
-        let pace = Pace::of(document, plan);
+        let pace = Pace::from_cases(document, plan);
         writeln!(
             text,
             "| {} | {} | {} | {} | {:.1} | {:.1} | {:.1} | {} |",

@@ -54,7 +54,7 @@ pub struct Targets<'a> {
 
 impl Targets<'_> {
     /// Returns the quantity that a claim is about. The error says why it cannot be simulated.
-    pub fn of(&mut self, claim: &Claim) -> Result<Target, String> {
+    pub fn target(&mut self, claim: &Claim) -> Result<Target, String> {
         if let Some(fact) = &claim.differ_by {
             return Err(format!(
                 "no single run can test it: the claim is about machines that differ by {fact}"

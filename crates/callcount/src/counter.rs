@@ -298,7 +298,7 @@ fn take(bpf: &mut Ebpf, map: &str) -> Map {
 fn call_shapes() -> [CallShape; CALLS_MAX] {
     let place = |place: usize| i8::try_from(place).expect("calls have six arguments");
     let shape_of = |name: &str| {
-        let shape = Shape::of(name);
+        let shape = Shape::for_call(name);
         let ends = shape.map_or(&[][..], |shape| shape.ends);
         let end = |at: usize| ends.get(at).map_or(-1, |(_, argument)| place(*argument));
         CallShape {
@@ -360,7 +360,8 @@ fn notes(totals: &Totals, calls_without_file: u64) -> Vec<String> {
             "not counted: made by a 32-bit program; --with strace counts these, too",
         ),
     ];
-    let told = lost.iter().filter(|(number, ..)| *number > 0);
-    told.map(|(number, noun, why)| format!("{} {why}", format::counted(*number, noun)))
+    let losses = lost.iter().filter(|(number, ..)| *number > 0);
+    losses
+        .map(|(number, noun, why)| format!("{} {why}", format::counted(*number, noun)))
         .collect()
 }

@@ -112,7 +112,7 @@ impl Sums {
             let error = names::error(key.outcome & ERROR_MASK);
             return error.map_or(Outcome::Other, Outcome::Error);
         }
-        let Some(shape) = Shape::of(name) else {
+        let Some(shape) = Shape::for_call(name) else {
             return Outcome::Other;
         };
         if shape.role == Role::Seek {

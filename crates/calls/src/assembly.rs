@@ -183,7 +183,7 @@ mod tests {
                      8  0.000000002 +++ killed by SIGKILL +++\n";
         let mut assembly = Assembly::default();
         let events = lines.lines().filter_map(|line| assembly.feed(line));
-        let told: Vec<(u32, String, u64)> = events
+        let seen: Vec<(u32, String, u64)> = events
             .map(|event| match event {
                 Event::Call {
                     thread,
@@ -199,7 +199,7 @@ mod tests {
             .collect();
         let call = |thread, name: &str, begin_ns| (thread, name.to_owned(), begin_ns);
         assert_eq!(
-            told,
+            seen,
             [
                 call(8, "close", 10),
                 call(7, "read", 0),

@@ -98,19 +98,19 @@ pub fn stamped(line: &str) -> Option<Stamped<'_>> {
 /// line of another form.
 pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
     let Stamped { thread, rest, .. } = *stamped;
-    if let Some(told) = rest.strip_prefix("+++ ") {
-        let told = told.strip_suffix(" +++")?;
-        let line = if told.starts_with("superseded by ") {
+    if let Some(marker) = rest.strip_prefix("+++ ") {
+        let marker = marker.strip_suffix(" +++")?;
+        let line = if marker.starts_with("superseded by ") {
             Line::Superseded
         } else {
-            Line::Ended(acted(told, "killed"))
+            Line::Ended(acted(marker, "killed"))
         };
         return Some((thread, line));
     }
-    if let Some(told) = rest.strip_prefix("--- ") {
-        let told = told.strip_suffix(" ---")?;
-        let signal = acted(told, "stopped").unwrap_or_else(|| {
-            let (name, details) = told.split_once(' ').unwrap_or((told, ""));
+    if let Some(marker) = rest.strip_prefix("--- ") {
+        let marker = marker.strip_suffix(" ---")?;
+        let signal = acted(marker, "stopped").unwrap_or_else(|| {
+            let (name, details) = marker.split_once(' ').unwrap_or((marker, ""));
             Signal {
                 name: name.to_owned(),
                 details: details.to_owned(),
@@ -139,8 +139,8 @@ pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
 
 /// Returns the signal in a text such as `killed by SIGSEGV (core dumped)`, if the text begins with
 /// `did`.
-fn acted(told: &str, did: &str) -> Option<Signal> {
-    let signal = told.strip_prefix(did)?.strip_prefix(" by ")?;
+fn acted(marker: &str, did: &str) -> Option<Signal> {
+    let signal = marker.strip_prefix(did)?.strip_prefix(" by ")?;
     let (name, more) = signal.split_once(' ').unwrap_or((signal, ""));
     Some(Signal {
         name: name.to_owned(),
@@ -383,7 +383,7 @@ mod tests {
         let killed = signal("SIGSEGV", "killed (core dumped)");
         let child = "{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=1, si_uid=0}";
         let arrived = format!("--- SIGCHLD {child} ---");
-        for (told, line) in [
+        for (marker, line) in [
             ("+++ exited with 0 +++", Line::Ended(None)),
             (
                 "+++ killed by SIGSEGV (core dumped) +++",
@@ -399,7 +399,7 @@ mod tests {
                 Line::Superseded,
             ),
         ] {
-            assert_eq!(parse(&format!("7592  {told}")), Some((7592, line)));
+            assert_eq!(parse(&format!("7592  {marker}")), Some((7592, line)));
         }
         for cut in ["7592  +++ exited with 0", "7592  --- SIGCHLD {si_signo"] {
             assert_eq!(parse(cut), None, "{cut}");

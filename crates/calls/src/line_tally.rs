@@ -83,7 +83,7 @@ impl LineTally {
 
     fn outcome(&mut self, call: &Call, value: u64) -> Outcome {
         let argument = |at: usize| call.arguments.get(at).map_or("", String::as_str);
-        let shape = Shape::of(&call.name);
+        let shape = Shape::for_call(&call.name);
         let ends = shape.and_then(|shape| {
             let ends = shape.ends.iter();
             let ends = ends.map(|(_, at)| descriptor::parse(argument(*at)));
@@ -215,10 +215,10 @@ mod tests {
              1 read(3</b>, \"\"..., 4) = 4 <0.000000040>\n",
         );
         let programs = tally.programs.iter();
-        let told: Vec<_> = programs
+        let seen: Vec<_> = programs
             .map(|one| (&one.name[..], one.calls, one.traced_ns))
             .collect();
-        assert_eq!(told, [("sh", 4, 151), ("tail", 2, 50)]);
+        assert_eq!(seen, [("sh", 4, 151), ("tail", 2, 50)]);
         let users = |name| {
             file(&tally, name)
                 .programs

@@ -158,7 +158,7 @@ pub struct ListedCall<'a> {
 impl<'a> ListedCall<'a> {
     /// Returns the call of an event; `None` for a signal, and for a thread that ended
     /// outside of a call.
-    pub fn of(event: &'a Event) -> Option<Self> {
+    pub fn from_event(event: &'a Event) -> Option<Self> {
         Some(match event {
             Event::Call {
                 thread,
@@ -209,7 +209,7 @@ pub struct ListedSignal<'a> {
 
 impl<'a> ListedSignal<'a> {
     /// Returns the signal of an event, if it has one.
-    pub fn of(event: &'a Event) -> Option<Self> {
+    pub fn from_event(event: &'a Event) -> Option<Self> {
         let (thread, at_ns, signal) = match event {
             Event::Signal {
                 thread,

@@ -36,7 +36,7 @@ pub struct Traced {
 
 /// Makes the report: sums, prices and advice.
 pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceReport {
-    let desk = Desk {
+    let pricing = Pricing {
         costs: costs.as_ref(),
         tally,
     };
@@ -49,13 +49,13 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
     let mut calls: Vec<CallSummary> = tally
         .calls
         .iter()
-        .map(|(name, call)| desk.call(name, call))
+        .map(|(name, call)| pricing.call(name, call))
         .collect();
     calls.sort_by(|a, b| b.traced_ns.cmp(&a.traced_ns).then(a.name.cmp(&b.name)));
     let mut files: Vec<FileSummary> = tally
         .files
         .iter()
-        .map(|(d, f)| desk.file(d, f, &helpers))
+        .map(|(d, f)| pricing.file(d, f, &helpers))
         .collect();
     files.retain(|file| file.read.is_some() || file.written.is_some());
     files.sort_by_key(|file| std::cmp::Reverse(traced_ns(file)));
@@ -66,10 +66,10 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
         Counting::Strace => CountedBy::Strace,
         Counting::Bpf { .. } => CountedBy::Bpf,
     };
-    let slowdown = slowdown::of(traced.counting, traced.wall_ns, &calls);
-    let advice = desk.advice(priced_ns.unwrap_or(0.0));
+    let slowdown = slowdown::estimate(traced.counting, traced.wall_ns, &calls);
+    let advice = pricing.advice(priced_ns.unwrap_or(0.0));
     let mut notes = traced.notes;
-    notes.extend(desk.notes(&calls));
+    notes.extend(pricing.notes(&calls));
     TraceReport {
         version: TRACE_VERSION,
         command: traced.command,
@@ -132,12 +132,12 @@ fn with_overlaps(changes: Vec<Change>) -> Vec<TraceAdvice> {
     .collect()
 }
 
-struct Desk<'a> {
+struct Pricing<'a> {
     costs: Option<&'a Costs>,
     tally: &'a Tally,
 }
 
-impl Desk<'_> {
+impl Pricing<'_> {
     /// Returns what calls through a buffer cost, in nanoseconds.
     fn price(&self, way: Direction, kind: Kind, sizes: &Sizes) -> Option<f64> {
         let costs = self.costs?;

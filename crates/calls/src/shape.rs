@@ -33,7 +33,7 @@ pub struct Shape {
 impl Shape {
     /// Returns `None` for a call that neither moves bytes nor seeks, or whose result
     /// does not count the bytes.
-    pub fn of(call: &str) -> Option<Self> {
+    pub fn for_call(call: &str) -> Option<Self> {
         use Direction::{Read, Written};
         use Role::{Apart, Seek, Stream, Transfer};
         let (ends, role, asked): (&[(Direction, usize)], Role, Option<usize>) = match call {

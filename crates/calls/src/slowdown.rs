@@ -13,7 +13,7 @@ pub enum Counting {
 }
 
 /// Returns how many times as long the command took under trace; `None` if unknown.
-pub fn of(counting: Counting, wall_ns: u64, calls: &[CallSummary]) -> Option<Slowdown> {
+pub fn estimate(counting: Counting, wall_ns: u64, calls: &[CallSummary]) -> Option<Slowdown> {
     match counting {
         Counting::Strace => by_strace(wall_ns, calls),
         Counting::Bpf { overhead_ns } => by_bpf(wall_ns, overhead_ns?),

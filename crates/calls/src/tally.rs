@@ -91,7 +91,7 @@ pub struct CallSum<'a> {
 pub enum Outcome {
     /// The error's name, such as `ENOENT`.
     Error(String),
-    /// It moved bytes; [`Shape::of`] the call says how.
+    /// It moved bytes; [`Shape::for_call`] the call says how.
     Moved {
         /// In the order of the shape's ends.
         files: Vec<FileIndex>,
@@ -141,7 +141,7 @@ impl Tally {
                 sizes,
                 is_whole,
             } => {
-                let shape = Shape::of(sum.name).expect("only such calls move bytes");
+                let shape = Shape::for_call(sum.name).expect("only such calls move bytes");
                 self.add_to_call(sum.name, shape, files, sizes);
                 self.add_to_files(sum, shape, files, sizes, *is_whole);
             }

@@ -80,10 +80,10 @@ mod tests {
         );
         other.programs.clear();
         other.cpus_stolen = 0.4;
-        let told = plain(&other);
+        let message = plain(&other);
         assert!(
-            told.contains("of 2 CPUs, and the hypervisor gives 0.4 to others. Work"),
-            "{told}"
+            message.contains("of 2 CPUs, and the hypervisor gives 0.4 to others. Work"),
+            "{message}"
         );
     }
 }

@@ -32,7 +32,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    pub fn of(end: anyhow::Result<SessionEnd>) -> Self {
+    pub fn from_session(end: anyhow::Result<SessionEnd>) -> Self {
         match end {
             Ok(SessionEnd::Complete(_)) => Self::Complete,
             Ok(SessionEnd::Interrupted(signal)) => Self::Interrupted(signal),
@@ -86,7 +86,7 @@ impl<'a> Conclusion<'a> {
 
     /// Adds an experiment that cannot run here, or has no time for a verdict.
     pub fn pass_over(&mut self, not_run: NotRun) {
-        output::long_note(&not_run.told());
+        output::long_note(&not_run.sentence());
         self.not_run.push(not_run);
     }
 
@@ -168,8 +168,8 @@ impl<'a> Conclusion<'a> {
         }
         let is_first_of_several = self.page_path.is_none() && self.planned > 1;
         if is_first_of_several && !self.arguments.quiet {
-            let told = "report, rewritten after each experiment";
-            output::long_note(&format!("{told}: {}", path.display()));
+            let sentence = "report, rewritten after each experiment";
+            output::long_note(&format!("{sentence}: {}", path.display()));
         }
         self.page_path = Some(path);
         Ok(())

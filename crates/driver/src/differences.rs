@@ -94,16 +94,16 @@ fn facts_of_side(
             values.push(value);
         }
     }
-    let told = all.into_iter().map(|(name, values)| {
+    let described = all.into_iter().map(|(name, values)| {
         let first = values.iter().take(VALUES_SHOWN).cloned();
         let first = first.collect::<Vec<_>>().join(", ");
-        let told = match values.len().saturating_sub(VALUES_SHOWN) {
+        let described = match values.len().saturating_sub(VALUES_SHOWN) {
             0 => first,
             more => format!("{first} and {more} more"),
         };
-        (name, told)
+        (name, described)
     });
-    told.collect()
+    described.collect()
 }
 
 /// Everything that may differ between two runs, flattened to names and values.

@@ -30,7 +30,7 @@ pub fn build_all(
         let begin = Instant::now();
         let built = build_one(name, threads, &|| interrupt.signal().is_some());
         match built {
-            Ok(built) => say(&told(&built, begin.elapsed()))?,
+            Ok(built) => say(&success(&built, begin.elapsed()))?,
             Err(BuildError::Interrupted) => {
                 output::note("interrupted; the same command continues from here");
                 return Ok(Some(interrupt.signal().unwrap_or(2)));
@@ -70,7 +70,7 @@ pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-fn told(built: &Built, took: Duration) -> String {
+fn success(built: &Built, took: Duration) -> String {
     let Kernel {
         name,
         release,

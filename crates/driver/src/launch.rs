@@ -74,7 +74,7 @@ pub fn launch(store: &mut Store, launch: Launch) -> anyhow::Result<Launched> {
         command_line,
         machine: inspect(prepared.workspace.root()),
         variables: recorded_variables(experiment),
-        ..RunRecord::of(experiment)
+        ..RunRecord::from_experiment(experiment)
     };
     if let Some(warning) = record.warning_of_variables() {
         output::note(&format!("warning: {warning}"));
@@ -91,11 +91,11 @@ fn refuse_lost_files(experiment: &Experiment, treatments: &[Treatment]) -> anyho
         .collect();
     let inputs: BTreeSet<Identity> = files
         .iter()
-        .filter_map(|[input, _]| Identity::of(input.as_deref()?))
+        .filter_map(|[input, _]| Identity::of_path(input.as_deref()?))
         .collect();
     for output in files.iter().filter_map(|[_, output]| output.as_deref()) {
         kept_files::check(output)?;
-        if Identity::of(output).is_some_and(|output| inputs.contains(&output)) {
+        if Identity::of_path(output).is_some_and(|output| inputs.contains(&output)) {
             bail!(Failure::Usage(format!(
                 "cannot write {}: input and output are the same file; name another --output",
                 output.display()

@@ -106,7 +106,7 @@ fn measure(
         // Results from before an error are still shown.
         match launched {
             Ok(launched) => {
-                ending = Ending::of(launched.end);
+                ending = Ending::from_session(launched.end);
                 if arguments.why && matches!(ending, Ending::Complete) {
                     ending = explain(arguments, store, launched.run_id);
                 }
@@ -153,7 +153,7 @@ fn no_time(run: &Run) -> Option<NotRun> {
         boots,
         ..
     } = &run.stored;
-    let forecast = Forecast::of(experiment, treatments, trials, boots)?;
+    let forecast = Forecast::from_trials(experiment, treatments, trials, boots)?;
     let is_undecided = run.analysis.blocks < forecast.blocks as usize;
     let verdicts = run.analysis.verdicts.iter();
     let open = verdicts.filter(|one| one.outcome == Outcome::Undecided);
@@ -301,7 +301,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     let purpose = arguments.purpose(1, 1);
     let launched = launch::resume(&mut store, stored, &arguments.directories, purpose)?;
     let run = stores::load_run(&store, &id.to_string())?;
-    let ending = Ending::of(launched.end);
+    let ending = Ending::from_session(launched.end);
     let mut conclusion = Conclusion::new(arguments, store_path, &against, 1);
     conclusion.add(run, &ending);
     conclusion.finish(ending)

@@ -45,8 +45,8 @@ impl Booted {
 }
 
 pub fn run(request: &Request, boot: &BootRequest) -> Result<TrialData, Failure> {
-    let told = std::env::var(VARIABLE).ok();
-    let Some(booted) = told.as_deref().and_then(Booted::read) else {
+    let variable = std::env::var(VARIABLE).ok();
+    let Some(booted) = variable.as_deref().and_then(Booted::read) else {
         return Err(failure::unsupported(
             "cannot measure a boot: only guests are booted for a trial; add --guest",
         ));

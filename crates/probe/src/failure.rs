@@ -8,20 +8,20 @@ use toll_wire::{Failure, FailureKind};
 
 /// The kernel, file system or device cannot do this at all.
 pub fn unsupported(message: impl Into<String>) -> Failure {
-    of(FailureKind::Unsupported, message)
+    with_kind(FailureKind::Unsupported, message)
 }
 
 /// The work went wrong.
 pub fn failed(message: impl Into<String>) -> Failure {
-    of(FailureKind::Failed, message)
+    with_kind(FailureKind::Failed, message)
 }
 
 /// The measurement could not be set up or read.
 pub fn instrument(message: impl Into<String>) -> Failure {
-    of(FailureKind::Instrument, message)
+    with_kind(FailureKind::Instrument, message)
 }
 
-fn of(kind: FailureKind, message: impl Into<String>) -> Failure {
+fn with_kind(kind: FailureKind, message: impl Into<String>) -> Failure {
     let message = message.into();
     Failure { kind, message }
 }
@@ -74,7 +74,7 @@ impl<T, E: Into<io::Error>> OrFail<T> for Result<T, E> {
         self.map_err(|error| {
             let error = error.into();
             let advice = advice_given.unwrap_or_else(|| advice(&error));
-            of(kind, cannot(&action.to_string(), &error, advice))
+            with_kind(kind, cannot(&action.to_string(), &error, advice))
         })
     }
 }

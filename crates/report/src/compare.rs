@@ -79,11 +79,11 @@ pub fn over_baseline(
     if !differences.is_empty() {
         let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
         let [new, old] = [&first.new_runs, &first.old_runs].map(|ids| words::run_numbers(ids));
-        let told = format!(
+        let remark = format!(
             "The runs differ in {}; each may be the cause (toll compare {old} {new}).",
             names.join(", ")
         );
-        text += paragraph(&told, 0, Paint::Yellow, style);
+        text += paragraph(&remark, 0, Paint::Yellow, style);
     }
     text
 }

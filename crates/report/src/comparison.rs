@@ -158,7 +158,7 @@ fn sentence(analysis: &Analysis) -> Option<String> {
     };
     let sides =
         [best.treatment, best.reference].map(|index| words::treatment_label(analysis, index));
-    let told = |name: &str, metric: &Metric, compared: &Comparison| {
+    let describe = |name: &str, metric: &Metric, compared: &Comparison| {
         let sentence = words::sentence(
             sides.each_ref().map(String::as_str),
             (name, metric),
@@ -173,7 +173,7 @@ fn sentence(analysis: &Analysis) -> Option<String> {
             }
         }
     };
-    let sentence = told(name, metric, best);
+    let sentence = describe(name, metric, best);
     let by_cpu_time = analysis.comparisons.iter().find(|one| {
         let is_of_both = (one.treatment, one.reference) == (best.treatment, best.reference);
         one.metric == CPU_TIME && is_of_both && one.relation != Relation::Undecided
@@ -181,7 +181,7 @@ fn sentence(analysis: &Analysis) -> Option<String> {
     let by_cpu_time = by_cpu_time.filter(|_| best.relation == Relation::Undecided);
     let mut sentences = vec![sentence];
     if let (Some(compared), Some(metric)) = (by_cpu_time, analysis.metrics.get(CPU_TIME)) {
-        sentences.push(told(CPU_TIME, metric, compared));
+        sentences.push(describe(CPU_TIME, metric, compared));
     }
     if best.relation == Relation::Undecided {
         sentences.extend(why_time_scatters(analysis, best.reference));

@@ -238,7 +238,7 @@ fn undecided(mut open: Vec<&Comparison>, analysis: &Analysis) -> Vec<String> {
     if let Some(reason) = few.iter().find_map(|one| one.reason.as_ref()) {
         lines.push(format!("{} undecided: {reason}", few.len()));
     }
-    let told: Vec<String> = open
+    let reasons: Vec<String> = open
         .iter()
         .take(LISTED)
         .map(|one| named(one, analysis))
@@ -247,11 +247,11 @@ fn undecided(mut open: Vec<&Comparison>, analysis: &Analysis) -> Vec<String> {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    if !told.is_empty() {
+    if !reasons.is_empty() {
         lines.push(format!(
             "{} undecided, the widest first: {}{more}",
             open.len(),
-            told.join("; ")
+            reasons.join("; ")
         ));
     }
     lines

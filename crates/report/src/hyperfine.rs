@@ -318,7 +318,7 @@ fn template<'a>(
 
 fn environment(series: &Series<'_>, experiment: &Experiment) -> BTreeMap<String, String> {
     let name = template(series, experiment).map_or("", |(name, _)| name);
-    let variables = experiment.workload.environment.of(name);
+    let variables = experiment.workload.environment.get(name);
     let variables = variables.into_iter().flatten();
     variables
         .map(|(name, value)| (name.clone(), filled(value, series)))

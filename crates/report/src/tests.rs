@@ -511,11 +511,11 @@ fn where_time_does_not_tell_commands_apart_cpu_time_may() {
     by_cpu_time.ratio.high = 1.11;
     run.analysis.comparisons.push(by_cpu_time);
     let sentence = |run: &Run| comparison::table(run).sentence.expect("a comparison");
-    let told = sentence(&run);
-    assert!(told.contains("cannot tell"), "{told}");
+    let found = sentence(&run);
+    assert!(found.contains("cannot tell"), "{found}");
     assert!(
-        told.contains(" times the CPU time of grep -c x ("),
-        "{told}"
+        found.contains(" times the CPU time of grep -c x ("),
+        "{found}"
     );
     // CPU time is left out if it is undecided, too, or if time decides.
     run.analysis.comparisons[1].relation = Relation::Undecided;
@@ -547,13 +547,13 @@ fn what_kept_commands_from_their_cpus_is_told_where_time_decides_nothing() {
     let sentence = |run: &Run| comparison::table(run).sentence.expect("a comparison");
     assert!(!sentence(&run).contains("Meanwhile"));
     run.analysis.comparisons[0].relation = Relation::Undecided;
-    let told = sentence(&run).replace('\u{a0}', " ");
+    let found = sentence(&run).replace('\u{a0}', " ");
     assert!(
-        told.ends_with(
+        found.ends_with(
             " Meanwhile tasks waited for a CPU for 80 % of the time, and the hypervisor took time \
              from 5 of 30 trials."
         ),
-        "{told}"
+        "{found}"
     );
     run.analysis.disturbances = vec![met("psi_cpu_some_ns", 0.05 * duration_ns, 30)];
     assert!(!sentence(&run).contains("Meanwhile"));
@@ -572,9 +572,9 @@ fn a_difference_that_may_be_within_the_margin_is_told_as_one_that_may() {
         compared.ratio.low,
         compared.ratio.high,
     ) = (0.978, 0.963, 0.992);
-    let told = sentence(&run);
-    assert!(told.contains("2.2\u{a0}% less"), "{told}");
-    assert!(told.contains(open), "{told}");
+    let found = sentence(&run);
+    assert!(found.contains("2.2\u{a0}% less"), "{found}");
+    assert!(found.contains(open), "{found}");
     run.analysis.comparisons[0].relation = Relation::Same;
     run.analysis.comparisons[0].exceeds_margin = Some(false);
     assert!(!sentence(&run).contains(open));

@@ -20,12 +20,14 @@ pub fn change_points(values: &[f64], penalty: f64) -> Vec<usize> {
     let mut starts = Vec::new();
     for end in 1..=values.len() {
         starts.push(end - 1);
-        let total = |start: usize| best[start].0 + cost.of(start, end);
+        let total = |start: usize| best[start].0 + cost.squared_distances(start, end);
         let last = starts.iter().map(|start| (total(*start), *start));
         let least = last.min_by(|a, b| a.0.total_cmp(&b.0));
         let (least, start) = least.expect("the value before `end` is a start");
         // A start that already costs more never becomes the best again (their theorem 3.1).
-        starts.retain(|start| best[*start].0 + cost.of(*start, end) <= least + penalty);
+        starts.retain(|start| {
+            best[*start].0 + cost.squared_distances(*start, end) <= least + penalty
+        });
         best.push((least + penalty, start));
     }
     let mut found = Vec::new();
@@ -58,7 +60,7 @@ impl SegmentCost {
     }
 
     /// Sum of squared distances from the mean of `start..end`.
-    fn of(&self, start: usize, end: usize) -> f64 {
+    fn squared_distances(&self, start: usize, end: usize) -> f64 {
         let sum = self.sums[end].0 - self.sums[start].0;
         let squares = self.sums[end].1 - self.sums[start].1;
         squares - sum * sum / (end - start) as f64

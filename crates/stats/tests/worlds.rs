@@ -93,16 +93,16 @@ fn check(world: World) {
         let own = share(&|look| look.own.contains(0.0));
         let alarms = share(&|look| differs(&look.judged, margin));
         let blocks = ends.iter().map(|look| look.blocks).sum::<usize>() as f64 / runs.len() as f64;
-        let told = format!(
+        let found = format!(
             "{world:?}, target {target}, margin {margin}: {blocks:.1} blocks, coverage \
              {covered:.4}, of the last look alone {own:.4}, false alarms {alarms:.4}"
         );
         // Three standard errors are 1 %.
-        assert!(covered >= 0.95 - 0.01 * tolerance, "{told}");
-        assert!(alarms <= 0.05 + 0.01 * tolerance, "{told}");
+        assert!(covered >= 0.95 - 0.01 * tolerance, "{found}");
+        assert!(alarms <= 0.05 + 0.01 * tolerance, "{found}");
         // The interval that ignores the other looks, at the look that ended the run.
         let usual = 0.95 - 0.03 * tolerance..=0.95 + 0.02 * tolerance;
-        assert!(usual.contains(&own), "{told}");
+        assert!(usual.contains(&own), "{found}");
         mean_blocks.push(blocks);
     }
     // Otherwise early stopping by chance would not have been tested.
@@ -160,10 +160,10 @@ fn check_levels(world: World, runs: &[Vec<Vec<f64>>]) {
         let count = (runs.len() * PAIRS) as f64;
         let covered = intervals.filter(|one| one.contains(0.0)).count() as f64 / count;
         let standard_error = (achieved * (1.0 - achieved) / count).sqrt();
-        let told = format!("{world:?}, {blocks} blocks, {family}: {covered} for {achieved}");
-        assert!((covered - achieved).abs() < 4.0 * standard_error, "{told}");
+        let found = format!("{world:?}, {blocks} blocks, {family}: {covered} for {achieved}");
+        assert!((covered - achieved).abs() < 4.0 * standard_error, "{found}");
         if family == 1 {
-            assert!((0.94..=0.97).contains(&covered), "{told}");
+            assert!((0.94..=0.97).contains(&covered), "{found}");
         }
     }
 }
@@ -189,14 +189,14 @@ fn check_families(world: World, runs: &[Vec<Vec<f64>>]) {
         let alone = ps.iter().flatten().filter(|p| errs(p)).count() as f64 / count;
         let any = ps.iter().filter(|ps| ps[..family].iter().any(errs));
         let any = any.count() as f64 / runs.len() as f64;
-        let told = format!("{world:?}, {family}: {alone} for {level}, any {any}");
+        let found = format!("{world:?}, {family}: {alone} for {level}, any {any}");
         let standard_error = (level / count).sqrt();
-        assert!(alone < level + 3.0 * standard_error, "{told}");
+        assert!(alone < level + 3.0 * standard_error, "{found}");
         // In a large family, no claim can be decided at the first look, which has half of the
         // error.
-        assert!(alone > 0.1 * level, "{told}");
+        assert!(alone > 0.1 * level, "{found}");
         // The standard error is 0.7 %.
-        assert!(any <= 0.06, "{told}");
+        assert!(any <= 0.06, "{found}");
     }
 }
 

@@ -89,7 +89,7 @@ pub fn kill_tree(root: i32) {
 pub fn stopped_below(child: &Child) -> Option<(i32, String)> {
     let root = i32::try_from(child.id()).ok()?;
     tree(root, |_| {}).into_iter().find_map(|pid| {
-        let stat = ProcessStat::of(pid.try_into().ok()?)?;
+        let stat = ProcessStat::read(pid.try_into().ok()?)?;
         // State T of proc_pid_stat(5).
         (stat.state == "T").then_some((pid, stat.name))
     })
@@ -142,7 +142,7 @@ fn children_of_thread(pid: i32, thread: i32) -> Option<Vec<i32>> {
 }
 
 fn children_by_parent(parent: i32) -> Vec<i32> {
-    let is_child = |pid: &u32| ProcessStat::of(*pid).is_some_and(|stat| stat.parent == parent);
+    let is_child = |pid: &u32| ProcessStat::read(*pid).is_some_and(|stat| stat.parent == parent);
     let children = all_processes().filter(is_child);
     children.filter_map(|pid| i32::try_from(pid).ok()).collect()
 }

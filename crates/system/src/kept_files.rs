@@ -19,7 +19,7 @@ pub enum Identity {
 
 impl Identity {
     /// Identifies a regular file; `None` for anything else, such as a terminal, and for `-`.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn of_path(path: &Path) -> Option<Self> {
         if path.as_os_str() == "-" {
             return None;
         }
@@ -43,7 +43,7 @@ static KEPT: Mutex<Vec<(Identity, &str)>> = Mutex::new(Vec::new());
 
 /// Protects a file from being overwritten by a result.
 pub fn keep(path: &Path, why: &'static str) {
-    if let Some(identity) = Identity::of(path) {
+    if let Some(identity) = Identity::of_path(path) {
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push((identity, why));
     }
@@ -61,7 +61,7 @@ pub fn keep_store(store: &Path) {
 /// Returns a usage error if a result would overwrite a protected file.
 pub fn check(path: &Path) -> Result<(), Failure> {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let identity = Identity::of(path);
+    let identity = Identity::of_path(path);
     match kept.iter().find(|(one, _)| Some(one) == identity.as_ref()) {
         None => Ok(()),
         Some((_, why)) => Err(Failure::Usage(format!(
@@ -75,7 +75,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
 pub fn check_distinct<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
     let mut seen = Vec::new();
     for path in paths {
-        let identity = Identity::of(path);
+        let identity = Identity::of_path(path);
         if identity.is_some() && seen.contains(&identity) {
             return Err(Failure::Usage(format!(
                 "cannot write {}: it is named for two results; name a file for each",

@@ -47,8 +47,8 @@ fn remark(text: &str) {
 
 /// Prints help, the version or a usage error. Uses a single write, unlike clap's own
 /// printing.
-pub fn instead_of_work(told: &clap::Error) -> ExitCode {
-    let rendered = told.render();
+pub fn instead_of_work(given: &clap::Error) -> ExitCode {
+    let rendered = given.render();
     let text = |style: Style| {
         let plain = rendered.to_string();
         let lines = plain.lines().map(|line| Text::line(line, Paint::Plain));
@@ -60,7 +60,7 @@ pub fn instead_of_work(told: &clap::Error) -> ExitCode {
             shown
         }
     };
-    if told.use_stderr() {
+    if given.use_stderr() {
         remark(&text(error_style()));
         return ExitCode::from(2);
     }

@@ -38,7 +38,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    fn of(stat: &Stat) -> Self {
+    fn from_stat(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,
@@ -302,7 +302,7 @@ impl Directory {
                 self.setting
             )
         });
-        Ok(Identity::of(&made?))
+        Ok(Identity::from_stat(&made?))
     }
 
     /// Opens a file of this user that nobody else may read or write, and that has no other hard
@@ -378,7 +378,7 @@ impl Directory {
             }
             let stat = fstat(&file).map_err(|errno| cannot(errno.to_string()))?;
             // Otherwise its last holder removed it after it was opened here: retry.
-            if identity(&path).is_some_and(|(found, _)| found == Identity::of(&stat)) {
+            if identity(&path).is_some_and(|(found, _)| found == Identity::from_stat(&stat)) {
                 return Ok(Some(LockFile { path, _file: file }));
             }
         }
@@ -388,7 +388,7 @@ impl Directory {
 /// Returns the identity of the file at a path, without following a final link.
 pub fn identity(path: &Path) -> Option<(Identity, Stat)> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some((Identity::of(&stat), stat))
+    Some((Identity::from_stat(&stat), stat))
 }
 
 /// Whether a path is absolute and has no `..` component.

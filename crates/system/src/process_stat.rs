@@ -14,7 +14,7 @@ pub struct ProcessStat {
 
 impl ProcessStat {
     /// Reads the fields; `None` if there is no such process, or it is hidden.
-    pub fn of(pid: u32) -> Option<Self> {
+    pub fn read(pid: u32) -> Option<Self> {
         let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         Self::parse(&String::from_utf8_lossy(&text))
     }
@@ -60,7 +60,7 @@ mod tests {
     fn this_process_is_among_all_and_has_begun() {
         let own = std::process::id();
         assert!(all_processes().any(|pid| pid == own));
-        assert!(ProcessStat::of(own).unwrap().start_ticks > 0);
-        assert_eq!(ProcessStat::of(u32::MAX), None);
+        assert!(ProcessStat::read(own).unwrap().start_ticks > 0);
+        assert_eq!(ProcessStat::read(u32::MAX), None);
     }
 }

@@ -382,9 +382,9 @@ mod tests {
 
     #[test]
     fn refusals_say_what_to_do() {
-        let told = explain("strace: ptrace(PTRACE_TRACEME, ...): Operation not permitted");
-        assert!(told.contains("SYS_PTRACE"), "{told}");
-        let told = explain("strace: unrecognized option '--syscall-times=ns'\nTry -h");
-        assert!(told.contains("too old"), "{told}");
+        let explanation = explain("strace: ptrace(PTRACE_TRACEME, ...): Operation not permitted");
+        assert!(explanation.contains("SYS_PTRACE"), "{explanation}");
+        let explanation = explain("strace: unrecognized option '--syscall-times=ns'\nTry -h");
+        assert!(explanation.contains("too old"), "{explanation}");
     }
 }

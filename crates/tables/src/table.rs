@@ -110,11 +110,11 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
     let version = entries.find(|entry| entry.key == SCHEMA_KEY);
     let version = version.and_then(|entry| entry.value.as_deref());
     if version != Some(SCHEMA) {
-        let told = version.map_or_else(
+        let message = version.map_or_else(
             || "it was not written by toll".to_owned(),
             |version| format!("its tables have version {version}, but this toll reads {SCHEMA}"),
         );
-        return Err(ParquetError::General(told));
+        return Err(ParquetError::General(message));
     }
     check_sizes(file.metadata())?;
     let mut bytes = 0;

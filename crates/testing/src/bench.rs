@@ -176,12 +176,12 @@ impl Bench {
     pub fn new() -> Self {
         Self {
             probe: Some(probe()),
-            ..Self::of(TOLL)
+            ..Self::for_program(TOLL)
         }
     }
 
     /// Prepares a bench for another program.
-    pub fn of(program: impl Into<PathBuf>) -> Self {
+    pub fn for_program(program: impl Into<PathBuf>) -> Self {
         hear_signals();
         Self {
             directory: directory(),

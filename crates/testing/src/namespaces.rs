@@ -57,10 +57,10 @@ pub fn isolated<F: FnOnce()>(body: F) {
     let own = std::env::current_exe().expect("the test program has a path");
     let own = own.to_str().expect("the test program's path is UTF-8");
     let ran = unshare(&[own, name, "--exact", "--nocapture"]).expect("unshare starts");
-    let [told, errors] = [&ran.stdout, &ran.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let [printed, errors] = [&ran.stdout, &ran.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     eprint!("{errors}");
     assert!(
-        ran.status.success() && told.contains("1 passed"),
-        "{told}{errors}"
+        ran.status.success() && printed.contains("1 passed"),
+        "{printed}{errors}"
     );
 }

@@ -78,7 +78,7 @@ impl MetricDefinition {
         self.roles.contains(&role)
     }
 
-    const fn of(self, workloads: &'static [WorkloadKind]) -> Self {
+    const fn for_workloads(self, workloads: &'static [WorkloadKind]) -> Self {
         Self { workloads, ..self }
     }
 
@@ -149,280 +149,280 @@ const ALL_BUT_BOOT: &[WorkloadKind] = &[
 /// durations. Counters have the names of perf(1).
 pub const METRICS: &[MetricDefinition] = &[
     metric("duration_ns", "time", "ns", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Main])
         .hyperfine("time_wall_clock")
         .benchstat("ns/op", 1.0)
         .meaning("of `memory` the accesses alone"),
     metric("path_length_instructions", "path length", "count", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[BetweenKernels])
         .meaning("instructions of the region, in a guest with `accelerator = \"icount\"`, where no metric is a time"),
     metric("duration_per_byte_ns", "time per byte", "ns/byte", Better::Lower)
-        .of(&[Copy, Write, Crossing, Transfer, Files])
+        .for_workloads(&[Copy, Write, Crossing, Transfer, Files])
         .roles(&[Main])
         .meaning("absent where there are no bytes"),
     metric("duration_per_access_ns", "time per access", "ns", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .roles(&[Main]),
     metric("latency_ns", "latency", "ns", Better::Lower)
-        .of(&[Chase])
+        .for_workloads(&[Chase])
         .roles(&[Main])
         .meaning("of a load"),
     metric("throughput_bytes_per_s", "throughput", "bytes/s", Better::Higher)
-        .of(&[Copy, Write, Transfer, Files])
+        .for_workloads(&[Copy, Write, Transfer, Files])
         .roles(&[Main])
         .benchstat("B/s", 1.0)
         .meaning("absent where there are no bytes"),
     metric("duration_per_call_ns", "time per call", "ns/call", Better::Lower)
-        .of(&[Crossing]),
+        .for_workloads(&[Crossing]),
     metric("duration_per_operation_ns", "time per operation", "ns", Better::Lower)
-        .of(&[Files]),
+        .for_workloads(&[Files]),
     metric("cpu_ns", "CPU time", "ns", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Resource, Shown, Cause])
         .precision(Precision::Steps { ns: 1_000 })
         .hyperfine("time_cpu")
         .meaning("time on a CPU: the sum of `user_ns` and `system_ns`"),
     metric("user_ns", "user time", "ns", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Resource, Cause])
         .precision(Precision::Estimated)
         .hyperfine("time_user")
         .benchstat("user-sec/op", 1e9)
         .meaning("in user mode; of `transfer` the sender"),
     metric("system_ns", "system time", "ns", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Resource, Cause])
         .precision(Precision::Estimated)
         .hyperfine("time_system")
         .benchstat("sys-sec/op", 1e9)
         .meaning("in the kernel; of `transfer` the sender"),
     metric("minor_faults", "minor faults", "count", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
         .meaning("page faults that need no storage"),
     metric("major_faults", "major faults", "count", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
         .meaning("page faults that wait for storage"),
     metric("voluntary_switches", "voluntary switches", "count", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
         .meaning("times a task gave up its CPU to wait"),
     metric("involuntary_switches", "involuntary switches", "count", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause])
         .meaning("times a task was taken off its CPU"),
     metric("block_input_bytes", "bytes from storage", "bytes", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
         .meaning("absent, but for commands, where the kernel does not count them"),
     metric("block_output_bytes", "bytes to storage", "bytes", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
         .meaning("as before"),
     metric("calls", "calls", "count", Better::Lower)
-        .of(&[Copy, Write, Crossing, Transfer, Files, SystemCalls])
+        .for_workloads(&[Copy, Write, Crossing, Transfer, Files, SystemCalls])
         .roles(&[Cause, Counter])
         .meaning("calls that move data (`io_uring_enter` for `io-uring`); of `crossing` its crossings, of `transfer` the sender's, of `system-calls` those of the timed part; absent for `system-cat`, and for `files` where none moves data"),
     metric("sync_calls", "sync calls", "count", Better::Lower)
-        .of(&[Write])
+        .for_workloads(&[Write])
         .roles(&[Cause])
         .meaning("timed `fsync` or `fdatasync` calls"),
     metric("max_rss_bytes", "peak memory", "bytes", Better::Lower)
-        .of(ALL_BUT_BOOT)
+        .for_workloads(ALL_BUT_BOOT)
         .roles(&[Resource, Shown, Cause])
         .hyperfine("memory_peak_resident")
         .benchstat("peak-RSS-bytes", 1.0)
         .meaning("largest resident set so far; of `memory` during the accesses; of `reclaim` the sum over processes, shared pages counted in each"),
     metric("resident_bytes", "resident bytes", "bytes", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .roles(&[Cause])
         .meaning("of the buffer, in memory after the accesses"),
     metric("huge_page_bytes", "huge page bytes", "bytes", Better::Neither)
-        .of(&[Memory, Chase, Reclaim])
+        .for_workloads(&[Memory, Chase, Reclaim])
         .roles(&[Cause])
         .meaning("of the buffer, in huge pages afterwards"),
     metric("bytes_copied", "bytes copied", "bytes", Better::Neither)
-        .of(&[Copy, Crossing])
+        .for_workloads(&[Copy, Crossing])
         .meaning("of `crossing`: only for operations that copy"),
     metric("bytes_read", "bytes read", "bytes", Better::Neither)
-        .of(&[Files]),
+        .for_workloads(&[Files]),
     metric("bytes_written", "bytes written", "bytes", Better::Neither)
-        .of(&[Write, Files]),
+        .for_workloads(&[Write, Files]),
     metric("bytes_transferred", "bytes transferred", "bytes", Better::Neither)
-        .of(&[Transfer]),
+        .for_workloads(&[Transfer]),
     metric("operations", "operations", "count", Better::Neither)
-        .of(&[Files])
+        .for_workloads(&[Files])
         .meaning("calls that moved data of the one file, or small files"),
     metric("startup_ns", "startup", "ns", Better::Lower)
-        .of(&[Copy])
+        .for_workloads(&[Copy])
         .meaning("with `system-cat`: the start of the program, which is deducted"),
     metric("tick_duration_ns", "tick time", "ns", Better::Lower)
-        .of(&[Write])
+        .for_workloads(&[Write])
         .precision(Precision::Steps { ns: 10_000_000 })
         .meaning("with `placement = \"rising\"`: the time by `times()`, as published; often 0"),
     metric("exit_status", "exit status", "count", Better::Neither)
-        .of(&[Command])
+        .for_workloads(&[Command])
         .meaning("128 + n for signal n"),
     metric("slab_per_object_bytes", "slab memory each", "bytes", Better::Lower)
-        .of(&[SystemCalls])
+        .for_workloads(&[SystemCalls])
         .roles(&[BetweenKernels])
         .meaning("with `leaves = \"object\"`: growth of the kernel's slab memory (proc_meminfo(5)) over the timed part, by round"),
     metric("boot_duration_ns", "boot time", "ns", Better::Lower)
-        .of(&[Boot])
+        .for_workloads(&[Boot])
         .meaning("on the guest's clock until its init"),
     metric("boot_path_length_instructions", "boot path length", "count", Better::Lower)
-        .of(&[Boot])
+        .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
         .meaning("instructions from the machine's reset on, without idle time"),
     metric("kernel_image_bytes", "image", "bytes", Better::Lower)
-        .of(&[Boot])
+        .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
         .meaning("the file that was booted"),
     metric("kernel_code_bytes", "code", "bytes", Better::Lower)
-        .of(&[Boot])
+        .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
         .meaning("in memory"),
     metric("kernel_data_bytes", "data", "bytes", Better::Lower)
-        .of(&[Boot])
+        .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
         .meaning("in memory: read-only, initialised and zero data"),
     metric("slab_bytes", "slab memory", "bytes", Better::Lower)
-        .of(&[Boot])
+        .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
         .meaning("slab memory when the guest is ready"),
     metric("sender_duration_ns", "sender time", "ns", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("from before the sender's first call to the return of its last"),
     metric("receiver_duration_ns", "receiver time", "ns", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("from the return of the first call that brought bytes to the receiver's end; 0 without bytes"),
     metric("receiver_user_ns", "receiver user time", "ns", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("from before the receiver waits for bytes"),
     metric("receiver_system_ns", "receiver system time", "ns", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("from before the receiver waits for bytes"),
     metric("receiver_minor_faults", "receiver minor faults", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("from before the receiver waits for bytes"),
     metric("receiver_calls", "receiver calls", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("from before the receiver waits for bytes"),
     metric("receiver_disk_writes", "receiver disk writes", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("write requests, by any program, that the disk of the receiver's file completed meanwhile; absent on tmpfs and btrfs"),
     metric("receiver_disk_write_bytes", "receiver disk write bytes", "bytes", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("write requests, by any program, that the disk of the receiver's file completed meanwhile; absent on tmpfs and btrfs"),
     metric("sender_kernel_calls", "sender kernel calls", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("through `device`: the kernel's calls on the socket of the connection"),
     metric("receiver_kernel_calls", "receiver kernel calls", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("through `device`: the kernel's calls on the socket of the connection"),
     metric("sender_pages", "sender pages", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("through `device` by a method that maps the file: pages of this end's file whose page-table entry is reported: the page mapped last, none of an empty file or of `published-mmap`, which looks for a page that is unmapped"),
     metric("receiver_pages", "receiver pages", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("through `device` by a method that maps the file: pages of this end's file whose page-table entry is reported: the page mapped last, none of an empty file or of `published-mmap`, which looks for a page that is unmapped"),
     metric("sender_page_state", "sender page state", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("sum of that entry's bits present (1), writable (2), user (4), accessed (32) and dirty (64)"),
     metric("receiver_page_state", "receiver page state", "count", Better::Lower)
-        .of(&[Transfer])
+        .for_workloads(&[Transfer])
         .meaning("sum of that entry's bits present (1), writable (2), user (4), accessed (32) and dirty (64)"),
     metric("accesses", "accesses", "count", Better::Neither)
-        .of(&[Memory, Chase, Reclaim])
+        .for_workloads(&[Memory, Chase, Reclaim])
         .meaning("single reads and writes"),
     metric("buffer_bytes", "buffer bytes", "bytes", Better::Neither)
-        .of(&[Memory, Chase, Reclaim])
+        .for_workloads(&[Memory, Chase, Reclaim])
         .meaning("the buffer, or the cycle"),
     metric("reachable_pages", "reachable pages", "count", Better::Neither)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("pages on which an access may fall"),
     metric("competitor_bytes", "competitor bytes", "bytes", Better::Neither)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("what the process under `pressure` uses"),
     metric("init_resident_bytes", "init resident bytes", "bytes", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the buffer, in memory before the accesses"),
     metric("hot_pages", "hot pages", "count", Better::Neither)
-        .of(&[Reclaim])
+        .for_workloads(&[Reclaim])
         .meaning("pages that are hot"),
     metric("stream_pages", "stream pages", "count", Better::Neither)
-        .of(&[Reclaim])
+        .for_workloads(&[Reclaim])
         .meaning("pages that a pass reads once"),
     metric("touches", "touches", "count", Better::Neither)
-        .of(&[Reclaim])
+        .for_workloads(&[Reclaim])
         .meaning("uses of single pages by all processes"),
     metric("hot_major_faults", "hot major faults", "count", Better::Lower)
-        .of(&[Reclaim])
+        .for_workloads(&[Reclaim])
         .meaning("major faults on hot pages"),
     metric("hot_minor_faults", "hot minor faults", "count", Better::Lower)
-        .of(&[Reclaim])
+        .for_workloads(&[Reclaim])
         .meaning("minor faults on hot pages"),
     metric("swapped_in_bytes", "swapped in bytes", "bytes", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system"),
     metric("swapped_out_bytes", "swapped out bytes", "bytes", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system"),
     metric("system_major_faults", "system major faults", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system"),
     metric("refaults_anonymous", "refaults anonymous", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: anonymous pages that came back soon after they had been reclaimed"),
     metric("refaults_file", "refaults file", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages of files that came back soon after they had been reclaimed"),
     metric("pages_scanned", "pages scanned", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages that reclaim scanned, except for the limit of a control group"),
     metric("pages_reclaimed", "pages reclaimed", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages that reclaim took, except for the limit of a control group"),
     metric("pages_activated", "pages activated", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages moved to the active lists"),
     metric("pages_deactivated", "pages deactivated", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages moved from the active lists"),
     metric("reclaim_decision_reclaim", "reclaim decision reclaim", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages that reclaim decided to take: with toll's kernel"),
     metric("reclaim_decision_reclaim_clean", "reclaim decision reclaim clean", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages that reclaim decided to take if clean: with toll's kernel"),
     metric("reclaim_decision_keep", "reclaim decision keep", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages that reclaim decided to keep: with toll's kernel"),
     metric("reclaim_decision_activate", "reclaim decision activate", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: pages that reclaim decided to activate: with toll's kernel"),
     metric("reclaim_activate_overruled", "reclaim activate overruled", "count", Better::Lower)
-        .of(&[Memory, Reclaim])
+        .for_workloads(&[Memory, Reclaim])
         .meaning("of the whole system: of these, the pages that were reclaimed nevertheless, because `vm.reclaim_second_chance` is 0"),
     metric("allocate_duration_ns", "allocate time", "ns", Better::Lower)
-        .of(&[Primes])
+        .for_workloads(&[Primes])
         .meaning("allocating, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`, and for `bpf`"),
     metric("draw_duration_ns", "draw time", "ns", Better::Lower)
-        .of(&[Primes])
+        .for_workloads(&[Primes])
         .meaning("drawing the numbers, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`"),
     metric("count_duration_ns", "count time", "ns", Better::Lower)
-        .of(&[Primes])
+        .for_workloads(&[Primes])
         .meaning("counting and printing, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`"),
     metric("way_duration_ns", "way time", "ns", Better::Lower)
-        .of(&[Primes])
+        .for_workloads(&[Primes])
         .meaning("the way there and back: what is in none of these parts, nor in the place's own time, by `CLOCK_MONOTONIC_RAW`"),
     metric("numbers", "numbers", "count", Better::Neither)
-        .of(&[Primes]),
+        .for_workloads(&[Primes]),
     metric("primes", "primes", "count", Better::Neither)
-        .of(&[Primes]),
+        .for_workloads(&[Primes]),
     metric("page_cache_bytes", "bytes from page cache", "bytes", Better::Lower)
         .meaning("what calls read without storage; of profiles, which count system calls"),
     metric("steal_ns", "stolen time", "ns", Better::Lower)

@@ -92,7 +92,7 @@ impl State {
         self.epoch += 1;
         self.source_bytes = attributes.size_bytes;
         self.valid_bytes = attributes.size_bytes;
-        self.version = Some(Version::of(attributes));
+        self.version = Some(Version::from_attributes(attributes));
         self.source_atime = Some(attributes.atime);
         if attributes.identity.is_none() {
             // The writer may be of a file that had the name earlier.
@@ -175,7 +175,7 @@ impl CachedFile {
         let (mut attributes, begin) = (found.attributes, found.begin);
         let handle: Arc<dyn Handle> = Arc::from(found.handle);
         let mut state = self.state.lock();
-        let is_same = state.version == Some(Version::of(&attributes))
+        let is_same = state.version == Some(Version::from_attributes(&attributes))
             && self.shared.source.is_settled(attributes.ctime);
         if state.handle.is_none() || (!is_same && !state.progress.is_changed()) {
             state.begin(&attributes)?;
@@ -243,7 +243,9 @@ impl CachedFile {
         let guard = self.shared.path(turn, self.ino)?;
         let found = self.shared.source.attributes(guard.path())?;
         let version = self.state.lock().version;
-        if version == Some(Version::of(&found)) || !self.shared.tree.is(self.ino, &found) {
+        if version == Some(Version::from_attributes(&found))
+            || !self.shared.tree.is(self.ino, &found)
+        {
             return Ok(None);
         }
         let flags = OpenFlags {

@@ -36,7 +36,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    pub fn of(version: &Version) -> Self {
+    pub fn from_version(version: &Version) -> Self {
         Self {
             inode: version.identity.map(|identity| identity.inode),
             size_bytes: version.size_bytes,
@@ -46,7 +46,7 @@ impl Base {
     }
 
     pub fn is(&self, found: &Attributes) -> bool {
-        Self::of(&Version::of(found)) == *self
+        Self::from_version(&Version::from_attributes(found)) == *self
     }
 }
 

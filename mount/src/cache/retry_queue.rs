@@ -211,7 +211,7 @@ impl CachedFile {
             size_bytes: state.progress.size_bytes(),
             kept_at_s: Record::now_s(),
             why: error.to_string(),
-            base: state.version.as_ref().map(Base::of),
+            base: state.version.as_ref().map(Base::from_version),
             // The retry thread may be sending right now, and may be killed.
             dirty: state.progress.unsent().iter().collect(),
             present: state.present.iter().collect(),

@@ -217,7 +217,7 @@ impl CachedFile {
     fn refuse_conflict(&self, found: Option<&Attributes>) -> Result<()> {
         let known = {
             let mut state = self.state.lock();
-            let is_same = state.version == found.map(Version::of);
+            let is_same = state.version == found.map(Version::from_attributes);
             if is_same || !state.is_of_earlier_mount {
                 return Ok(());
             }
@@ -236,7 +236,8 @@ impl CachedFile {
     /// Returns whether somebody else has changed the file at the name, and prints a
     /// message in that case: the last close wins, but not silently.
     fn note_news(&self, found: &Attributes) -> bool {
-        let is_news = |known: &mut Version| known.has_other_content(&Version::of(found));
+        let is_news =
+            |known: &mut Version| known.has_other_content(&Version::from_attributes(found));
         let known = self.state.lock().version.take_if(is_news);
         if known.is_some() {
             let name = self.shared.full_name(self.ino);
@@ -288,7 +289,7 @@ impl CachedFile {
                 // time, unless both files have the same.
                 None => {
                     let is_settled = self.shared.source.is_settled(found.ctime);
-                    version == Some(Version::of(&found)) && is_settled
+                    version == Some(Version::from_attributes(&found)) && is_settled
                 }
             };
             if is_there {
@@ -421,7 +422,7 @@ impl CachedFile {
         }
         if let Some(now) = now {
             // This mount made the change.
-            state.version = Some(Version::of(&now));
+            state.version = Some(Version::from_attributes(&now));
         }
     }
 
@@ -429,10 +430,10 @@ impl CachedFile {
     /// `mtime` alone, it would take another round trip to ask for `atime`.
     pub(super) fn times(&self, changes: &Changes) -> SetAttributes {
         let is_remote = self.shared.source.is_remote();
-        let told = self.state.lock().source_atime;
-        let told = told.filter(|_| is_remote && changes.mtime.is_some());
+        let access_time = self.state.lock().source_atime;
+        let access_time = access_time.filter(|_| is_remote && changes.mtime.is_some());
         SetAttributes {
-            atime: changes.atime.or(told).map(SetTime::At),
+            atime: changes.atime.or(access_time).map(SetTime::At),
             mtime: changes.mtime.map(SetTime::At),
             ..SetAttributes::default()
         }
@@ -463,7 +464,7 @@ impl super::file::State {
         self.source_bytes = size_bytes;
         self.upload.begin();
         self.valid_bytes = size_bytes.min(self.progress.size_bytes());
-        self.version = Some(Version::of(now));
+        self.version = Some(Version::from_attributes(now));
         self.source_atime = Some(now.atime);
         self.is_torn = false;
         self.is_of_earlier_mount = false;

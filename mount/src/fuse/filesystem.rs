@@ -248,7 +248,7 @@ impl Filesystem for Fuse {
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let access = Access::of(flags.0, request.pid());
+        let access = Access::from_flags(flags.0, request.pid());
         self.call(reply, move |volume| {
             volume.open(ino.0, access).map(|opened| (ino.0, opened))
         });
@@ -265,7 +265,7 @@ impl Filesystem for Fuse {
         reply: ReplyCreate,
     ) {
         let (name, creation) = (name.to_owned(), self.creation(request, mode));
-        let access = Access::of(flags, request.pid());
+        let access = Access::from_flags(flags, request.pid());
         self.call(reply, move |volume| {
             volume.create(parent.0, &name, creation, access)
         });

@@ -46,7 +46,7 @@ pub(super) struct IdMap {
 impl IdMap {
     /// Maps the user of a source to the user of this process. `None` if the source
     /// has this machine's numbers, or if its user is unknown.
-    pub fn of(source: &dyn Source) -> Option<Self> {
+    pub fn from_source(source: &dyn Source) -> Option<Self> {
         let there = source.user()?;
         let here = Owner {
             uid: rustix::process::getuid().as_raw(),

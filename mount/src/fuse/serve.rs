@@ -69,7 +69,7 @@ impl Drop for BusyThread<'_> {
 impl Server {
     pub fn new(volume: Arc<Volume>) -> Self {
         let source = &*volume.shared.source;
-        let ids = volume.options.maps_user.then(|| IdMap::of(source));
+        let ids = volume.options.maps_user.then(|| IdMap::from_source(source));
         Self {
             ids: ids.flatten(),
             volume,

@@ -119,7 +119,7 @@ impl Volume {
         if changes.mtime.is_some() && self.is_kernel_writing_back() {
             // The kernel sets the time of its last write, and has the pages of that
             // version.
-            let version = Some(Version::of(&found.attributes));
+            let version = Some(Version::from_attributes(&found.attributes));
             self.shared.tree.set_seen(ino, version);
         } else if changes.mtime.is_some() && cached.is_none() {
             // The content has not changed, but its version has.

@@ -265,7 +265,7 @@ impl Volume {
             // Nobody else changes the file, and all writes of the kernel have
             // arrived. So its version now is that of the kernel's pages. If that is
             // unknown, they are read again.
-            let version = Some(Version::of(&found));
+            let version = Some(Version::from_attributes(&found));
             self.shared.tree.set_seen(file.ino, version);
             self.shared.tree.give(file.ino, &found);
         }

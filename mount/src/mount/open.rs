@@ -26,7 +26,7 @@ impl Access {
         appender: None,
     };
 
-    pub fn of(flags: i32, thread: u32) -> Self {
+    pub fn from_flags(flags: i32, thread: u32) -> Self {
         let access = flags & libc::O_ACCMODE;
         Self {
             flags: OpenFlags {
@@ -110,7 +110,7 @@ impl Volume {
     ) -> Opened {
         self.shared.tree.pin(ino);
         let content = (Backend::Direct(found.handle.into()), Some(kept));
-        let version = Version::of(&found.attributes);
+        let version = Version::from_attributes(&found.attributes);
         self.add(
             ino,
             content,

@@ -159,9 +159,9 @@ impl SftpFile {
     }
 
     fn take_error(&self, writes: &mut PipelinedWrites) -> Result<()> {
-        let told = self.error(writes);
+        let outcome = self.error(writes);
         writes.failed = None;
-        told
+        outcome
     }
 
     /// Sends the requests of [`Handle::finish`] in this order. Where possible, only

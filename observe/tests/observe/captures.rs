@@ -50,12 +50,12 @@ fn captures_say_what_is_kept_beside_them() {
     let mut count = 0;
     for path in files.filter(|path| path.extension().is_some_and(|end| end != "json")) {
         let capture = std::fs::read(&path).expect("a capture");
-        let told = match observe(&capture) {
+        let found = match observe(&capture) {
             Ok(report) => serde_json::to_string_pretty(&report).expect("JSON"),
             Err(reason) => format!("error: {reason}"),
         };
         let expected = std::fs::read_to_string(path.with_extension("json")).expect("JSON");
-        assert_eq!(told, expected.trim_end(), "{}", path.display());
+        assert_eq!(found, expected.trim_end(), "{}", path.display());
         count += 1;
     }
     assert_eq!(count, 28);
@@ -69,13 +69,13 @@ fn a_capture_that_ends_early_tells_where() {
     }
     for cut in HEADER..LEASE.len() {
         let report = observe(&LEASE[..cut]).unwrap();
-        let told: Vec<u64> = report.problems.iter().map(|one| one.packet).collect();
+        let found: Vec<u64> = report.problems.iter().map(|one| one.packet).collect();
         let before = ends.iter().filter(|end| **end <= cut).count() as u64;
         if ends.contains(&cut) {
-            assert_eq!(told, [0; 0], "{cut}")
+            assert_eq!(found, [0; 0], "{cut}")
         } else {
             assert!(
-                told.iter().all(|packet| *packet == before) && !told.is_empty(),
+                found.iter().all(|packet| *packet == before) && !found.is_empty(),
                 "{cut}"
             )
         }

@@ -134,8 +134,8 @@ fn a_window_of_another_size_loses_nothing() {
 fn sequences_with_the_largest_numbers_end() {
     for action in "@ABCDEFGHIJKLMPSTXZ`abdefgrst".chars() {
         let bytes = format!("x\x1b[65535;65535{action}y\x1b[99999999999{action}z\r\n");
-        let told = text(bytes.as_bytes());
-        assert!(told.contains('z'), "{action}: {told:?}");
+        let found = text(bytes.as_bytes());
+        assert!(found.contains('z'), "{action}: {found:?}");
     }
 }
 
@@ -164,8 +164,8 @@ proptest! {
     fn nothing_makes_it_panic_and_no_control_character_comes_out(bytes in recording_of_pieces(), columns in 1_usize..40, lines in 1_usize..12) {
         let settings = Settings { columns: Some(columns), lines: Some(lines) };
         let shown = Shown { titles: true, alternate_screens: true };
-        let told = clean(&bytes, None, settings).text(shown);
-        prop_assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told:?}");
+        let found = clean(&bytes, None, settings).text(shown);
+        prop_assert!(!found.chars().any(|c| c.is_control() && c != '\n'), "{found:?}");
     }
 
     #[test]

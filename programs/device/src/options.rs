@@ -187,7 +187,7 @@ pub fn parse(
 fn read(end: End, arguments: impl IntoIterator<Item = OsString>) -> Result<Request<Line>, String> {
     let mut parser = lexopt::Parser::from_args(arguments);
     let mut line = Line::default();
-    while let Some(argument) = parser.next().map_err(told)? {
+    while let Some(argument) = parser.next().map_err(message)? {
         match argument {
             Arg::Value(operand) => line.operands.push(operand),
             Arg::Long("buffer") => line.buffer = Some(text(&mut parser)?),
@@ -195,7 +195,7 @@ fn read(end: End, arguments: impl IntoIterator<Item = OsString>) -> Result<Reque
             Arg::Long("mode") => line.mode = Some(text(&mut parser)?),
             Arg::Long("listen") if end == End::Master => line.listen = Some(text(&mut parser)?),
             Arg::Long("port") => {
-                line.port = Some(parser.value().and_then(|v| v.parse()).map_err(told)?);
+                line.port = Some(parser.value().and_then(|v| v.parse()).map_err(message)?);
             }
             Arg::Long("timeout") => line.timeout = Some(text(&mut parser)?),
             Arg::Long("verify") => line.verifies = true,
@@ -210,17 +210,17 @@ fn read(end: End, arguments: impl IntoIterator<Item = OsString>) -> Result<Reque
             Arg::Long("version") | Arg::Short('V') => {
                 return Ok(Request::version(end.module_name()));
             }
-            other => return Err(told(other.unexpected())),
+            other => return Err(message(other.unexpected())),
         }
     }
     Ok(Request::Run(line))
 }
 
 fn text(parser: &mut lexopt::Parser) -> Result<String, String> {
-    parser.value().and_then(|v| v.string()).map_err(told)
+    parser.value().and_then(|v| v.string()).map_err(message)
 }
 
-fn told(error: lexopt::Error) -> String {
+fn message(error: lexopt::Error) -> String {
     format!("cannot read the command line: {error}")
 }
 
@@ -372,8 +372,8 @@ mod tests {
             "f fcntl --page",
             "f mmap --window 4KiB",
         ] {
-            let told = parsed(End::Master, line).unwrap_err();
-            assert!(told.starts_with("cannot "), "{line}: {told}");
+            let message = parsed(End::Master, line).unwrap_err();
+            assert!(message.starts_with("cannot "), "{line}: {message}");
         }
         for line in [
             "",
@@ -388,8 +388,8 @@ mod tests {
             "f fcntl ::1 --window 4KiB",
             "f mmap-device ::1 --window 4KiB",
         ] {
-            let told = parsed(End::Slave, line).unwrap_err();
-            assert!(told.starts_with("cannot "), "{line}: {told}");
+            let message = parsed(End::Slave, line).unwrap_err();
+            assert!(message.starts_with("cannot "), "{line}: {message}");
         }
     }
 }

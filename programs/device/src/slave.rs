@@ -119,7 +119,7 @@ fn receive(options: &Options, path: &Path, mut met: Met, files_left: u32) -> Res
     }
     let page = receiver.page();
     let released = receiver.release();
-    released.map_err(|errno| cannot(&CallError::of("munmap", errno)))?;
+    released.map_err(|errno| cannot(&CallError::new("munmap", errno)))?;
     let kept = keep(output, &offer, path);
     let receipt = match &kept {
         Ok(()) => Receipt::Kept,
@@ -136,7 +136,7 @@ fn receive(options: &Options, path: &Path, mut met: Met, files_left: u32) -> Res
 fn say_last(receiver: &Connection, message: Message) -> Result<(), CallError> {
     message.say(receiver.device())?;
     let finished = receiver.device().finish();
-    finished.map_err(|errno| CallError::of("finish", errno))
+    finished.map_err(|errno| CallError::new("finish", errno))
 }
 
 fn accept(

@@ -92,16 +92,16 @@ mod tests {
 
     #[test]
     fn a_partner_that_is_gone_is_told_apart_from_a_file_that_shrinks() {
-        let told = |error| of_transfer("send", Path::new("f"), "slave", &error);
+        let message = |error| of_transfer("send", Path::new("f"), "slave", &error);
         for error in [
-            CallError::of("send", Errno::PIPE),
-            CallError::of("write", Errno::CONNRESET),
+            CallError::new("send", Errno::PIPE),
+            CallError::new("write", Errno::CONNRESET),
             CallError::no_progress("receive"),
         ] {
-            assert!(told(error).contains("the slave ended the connection"));
+            assert!(message(error).contains("the slave ended the connection"));
         }
-        assert!(told(CallError::no_progress("read")).contains("became shorter"));
-        let full = told(CallError::of("write", Errno::NOSPC));
+        assert!(message(CallError::no_progress("read")).contains("became shorter"));
+        let full = message(CallError::new("write", Errno::NOSPC));
         assert_eq!(
             full,
             "cannot send f: write: no space left on device; free space there or lower the size"

@@ -48,14 +48,14 @@ fn wrong_arguments_end_with_2_and_name_the_help() {
         let output = run(program, arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(output.stdout.is_empty());
-        let told = errors(&output);
-        assert!(told.ends_with(" --help\n"), "{told}");
+        let printed = errors(&output);
+        assert!(printed.ends_with(" --help\n"), "{printed}");
     }
 }
 
 #[test]
 fn a_file_that_cannot_be_sent_is_told_before_anything_else() {
-    for (file, told) in [
+    for (file, printed) in [
         (
             "/no/such/file",
             "cannot open /no/such/file: no such file or directory; check the path",
@@ -71,7 +71,7 @@ fn a_file_that_cannot_be_sent_is_told_before_anything_else() {
     ] {
         let output = run(MASTER, &[file, "mmap"]);
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(errors(&output), format!("master: {told}\n"));
+        assert_eq!(errors(&output), format!("master: {printed}\n"));
     }
 }
 

@@ -67,7 +67,7 @@ impl<'a> Copier<'a> {
                 Method::SpliceTwice { chunk } => match Splice::through_own_pipe(chunk) {
                     Ok(mut splice) => splice.run(&whole),
                     // If no pipe can be created, the next method takes over.
-                    Err(_) => Err(CallError::of("pipe", Errno::MFILE)),
+                    Err(_) => Err(CallError::new("pipe", Errno::MFILE)),
                 },
                 Method::Sendfile => InKernel::all(Call::Sendfile).run(&whole),
                 Method::CopyFileRange => InKernel::all(Call::CopyFileRange).run(&whole),

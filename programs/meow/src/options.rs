@@ -277,10 +277,10 @@ mod tests {
         for (long, _) in LONG {
             assert!(HELP.contains(&format!("--{long} ")), "{long}");
         }
-        let (_, told) = HELP.split_once("METHOD is one").unwrap();
-        let told: Vec<&str> = told.split([' ', ',', '.', '\n']).collect();
+        let (_, named) = HELP.split_once("METHOD is one").unwrap();
+        let named: Vec<&str> = named.split([' ', ',', '.', '\n']).collect();
         for method in methods() {
-            assert!(told.contains(&method), "{method}");
+            assert!(named.contains(&method), "{method}");
         }
     }
 }

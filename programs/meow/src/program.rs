@@ -66,7 +66,7 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
     // Some file systems report only on close that they could not keep what was written
     // (close(2)).
     match close_standard_output() {
-        Err(errno) if status == SUCCESS => cannot_write(&CallError::of("close", errno)),
+        Err(errno) if status == SUCCESS => cannot_write(&CallError::new("close", errno)),
         _ => status,
     }
 }
@@ -250,7 +250,7 @@ fn copy_decorated(
                 wait_for(source.fd, PollFlags::IN);
                 continue;
             }
-            Err(errno) => return Err(CallError::of("read", errno)),
+            Err(errno) => return Err(CallError::new("read", errno)),
         };
         output.clear();
         decorator.decorate(&input.bytes()[..length], &mut output);

@@ -195,8 +195,8 @@ mod tests {
                 panic!("{help}");
             };
             let numbers = rest.split(|c: char| !c.is_ascii_digit());
-            let told: Vec<u32> = numbers.filter_map(|n| n.parse().ok()).take(9).collect();
-            assert_eq!(told, [&[program.n_max()][..], &PUBLISHED_N].concat());
+            let listed: Vec<u32> = numbers.filter_map(|n| n.parse().ok()).take(9).collect();
+            assert_eq!(listed, [&[program.n_max()][..], &PUBLISHED_N].concat());
             assert!(help.contains(&format!("1 to\n                       {ITERATIONS_MAX};")));
         }
         assert_eq!(words::<RandomSource>(), ["seeded", "bulk", "each"]);

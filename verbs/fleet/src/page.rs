@@ -56,11 +56,11 @@ fn fact_names<'a>(
 }
 
 fn claim(one: &FleetClaim, platforms: &[Platform]) -> Value {
-    let told = one
+    let recorded = one
         .facts
         .iter()
         .filter(|fact| fact.role != FactRole::NotTested);
-    let facts: Vec<Value> = told.map(fact).collect();
+    let facts: Vec<Value> = recorded.map(fact).collect();
     let platforms = platforms.iter();
     let concluded = platforms.filter_map(|platform| {
         let concluded = platform.concluded.get(&one.claim)?;

@@ -57,7 +57,7 @@ pub fn run(arguments: &RetryArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let options: Vec<String> = arguments.time_limit.map(time_limit).into_iter().collect();
-    let told = submit::submit_array(&directory, &mut submission, &options, nodes)?;
-    output::line(&told)?;
+    let answer = submit::submit_array(&directory, &mut submission, &options, nodes)?;
+    output::line(&answer)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -208,7 +208,7 @@ fn list_nodes(arguments: &[&str]) -> Result<Vec<(Node, String)>, String> {
         let node = Node {
             name: name.to_owned(),
             state: state.to_owned(),
-            reason: told(reason),
+            reason: known(reason),
         };
         Ok((node, partition.to_owned()))
     });
@@ -259,7 +259,7 @@ fn fields<const N: usize>(line: &str) -> Option<[&str; N]> {
 }
 
 /// Returns a field's value; `None` for an empty field or Slurm's placeholders for one.
-fn told(field: &str) -> Option<String> {
+fn known(field: &str) -> Option<String> {
     let is_nothing = field.is_empty() || ["none", "None", "(null)"].contains(&field);
     (!is_nothing).then(|| field.to_owned())
 }
@@ -269,7 +269,7 @@ fn task_of(state: &str, reason: &str) -> Task {
     let state = state.split_whitespace().next().unwrap_or_default();
     Task {
         state: state.to_owned(),
-        reason: told(reason),
+        reason: known(reason),
     }
 }
 

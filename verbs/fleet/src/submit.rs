@@ -203,21 +203,21 @@ fn to_slurm(
     let nodes = usable_nodes(&slurm, arguments, &options)?;
     let script = script(directory.path(), &arguments.work_dir, &options);
     if arguments.dry_run {
-        let told = format!("{}: {}", plural(nodes.len(), "node"), nodes.join(" "));
-        output::note(&told);
+        let message = format!("{}: {}", plural(nodes.len(), "node"), nodes.join(" "));
+        output::note(&message);
         return output::document(&script);
     }
     let mut submission = planned.submission(Scheduler::Slurm {
         options,
         arrays: Vec::new(),
     });
-    let told = fill(directory, |directory| {
+    let message = fill(directory, |directory| {
         lay_out(directory, planned, &script)?;
         submit_array(directory, &mut submission, &[], nodes)
     })?;
     // After `fill`: on an error of standard output, it would remove the directory of running
     // jobs.
-    output::line(&told)
+    output::line(&message)
 }
 
 /// Returns the nodes on which Slurm would run the job. Prints which are left out, and why.

@@ -131,25 +131,25 @@ fn data(grade: &Grade, style: Style) -> Text {
     let mut text = Text::default();
     text.gap();
     for check in grade.failed_checks() {
-        let told = format!(
+        let sentence = format!(
             "✘ {}: {}. This counts because {}.",
             check.id,
             check.contradictions.join("; "),
             check.reason
         );
-        text += paragraph(&told, 0, Paint::Red, style);
+        text += paragraph(&sentence, 0, Paint::Red, style);
     }
     let made = grade.checks.iter().filter(|check| check.not_made.is_none());
     let passed = made.filter(|check| check.contradictions.is_empty());
     let passed: Vec<&str> = passed.map(|check| check.id.as_str()).collect();
     if !passed.is_empty() {
-        let told = format!("checks passed by the submitted data: {}", passed.join(", "));
-        text += paragraph(&told, 0, Paint::Plain, style);
+        let sentence = format!("checks passed by the submitted data: {}", passed.join(", "));
+        text += paragraph(&sentence, 0, Paint::Plain, style);
     }
     for check in &grade.checks {
         if let Some(why) = &check.not_made {
-            let told = format!("not checked: {}: {why}", check.id);
-            text += paragraph(&told, 0, Paint::Yellow, style);
+            let sentence = format!("not checked: {}: {why}", check.id);
+            text += paragraph(&sentence, 0, Paint::Yellow, style);
         }
     }
     text
@@ -167,8 +167,8 @@ fn differences(title: &str, sides: [&str; 2], all: &[Difference], style: Style) 
         let values: Vec<String> = values
             .map(|(side, value)| format!("{side} {value}"))
             .collect();
-        let told = format!("{}: {}", one.what, values.join("; "));
-        text += paragraph(&told, 2, Paint::Plain, style);
+        let sentence = format!("{}: {}", one.what, values.join("; "));
+        text += paragraph(&sentence, 2, Paint::Plain, style);
     }
     text
 }

@@ -58,12 +58,12 @@ impl CallList {
 
     /// Adds the event's call and its signal, if it has them.
     pub fn add(&mut self, event: &Event) {
-        if let Some(call) = ListedCall::of(event) {
+        if let Some(call) = ListedCall::from_event(event) {
             self.add_one(call.thread, &call, |has_threads, folds, style| {
                 lines::of_call(&call, has_threads, folds, style).show(style)
             });
         }
-        if let Some(signal) = ListedSignal::of(event) {
+        if let Some(signal) = ListedSignal::from_event(event) {
             self.add_one(signal.thread, &signal, |has_threads, folds, style| {
                 lines::of_signal(&signal, has_threads, folds, style).show(style)
             });

@@ -146,8 +146,8 @@ fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
 
 /// Prints the last lines of the build in a directory.
 pub fn tell_last_of_build(directory: &Path) {
-    let told = last_of_build(directory, LINES_SHOWN);
-    let lines = told.iter();
+    let tail = last_of_build(directory, LINES_SHOWN);
+    let lines = tail.iter();
     lines.for_each(|line| output::note(&format!("  {line}")));
 }
 

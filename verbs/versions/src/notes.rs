@@ -34,13 +34,13 @@ pub fn branch(repository: &Repository, tip: &str) -> Result<Branch, String> {
         "--format=%x01%H%n%s%n%N",
         &tip,
     ];
-    let told = git(repository.directory(), &words)?;
+    let printed = git(repository.directory(), &words)?;
     let mut branch = Branch {
         commits: Vec::new(),
         lines: Vec::new(),
         is_shallow: repository.is_shallow(),
     };
-    for one in told.split('\x01').skip(1) {
+    for one in printed.split('\x01').skip(1) {
         let mut lines = one.lines();
         let mut next = || lines.next().unwrap_or_default().to_owned();
         let (hash, subject) = (next(), next());

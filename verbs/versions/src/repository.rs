@@ -149,8 +149,8 @@ impl Repository {
 
     /// Whether commits are missing because they were not fetched.
     pub fn is_shallow(&self) -> bool {
-        let told = self.git(&["rev-parse", "--is-shallow-repository"]);
-        told.is_ok_and(|told| told == "true")
+        let answer = self.git(&["rev-parse", "--is-shallow-repository"]);
+        answer.is_ok_and(|answer| answer == "true")
     }
 
     /// Lists the files of the work tree that differ from its commit.
@@ -188,8 +188,8 @@ impl Repository {
             hash,
             "--",
         ];
-        let told = self.git(&words)?;
-        let mut lines = told.lines().skip(1).map(str::to_owned);
+        let answer = self.git(&words)?;
+        let mut lines = answer.lines().skip(1).map(str::to_owned);
         let mut next = || lines.next().unwrap_or_default();
         Ok(Version {
             hash: next(),

@@ -96,11 +96,11 @@ struct MeasuredRow {
 impl<'a> Pairing<'a> {
     fn new(new: &'a Side<'a>, old: &'a Side<'a>) -> Self {
         let rows = new.treatments().into_iter().filter_map(|treatment| {
-            let of_old = old.of(&treatment.levels);
+            let of_old = old.with_levels(&treatment.levels);
             let is_shared = !of_old.is_empty();
             is_shared.then(|| {
                 let label = treatment.label.as_str();
-                (label, [new.of(&treatment.levels), of_old])
+                (label, [new.with_levels(&treatment.levels), of_old])
             })
         });
         let has_enough = |side: &Side| side.runs().len() >= SESSIONS_MIN;
@@ -117,7 +117,7 @@ impl<'a> Pairing<'a> {
     }
 
     fn measure(&self, name: &'a str, is_judged: bool, others: &[Run]) -> Measured<'a> {
-        let sessions = sessions::of(self.old, others, name);
+        let sessions = sessions::estimate(self.old, others, name);
         let runs = || self.new.runs().iter().chain(self.old.runs());
         let of_twins = || runs().map(|run| run.noise_band(name)).fold(0.0, f64::max);
         let margin = match self.replicates {
@@ -291,7 +291,8 @@ fn judged(interval: &Interval, margin: f64, better: Better) -> Relation {
 
 /// Labels of the treatments that only one side has.
 fn alone(one: &Side, other: &Side) -> Vec<String> {
-    let is_missing = |treatment: &&TreatmentSummary| other.of(&treatment.levels).is_empty();
+    let is_missing =
+        |treatment: &&TreatmentSummary| other.with_levels(&treatment.levels).is_empty();
     let missing = one.treatments().into_iter().filter(is_missing);
     missing.map(|treatment| treatment.label.clone()).collect()
 }

@@ -254,7 +254,7 @@ fn question(
     let run = &context.experiment.run;
     let better = context.metric(metric).better;
     let limit = run.regression_limit.filter(|_| better != Better::Neither);
-    let beside_twin = limit.and_then(|_| twin::of(metric, reference, context));
+    let beside_twin = limit.and_then(|_| twin::compare(metric, reference, context));
     let noise = beside_twin.map_or(0.0, |twin| twin.reach());
     // Twins that are within the limit do not matter any more.
     let is_twin_needed = limit.is_some_and(|limit| noise > limit);

@@ -47,7 +47,7 @@ pub(super) fn of_blocks(values: &[f64], region: Region) -> EValues {
 mod tests {
     use super::*;
 
-    fn of(values: &[f64], region: Region) -> [f64; 2] {
+    fn evidence(values: &[f64], region: Region) -> [f64; 2] {
         let found = of_blocks(values, region);
         [found.log10_support, found.log10_refutation].map(|log10| 10.0_f64.powf(log10))
     }
@@ -55,10 +55,10 @@ mod tests {
     #[test]
     fn a_claim_and_its_opposite_have_each_others_evidence() {
         let values = [-0.3, -0.2, -0.1, -0.4, 0.1];
-        let [support, refutation] = of(&values, Region::Below(0.0));
-        assert_eq!([refutation, support], of(&values, Region::Above(0.0)));
+        let [support, refutation] = evidence(&values, Region::Below(0.0));
+        assert_eq!([refutation, support], evidence(&values, Region::Above(0.0)));
         assert!(support > 1.0 && refutation < 0.1, "{support} {refutation}");
-        assert!((of(&[-0.1; 5], Region::Below(0.0))[0] - 22.0).abs() < 0.1);
+        assert!((evidence(&[-0.1; 5], Region::Below(0.0))[0] - 22.0).abs() < 0.1);
     }
 
     #[test]
@@ -76,12 +76,12 @@ mod tests {
     #[test]
     fn support_of_two_borders_takes_both_and_refutation_either() {
         let region = Region::Within(-1.0, 1.0);
-        let [support, refutation] = of(&[0.0; 5], region);
+        let [support, refutation] = evidence(&[0.0; 5], region);
         assert!(support > 21.9 && refutation < 0.1, "{support} {refutation}");
         // If half of the blocks are beyond one border, the other cannot decide.
-        assert!(of(&[0.0, 2.0, 0.0, 2.0, 0.0, 2.0], region)[0] < 1.0);
+        assert!(evidence(&[0.0, 2.0, 0.0, 2.0, 0.0, 2.0], region)[0] < 1.0);
         for outside in [-2.0, 2.0] {
-            let [support, refutation] = of(&[outside; 5], region);
+            let [support, refutation] = evidence(&[outside; 5], region);
             assert!((refutation - 11.0).abs() < 0.1, "{refutation}");
             assert!(support < 0.1, "{support}");
         }

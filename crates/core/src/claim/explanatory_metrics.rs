@@ -19,7 +19,7 @@ const REPEATED: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"]
 
 /// Compares the two sides of a claim on time in all that may explain it. `None`
 /// for other claims, and where nothing is known to differ or to be the same.
-pub(super) fn of(claim: &Claim, context: &AnalysisContext) -> Option<ExplanatoryMetrics> {
+pub(super) fn find(claim: &Claim, context: &AnalysisContext) -> Option<ExplanatoryMetrics> {
     let Test::Ratio(contrast) = claim.test() else {
         return None;
     };

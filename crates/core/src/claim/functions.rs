@@ -88,13 +88,16 @@ impl<'a> Block<'a> {
         })
     }
 
-    fn of(&self, name: &str) -> f64 {
+    fn instructions_of(&self, name: &str) -> f64 {
         self.functions.get(name).copied().unwrap_or_default()
     }
 
     /// Returns the difference in path length that the functions do not explain.
     fn rest(&self, listed: &[(&str, Interval)]) -> f64 {
-        let explained: f64 = listed.iter().map(|(name, _)| self.of(name)).sum();
+        let explained: f64 = listed
+            .iter()
+            .map(|(name, _)| self.instructions_of(name))
+            .sum();
         self.path_length - explained
     }
 }
@@ -108,9 +111,14 @@ fn differing<'a>(
         .iter()
         .flat_map(|block| block.functions.keys().copied())
         .collect();
-    let values = |name: &str| -> Vec<f64> { blocks.iter().map(|block| block.of(name)).collect() };
+    let values = |name: &str| -> Vec<f64> {
+        blocks
+            .iter()
+            .map(|block| block.instructions_of(name))
+            .collect()
+    };
     let smallest = |name: &str| {
-        let sizes = blocks.iter().map(|block| block.of(name).abs());
+        let sizes = blocks.iter().map(|block| block.instructions_of(name).abs());
         sizes.fold(f64::INFINITY, f64::min)
     };
     let mut ordered: Vec<(f64, &str)> = names

@@ -152,10 +152,10 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
             }
         }
     }
-    let told = |((why, metric), labels): ((String, &str), BTreeSet<String>)| {
+    let describe = |((why, metric), labels): ((String, &str), BTreeSet<String>)| {
         let labels: Vec<String> = labels.into_iter().collect();
         let metric = toll_wire::metric_words(metric);
         format!("not compared by {metric}: {}: {why}", labels.join("; "))
     };
-    by_reason.into_iter().map(told).collect()
+    by_reason.into_iter().map(describe).collect()
 }

@@ -251,7 +251,7 @@ fn rate(count: usize, of: usize) -> Rate {
 /// low, so that a single wrong comparison raises no alarm.
 fn problems(size: Size, arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<String> {
     let mut problems = Vec::new();
-    let told = |rate: &Rate| format!("in {} of {} comparisons", rate.count, rate.of);
+    let in_words = |rate: &Rate| format!("in {} of {} comparisons", rate.count, rate.of);
     let often = format!("more than {}", format::percent(ALPHA));
     for arm in arms {
         let work = match arm.delay {
@@ -265,13 +265,13 @@ fn problems(size: Size, arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<S
         if is_over(&arm.wrong) {
             problems.push(format!(
                 "the verdict on {work} is wrong {}: {often}",
-                told(&arm.wrong)
+                in_words(&arm.wrong)
             ));
         }
         if arm.delay == 0.0 && is_over(&arm.missed) {
             problems.push(format!(
                 "the interval of the ratio excludes 1 for {work} {}: {often}",
-                told(&arm.missed)
+                in_words(&arm.missed)
             ));
         }
         let has_to_be_found = arm.delay == f64::from(FOUND_PERCENT) / 100.0;
@@ -282,7 +282,7 @@ fn problems(size: Size, arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<S
             problems.push(format!(
                 "{work} is called different only {}, less than {}{floor}; close other \
                  programs, or give real runs more blocks",
-                told(&arm.called_different),
+                in_words(&arm.called_different),
                 format::percent(POWER)
             ));
         }

@@ -71,7 +71,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the summaries of the treatment with some levels, each with its run.
-    pub(super) fn of(
+    pub(super) fn with_levels(
         &self,
         levels: &BTreeMap<String, String>,
     ) -> Vec<(&'a Run, &'a TreatmentSummary)> {
@@ -136,14 +136,14 @@ impl Run {
 
 /// Estimates from a store's other runs how far apart sessions of an old side are in a
 /// metric. A new run in addition to them is one more session.
-pub(super) fn of(old: &Side, others: &[Run], metric: &str) -> Sessions {
+pub(super) fn estimate(old: &Side, others: &[Run], metric: &str) -> Sessions {
     let first = old.first();
     let is_session = |run: &&Run| run.why_no_session_of(first).is_none();
     let further = others.iter().filter(is_session);
     let all = Side(old.0.iter().copied().chain(further).collect());
     let treatments = all.treatments();
     let medians = treatments.iter().map(|treatment| {
-        let of_runs = all.of(&treatment.levels).into_iter();
+        let of_runs = all.with_levels(&treatment.levels).into_iter();
         let estimates = of_runs.filter_map(|(_, one)| one.estimates.get(metric));
         let logs = estimates.map(|one| one.median.value.ln());
         logs.filter(|log| log.is_finite()).collect::<Vec<f64>>()

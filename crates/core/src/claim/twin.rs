@@ -22,12 +22,16 @@ pub(super) fn summarise(context: &AnalysisContext) -> Vec<TwinSummary> {
 fn summarise_metric(metric: &str, context: &AnalysisContext) -> Vec<TwinSummary> {
     let originals = twins(context.treatments).map(|(_, original)| original);
     originals
-        .filter_map(|original| of(metric, original, context))
+        .filter_map(|original| compare(metric, original, context))
         .collect()
 }
 
 /// Compares a treatment with its twin in a metric; `None` without a twin or a ratio.
-pub(super) fn of(metric: &str, original: usize, context: &AnalysisContext) -> Option<TwinSummary> {
+pub(super) fn compare(
+    metric: &str,
+    original: usize,
+    context: &AnalysisContext,
+) -> Option<TwinSummary> {
     let (twin, _) = twins(context.treatments).find(|(_, of)| *of == original)?;
     let logs = context.log_ratios(metric, twin, original).ok()?;
     let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);

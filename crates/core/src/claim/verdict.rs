@@ -129,7 +129,7 @@ fn judge_family(claims: Vec<&Claim>, alpha: f64, context: &AnalysisContext) -> V
     let judged = cases.map(|(claim, case)| match case {
         Err(reason) => untestable(claim, context, reason),
         Ok((case, steps)) => Verdict {
-            explanatory_metrics: explanatory_metrics::of(claim, context),
+            explanatory_metrics: explanatory_metrics::find(claim, context),
             ..judge(claim, context, &case, &steps)
         },
     });

@@ -104,13 +104,13 @@ fn missing_metrics(stored: &StoredRun) -> Vec<String> {
     recorded.dedup();
     let compared = stored.experiment.compared_metrics();
     let missing = compared.filter(|name| !recorded.is_empty() && !recorded.contains(name));
-    let told = missing.map(|metric| {
+    let sentence = missing.map(|metric| {
         format!(
             "no trial recorded the metric {metric}; recorded metrics are {}",
             recorded.join(", ")
         )
     });
-    told.collect()
+    sentence.collect()
 }
 
 /// Warns of counters that shared their unit with others and so saw only part of the time.
@@ -129,13 +129,13 @@ fn shared_counters(stored: &StoredRun) -> Vec<String> {
             }
         }
     }
-    let told = |counter| {
+    let sentence = |counter| {
         format!(
             "{counter} counted only part of the time, since the CPU had too few counters for all: \
              request fewer at a time"
         )
     };
-    shared.into_iter().map(told).collect()
+    shared.into_iter().map(sentence).collect()
 }
 
 /// Warns of counters that could not be opened, grouped by the reason.
@@ -147,12 +147,12 @@ fn missing_counters(stored: &StoredRun) -> Vec<String> {
             missing.entry(reason).or_default().insert(name);
         }
     }
-    let told = |(reason, names): (String, BTreeSet<&str>)| {
+    let sentence = |(reason, names): (String, BTreeSet<&str>)| {
         let names: Vec<&str> = names.into_iter().collect();
         match names.as_slice() {
             [name] => format!("counter {name} was skipped: {reason}"),
             _ => format!("counters {} were skipped: {reason}", names.join(", ")),
         }
     };
-    missing.into_iter().map(told).collect()
+    missing.into_iter().map(sentence).collect()
 }

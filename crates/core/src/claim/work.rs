@@ -112,7 +112,7 @@ fn conclude(experiment: &Experiment, name: &str) -> Option<String> {
 /// Returns `None` if the experiment has no such command.
 fn of_command(experiment: &Experiment, name: &str, texts: Option<&PerCommand>) -> Option<String> {
     command(experiment, name)?;
-    let text = texts.and_then(|texts| texts.of(name));
+    let text = texts.and_then(|texts| texts.get(name));
     Some(text.map_or(NONE, String::as_str).to_owned())
 }
 
@@ -121,7 +121,7 @@ fn variables(experiment: &Experiment, name: &str) -> Option<String> {
     let all = experiment
         .workload
         .environment
-        .of(name)
+        .get(name)
         .into_iter()
         .flatten();
     let all: Vec<String> = all.map(|(name, value)| format!("{name}={value}")).collect();

@@ -104,8 +104,8 @@ fn compare(counts: &[CommandCount], count: usize, reference: usize) -> CountComp
         .map(|one| size(one) as f64)
         .collect::<Vec<_>>();
     functions.truncate(explaining(&sizes, whole));
-    let told = functions.iter().map(|one| one.difference.instructions);
-    let rest = difference.instructions - told.sum::<i64>();
+    let named = functions.iter().map(|one| one.difference.instructions);
+    let rest = difference.instructions - named.sum::<i64>();
     CountComparison {
         count,
         reference,

@@ -207,7 +207,7 @@ pub(super) fn published(claim: &str, fact: &str, platforms: &[&Platform]) -> Vec
     for platform in concerned {
         reports.entry(&platform.report).or_default().push(platform);
     }
-    let told = |(report, platforms): (&str, Vec<&Platform>)| {
+    let describe = |(report, platforms): (&str, Vec<&Platform>)| {
         let count = platforms.len();
         match obstacles(fact, &platforms).as_slice() {
             [] => format!("{report} describes {count} platforms"),
@@ -217,7 +217,7 @@ pub(super) fn published(claim: &str, fact: &str, platforms: &[&Platform]) -> Vec
             ),
         }
     };
-    reports.into_iter().map(told).collect()
+    reports.into_iter().map(describe).collect()
 }
 
 /// Returns why platforms cannot show that machines differ by a fact, by the rules for

@@ -53,7 +53,7 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// Creates a record from the fields of an experiment; all others are empty.
-    pub fn of(experiment: &Experiment) -> Self {
+    pub fn from_experiment(experiment: &Experiment) -> Self {
         Self {
             experiment: experiment.name.clone(),
             title: experiment.title.clone(),

@@ -142,8 +142,9 @@ fn columns(data: &TrialData) -> BTreeMap<String, Vec<f64>> {
 
 /// Returns the recorded disturbances by name.
 fn numbers(disturbance: &Disturbance) -> BTreeMap<String, f64> {
-    let told = serde_json::to_value(disturbance).expect("it is plain data");
-    let told = told.as_object().into_iter().flatten();
-    told.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
+    let fields = serde_json::to_value(disturbance).expect("it is plain data");
+    let fields = fields.as_object().into_iter().flatten();
+    fields
+        .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
         .collect()
 }

@@ -52,7 +52,7 @@ pub enum PerCommand<T = String> {
 
 impl<T> PerCommand<T> {
     /// Returns the value of one command.
-    pub fn of(&self, command: &str) -> Option<&T> {
+    pub fn get(&self, command: &str) -> Option<&T> {
         match self {
             Self::Same(all) => Some(all),
             Self::Each(each) => each.get(command),

@@ -17,13 +17,13 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Returns the instance of a live process.
-    pub fn of(pid: u32) -> Option<Self> {
+    pub fn from_pid(pid: u32) -> Option<Self> {
         let start_ticks = start_ticks(pid)?;
         Some(Self { pid, start_ticks })
     }
 
     pub(super) fn is_alive(self) -> bool {
-        Self::of(self.pid) == Some(self)
+        Self::from_pid(self.pid) == Some(self)
     }
 
     /// Time since the process started.
@@ -55,7 +55,7 @@ impl Instance {
 
 /// Start time of a live process in clock ticks.
 fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = ProcessStat::of(pid)?;
+    let stat = ProcessStat::read(pid)?;
     (stat.state != "Z").then_some(stat.start_ticks)
 }
 

@@ -97,7 +97,7 @@ impl Libraries {
     ///
     /// # Errors
     /// If one is missing.
-    pub fn of(program: &Path, linking: Linking) -> Result<ProgramFiles, String> {
+    pub fn required_by(program: &Path, linking: Linking) -> Result<ProgramFiles, String> {
         let interpreter = linking.interpreter.as_deref().unwrap_or_default();
         let interpreter = std::path::absolute(interpreter)
             .map_err(|error| format!("its interpreter {interpreter:?}: {error}"))?;

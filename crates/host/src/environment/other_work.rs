@@ -85,7 +85,7 @@ impl Snapshot {
             busy_ticks,
             stolen_ticks,
             processes: others
-                .filter_map(|pid| Some((pid, ProcessStat::of(pid)?)))
+                .filter_map(|pid| Some((pid, ProcessStat::read(pid)?)))
                 .collect(),
         })
     }

@@ -151,7 +151,7 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
     if linking.interpreter.is_none() {
         return Ok(());
     }
-    let libraries = Libraries::of(path, linking).map_err(|why| cannot(&why))?;
+    let libraries = Libraries::required_by(path, linking).map_err(|why| cannot(&why))?;
     files.extend(libraries);
     Ok(())
 }

@@ -335,7 +335,7 @@ impl Workspace {
     pub fn note_processes(&self, pids: &BTreeSet<i32>) -> Result<(), String> {
         let alive = pids
             .iter()
-            .filter_map(|pid| Instance::of(pid.cast_unsigned()));
+            .filter_map(|pid| Instance::from_pid(pid.cast_unsigned()));
         let mut journal = self.journal.borrow_mut();
         alive
             .map(Change::Process)

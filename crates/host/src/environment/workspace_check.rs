@@ -153,25 +153,25 @@ mod tests {
             assert_eq!(made.changed(&|_| true), None);
             made
         };
-        let told = |made: Made| match made.changed(&|_| true).unwrap() {
+        let message = |made: Made| match made.changed(&|_| true).unwrap() {
             Fault::FileSystem { name, why } if name == "ext4" => why,
             other => panic!("{other:?}"),
         };
         let made = fresh();
         fs::remove_file(&path).unwrap();
-        assert!(told(made).ends_with("source is gone"));
+        assert!(message(made).ends_with("source is gone"));
         let made = fresh();
         fs::write(&path, "1234").unwrap();
-        assert!(told(made).ends_with("was truncated"));
+        assert!(message(made).ends_with("was truncated"));
         let made = fresh();
         fs::rename(&path, directory.path().join("other")).unwrap();
         fs::write(&path, "12345").unwrap();
-        assert!(told(made).ends_with("was replaced"));
+        assert!(message(made).ends_with("was replaced"));
         let made = fresh();
         fs::remove_file(&path).unwrap();
         assert_eq!(made.changed(&|_| false), None, "it is not used any more");
         symlink(directory.path().join("other"), &path).unwrap();
-        assert!(told(made).ends_with("symbolic link"));
+        assert!(message(made).ends_with("symbolic link"));
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         fs::write(root.join("work/left"), vec![1; 100_000]).unwrap();
         assert!(made.others_bytes(root) >= 100_000);
         assert_eq!(lacks_room(root, &made, 0), None);
-        let told = lacks_room(root, &made, u64::MAX).unwrap();
-        assert!(told.contains("is full"), "{told}");
+        let message = lacks_room(root, &made, u64::MAX).unwrap();
+        assert!(message.contains("is full"), "{message}");
     }
 }

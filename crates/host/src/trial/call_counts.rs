@@ -44,7 +44,7 @@ impl Session<'_> {
                 // A pause may have ended a trial whose calls were counted, too.
                 let mut before = Sums::default();
                 let trial = self.unpaused(observer, |session| {
-                    before = Sums::of(counter.so_far());
+                    before = Sums::from_tally(counter.so_far());
                     session.counted_trial(block, treatment, marker)
                 })?;
                 let data = match trial {
@@ -54,7 +54,7 @@ impl Session<'_> {
                         return Ok(());
                     }
                 };
-                let after = Sums::of(counter.so_far());
+                let after = Sums::from_tally(counter.so_far());
                 counted.push((block, treatment, after.since(&before).of_iteration(&data)));
             }
         }
@@ -96,7 +96,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(tally: &Tally) -> Self {
+    fn from_tally(tally: &Tally) -> Self {
         let calls = tally.calls.iter();
         let files = tally
             .files

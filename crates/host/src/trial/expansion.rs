@@ -67,7 +67,7 @@ pub fn command_files(experiment: &Experiment, treatment: &Treatment) -> [Option<
         let name = expansion.expand(template);
         (!words.contains(&name.as_str())).then(|| name.into())
     };
-    let output = workload.output.of(expansion.command_name());
+    let output = workload.output.get(expansion.command_name());
     [
         file(Some(&workload.input), &["null", "file", "pipe"]),
         file(output, &["null", "pipe", "pipe-spliced", "socket", "file"]),
@@ -84,7 +84,7 @@ pub(super) struct Expansion<'a> {
 impl Expansion<'_> {
     /// Expands a command that accompanies this treatment's and is run by `sh`.
     pub fn beside(&self, lines: Option<&PerCommand>) -> Result<Option<String>, String> {
-        let line = lines.and_then(|lines| lines.of(self.command_name()));
+        let line = lines.and_then(|lines| lines.get(self.command_name()));
         line.map(|line| self.command_line(line, &sh())).transpose()
     }
 
@@ -125,7 +125,7 @@ impl Expansion<'_> {
 
     pub fn environment(&self) -> BTreeMap<String, String> {
         let all = &self.experiment.workload.environment;
-        let variables = all.of(self.command_name()).into_iter().flatten();
+        let variables = all.get(self.command_name()).into_iter().flatten();
         variables
             .map(|(name, value)| (name.clone(), self.expand(value)))
             .collect()

@@ -27,7 +27,7 @@ pub struct Forecast {
 impl Forecast {
     /// Makes a forecast. `None` before the end of the first block, if no claim can be tested, or if
     /// the run's limit allows fewer blocks than a verdict needs.
-    pub fn of(
+    pub fn from_trials(
         experiment: &Experiment,
         treatments: &[Treatment],
         trials: &[TrialRecord],
@@ -158,7 +158,7 @@ mod tests {
         let experiment = experiment(budget_s);
         let plan = Plan::new(&experiment, 1).unwrap();
         let trials = trials(ends_s, &plan);
-        Forecast::of(&experiment, &plan.treatments, &trials, &[]).unwrap()
+        Forecast::from_trials(&experiment, &plan.treatments, &trials, &[]).unwrap()
     }
 
     #[test]
@@ -193,7 +193,9 @@ mod tests {
         let experiment = experiment(100);
         let mut plan = Plan::new(&experiment, 1).unwrap();
         let trials = trials(&[30], &plan);
-        let of = |plan: &Plan| Forecast::of(&experiment, &plan.treatments, &trials, &[]).unwrap();
+        let of = |plan: &Plan| {
+            Forecast::from_trials(&experiment, &plan.treatments, &trials, &[]).unwrap()
+        };
         assert_eq!(of(&plan).time.as_secs(), 5 * 30);
         let twin = plan.treatments.iter_mut().find(|one| one.twin_of.is_some());
         twin.unwrap().skipped = Some("not judged".into());
@@ -204,12 +206,15 @@ mod tests {
     fn there_is_no_forecast_without_a_block() {
         let mut experiment = experiment(100);
         let plan = Plan::new(&experiment, 1).unwrap();
-        assert_eq!(Forecast::of(&experiment, &plan.treatments, &[], &[]), None);
+        assert_eq!(
+            Forecast::from_trials(&experiment, &plan.treatments, &[], &[]),
+            None
+        );
         // Blocks are missing, not time.
         (experiment.run.min_blocks, experiment.run.max_blocks) = (4, 4);
         let trials = trials(&[100], &plan);
         assert_eq!(
-            Forecast::of(&experiment, &plan.treatments, &trials, &[]),
+            Forecast::from_trials(&experiment, &plan.treatments, &trials, &[]),
             None
         );
     }

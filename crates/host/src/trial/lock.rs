@@ -144,7 +144,7 @@ fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
 
 /// Describes a live process: its command, user and start time.
 fn describe(pid: u32) -> Option<String> {
-    let age_s = Instance::of(pid)?.age()?.as_secs();
+    let age_s = Instance::from_pid(pid)?.age()?.as_secs();
     let mut words = format!("process {pid}");
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let command = String::from_utf8_lossy(&command);

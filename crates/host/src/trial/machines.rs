@@ -29,9 +29,9 @@ pub(super) fn run(
 /// Records what was booted.
 pub(super) fn describe(guests: &GuestGroup, record: &mut BootRecord) {
     record.accelerator = Some(guests.main().accelerator().word().to_owned());
-    record.facts = told(guests.main().facts());
+    record.facts = known_facts(guests.main().facts());
     record.partner = guests.partner().map(|partner| PartnerRecord {
-        facts: told(partner.facts()),
+        facts: known_facts(partner.facts()),
         log: String::new(),
     });
 }
@@ -66,9 +66,9 @@ fn ends(trial: &GuestTrial) -> Result<Vec<GuestTrial>, Failure> {
 }
 
 /// Formats facts for the record.
-fn told(facts: &GuestFacts) -> BTreeMap<String, String> {
+fn known_facts(facts: &GuestFacts) -> BTreeMap<String, String> {
     let known = |fact: &Option<String>| fact.clone().unwrap_or_default();
-    let told = [
+    let known_facts = [
         ("kernel release", facts.kernel_release.clone()),
         ("kernel version", facts.kernel_version.clone()),
         ("kernel command line", facts.command_line.clone()),
@@ -86,12 +86,12 @@ fn told(facts: &GuestFacts) -> BTreeMap<String, String> {
         ("transparent huge pages", known(&facts.transparent_hugepage)),
         ("multi-generational LRU", known(&facts.multi_gen_lru)),
     ];
-    let told = told
+    let known_facts = known_facts
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value));
     let mitigations = facts.mitigations.iter();
     let mitigations =
         mitigations.map(|(name, state)| (format!("mitigation of {name}"), state.clone()));
-    let all = told.chain(mitigations);
+    let all = known_facts.chain(mitigations);
     all.filter(|(_, value)| !value.is_empty()).collect()
 }

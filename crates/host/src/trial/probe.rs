@@ -102,13 +102,16 @@ impl Probe {
             .arg("--version")
             .output();
         let output = output.map_err(|error| format!("cannot start {path}: {error}"))?;
-        let told = String::from_utf8_lossy(&output.stdout);
-        let told = told.lines().next().unwrap_or("a program without a version");
-        if told == wanted {
+        let version = String::from_utf8_lossy(&output.stdout);
+        let version = version
+            .lines()
+            .next()
+            .unwrap_or("a program without a version");
+        if version == wanted {
             return Ok(());
         }
         Err(format!(
-            "cannot use {path}: it is {told}, and toll {own} needs {wanted}; install both from the \
+            "cannot use {path}: it is {version}, and toll {own} needs {wanted}; install both from the \
              same package"
         ))
     }

@@ -195,7 +195,7 @@ impl Expansion<'_> {
             }),
         };
         let name = self.command_name();
-        let each = |texts: &PerCommand| texts.of(name).map(|text| self.expand(text));
+        let each = |texts: &PerCommand| texts.get(name).map(|text| self.expand(text));
         let output = each(&spec.output).unwrap_or_else(|| "null".into());
         let output = match output.as_str() {
             "null" => OutputPolicy::Null,

@@ -147,7 +147,7 @@ impl Session<'_> {
 
     fn forecast(&self) -> Option<Forecast> {
         let treatments = &self.plan.treatments;
-        Forecast::of(self.experiment, treatments, &self.trials, &self.boots)
+        Forecast::from_trials(self.experiment, treatments, &self.trials, &self.boots)
     }
 }
 fn in_words(blocks: u32) -> String {

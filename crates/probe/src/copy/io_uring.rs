@@ -220,7 +220,7 @@ impl Transfer {
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR | Errno::AGAIN | Errno::BUSY) => {}
                     errno => {
-                        return Err(CallError::of("io_uring_enter", errno.unwrap_or(Errno::IO)));
+                        return Err(CallError::new("io_uring_enter", errno.unwrap_or(Errno::IO)));
                     }
                 },
             }

@@ -65,7 +65,7 @@ pub struct CallError {
 }
 
 impl CallError {
-    pub fn of(call: &'static str, errno: Errno) -> Self {
+    pub fn new(call: &'static str, errno: Errno) -> Self {
         Self {
             call,
             errno: Some(errno),
@@ -159,7 +159,7 @@ pub fn read_full(
                 *calls += 1;
             }
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(CallError::of("read", errno)),
+            Err(errno) => return Err(CallError::new("read", errno)),
         }
     }
     Ok(())
@@ -191,7 +191,7 @@ pub fn write_all(sink: BorrowedFd<'_>, data: &[u8], calls: &mut u64) -> Result<(
                 *calls += 1;
             }
             Err(Errno::AGAIN) => wait_for(sink, PollFlags::OUT),
-            Err(errno) => return Err(CallError::of("write", errno)),
+            Err(errno) => return Err(CallError::new("write", errno)),
         }
     }
     Ok(())
@@ -219,7 +219,7 @@ mod tests {
             ),
             (CallError::characteristic("splice", Errno::INVAL, 1), Failed),
             (CallError::characteristic("splice", Errno::NOSPC, 0), Failed),
-            (CallError::of("write", Errno::INVAL), Failed),
+            (CallError::new("write", Errno::INVAL), Failed),
             (CallError::no_progress("read"), Failed),
         ] {
             assert_eq!(error.into_failure("A", "B").kind, kind);

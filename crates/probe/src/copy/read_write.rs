@@ -107,7 +107,7 @@ impl ReadWrite {
                     wait_for(job.source, PollFlags::IN);
                     continue;
                 }
-                Err(errno) => return Err(CallError::of("read", errno)),
+                Err(errno) => return Err(CallError::new("read", errno)),
             };
             on_read();
             moved.calls += 1;
@@ -124,7 +124,7 @@ impl ReadWrite {
                 .map_err(|errno| CallError::characteristic("posix_fadvise", errno, 0))?,
             Preparation::Duplicate => {
                 self.duplicate =
-                    Some(fcntl_zero(source).map_err(|errno| CallError::of("fcntl", errno))?);
+                    Some(fcntl_zero(source).map_err(|errno| CallError::new("fcntl", errno))?);
             }
         }
         Ok(())

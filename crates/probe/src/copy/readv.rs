@@ -55,7 +55,7 @@ impl Mover for Vectored {
                         moved.calls += 1;
                     }
                     Err(Errno::INTR) => {}
-                    Err(errno) => return Err(CallError::of("writev", errno)),
+                    Err(errno) => return Err(CallError::new("writev", errno)),
                 }
             }
             moved.bytes += length as u64;

@@ -72,7 +72,7 @@ impl TransitPipe {
                         Err(errno) if *calls <= 1 => {
                             CallError::characteristic("splice", errno, drained)
                         }
-                        Err(errno) => CallError::of("splice", errno),
+                        Err(errno) => CallError::new("splice", errno),
                     });
                 }
             }

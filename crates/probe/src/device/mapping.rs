@@ -59,7 +59,7 @@ impl Window {
             };
             self.place
                 .replace(file, seat, access)
-                .map_err(|errno| CallError::of("mmap", errno))?;
+                .map_err(|errno| CallError::new("mmap", errno))?;
             if self.access == Access::Write && self.place.length() > page_bytes() {
                 let used = (size_bytes - seat).min(self.place.length() as u64) as usize;
                 self.populate(file, seat, used)?;
@@ -98,8 +98,8 @@ impl Window {
 /// write there would raise SIGBUS (EFAULT, madvise(2)); fallocate(2) gives the reason.
 fn no_pages(file: BorrowedFd<'_>, seat: u64, length: usize, errno: Errno) -> CallError {
     match fallocate(file, FallocateFlags::empty(), seat, length as u64) {
-        Err(reason) if reason != Errno::OPNOTSUPP => CallError::of("write", reason),
-        _ => CallError::of("write", errno),
+        Err(reason) if reason != Errno::OPNOTSUPP => CallError::new("write", reason),
+        _ => CallError::new("write", errno),
     }
 }
 

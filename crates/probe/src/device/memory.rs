@@ -39,7 +39,7 @@ impl Connection {
     /// that it sends, or writes a file that it receives.
     pub fn new(device: Device, setup: &Setup, access: Access) -> Result<Self, CallError> {
         let buffer_bytes = setup.buffer_bytes as usize;
-        let refused = |errno| CallError::of("mmap", errno);
+        let refused = |errno| CallError::new("mmap", errno);
         let memory = match (setup.way, access) {
             (Way::Foreign, _) => Memory::None,
             (Way::ReadWrite, _) => Memory::User(Buffer::aligned(buffer_bytes)),

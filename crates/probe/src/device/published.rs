@@ -18,7 +18,7 @@ use crate::published_loops::{Form, OutputWindows, PageTarget, send_pages};
 const MAPPINGS_MAX: usize = 1 << 16;
 
 fn refused(errno: Errno) -> CallError {
-    CallError::of("ioctl", errno)
+    CallError::new("ioctl", errno)
 }
 
 /// The published master's memory.
@@ -73,7 +73,7 @@ impl PageTarget for DevicePages<'_> {
     fn map(&mut self, offset: u64) -> Result<(), CallError> {
         let (device, access) = (self.device.as_fd(), ProtFlags::WRITE);
         let page = Mapping::of_file(device, offset, page_bytes(), access, MapFlags::SHARED)
-            .map_err(|errno| CallError::of("mmap", errno))?;
+            .map_err(|errno| CallError::new("mmap", errno))?;
         self.pages.left.extend(self.pages.page.replace(page));
         Ok(())
     }

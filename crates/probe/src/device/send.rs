@@ -84,7 +84,7 @@ fn send_by_write(
             Ok(0) => return Err(CallError::no_progress("read")),
             Ok(length) => length,
             Err(Errno::INTR) => continue,
-            Err(errno) => return Err(CallError::of("read", errno)),
+            Err(errno) => return Err(CallError::new("read", errno)),
         };
         write_all(device, &buffer[..length], calls)?;
         sent += length as u64;

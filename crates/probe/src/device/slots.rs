@@ -84,7 +84,7 @@ pub fn until_done<T>(
             Ok(done) => return Ok(done),
             Err(errno) => device
                 .retry_after(errno)
-                .map_err(|errno| CallError::of(call, errno))?,
+                .map_err(|errno| CallError::new(call, errno))?,
         }
     }
 }

@@ -28,7 +28,7 @@ impl Target<'_> {
         self.arrived();
         if is_first {
             ftruncate(self.file, self.size_bytes)
-                .map_err(|errno| CallError::of("ftruncate", errno))?;
+                .map_err(|errno| CallError::new("ftruncate", errno))?;
         }
         Ok(())
     }

@@ -34,15 +34,15 @@ pub fn run(request: &Request, files: &FilesRequest) -> Result<TrialData, Failure
     } else {
         Box::new(Large::new(files)?)
     };
-    let mut told = None;
+    let mut note = None;
     let trial = Trial::new(request, Scope::Thread);
     let mut data = trial.repeat(|meter| {
         let set = place.next()?;
-        let sample = sample(operation.as_mut(), &set, files.cache, meter, &mut told);
+        let sample = sample(operation.as_mut(), &set, files.cache, meter, &mut note);
         set.remove();
         sample
     })?;
-    data.notes.extend(told);
+    data.notes.extend(note);
     Ok(data)
 }
 
@@ -62,11 +62,11 @@ fn sample(
     set: &Set,
     cache: CacheState,
     meter: &mut Meter,
-    told: &mut Option<String>,
+    note: &mut Option<String>,
 ) -> Result<Sample, Failure> {
     operation.lay(set)?;
     match cache {
-        CacheState::Cold => *told = operation.cool(set)?,
+        CacheState::Cold => *note = operation.cool(set)?,
         CacheState::Warm => operation.warm(set)?,
     }
     let (done, measured) = meter.measure(|| operation.run(set))?;

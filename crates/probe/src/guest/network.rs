@@ -23,7 +23,7 @@ struct InterfaceRequest {
 const _: () = assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>());
 
 impl InterfaceRequest {
-    fn of(interface: &str) -> io::Result<Self> {
+    fn for_interface(interface: &str) -> io::Result<Self> {
         let mut name = [0; libc::IFNAMSIZ];
         // The name needs a terminating zero byte.
         if interface.len() >= name.len() {
@@ -35,7 +35,7 @@ impl InterfaceRequest {
     }
 
     fn with_address(interface: &str, address: Ipv4Addr) -> io::Result<Self> {
-        let mut request = Self::of(interface)?;
+        let mut request = Self::for_interface(interface)?;
         let family = libc::AF_INET as libc::sa_family_t;
         request.value[..2].copy_from_slice(&family.to_ne_bytes());
         request.value[4..8].copy_from_slice(&address.octets());
@@ -131,7 +131,7 @@ fn add_ipv6(interface: &str, address: Ipv6Addr) -> io::Result<()> {
 
 fn up(interface: &str) -> io::Result<()> {
     let control = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    let mut request = InterfaceRequest::of(interface)?;
+    let mut request = InterfaceRequest::for_interface(interface)?;
     request.ask(&control, libc::SIOCGIFFLAGS)?;
     let [low, high, ..] = request.value;
     let flags = i32::from(u16::from_ne_bytes([low, high])) | libc::IFF_UP;

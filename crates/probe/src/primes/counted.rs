@@ -13,7 +13,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    pub fn of(primes: u64) -> Self {
+    pub fn from_primes(primes: u64) -> Self {
         Self {
             primes,
             allocate_ns: None,

@@ -89,7 +89,7 @@ pub fn count_as_published(request: &PrimesRequest) -> Result<Counted, Failure> {
     // SAFETY: the kernel reads `n`, which lives until the call is over.
     let primes = unsafe { libc::syscall(COUNT_PRIMES, &raw const n) };
     match u64::try_from(primes) {
-        Ok(primes) => Ok(Counted::of(primes)),
+        Ok(primes) => Ok(Counted::from_primes(primes)),
         Err(_) => Err(cannot(request, COUNT_PRIMES, &io::Error::last_os_error())),
     }
 }
@@ -139,7 +139,7 @@ impl AtLoad {
         let module = self.inserted.take().expect("the module was inserted");
         Ok(Counted {
             whole_ns: Some(module.parameter("duration_ns")?),
-            ..Counted::of(module.parameter("primes")?)
+            ..Counted::from_primes(module.parameter("primes")?)
         })
     }
 }

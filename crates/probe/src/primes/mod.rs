@@ -123,7 +123,7 @@ impl Place {
             Self::Kernel(way) => way.count(primes)?,
             Self::AtLoad(module) => {
                 module.insert()?;
-                Counted::of(0)
+                Counted::from_primes(0)
             }
             Self::Bpf(counter) => count_by_bpf(counter, primes)?,
         };
@@ -172,7 +172,7 @@ fn count_by_bpf(counter: &mut BpfCounter, primes: &PrimesRequest) -> Result<Coun
     let draw_ns = clock::now_ns() - started;
     Ok(Counted {
         draw_ns: Some(draw_ns),
-        ..Counted::of(counter.run()?)
+        ..Counted::from_primes(counter.run()?)
     })
 }
 

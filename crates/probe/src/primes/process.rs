@@ -87,7 +87,7 @@ fn parse(text: &str, n: u32) -> Option<Counted> {
     let [printed_n, primes, duration_us] = numbers?.try_into().ok()?;
     (printed_n == u64::from(n)).then(|| Counted {
         whole_ns: Some(duration_us * 1000),
-        ..Counted::of(primes)
+        ..Counted::from_primes(primes)
     })
 }
 

@@ -50,7 +50,7 @@ pub fn send_pages(
     let mut offset = 0;
     while offset < size_bytes {
         let source = Mapping::of_file(file, offset, page_bytes, ProtFlags::READ, MapFlags::SHARED)
-            .map_err(|errno| CallError::of("mmap", errno))?;
+            .map_err(|errno| CallError::new("mmap", errno))?;
         target.map(offset)?;
         let length = portion(size_bytes - offset, page_bytes);
         send_page(form, (&source, length), buffer_bytes, target, calls)?;

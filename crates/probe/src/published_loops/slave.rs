@@ -67,10 +67,10 @@ impl OutputWindows {
             on_full(address)?;
         }
         let grown_bytes = self.file_bytes + self.window_bytes as u64;
-        ftruncate(file, grown_bytes).map_err(|errno| CallError::of("ftruncate", errno))?;
+        ftruncate(file, grown_bytes).map_err(|errno| CallError::new("ftruncate", errno))?;
         let (length, flags) = (self.window_bytes, MapFlags::SHARED);
         let window = Mapping::of_file(file, self.file_bytes, length, READ_WRITE, flags)
-            .map_err(|errno| CallError::of("mmap", errno))?;
+            .map_err(|errno| CallError::new("mmap", errno))?;
         self.window = Some(window);
         Ok(())
     }
@@ -80,7 +80,7 @@ impl OutputWindows {
     /// is still mapped.
     pub fn finish(&mut self, file: BorrowedFd<'_>, on_last: OnWindow<'_>) -> Result<(), CallError> {
         let file_bytes = std::mem::take(&mut self.file_bytes);
-        ftruncate(file, file_bytes).map_err(|errno| CallError::of("ftruncate", errno))?;
+        ftruncate(file, file_bytes).map_err(|errno| CallError::new("ftruncate", errno))?;
         match self.window.take() {
             Some(window) => on_last(window.address()),
             None => Ok(()),

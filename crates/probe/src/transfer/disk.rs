@@ -27,7 +27,7 @@ pub struct Written {
 impl Disk {
     /// Returns the disk of a file; `None` for a file system without one, such
     /// as tmpfs.
-    pub fn of(file: &File) -> Option<Self> {
+    pub fn containing(file: &File) -> Option<Self> {
         let device = file.metadata().ok()?.dev();
         let name = format!("{}:{}", major(device), minor(device));
         let statistics = PathBuf::from("/sys/dev/block").join(name).join("stat");
@@ -85,6 +85,6 @@ mod tests {
     fn memory_is_no_disk() {
         let file =
             File::from(rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
-        assert!(Disk::of(&file).is_none());
+        assert!(Disk::containing(&file).is_none());
     }
 }

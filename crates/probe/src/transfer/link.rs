@@ -177,7 +177,7 @@ impl Link {
                 ..
             } => stream.shutdown(Shutdown::Write).map_err(|error| {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                CallError::of("shutdown", errno)
+                CallError::new("shutdown", errno)
             }),
             Self::Device(device) => device.connection_mut().finish(),
             _ => Ok(()),

@@ -138,7 +138,7 @@ fn take_mapped(
     // into it. Before the sender begins, that would cost nothing.
     wait_for(job.source, PollFlags::IN);
     arrival.note();
-    ftruncate(job.sink, size_bytes).map_err(|errno| CallError::of("ftruncate", errno))?;
+    ftruncate(job.sink, size_bytes).map_err(|errno| CallError::new("ftruncate", errno))?;
     while moved.bytes < size_bytes {
         let length = portion(size_bytes - moved.bytes, window_bytes);
         let flags = MapFlags::SHARED;
@@ -166,7 +166,7 @@ fn take_by_windows(
     while moved.bytes < job.size_bytes {
         let wanted = portion(job.size_bytes - moved.bytes, buffer.len());
         let length = retry_on_intr(|| rustix::io::read(job.source, &mut buffer[..wanted]))
-            .map_err(|errno| CallError::of("read", errno))?;
+            .map_err(|errno| CallError::new("read", errno))?;
         if length == 0 {
             break;
         }
@@ -197,8 +197,8 @@ fn fill(
             }
             Err(Errno::INTR) => {}
             // The file system has no block for a page of the window.
-            Err(Errno::FAULT) => return Err(CallError::of("read", Errno::NOSPC)),
-            Err(errno) => return Err(CallError::of("read", errno)),
+            Err(Errno::FAULT) => return Err(CallError::new("read", Errno::NOSPC)),
+            Err(errno) => return Err(CallError::new("read", errno)),
         }
     }
     Ok(filled)

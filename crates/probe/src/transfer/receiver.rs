@@ -104,7 +104,7 @@ impl<'a> Receiver<'a> {
         connect: Option<SocketAddr>,
     ) -> Result<ReceiverReport, Failure> {
         let from = self.link.connect(connect)?;
-        let disk = Disk::of(file);
+        let disk = Disk::containing(file);
         let written_before = disk.as_ref().and_then(Disk::written);
         self.control.say(&TransferMessage::Ready { from })?;
         let mut arrival = Arrival::default();

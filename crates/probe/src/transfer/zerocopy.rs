@@ -47,9 +47,9 @@ struct Notification {
 }
 
 impl Loan {
-    fn settle(&mut self, told: Notification) {
-        let end = (u64::from(told.last) + 1).min(u64::from(self.first) + u64::from(self.sends));
-        let begin = u64::from(told.first.max(self.first));
+    fn settle(&mut self, received: Notification) {
+        let end = (u64::from(received.last) + 1).min(u64::from(self.first) + u64::from(self.sends));
+        let begin = u64::from(received.first.max(self.first));
         let settled = u32::try_from(end.saturating_sub(begin)).expect("a loan's sends are few");
         self.outstanding -= settled.min(self.outstanding);
     }
@@ -109,14 +109,14 @@ impl Zerocopy {
     fn wait(&mut self, socket: BorrowedFd<'_>) -> Result<(), CallError> {
         loop {
             let mut found = false;
-            while let Some(told) = next_notification(socket)? {
+            while let Some(received) = next_notification(socket)? {
                 found = true;
-                self.notified += u64::from(told.last - told.first) + 1;
-                if told.is_copied {
-                    self.copied += u64::from(told.last - told.first) + 1;
+                self.notified += u64::from(received.last - received.first) + 1;
+                if received.is_copied {
+                    self.copied += u64::from(received.last - received.first) + 1;
                 }
                 for loan in &mut self.loans {
-                    loan.settle(told);
+                    loan.settle(received);
                 }
             }
             if found {
@@ -193,14 +193,14 @@ fn wait_for_error_queue(socket: BorrowedFd<'_>) -> Result<(), CallError> {
     let mut ends = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
     match poll(&mut ends, None) {
         Ok(_) | Err(Errno::INTR) => {}
-        Err(errno) => return Err(CallError::of("poll", errno)),
+        Err(errno) => return Err(CallError::new("poll", errno)),
     }
     // So is the end of a connection, after which there may be nothing to wait
     // for.
     match sockopt::socket_error(socket) {
-        Ok(Err(errno)) => Err(CallError::of("send", errno)),
+        Ok(Err(errno)) => Err(CallError::new("send", errno)),
         _ if ends[0].revents().contains(PollFlags::HUP) && !is_told(socket)? => {
-            Err(CallError::of("send", Errno::CONNRESET))
+            Err(CallError::new("send", Errno::CONNRESET))
         }
         _ => Ok(()),
     }
@@ -210,7 +210,7 @@ fn is_told(socket: BorrowedFd<'_>) -> Result<bool, CallError> {
     let mut ends = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
     match poll(&mut ends, Some(&rustix::event::Timespec::default())) {
         Ok(_) => Ok(ends[0].revents().contains(PollFlags::ERR)),
-        Err(errno) => Err(CallError::of("poll", errno)),
+        Err(errno) => Err(CallError::new("poll", errno)),
     }
 }
 
@@ -236,7 +236,7 @@ fn next_notification(socket: BorrowedFd<'_>) -> Result<Option<Notification>, Cal
         let error = std::io::Error::last_os_error();
         return match Errno::from_io_error(&error) {
             Some(Errno::AGAIN) => Ok(None),
-            errno => Err(CallError::of("recvmsg", errno.unwrap_or(Errno::IO))),
+            errno => Err(CallError::new("recvmsg", errno.unwrap_or(Errno::IO))),
         };
     }
     Ok(notification_in(&header))
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_free_when_all_its_sends_were_notified_in_whatever_order() {
-        let told = |first, last| Notification {
+        let received = |first, last| Notification {
             first,
             last,
             is_copied: false,
@@ -288,11 +288,11 @@ mod tests {
             outstanding: 3,
         };
         for (notification, outstanding) in [
-            (told(0, 3), 3),
-            (told(7, 9), 3),
-            (told(6, 7), 2),
-            (told(2, 4), 1),
-            (told(5, 5), 0),
+            (received(0, 3), 3),
+            (received(7, 9), 3),
+            (received(6, 7), 2),
+            (received(2, 4), 1),
+            (received(5, 5), 0),
         ] {
             loan.settle(notification);
             assert_eq!(loan.outstanding, outstanding, "{notification:?}");

@@ -15,7 +15,7 @@ pub fn write_pass<'p>(
     size_bytes: u64,
     piece: impl Fn(u64) -> &'p [u8],
 ) -> Result<u64, CallError> {
-    seek(file, SeekFrom::Start(0)).map_err(|errno| CallError::of("seek in", errno))?;
+    seek(file, SeekFrom::Start(0)).map_err(|errno| CallError::new("seek in", errno))?;
     let mut writes = 0;
     let mut offset = 0;
     while offset < size_bytes {

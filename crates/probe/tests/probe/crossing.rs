@@ -52,8 +52,8 @@ fn every_operation_of_a_host_is_made_as_often_as_asked_and_leaves_nothing() {
         let total = metrics["duration_per_call_ns"] * calls as f64;
         assert_eq!(total.round(), metrics["duration_ns"], "{operation:?}");
         let moved = operation.moves_bytes().then_some(16.0 * calls as f64);
-        let told = metrics.get("bytes_copied").copied();
-        assert_eq!(told, moved, "{operation:?}");
+        let found = metrics.get("bytes_copied").copied();
+        assert_eq!(found, moved, "{operation:?}");
         assert_eq!(
             scratch_files(files.path()),
             [] as [std::path::PathBuf; 0],

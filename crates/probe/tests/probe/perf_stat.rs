@@ -43,8 +43,8 @@ fn counted_by_perf(command: &str, event: &str) -> Option<f64> {
         .stderr(Stdio::piped())
         .output()
         .ok()?;
-    let told = String::from_utf8(output.stderr).expect("perf writes text");
-    let line = told.lines().find(|line| line.contains(event))?;
+    let printed = String::from_utf8(output.stderr).expect("perf writes text");
+    let line = printed.lines().find(|line| line.contains(event))?;
     line.split(';').next()?.parse().ok()
 }
 

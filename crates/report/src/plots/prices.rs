@@ -32,7 +32,7 @@ pub fn draw(prices: &[Price], name: String) -> Option<NamedPlot> {
     let marks = [stripes(&rows, &on), numbers(&rows, &on)];
     let data = vec![intervals(&rows, &chart.x).into()];
     let each = rows.iter().rev();
-    let each = each.map(|(price, _)| format!("{} {}", price.name, told(price)));
+    let each = each.map(|(price, _)| format!("{} {}", price.name, price_text(price)));
     let alt_text = format!("Prices: {}.", each.collect::<Vec<_>>().join("; "));
     Some(chart.finish(name, &alt_text, layout, data, marks))
 }
@@ -91,12 +91,12 @@ fn stripes(rows: &[(&Price, Estimate)], on: &ComputedLayout) -> Vec<Primitive> {
 fn numbers(rows: &[(&Price, Estimate)], on: &ComputedLayout) -> Vec<Primitive> {
     let number = |(index, (price, _)): (usize, &(&Price, Estimate))| {
         let at = (on.width - 16.0, on.map_y(index as f64 + 1.0) + 4.5);
-        text(&told(price), at, TextAnchor::End, LIGHT.ink)
+        text(&price_text(price), at, TextAnchor::End, LIGHT.ink)
     };
     rows.iter().enumerate().map(number).collect()
 }
 
-fn told(price: &Price) -> String {
+fn price_text(price: &Price) -> String {
     let parts = price
         .value
         .as_ref()

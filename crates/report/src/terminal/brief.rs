@@ -44,8 +44,8 @@ fn judged(run: &Run, style: Style) -> Text {
         paragraph(&format!("{title} {counts}"), 0, Paint::Bold, style)
     };
     if let Some(verdict) = surprise(&run.analysis.verdicts) {
-        let told = surprised(verdict, &run.analysis);
-        text += paragraph(&told, 2, paint(verdict.outcome), style);
+        let sentence = surprised(verdict, &run.analysis);
+        text += paragraph(&sentence, 2, paint(verdict.outcome), style);
     }
     text
 }

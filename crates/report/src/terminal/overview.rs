@@ -21,7 +21,7 @@ pub struct NotRun {
 
 impl NotRun {
     /// In one line: `skipped: primes: no kernel is built`.
-    pub fn told(&self) -> String {
+    pub fn sentence(&self) -> String {
         let how = match self.claims {
             0 => "skipped",
             _ => "not started",
@@ -47,7 +47,7 @@ pub fn of_runs(runs: &[Run], not_run: &[NotRun], style: Style) -> Text {
         text += paragraph(&line, 0, Paint::Plain, style);
     }
     for one in not_run {
-        text += paragraph(&one.told(), 0, Paint::Plain, style);
+        text += paragraph(&one.sentence(), 0, Paint::Plain, style);
     }
     text
 }

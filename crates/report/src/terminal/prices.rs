@@ -208,8 +208,8 @@ fn notes(run: &Run, style: Style) -> Text {
         ));
     }
     notes.extend(run.analysis.warnings.iter().cloned());
-    let told = notes
+    let sentences = notes
         .iter()
         .map(|note| paragraph(&format!("· {note}"), 0, Paint::Yellow, style));
-    told.collect()
+    sentences.collect()
 }

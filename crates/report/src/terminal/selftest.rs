@@ -14,11 +14,11 @@ pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Te
     let line = |text: &str, paint| paragraph(text, 0, paint, style);
     text += line(&words::machine_line(machine), Paint::Dim);
     if report.made < report.planned {
-        let told = format!(
+        let phrase = format!(
             "interrupted: {} of {} comparisons were made",
             report.made, report.planned
         );
-        text += line(&told, Paint::Yellow);
+        text += line(&phrase, Paint::Yellow);
     }
     text.gap();
     text += arms(report, style);
@@ -159,7 +159,7 @@ mod tests {
                 "{text}"
             );
             let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            for told in [
+            for phrase in [
                 "false alarms: 0 of 20, with 95 % confidence 0 % to 17 %",
                 "5 % longer is called different: 19 of 20",
                 "1.0500 ±0.4 %",
@@ -167,7 +167,7 @@ mod tests {
                 "took 42.0 s for 1,200 trials; seed 7",
                 "as expected",
             ] {
-                assert!(words.contains(told), "{told} in {text}");
+                assert!(words.contains(phrase), "{phrase} in {text}");
             }
         }
     }

@@ -14,14 +14,14 @@ use crate::words;
 /// of each claim on time differ.
 pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
     let (run, analysis) = (&reported.stored.run, &reported.analysis);
-    let told = |one: &Verdict| {
+    let describe = |one: &Verdict| {
         let metrics = one.explanatory_metrics.as_ref().filter(|_| is_full);
         let with_it = metrics.map(|one| words::explanatory_metrics(one, analysis));
         (Some(one.text.clone()), with_it)
     };
     let title = format!("{}: {}", run.experiment, run.title);
     let mut text =
-        heading(&title, style) + judged(&analysis.verdicts, "claim", words::state, told, style);
+        heading(&title, style) + judged(&analysis.verdicts, "claim", words::state, describe, style);
     let summary = format!(
         "{}; {}, run {}",
         words::counts(&analysis.verdicts),
@@ -37,11 +37,11 @@ pub fn checks(checks: &[Verdict], style: Style) -> Text {
     if checks.is_empty() {
         return Text::default();
     }
-    let told = |one: &Verdict| {
+    let describe = |one: &Verdict| {
         let is_open = matches!(one.outcome, Outcome::Refuted | Outcome::Undecided);
         (is_open.then(|| one.text.clone()), None)
     };
-    let text = judged(checks, "check", words::check_state, told, style);
+    let text = judged(checks, "check", words::check_state, describe, style);
     text + paragraph(&words::check_counts(checks), 0, Paint::Bold, style)
 }
 
@@ -51,7 +51,7 @@ fn judged(
     verdicts: &[Verdict],
     what: &str,
     state: fn(&Verdict) -> String,
-    told: impl Fn(&Verdict) -> (Option<String>, Option<String>),
+    describe: impl Fn(&Verdict) -> (Option<String>, Option<String>),
     style: Style,
 ) -> Text {
     let columns = [
@@ -79,7 +79,7 @@ fn judged(
             format::measured(verdict),
             format::margin(verdict),
         ]);
-        let (text, with_it) = told(verdict);
+        let (text, with_it) = describe(verdict);
         row.paint = paint(verdict.outcome);
         row.text = text;
         row.below.extend((!reasons.is_empty()).then_some(reasons));

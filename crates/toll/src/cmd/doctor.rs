@@ -76,7 +76,7 @@ impl Finding {
         }
     }
 
-    fn of(left: Leftover) -> Self {
+    fn from_leftover(left: Leftover) -> Self {
         match left {
             Leftover::Cleared(done) => Self::new("left by a killed run", Ok(done)),
             Leftover::Failed(why) => Self::new("left by a killed run", Err(why)),
@@ -123,7 +123,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     if let Some(new) = &arguments.salvage {
         return store_health::salvage(store, new, arguments.json);
     }
-    let restored: Vec<Finding> = restore().into_iter().map(Finding::of).collect();
+    let restored: Vec<Finding> = restore().into_iter().map(Finding::from_leftover).collect();
     if arguments.restore {
         return tell_restored(arguments, &restored);
     }

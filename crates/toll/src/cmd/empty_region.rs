@@ -58,11 +58,11 @@ pub(super) fn measure(probe: &Probe) -> anyhow::Result<Result<EmptyRegion, i32>>
             None => return Ok(Err(interrupt.signal().unwrap_or(libc::SIGINT))),
         }
     }
-    Ok(Ok(EmptyRegion::of(&trials)))
+    Ok(Ok(EmptyRegion::from_trials(&trials)))
 }
 
 impl EmptyRegion {
-    fn of(trials: &[TrialData]) -> Self {
+    fn from_trials(trials: &[TrialData]) -> Self {
         let samples = || trials.iter().flat_map(|trial| &trial.samples);
         let metric = |name: &str| -> Vec<f64> {
             let values = samples().map(|sample| sample.metrics.get(name).copied());
@@ -124,7 +124,7 @@ mod tests {
                 ..TrialData::default()
             }
         };
-        let region = EmptyRegion::of(&[
+        let region = EmptyRegion::from_trials(&[
             trial(50.0, 1_000.0, 900),
             trial(70.0, 1_500.0, 1_100),
             trial(9_000.0, 3_000.0, 1_000),

@@ -43,8 +43,8 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     );
     let worse = measure(&bench, [107, 200], gate);
     assert_eq!(worse.code, Some(3), "{worse:#?}");
-    let told = "regression: a in run 3 over run 1: told_ns: 7.00 % slower [7.00, 7.00]";
-    assert!(worse.stderr.contains(told), "{worse:#?}");
+    let found = "regression: a in run 3 over run 1: told_ns: 7.00 % slower [7.00, 7.00]";
+    assert!(worse.stderr.contains(found), "{worse:#?}");
     assert!(!worse.stderr.contains("regression: b"), "{worse:#?}");
     // Stored runs are judged in the same way.
     let shown = bench.run(&format!("show 3 {gate}"));

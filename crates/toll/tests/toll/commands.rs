@@ -465,10 +465,10 @@ fn a_busy_machine_is_told_before_the_first_trial() {
     let ran = bench.run("run -r 2 --no-html true");
     let quiet = bench.run("run -q -r 2 --no-html true");
     drop(children);
-    let told = ran.stderr.find("this machine is busy: other programs use");
+    let printed = ran.stderr.find("this machine is busy: other programs use");
     let words = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        told.is_some() && words.contains("in CPU time"),
+        printed.is_some() && words.contains("in CPU time"),
         "{}",
         ran.stderr
     );

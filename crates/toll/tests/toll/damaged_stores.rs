@@ -395,9 +395,9 @@ fn a_run_that_is_not_damaged_is_read_and_saved_and_an_unfinished_one_goes_on() {
     bench.ok("show 1 --store runs.sqlite");
     let errors = bench.fails(1, "show 2 --store runs.sqlite");
     assert!(errors.contains("runs 1, 3-4 can still be read"), "{errors}");
-    let told = bench.ok("doctor --salvage new.sqlite --store runs.sqlite");
+    let output = bench.ok("doctor --salvage new.sqlite --store runs.sqlite");
     for needle in ["run 2: lost", "3 of 4 runs"] {
-        assert!(told.stdout.contains(needle), "{told:#?}");
+        assert!(output.stdout.contains(needle), "{output:#?}");
     }
     // This test imported the run, so it counts as foreign.
     let line = "run --resume 4 -q --no-html --store new.sqlite";

@@ -59,8 +59,8 @@ fn a_run_is_judged_the_same_elsewhere() {
         bench.run(&format!("run -q --no-html {options}"));
         let here = exported(&bench);
         bench.write("run.json", &here.to_string());
-        let told = bench.ok("import run.json --store other.sqlite").stdout;
-        assert!(told.starts_with("run 1: commands of "), "{told}");
+        let output = bench.ok("import run.json --store other.sqlite").stdout;
+        assert!(output.starts_with("run 1: commands of "), "{output}");
         let there = bench.json("show 1 --json --store other.sqlite");
         for part in ["analysis", "trials", "treatments"] {
             assert_eq!(there[part], here[part]);

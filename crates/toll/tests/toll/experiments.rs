@@ -194,7 +194,7 @@ fn as_if_all_ran(experiment: &Experiment) -> Analysis {
     analyse(&StoredRun {
         run: RunRecord {
             status: RunStatus::Complete,
-            ..RunRecord::of(experiment)
+            ..RunRecord::from_experiment(experiment)
         },
         experiment: experiment.clone(),
         treatments: plan.treatments.clone(),

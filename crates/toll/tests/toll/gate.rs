@@ -88,8 +88,8 @@ fn a_ratio_wholly_past_the_limit_on_the_worse_side_ends_with_status_3() {
     };
     let met = gated(&["regression=5%"]);
     assert_eq!(met.code, Some(3), "{met:#?}");
-    let told = "regression: 120 over 100: told_ns: 1.20× slower [1.20, 1.20]";
-    assert!(met.stderr.contains(told), "{met:#?}");
+    let found = "regression: 120 over 100: told_ns: 1.20× slower [1.20, 1.20]";
+    assert!(met.stderr.contains(found), "{met:#?}");
     has(&met.stderr, &["1 ratio lies wholly past 5 %"]);
     let stricter = gated(&["regression=2%"]);
     has(&stricter.stderr, &["2 ratios lie wholly past 2 %"]);

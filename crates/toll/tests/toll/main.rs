@@ -5,7 +5,6 @@
     reason = "tests start the programs under test"
 )]
 
-mod ahead;
 mod architecture;
 mod baselines;
 mod book;
@@ -29,6 +28,7 @@ mod kernel;
 mod kernel_sources;
 mod measuring_lock;
 mod messages;
+mod next_probe;
 mod outputs;
 mod over_runs;
 mod paths_in_commands;

@@ -280,8 +280,8 @@ fn of_imports_at_once_one_is_made_and_the_others_find_it() {
          done",
     );
     assert_eq!(ran.stdout.matches("run 1:").count(), 3, "{ran:#?}");
-    let told = "cannot import the run: it already exists, as run 1";
-    assert_eq!(ran.stderr.matches(told).count(), 15, "{ran:#?}");
+    let found = "cannot import the run: it already exists, as run 1";
+    assert_eq!(ran.stderr.matches(found).count(), 15, "{ran:#?}");
     assert_eq!(ran.stderr.lines().count(), 15, "{ran:#?}");
 }
 

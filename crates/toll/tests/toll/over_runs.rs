@@ -139,8 +139,11 @@ fn the_page_and_the_tables_have_the_evidence_of_all_runs() {
         "query.py",
         &format!("import duckdb\nprint(duckdb.sql(\"\"\"{query}\"\"\").fetchall())"),
     );
-    let told = bench.shell(&format!("{} query.py", python_with_packages()));
-    has(&told.stdout, &["('pair.more', 2, 'supported', 20.0, 0.0)"]);
+    let output = bench.shell(&format!("{} query.py", python_with_packages()));
+    has(
+        &output.stdout,
+        &["('pair.more', 2, 'supported', 20.0, 0.0)"],
+    );
 }
 
 #[test]
@@ -175,9 +178,9 @@ fn runs_of_other_machines_kernels_and_workloads_are_named_and_not_multiplied() {
     bench.write("pair.toml", &CLAIMS.replace("COMMAND", "echo  told={n}"));
     let out = bench.ok(RUN).stdout;
     lacks(&out, &["decides"]);
-    let told = "not multiplied: 1 run, as the host differs; 2 runs, as the kernel release \
+    let output = "not multiplied: 1 run, as the host differs; 2 runs, as the kernel release \
                 differs; 1 run, as the workload (command) differs";
-    has(&out.replace('\n', " "), &[told]);
+    has(&out.replace('\n', " "), &[output]);
     let over = over_runs(&bench);
     assert_eq!(over["runs"], json!([5]));
     let excluded = list(&over["excluded"]);

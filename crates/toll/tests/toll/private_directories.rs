@@ -205,8 +205,11 @@ fn a_work_directory_where_all_may_rename_is_refused_and_a_sticky_one_is_not() {
         let bench = Bench::new();
         bench.shell("mkdir work && chmod 777 work");
         let run = "run -q --no-html -r 1 --work-dir work true";
-        let told = bench.fails(5, run);
-        has(&told, &["cannot use ", "set its sticky bit", "--work-dir"]);
+        let output = bench.fails(5, run);
+        has(
+            &output,
+            &["cannot use ", "set its sticky bit", "--work-dir"],
+        );
         bench.shell("chmod +t work");
         bench.ok(run);
         assert_eq!(fs::read_dir(bench.path("work")).unwrap().count(), 0);

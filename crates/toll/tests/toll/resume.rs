@@ -168,15 +168,15 @@ fn a_journal_whose_last_line_a_kill_cut_short_is_put_back_up_to_there() {
         "umask 77; printf '{{' >{}/99999999-1.jsonl",
         journals.display()
     ));
-    let told = bench.ok("doctor --restore").stdout;
-    has(&told, &[&work.display().to_string()]);
+    let output = bench.ok("doctor --restore").stdout;
+    has(&output, &[&work.display().to_string()]);
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
     let (first, _) = text.split_once('\n').unwrap();
     std::fs::write(&journal, format!("{first}\n?\n")).unwrap();
     bench.shell(&format!("chmod 600 {}", journal.display()));
-    let told = bench.run("doctor --restore");
-    assert_eq!(told.code, Some(1), "{told:#?}");
-    has(&told.stdout, &["look into it"]);
+    let output = bench.run("doctor --restore");
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    has(&output.stdout, &["look into it"]);
 }
 
 /// A mkfs that waits, and then creates its target, wherever that is.

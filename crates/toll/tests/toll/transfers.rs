@@ -79,8 +79,8 @@ levels = ["read-write", "zerocopy"]
             "{skipped:?}"
         );
     }
-    let told = bench.ok("run transfers.toml --dry-run").stdout;
-    assert_eq!(told.matches("(skipped: ").count(), 3, "{told}");
+    let output = bench.ok("run transfers.toml --dry-run").stdout;
+    assert_eq!(output.matches("(skipped: ").count(), 3, "{output}");
 }
 
 #[test]

@@ -100,9 +100,9 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
             "next: toll show 1",
         ],
     );
-    let told = out + &bench.read("err");
+    let output = out + &bench.read("err");
     // The paths of this bench may be longer than 80 characters.
-    for line in told.lines().filter(|line| !line.contains("/reports/")) {
+    for line in output.lines().filter(|line| !line.contains("/reports/")) {
         assert!(line.chars().count() <= 80, "{line}");
         assert!(!line.contains(char::is_control), "{line:?}");
     }
@@ -174,10 +174,10 @@ fn an_interrupted_run_shows_and_keeps_what_was_measured() {
 #[test]
 fn a_run_is_shown_verdicts_first() {
     let bench = bench_of_two();
-    let told = bench.ok("run -q --no-html -r 8 first.toml");
-    assert_eq!(told.stderr, "", "only results are printed");
+    let output = bench.ok("run -q --no-html -r 8 first.toml");
+    assert_eq!(output.stderr, "", "only results are printed");
     let memory = "peak memory is at least";
-    assert!(!told.stdout.contains(memory), "{told:#?}");
+    assert!(!output.stdout.contains(memory), "{output:#?}");
     let shown = bench.ok("show").stdout;
     let places = ["first.more", "Treatments", "This run"].map(|part| shown.find(part));
     assert!(places[0].is_some() && places.is_sorted(), "{shown}");
@@ -190,10 +190,10 @@ fn a_run_is_shown_verdicts_first() {
 #[test]
 fn a_comparison_ends_with_one_sentence_and_shows_memory_beside_time() {
     let bench = Bench::new();
-    let told = bench.ok("run --no-html -r 8 'sleep 0.002' 'sleep 0.05'");
-    assert!(!told.stderr.contains("store is on"), "{}", told.stderr);
+    let output = bench.ok("run --no-html -r 8 'sleep 0.002' 'sleep 0.05'");
+    assert!(!output.stderr.contains("store is on"), "{}", output.stderr);
     has(
-        &told.stdout,
+        &output.stdout,
         &[
             "peak memory",
             "× slower [",
@@ -202,7 +202,7 @@ fn a_comparison_ends_with_one_sentence_and_shows_memory_beside_time() {
             " times the time of sleep 0.002.",
         ],
     );
-    assert_eq!(told.stdout.matches("peak memory is at least").count(), 1);
+    assert_eq!(output.stdout.matches("peak memory is at least").count(), 1);
     bench.ok("export last --markdown out.md");
     has(&bench.read("out.md"), &["| change |", "× slower"]);
 }

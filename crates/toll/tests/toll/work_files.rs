@@ -117,7 +117,7 @@ fn clearing_a_work_directory_that_became_a_link_follows_it_not() {
     assert_eq!(running.end().code(), Some(1));
     assert_eq!(bench.read("precious/work/file"), "kept");
     assert!(root.is_symlink(), "the link does not belong to the run");
-    let told = bench.run("doctor --restore");
-    assert_eq!(told.code, Some(1), "{told:#?}");
-    toll_testing::has(&told.stdout, &["it is not what the run made"]);
+    let output = bench.run("doctor --restore");
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    toll_testing::has(&output.stdout, &["it is not what the run made"]);
 }

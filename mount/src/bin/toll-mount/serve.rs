@@ -86,23 +86,23 @@ fn open(place: &Place) -> anyhow::Result<Arc<dyn Source>> {
 
 /// Adds the remedy to errors that have one.
 fn explained(error: &std::io::Error) -> String {
-    let told = error.to_string();
-    let told = told.trim_end();
-    match remedy(error, told) {
-        Some(remedy) => format!("{told}; {remedy}"),
-        None => told.to_owned(),
+    let why = error.to_string();
+    let why = why.trim_end();
+    match remedy(error, why) {
+        Some(remedy) => format!("{why}; {remedy}"),
+        None => why.to_owned(),
     }
 }
 
-fn remedy(error: &std::io::Error, told: &str) -> Option<String> {
+fn remedy(error: &std::io::Error, why: &str) -> Option<String> {
     if error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) {
         return Some("this kernel cannot let reads and writes pass through".into());
     }
     // These are messages of `fusermount3`, which mounts for users other than root.
-    if told.contains("user_allow_other") {
+    if why.contains("user_allow_other") {
         return Some("leave out --allow-other, or have root add that line".into());
     }
-    if told.contains("no write access to mountpoint") {
+    if why.contains("no write access to mountpoint") {
         return Some("choose a directory of your own".into());
     }
     fuse_obstacle()

@@ -16,7 +16,7 @@ fn pairs(test: impl Fn(&Mounted, &Mounted)) {
         .filter(|setting| setting.kernel != "writeback");
     each(settings, |first| {
         let place = tempfile::tempdir().unwrap();
-        let second = Mounted::of(&first.source, place.path(), &first.setting);
+        let second = Mounted::existing(&first.source, place.path(), &first.setting);
         test(first, &second);
     });
 }

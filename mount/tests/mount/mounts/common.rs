@@ -196,7 +196,7 @@ impl Mounted {
     }
 
     /// Mounts an existing source at `place/at`.
-    pub fn of(source: &Path, place: &Path, setting: &Setting) -> Self {
+    pub fn existing(source: &Path, place: &Path, setting: &Setting) -> Self {
         assert!(!setting.is_remote);
         Self::over(source, place, setting, None)
     }

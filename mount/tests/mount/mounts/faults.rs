@@ -20,7 +20,7 @@ fn each_small(settings: &[Setting], options: &str, test: impl Fn(&mut Mounted)) 
         let place = tempfile::tempdir().unwrap();
         let source = place.path().join("source");
         let _small = Small::new(&source, options).unwrap();
-        test(&mut Mounted::of(&source, place.path(), setting));
+        test(&mut Mounted::existing(&source, place.path(), setting));
     }
 }
 

@@ -155,7 +155,7 @@ fn what_is_kept_as_the_disk_was_full_is_sent_by_the_next_mount_when_there_is_roo
         let place = tempfile::tempdir().unwrap();
         let source = place.path().join("source");
         let small = Small::new(&source, "size=4m").unwrap();
-        let mounted = &mut Mounted::of(&source, place.path(), setting);
+        let mounted = &mut Mounted::existing(&source, place.path(), setting);
         fs::write(mounted.behind("ballast"), vec![2; 3 << 20]).unwrap();
         let new = content(3, 2_000_000);
         let alone = without_new_processes();
@@ -184,7 +184,7 @@ fn what_had_no_room_to_be_kept_is_kept_once_there_is_some() {
         let (source, copies) = (place.path().join("source"), place.path().join("copies"));
         fs::create_dir(&source).unwrap();
         let small = Small::new(&copies, "size=4m,mode=700").unwrap();
-        let mounted = &mut Mounted::of(&source, place.path(), &setting.clone().watched());
+        let mounted = &mut Mounted::existing(&source, place.path(), &setting.clone().watched());
         let ballast = copies.join("ballast");
         fs::write(&ballast, vec![2; 3 << 20]).unwrap();
         mounted.control.fail("write", "", libc::ENOSPC);

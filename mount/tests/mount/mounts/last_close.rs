@@ -59,7 +59,7 @@ fn what_is_closed_last_is_there_though_the_source_replaced_the_empty_file_before
 fn what_is_closed_last_is_there_though_another_mount_replaced_the_empty_file_before() {
     each(CACHED.iter().chain(REMOTE_CACHED), |mounted| {
         let place = tempfile::tempdir().unwrap();
-        let other = Mounted::of(&mounted.source, place.path(), &CACHED[0]);
+        let other = Mounted::existing(&mounted.source, place.path(), &CACHED[0]);
         File::create(mounted.behind("f")).unwrap();
         let alone = without_new_processes();
         let first = mounted.open("f");

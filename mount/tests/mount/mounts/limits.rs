@@ -197,7 +197,7 @@ fn a_write_to_what_has_become_too_long_to_copy_fails_and_replaces_nothing() {
             eprintln!("skipped: a copy may have any length here");
             return;
         }
-        let mut mounted = Mounted::of(&source, place.path(), setting);
+        let mut mounted = Mounted::existing(&source, place.path(), setting);
         fs::write(mounted.behind("f"), b"content").unwrap();
         let file = mounted.open("f");
         let behind = File::options().write(true).open(mounted.behind("f"));

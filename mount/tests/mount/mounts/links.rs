@@ -42,8 +42,8 @@ fn links_of_a_server_that_lead_out_of_the_mount_cannot_be_followed() {
         mounted.assert_read("good", b"inside");
         let count = || {
             let said = mounted.said();
-            let told = said.iter().filter(|line| line.contains("out of the mount"));
-            told.count()
+            let found = said.iter().filter(|line| line.contains("out of the mount"));
+            found.count()
         };
         await_that("a message", || count() > 0);
         assert_eq!(count(), 1);

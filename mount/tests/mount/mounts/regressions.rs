@@ -321,7 +321,7 @@ fn a_file_grows_where_a_copy_cannot_be_made_without_a_name() {
         rustix::mount::mount_bind(&inner.at, &copies).unwrap();
         let source = place.path().join("source");
         fs::create_dir(&source).unwrap();
-        let mounted = Mounted::of(&source, place.path(), setting);
+        let mounted = Mounted::existing(&source, place.path(), setting);
         let file = File::create(mounted.path("f")).unwrap();
         file.set_len(LARGE_BYTES).unwrap();
         drop((file, mounted));

@@ -114,7 +114,7 @@ pub struct Script {
     pub allocates: bool,
 }
 
-fn told<T>(outcome: Result<T>) -> String {
+fn actual<T>(outcome: Result<T>) -> String {
     outcome.map_or_else(|error| error.to_string(), |_| "ok".to_owned())
 }
 
@@ -154,7 +154,7 @@ impl Script {
         let mut content = Vec::new();
         let outcome = match operation {
             Operation::Open if self.open.len() < OPEN_MAX => self.open_one(),
-            Operation::Open => told(close(self.open.remove(0)).map_err(Into::into)),
+            Operation::Open => actual(close(self.open.remove(0)).map_err(Into::into)),
             Operation::Rename
             | Operation::Link
             | Operation::Unlink
@@ -213,15 +213,17 @@ impl Script {
         let length = length.min(length_max - offset);
         let file = &self.open[at];
         let outcome = match operation {
-            Operation::Close => told(close(self.open.swap_remove(at)).map_err(Into::into)),
-            Operation::Write => told(file.write_all_at(&self.random.bytes(length), offset as u64)),
-            Operation::Truncate => told(file.set_len(offset as u64)),
-            Operation::Sync => told(file.sync_all()),
+            Operation::Close => actual(close(self.open.swap_remove(at)).map_err(Into::into)),
+            Operation::Write => {
+                actual(file.write_all_at(&self.random.bytes(length), offset as u64))
+            }
+            Operation::Truncate => actual(file.set_len(offset as u64)),
+            Operation::Sync => actual(file.sync_all()),
             Operation::Allocate => self.allocate(at, offset, length),
             Operation::Read => {
                 let found = file.metadata().unwrap();
                 let (size, links) = (found.size() as usize, found.nlink());
-                let outcome = told(read(file, offset % (size + 5000), 2 * length, content));
+                let outcome = actual(read(file, offset % (size + 5000), 2 * length, content));
                 format!("{outcome} of {size}, {links} links")
             }
             _ => self.on_mapping(operation, at, (offset, length), content),
@@ -239,7 +241,7 @@ impl Script {
         }
         let length = 1 + length as u64;
         let done = fallocate(&self.open[at], flags, offset as u64, length);
-        format!("{flags:?} {}", told(done.map_err(Into::into)))
+        format!("{flags:?} {}", actual(done.map_err(Into::into)))
     }
 
     /// Reads or writes a part of a file through a mapping.
@@ -262,11 +264,11 @@ impl Script {
         if operation == Operation::ReadMapped {
             // SAFETY: the range is inside the file, which nobody truncates meanwhile.
             let mapped = unsafe { options.map(file) };
-            return told(mapped.map(|mapped| content.extend_from_slice(&mapped)));
+            return actual(mapped.map(|mapped| content.extend_from_slice(&mapped)));
         }
         // SAFETY: likewise.
         let mapped = unsafe { options.map_mut(file) };
-        told(mapped.map(|mut mapped| mapped.copy_from_slice(&self.random.bytes(length))))
+        actual(mapped.map(|mut mapped| mapped.copy_from_slice(&self.random.bytes(length))))
     }
 
     fn on_names(&mut self, operation: Operation) -> String {
@@ -283,7 +285,7 @@ impl Script {
             Operation::TruncateName => {
                 let path = format!("/proc/self/fd/{}/{}", old.as_raw_fd(), from.1);
                 let done = truncate(Path::new(&path), length as i64);
-                return format!("{from:?} {length}: {}", told(done));
+                return format!("{from:?} {length}: {}", actual(done));
             }
             _ => {
                 let found = rustix::fs::statat(old, &from.1, AtFlags::SYMLINK_NOFOLLOW);
@@ -296,7 +298,7 @@ impl Script {
                 };
             }
         };
-        format!("{from:?} {to:?}: {}", told(outcome.map_err(Into::into)))
+        format!("{from:?} {to:?}: {}", actual(outcome.map_err(Into::into)))
     }
 }
 

@@ -38,13 +38,13 @@ fn what_hangs_below_one_directory_keeps_nothing_elsewhere_waiting() {
             fs::write(far.join(number.to_string()), b"at last").unwrap();
         }
         // Its mount point is the directory `at` in the other's source.
-        let inner = Mounted::of(&far, &source, &Setting::new("none", "direct"));
+        let inner = Mounted::existing(&far, &source, &Setting::new("none", "direct"));
         // So that no name has to be looked up while the source hangs.
         let setting = Setting {
             lifetime_ms: 1_000_000,
             ..setting.clone()
         };
-        let mounted = Mounted::of(&source, place.path(), &setting);
+        let mounted = Mounted::existing(&source, place.path(), &setting);
         for number in 0..HANGING {
             fs::metadata(mounted.path(&format!("at/{number}"))).unwrap();
         }

@@ -39,7 +39,7 @@ pub fn assert_errno<T: std::fmt::Debug>(found: Result<T>, errno: i32) {
 pub struct Bench {
     pub server: Sshd,
     pub directory: tempfile::TempDir,
-    pub told: Arc<Mutex<Vec<String>>>,
+    pub actual: Arc<Mutex<Vec<String>>>,
 }
 
 impl Bench {
@@ -51,7 +51,7 @@ impl Bench {
                 Some(Self {
                     server,
                     directory,
-                    told: Arc::default(),
+                    actual: Arc::default(),
                 })
             }
             Err(why) => {
@@ -66,9 +66,9 @@ impl Bench {
     }
 
     pub fn options(&self) -> Options {
-        let told = Arc::clone(&self.told);
+        let actual = Arc::clone(&self.actual);
         Options {
-            notice: Arc::new(move |line| told.lock().unwrap().push(line.to_owned())),
+            notice: Arc::new(move |line| actual.lock().unwrap().push(line.to_owned())),
             answer_timeout: Duration::from_secs(30),
             port: Some(self.server.port()),
             identity: Some(self.server.identity()),

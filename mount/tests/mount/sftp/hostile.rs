@@ -53,7 +53,7 @@ fn a_greeting_that_is_none_is_told_in_words() {
 
 #[test]
 fn a_server_that_never_greets_or_never_answers_is_given_up() {
-    let (mut options, told) = options(Duration::ZERO);
+    let (mut options, actual) = options(Duration::ZERO);
     let again = || Err("still gone".to_owned());
     options.connect_timeout = Duration::from_millis(20);
     let silent = connect(transport(|_| Some(Answer::Silence)), again, &options);
@@ -64,8 +64,8 @@ fn a_server_that_never_greets_or_never_answers_is_given_up() {
     let source = connect(transport(|_| None), again, &options).unwrap();
     assert_eq!(look(&source), Err(Error::Lost));
     assert_eq!(look(&source), Err(Error::Lost));
-    let told = told.lock().unwrap().join("\n");
-    assert!(told.contains("did not answer"), "{told}");
+    let actual = actual.lock().unwrap().join("\n");
+    assert!(actual.contains("did not answer"), "{actual}");
 }
 
 /// Answers to an LSTAT that end the connection.
@@ -125,7 +125,7 @@ fn list_of_all(listed: &[&[u8]], count: u32) -> (Result<Vec<Entry>>, String) {
     let mut names = [vec![0; 4], each.collect::<Vec<_>>().concat()].concat();
     names[..4].copy_from_slice(&count.to_be_bytes());
     let mut reads = 0;
-    let (source, told) = source(move |request| match request.kind {
+    let (source, actual) = source(move |request| match request.kind {
         kind::OPENDIR => request.answer(kind::HANDLE, &string(b"h")),
         kind::READDIR if reads == 0 => {
             reads += 1;
@@ -136,11 +136,11 @@ fn list_of_all(listed: &[&[u8]], count: u32) -> (Result<Vec<Entry>>, String) {
         _ => None,
     });
     let listed = list(&source, "");
-    for line in told.lock().unwrap().iter() {
+    for line in actual.lock().unwrap().iter() {
         assert!(!line.contains(|c: char| c.is_control()), "{line}");
     }
-    let told = told.lock().unwrap().join("\n");
-    (listed, told)
+    let actual = actual.lock().unwrap().join("\n");
+    (listed, actual)
 }
 
 #[test]
@@ -166,15 +166,15 @@ fn a_name_that_cannot_be_is_never_passed_on() {
 #[test]
 fn a_directory_is_listed_without_the_names_that_are_too_long() {
     let too_long = [b'n'; 256];
-    let (listed, told) = list_of_all(&[b"one", &too_long, &too_long[1..]], 3);
+    let (listed, actual) = list_of_all(&[b"one", &too_long, &too_long[1..]], 3);
     let names: Vec<_> = listed
         .unwrap()
         .into_iter()
         .map(|entry| entry.name)
         .collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    assert!(told.contains("names of more than 255 bytes"), "{told}");
-    assert!(told.contains("1 left out"), "{told}");
+    assert!(actual.contains("names of more than 255 bytes"), "{actual}");
+    assert!(actual.contains("1 left out"), "{actual}");
 }
 
 /// A server whose directories have no end, with as many names in a packet as are allowed.
@@ -196,10 +196,10 @@ fn endless() -> (Sftp, crate::sftp::scripted::Told) {
 #[test]
 #[ignore = "not a test: the process of the next test"]
 fn list_without_an_end() {
-    let (source, told) = endless();
+    let (source, actual) = endless();
     assert_errno(list(&source, ""), libc::EOVERFLOW);
-    let told = told.lock().unwrap().join("\n");
-    assert!(told.contains("more than 1000000 names"), "{told}");
+    let actual = actual.lock().unwrap().join("\n");
+    assert!(actual.contains("more than 1000000 names"), "{actual}");
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM"));
     crate::sftp::common::tell(peak.unwrap());
@@ -228,7 +228,7 @@ fn an_answer_is_no_longer_than_its_kind_can_be() {
         (kind::DATA, 200 << 10),
         (kind::NAME, 2 << 20),
     ] {
-        let (source, told) = source(move |request| {
+        let (source, actual) = source(move |request| {
             // A valid answer, except for the bytes after it.
             let code = [&2_u32.to_be_bytes()[..], &vec![0; bytes]].concat();
             let wrong = || Answer::Bytes(packet(answer, request.id, &code));
@@ -236,8 +236,8 @@ fn an_answer_is_no_longer_than_its_kind_can_be() {
         });
         assert_eq!(look(&source), Err(Error::Lost), "{answer}");
         assert_eq!(look(&source), Err(Error::Lost), "{answer}");
-        let told = told.lock().unwrap().join("\n");
-        assert!(told.contains("sent a packet of"), "{told}");
+        let actual = actual.lock().unwrap().join("\n");
+        assert!(actual.contains("sent a packet of"), "{actual}");
     }
 }
 

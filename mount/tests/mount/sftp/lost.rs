@@ -86,9 +86,9 @@ fn source_with(
     world: &Shared,
     again: impl Fn() -> Result<Transport, String> + Send + Sync + 'static,
 ) -> (Sftp, Told) {
-    let (options, told) = options(PATIENCE_CALL);
+    let (options, found) = options(PATIENCE_CALL);
     let source = scripted::connect(connect(world), again, &options);
-    (source.unwrap(), told)
+    (source.unwrap(), found)
 }
 
 /// A source whose server has the files `f` and `g`, and can always be connected again.
@@ -247,7 +247,7 @@ fn a_server_that_cannot_be_reached_is_tried_with_pauses_and_each_call_ends() {
     let world = Shared::default();
     let tries = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&tries);
-    let (source, told) = source_with(&world, move || {
+    let (source, found) = source_with(&world, move || {
         count.fetch_add(1, Ordering::Relaxed);
         Err("it is away".to_owned())
     });
@@ -258,9 +258,9 @@ fn a_server_that_cannot_be_reached_is_tried_with_pauses_and_each_call_ends() {
     // Pauses of 0.1, 0.2, 0.4, 0.8 s fit into the 2 s of a call; the next do not.
     let tries = tries.load(Ordering::Relaxed);
     assert!((1..=8).contains(&tries), "{tries}");
-    let told = told.lock().unwrap();
-    let failures = told.iter().filter(|line| line.contains("it is away"));
-    assert_eq!(failures.count(), 1, "{told:?}");
+    let found = found.lock().unwrap();
+    let failures = found.iter().filter(|line| line.contains("it is away"));
+    assert_eq!(failures.count(), 1, "{found:?}");
 }
 
 #[test]

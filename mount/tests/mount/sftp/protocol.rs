@@ -212,7 +212,7 @@ fn text_of_a_server_cannot_command_a_terminal() {
 #[test]
 fn the_end_reaches_all_who_wait_and_those_who_come_after() {
     let mut waiting = 0;
-    let (source, told) = source(move |request| match request.kind {
+    let (source, actual) = source(move |request| match request.kind {
         kind::LSTAT if waiting == 2 => Some(Answer::End(Vec::new())),
         kind::LSTAT => {
             waiting += 1;
@@ -223,8 +223,8 @@ fn the_end_reaches_all_who_wait_and_those_who_come_after() {
     let look = || assert_eq!(attributes(&source, "f"), Err(Error::Lost));
     std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(look))));
     look();
-    let told = told.lock().unwrap();
-    assert!(told[0].contains("the connection ended"), "{told:?}");
+    let actual = actual.lock().unwrap();
+    assert!(actual[0].contains("the connection ended"), "{actual:?}");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_part_of_a_file_arrives_with_zeros_behind_its_end() {
 
 #[test]
 fn a_write_that_nobody_reads_ends() {
-    let (mut options, told) = options(Duration::ZERO);
+    let (mut options, actual) = options(Duration::ZERO);
     options.answer_timeout = Duration::from_secs(3);
     let server = transport(|request| match request.kind {
         kind::WRITE => loop {
@@ -261,9 +261,9 @@ fn a_write_that_nobody_reads_ends() {
     let file = open(&source, "f", OpenFlags::WRITE).unwrap();
     assert_eq!(file.write_at(&vec![0; 1 << 20], 0), Err(Error::Lost));
     attributes(&source, "f").unwrap_err();
-    let told = told.lock().unwrap();
+    let actual = actual.lock().unwrap();
     let why = "cannot send to the server: timed out";
-    assert!(told[0].contains(why), "{told:?}");
+    assert!(actual[0].contains(why), "{actual:?}");
 }
 
 fn arguments(address: &str, options: Options) -> Vec<String> {

@@ -186,8 +186,8 @@ pub type Told = Arc<Mutex<Vec<String>>>;
 
 /// Options with timeouts for a busy machine, except that for reconnecting.
 pub fn options(reconnect_timeout: Duration) -> (Options, Told) {
-    let told = Told::default();
-    let keep = Arc::clone(&told);
+    let found = Told::default();
+    let keep = Arc::clone(&found);
     let options = Options {
         connect_timeout: Duration::from_secs(60),
         answer_timeout: Duration::from_secs(60),
@@ -195,7 +195,7 @@ pub fn options(reconnect_timeout: Duration) -> (Options, Told) {
         notice: Arc::new(move |line| keep.lock().unwrap().push(line.to_owned())),
         ..Options::default()
     };
-    (options, told)
+    (options, found)
 }
 
 /// Connects a source by `first`, and later by `again`.
@@ -212,8 +212,8 @@ pub fn connect(
 
 /// A source whose server cannot be connected again.
 pub fn source(answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> (Sftp, Told) {
-    let (options, told) = options(Duration::ZERO);
+    let (options, found) = options(Duration::ZERO);
     let again = || Err("it is gone".to_owned());
     let source = connect(transport(answer), again, &options).unwrap();
-    (source, told)
+    (source, found)
 }

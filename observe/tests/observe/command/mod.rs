@@ -11,7 +11,7 @@ use toll_testing::{Bench, skip};
 const OBSERVE: &str = env!("CARGO_BIN_EXE_toll-observe");
 
 fn bench() -> Bench {
-    Bench::of(OBSERVE)
+    Bench::for_program(OBSERVE)
 }
 
 /// Whether strace may trace here; tells why not.

@@ -131,10 +131,10 @@ fn colours_progress_bars_and_cleared_screens_leave_their_text() {
             ("$ ", "exit\r"),
         ],
     );
-    let told = text(&bench);
+    let output = text(&bench);
     let line = |wanted: &str| {
-        let found = told.lines().any(|line| line == wanted);
-        assert!(found, "{wanted:?} is no line of {told}");
+        let found = output.lines().any(|line| line == wanted);
+        assert!(found, "{wanted:?} is no line of {output}");
     };
     line("$ ls --color=always shown");
     line("file  folder");
@@ -142,7 +142,7 @@ fn colours_progress_bars_and_cleared_screens_leave_their_text() {
     line("9216 bytes (9.2 kB");
     line("100% [working]");
     line("$ exit");
-    assert!(!told.contains("50% [working]"), "{told}");
+    assert!(!output.contains("50% [working]"), "{output}");
 }
 
 #[test]
@@ -196,19 +196,20 @@ fn a_screenful_of_top_is_a_screenful_of_text() {
         &[],
         &[("$ ", "top -n1\r"), ("COMMAND", ""), ("$ ", "exit\r")],
     );
-    let told = text(&bench);
+    let output = text(&bench);
     assert!(
-        told.lines().any(|line| line.starts_with("top - ")),
-        "{told}"
+        output.lines().any(|line| line.starts_with("top - ")),
+        "{output}"
     );
     assert!(
-        told.lines()
+        output
+            .lines()
             .any(|line| line.trim_start().starts_with("PID USER")),
-        "{told}"
+        "{output}"
     );
     assert!(
-        told.lines().any(|line| line.starts_with("MiB Mem")),
-        "{told}"
+        output.lines().any(|line| line.starts_with("MiB Mem")),
+        "{output}"
     );
 }
 

@@ -14,8 +14,8 @@ fn a_closed_standard_input_is_told_where_it_is_asked_for() {
     let files = files();
     for arguments in [&[][..], &["-"], &["a", "-"], &["-n", "-"]] {
         let ended = files.shell(r#"exec "$0" "$@" <&-"#, arguments);
-        let told = ended.errors.lines().next();
-        assert_eq!(told, Some("meow: -: Bad file descriptor"));
+        let printed = ended.errors.lines().next();
+        assert_eq!(printed, Some("meow: -: Bad file descriptor"));
         assert_eq!(ended.status.code(), Some(1));
     }
     for way in WAYS {

@@ -115,8 +115,8 @@ impl Ended {
     /// Requires exit status 1 and messages, one a line, and returns the output.
     #[track_caller]
     pub fn failed(self, messages: &[&str]) -> Vec<u8> {
-        let told: Vec<&str> = self.errors.lines().collect();
-        assert_eq!(told, messages, "{}", self.status);
+        let printed: Vec<&str> = self.errors.lines().collect();
+        assert_eq!(printed, messages, "{}", self.status);
         assert_eq!(self.status.code(), Some(1), "{}", self.status);
         self.output
     }

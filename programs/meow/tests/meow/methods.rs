@@ -146,8 +146,8 @@ fn the_names_of_the_reports_programs_stand_for_their_methods() {
         command.arg("--explain").arg(files.path("in"));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let ended = run(command);
-        let told = &ended.errors;
-        assert!(told.contains(way), "mycat{number}: {told}");
+        let printed = &ended.errors;
+        assert!(printed.contains(way), "mycat{number}: {printed}");
         assert_same(&ended.output, &all, way);
     }
 }

@@ -130,7 +130,7 @@ fn told_name(name: &OsStr) -> String {
 
 #[test]
 fn names_are_quoted_where_a_shell_would_need_it() {
-    for (name, told) in [
+    for (name, found) in [
         ("plain-name_1.txt", "plain-name_1.txt"),
         ("/x/y+z,@%~", "/x/y+z,@%~"),
         ("a b", "'a b'"),
@@ -142,7 +142,7 @@ fn names_are_quoted_where_a_shell_would_need_it() {
         ("#a", "'#a'"),
         ("a\nb", r"$'a\nb'"),
     ] {
-        assert_eq!(told_name(OsStr::new(name)), told);
+        assert_eq!(told_name(OsStr::new(name)), found);
     }
 }
 
@@ -161,15 +161,15 @@ fn a_quoted_name_is_one_printable_line_that_a_shell_reads_back() {
         b"$(reboot)`x`;&|",
         "a\u{202e}b".as_bytes(),
     ] {
-        let told = told_name(OsStr::from_bytes(name));
-        assert!(!told.contains(char::is_control), "{told:?}");
-        let script = format!("printf %s {told}");
+        let found = told_name(OsStr::from_bytes(name));
+        assert!(!found.contains(char::is_control), "{found:?}");
+        let script = format!("printf %s {found}");
         let read_back = Command::new("/bin/bash")
             .args(["-c", &script])
             .env("LC_ALL", "C.UTF-8")
             .output()
             .unwrap();
-        assert_eq!(read_back.stdout, name, "{told}");
+        assert_eq!(read_back.stdout, name, "{found}");
     }
 }
 

@@ -92,8 +92,8 @@ fn an_abbreviation_of_several_options_is_rejected_with_all_that_it_may_be() {
         ("--numb", "'--number' '--number-nonblank'"),
         ("--n", "'--number' '--number-nonblank'"),
     ] {
-        let told = format!("meow: option '{option}' is ambiguous; possibilities: {possible}");
-        assert_eq!(run_meow([option]).failed(&[&told, TRY]), b"");
+        let found = format!("meow: option '{option}' is ambiguous; possibilities: {possible}");
+        assert_eq!(run_meow([option]).failed(&[&found, TRY]), b"");
     }
 }
 

@@ -33,9 +33,9 @@ fn machines_measure_what_was_submitted_once_each() {
     assert_eq!(first["run"]["status"], "complete");
     bench.ok("fleet work toll-fleet --node a");
     assert_eq!(document(&bench, "a"), first);
-    let told = bench.ok("fleet status").stdout;
+    let output = bench.ok("fleet status").stdout;
     has(
-        &told,
+        &output,
         &[
             "a     complete     1 of 1",
             "2 nodes: 2 complete",
@@ -212,8 +212,8 @@ fn a_submission_of_another_user_is_read_and_neither_obeyed_nor_written_to() {
         for change in ["chown 65534 fleet", "chown -h 0 fleet; chmod 777 fleet"] {
             assert_eq!(bench.shell(change).code, Some(0));
             for verb in ["fetch", "retry"] {
-                let told = bench.fails(2, &format!("fleet {verb} fleet"));
-                has(&told, &["cannot use ", "fleet: "]);
+                let output = bench.fails(2, &format!("fleet {verb} fleet"));
+                has(&output, &["cannot use ", "fleet: "]);
             }
             bench.ok("fleet status fleet");
             bench.ok("fleet fetch fleet --parquet tables");

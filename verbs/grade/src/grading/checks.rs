@@ -138,13 +138,13 @@ fn durations(stored: &StoredRun) -> DataCheck {
         let total_ns: f64 = samples.into_iter().flatten().sum();
         total_ns > trial.wall_ns as f64 * (1.0 + CLOCK_SLACK)
     });
-    let told = longer.map(|trial| {
+    let wrong = longer.map(|trial| {
         format!(
             "the samples of {} take longer than the trial",
             name(trial, stored)
         )
     });
-    check.contradictions = named(told.collect());
+    check.contradictions = named(wrong.collect());
     check
 }
 
@@ -175,13 +175,13 @@ fn rates(stored: &StoredRun) -> DataCheck {
             .is_none_or(|throughput| are_products(per_byte, throughput, &seconds));
         !(is_of_bytes && is_inverse)
     });
-    let told = differing.map(|trial| {
+    let wrong = differing.map(|trial| {
         format!(
             "the rates of {} do not follow from its times",
             name(trial, stored)
         )
     });
-    check.contradictions = named(told.collect());
+    check.contradictions = named(wrong.collect());
     check
 }
 
@@ -210,11 +210,11 @@ fn copies(stored: &StoredRun) -> DataCheck {
         }
     }
     let (numbers, blocks): (Vec<u32>, Vec<Block>) = blocks.into_iter().unzip();
-    let told = copied_blocks(&blocks).into_iter().map(|(one, other)| {
+    let wrong = copied_blocks(&blocks).into_iter().map(|(one, other)| {
         let [one, other] = [one, other].map(|place| numbers[place] + 1);
         format!("blocks {one} and {other} are the same")
     });
-    check.contradictions = named(told.collect());
+    check.contradictions = named(wrong.collect());
     check.not_made = (blocks.len() > BLOCKS_COMPARED_MAX)
         .then(|| format!("only the first {BLOCKS_COMPARED_MAX} blocks were compared"));
     check
@@ -244,12 +244,12 @@ fn verdicts(
         let written = written.get(*id);
         !written.is_some_and(|written| is_same_verdict(written, own))
     });
-    let mut told: Vec<String> = differing
+    let mut wrong: Vec<String> = differing
         .map(|(id, _)| format!("its verdict on {id} does not follow from its samples"))
         .collect();
     let unknown = written.keys().filter(|id| !own.contains_key(*id));
-    told.extend(unknown.map(|id| format!("it has a verdict on {id}, which it does not claim")));
-    check.contradictions = named(told);
+    wrong.extend(unknown.map(|id| format!("it has a verdict on {id}, which it does not claim")));
+    check.contradictions = named(wrong);
     check
 }
 
@@ -296,8 +296,8 @@ fn made(id: &str, reason: &str) -> DataCheck {
 }
 
 fn of_blocks(blocks: Vec<u32>, what: &str) -> Vec<String> {
-    let told = blocks.iter().map(|block| format!("block {block} {what}"));
-    named(told.collect())
+    let wrong = blocks.iter().map(|block| format!("block {block} {what}"));
+    named(wrong.collect())
 }
 
 /// Returns the first contradictions, and how many more there are.

@@ -138,7 +138,7 @@ pub fn sentence(grade: &Grade) -> String {
         };
         (count > 0).then(|| format!("{count} {word}"))
     });
-    let mut told = if grade.claims.is_empty() {
+    let mut summary = if grade.claims.is_empty() {
         "no claim is judged, since the submission varies something else".to_owned()
     } else {
         format!(
@@ -148,17 +148,17 @@ pub fn sentence(grade: &Grade) -> String {
         )
     };
     if !grade.experiment_differences.is_empty() {
-        told = format!("its experiment is not yours; {told}");
+        summary = format!("its experiment is not yours; {summary}");
     }
     let failed: Vec<&str> = grade
         .failed_checks()
         .map(|check| check.id.as_str())
         .collect();
     if !failed.is_empty() {
-        told = format!("the data fail {}; {told}", failed.join(", "));
+        summary = format!("the data fail {}; {summary}", failed.join(", "));
     }
     if grade.here.is_none() {
-        told += "; not measured here";
+        summary += "; not measured here";
     }
-    told
+    summary
 }

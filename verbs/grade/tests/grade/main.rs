@@ -217,12 +217,12 @@ fn no_command_of_a_submission_is_started_unless_that_is_allowed() {
         assert_eq!(ran.code, Some(status), "{options}: {ran:?}");
         assert!(!touched.exists(), "{options}");
     }
-    let told = bench.fails(2, "grade --measure hostile.json");
+    let output = bench.fails(2, "grade --measure hostile.json");
     for what in ["command", "setup", "prepare", "conclude", "cleanup"] {
-        has(&told, &[&format!("  {what}: touch ")]);
+        has(&output, &[&format!("  {what}: touch ")]);
     }
     has(
-        &told,
+        &output,
         &["variable: LD_PRELOAD=evil.so", "--run-foreign-commands"],
     );
     let allowed = "grade --measure --run-foreign-commands --time-budget 1s hostile.json";

@@ -245,9 +245,9 @@ fn a_signal_to_toll_reaches_the_command_and_the_summary_comes_all_the_same() {
             kill_process(pid.expect("a process"), signal).expect("it is ours");
             let ended = running.0.wait().expect("it can be waited for");
             assert_eq!(ended.code(), Some(status));
-            let told = format!("ended by signal {}", status - 128);
+            let actual = format!("ended by signal {}", status - 128);
             assert!(
-                bench.read("summary").contains(&told),
+                bench.read("summary").contains(&actual),
                 "{}",
                 bench.read("summary")
             );

@@ -82,7 +82,7 @@ fn a_trace_of_a_process_ends_with_it_and_by_a_signal() {
 #[test]
 fn what_cannot_be_traced_is_told() {
     let Some(bench) = bench_for_bpf() else { return };
-    for (line, code, told) in [
+    for (line, code, found) in [
         (
             "trace --pid 4194304",
             2,
@@ -109,7 +109,7 @@ fn what_cannot_be_traced_is_told() {
     ] {
         let ran = bench.run(line);
         assert_eq!(ran.code, Some(code), "{line}: {ran:#?}");
-        assert!(ran.stderr.contains(told), "{line}: {ran:#?}");
+        assert!(ran.stderr.contains(found), "{line}: {ran:#?}");
     }
 }
 

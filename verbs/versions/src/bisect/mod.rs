@@ -63,7 +63,7 @@ pub fn compare_ends(
     };
     let limits = Limits {
         error,
-        ..Limits::of(1)
+        ..Limits::for_versions(1)
     };
     let found = search.search(limits);
     search.remove_built();
@@ -84,7 +84,7 @@ impl Search<'_> {
         // An invalid experiment ends the search before the heading is printed.
         self.measurements.experiment(&[0, last], 1)?;
         output::line(&show::heading(self.versions, self.arguments.metric()))?;
-        let found = self.search(Limits::of(last));
+        let found = self.search(Limits::for_versions(last));
         if !matches!(found, Ok(None)) {
             // A repeated search finds its answers in the store.
             self.remove_built();

@@ -143,11 +143,11 @@ fn no_difference(ends: &Judged) -> String {
 
 fn culprits(versions: &[Version], gap: Gap) -> Vec<String> {
     let suspects = || gap.suspects().map(|place| &versions[place]);
-    let told = |one: &Version| {
+    let describe = |one: &Version| {
         let commit = format!("{} {}", one.short(), one.subject);
         [commit, format!("  {}, {}", one.author, one.date)]
     };
-    let mut lines: Vec<String> = suspects().flat_map(told).collect();
+    let mut lines: Vec<String> = suspects().flat_map(describe).collect();
     let count = suspects().count();
     if count > 1 {
         let which = plural(count, "commit");

@@ -90,7 +90,7 @@ pub struct Limits {
 
 impl Limits {
     /// Returns limits that suffice for a difference of 3 % if trials scatter by 2 %.
-    pub fn of(versions: usize) -> Self {
+    pub fn for_versions(versions: usize) -> Self {
         let halvings = versions.max(2).ilog2() as usize + 1;
         Self {
             error: ALPHA,

@@ -32,7 +32,7 @@ impl History {
 
     fn search(&mut self) -> (Bisection, Ending) {
         let last = self.values.len() - 1;
-        let mut bisection = Bisection::new(last, Better::Lower, Limits::of(last));
+        let mut bisection = Bisection::new(last, Better::Lower, Limits::for_versions(last));
         loop {
             assert!(self.blocks < 1000, "{:?}", self.asked);
             match bisection.next() {
@@ -157,7 +157,7 @@ fn of_a_gradual_change_no_version_is_named() {
 fn a_search_that_was_misled_goes_on_after_the_confirmation() {
     let mut misled = History::step(8, 6, 1.05);
     let truth = misled.values.clone();
-    let mut bisection = Bisection::new(8, Better::Lower, Limits::of(8));
+    let mut bisection = Bisection::new(8, Better::Lower, Limits::for_versions(8));
     loop {
         match bisection.next() {
             Next::Done(ending) => {

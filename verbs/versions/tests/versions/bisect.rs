@@ -127,8 +127,8 @@ fn a_range_that_is_none_is_refused() {
     let mut in_guest = bisect(&bench, "c0..c8");
     in_guest.drain(3..5);
     in_guest.push("--kernel".into());
-    let told = bench.fails(2, in_guest.as_slice());
-    has(&told, &["cannot run {tree} in a guest"]);
+    let output = bench.fails(2, in_guest.as_slice());
+    has(&output, &["cannot run {tree} in a guest"]);
     let mut elsewhere = bisect(&bench, "c0..c8");
     elsewhere[2] = "/".into();
     has(
@@ -150,8 +150,8 @@ fn a_search_that_fails_leaves_nothing_built() {
     let Some(bench) = history(&STEP) else { return };
     let mut words = bisect(&bench, "c0..c8");
     words[4] = "test $(cat size) = 20000 || { echo broken; false; }".into();
-    let told = bench.fails(1, words.as_slice());
-    has(&told, &["an end of the range", "broken"]);
+    let output = bench.fails(1, words.as_slice());
+    has(&output, &["an end of the range", "broken"]);
     let left = bench.shell("ls -A cache/toll/versions");
     assert_eq!(left.stdout, "", "{left:#?}");
 }

@@ -53,14 +53,14 @@ pub fn ci(bench: &Bench, further: &[&str]) -> Vec<String> {
 
 /// Checks that the repository is unchanged and that nothing is left in the cache.
 pub fn nothing_is_left(bench: &Bench) {
-    let told = shell(
+    let output = shell(
         bench,
         "cd tree && git status --short && git worktree list && git branch --list && ls -A \
          ../cache/toll/versions",
     );
-    lacks(&told, &["ci-", "base", " M "]);
-    has(&told, &["[change]", "* change\n"]);
-    assert_eq!(told.lines().count(), 3, "{told}");
+    lacks(&output, &["ci-", "base", " M "]);
+    has(&output, &["[change]", "* change\n"]);
+    assert_eq!(output.lines().count(), 3, "{output}");
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn where_time_on_the_wall_decides_nothing_cpu_time_is_said_to() {
          if test $turn = 1; then echo $less; else echo $more; fi; \
          test $less = $more || echo $((3 - turn)) >{turn}"
     );
-    for told in compared_by(&bench, "duration_ns", &computes_and_waits(&seconds)) {
+    for output in compared_by(&bench, "duration_ns", &computes_and_waits(&seconds)) {
         has(
-            &told,
+            &output,
             &[
                 "CPU time would decide 1 of 1 undecided: 0 past the limit, 1 below it",
                 "gate on it (--metric cpu",
@@ -186,9 +186,9 @@ fn where_cpu_time_gates_longer_waiting_is_said() {
         return;
     };
     let seconds = "cat {tree}/nap";
-    for told in compared_by(&bench, "cpu_ns", &computes_and_waits(seconds)) {
+    for output in compared_by(&bench, "cpu_ns", &computes_and_waits(seconds)) {
         has(
-            &told,
+            &output,
             &["waiting, which CPU time leaves out, got longer: time of "],
         );
     }
@@ -246,10 +246,10 @@ fn an_experiment_file_is_compared_under_both_commits_and_trees_may_stay() {
         "format = 1\nname = 'other'\ntitle = 'Other'\nquestion = '?'\nmetric = 'duration_ns'\n\
          [workload]\nkind = 'command'\ncommand = 'true'\n",
     );
-    let told = bench.fails(2, ci(&bench, &["other.toml"]).as_slice());
-    has(&told, &["no command has {tree} in it"]);
-    let told = bench.fails(2, ci(&bench, &["other.toml", "cat {tree}/a"]).as_slice());
-    has(&told, &["several files at once"]);
+    let output = bench.fails(2, ci(&bench, &["other.toml"]).as_slice());
+    has(&output, &["no command has {tree} in it"]);
+    let output = bench.fails(2, ci(&bench, &["other.toml", "cat {tree}/a"]).as_slice());
+    has(&output, &["several files at once"]);
 }
 
 #[test]
@@ -300,25 +300,31 @@ fn what_cannot_be_compared_is_told_and_leaves_nothing() {
         return;
     };
     let command = takes("a");
-    let told = |code: i32, words: &[&str]| bench.fails(code, ci(&bench, words).as_slice());
-    has(&told(2, &[]), &["name a command"]);
-    has(&told(2, &["cat a"]), &["no command has {tree} in it"]);
+    let output = |code: i32, words: &[&str]| bench.fails(code, ci(&bench, words).as_slice());
+    has(&output(2, &[]), &["name a command"]);
+    has(&output(2, &["cat a"]), &["no command has {tree} in it"]);
     has(
-        &told(2, &["cat a", &command]),
+        &output(2, &["cat a", &command]),
         &["cat a does not name {tree}"],
     );
-    has(&told(2, &["write"]), &["the experiment has no such factor"]);
     has(
-        &told(2, &["--base", "nowhere", &command]),
+        &output(2, &["write"]),
+        &["the experiment has no such factor"],
+    );
+    has(
+        &output(2, &["--base", "nowhere", &command]),
         &["cannot find the commit nowhere"],
     );
-    has(&told(2, &["--base", "change", &command]), &["with itself"]);
     has(
-        &told(2, &["--head", "main", &command]),
+        &output(2, &["--base", "change", &command]),
+        &["with itself"],
+    );
+    has(
+        &output(2, &["--head", "main", &command]),
         &["it is on main", "~1"],
     );
-    has(&told(2, &["--guest", &command]), &["cannot use --guest"]);
-    let built = told(1, &["--build", "echo first; echo why; exit 7", &command]);
+    has(&output(2, &["--guest", &command]), &["cannot use --guest"]);
+    let built = output(1, &["--build", "echo first; echo why; exit 7", &command]);
     has(
         &built,
         &[
@@ -330,12 +336,12 @@ fn what_cannot_be_compared_is_told_and_leaves_nothing() {
     );
     let is_head = "grep -q 'cat a' make.sh || { echo broken; false; }";
     has(
-        &told(1, &["--build", is_head, &command]),
+        &output(1, &["--build", is_head, &command]),
         &["cannot build head (", "broken"],
     );
     shell(&bench, "echo 1 >tree/a");
     has(
-        &told(2, &[&command]),
+        &output(2, &[&command]),
         &["differs from it in 1 file (a)", "--head HEAD"],
     );
     shell(&bench, "cd tree && git checkout -q a");
@@ -358,10 +364,10 @@ fn a_shallow_clone_says_how_to_get_the_rest() {
         "git -C tree checkout -q main && git clone -q --depth 1 --no-single-branch \
          file://$PWD/tree shallow && git -C shallow checkout -q change && rm -r tree && mv shallow tree",
     );
-    let told = bench.fails(2, ci(&bench, &[&takes("a")]).as_slice());
-    has(&told, &["the clone is shallow", "git fetch --unshallow"]);
-    let told = bench.fails(2, ci(&bench, &["--base", "HEAD~1", &takes("a")]).as_slice());
-    has(&told, &["the clone is shallow"]);
+    let output = bench.fails(2, ci(&bench, &[&takes("a")]).as_slice());
+    has(&output, &["the clone is shallow", "git fetch --unshallow"]);
+    let output = bench.fails(2, ci(&bench, &["--base", "HEAD~1", &takes("a")]).as_slice());
+    has(&output, &["the clone is shallow"]);
 }
 
 #[test]

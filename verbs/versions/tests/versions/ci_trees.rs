@@ -7,10 +7,10 @@ use toll_testing::{Bench, Running, all_are, has, list, wait_until};
 use crate::ci::{GIT, ci, nothing_is_left, repository, shell, sized, takes};
 
 /// Starts `toll ci`, with its messages in a file.
-fn start(bench: &Bench, told: &str, words: &[&str], lock: &str) -> Running {
+fn start(bench: &Bench, output: &str, words: &[&str], lock: &str) -> Running {
     let mut command = bench.spawnable(ci(bench, words).as_slice());
     command.env("TOLL_RUN_LOCK", bench.path(lock));
-    command.stderr(std::fs::File::create(bench.path(told)).unwrap());
+    command.stderr(std::fs::File::create(bench.path(output)).unwrap());
     Running(command.spawn().unwrap())
 }
 
@@ -27,12 +27,12 @@ fn two_commits_are_built_when_no_other_run_measures() {
         "other.sqlite",
         &takes("built"),
     ];
-    let told = bench.fails(
+    let output = bench.fails(
         1,
         ci(&bench, &[&words[..], &["--no-wait"]].concat()).as_slice(),
     );
     let holder = format!("process {} (", one.0.id());
-    has(&told, &["cannot measure", &holder, "leave out --no-wait"]);
+    has(&output, &["cannot measure", &holder, "leave out --no-wait"]);
     let mut search = ["bisect", "--tree", "tree", "--no-wait", "main..change"].to_vec();
     search.extend(["--store", "other.sqlite", "cat {tree}/a"]);
     has(&bench.fails(1, search.as_slice()), &[&holder]);
@@ -81,8 +81,8 @@ fn calls_that_share_kept_trees_have_a_pair_each_and_only_the_same_commits_are_go
         assert_eq!(head_of(&bench, &format!("trees/{tree}")).trim(), subject);
     }
     let resume = ["run", "-q", "--no-html", "--resume", "1"];
-    let told = bench.fails(2, &resume);
-    has(&told, &["another toll ci is using its work trees"]);
+    let output = bench.fails(2, &resume);
+    has(&output, &["another toll ci is using its work trees"]);
     one.send(rustix::process::Signal::INT);
     assert_eq!(one.end().code(), Some(130), "{}", bench.read("one"));
     let resumed = bench.run(&[&resume[..], &["--max-runs", "2"]].concat());
@@ -111,8 +111,8 @@ fn an_interrupted_comparison_without_kept_trees_is_not_gone_on_with() {
     running.send(rustix::process::Signal::INT);
     assert_eq!(running.end().code(), Some(130));
     let before = bench.document("1");
-    let told = bench.fails(2, "run -q --no-html --resume 1");
-    has(&told, &["start the same toll ci again"]);
+    let output = bench.fails(2, "run -q --no-html --resume 1");
+    has(&output, &["start the same toll ci again"]);
     assert_eq!(bench.document("1"), before);
     nothing_is_left(&bench);
 }
@@ -125,11 +125,11 @@ fn kept_trees_of_another_user_are_refused() {
                 return;
             };
             shell(&bench, &format!("{planted} && chown -R 65534 trees/*"));
-            let told = bench.fails(
+            let output = bench.fails(
                 1,
                 ci(&bench, &["--keep-trees", "trees", &takes("a")]).as_slice(),
             );
-            has(&told, &["trees/0", "it belongs to "]);
+            has(&output, &["trees/0", "it belongs to "]);
         }
     });
 }
@@ -155,8 +155,8 @@ fn a_repository_of_another_user_is_compared_where_git_accepts_it() {
             "git describe --tags --always && sh make.sh",
         ];
         let words = [&words[..], &["-r", "2", "cat {tree}/built {tree}/part/c"]].concat();
-        let told = bench.fails(5, ci(&bench, &words).as_slice());
-        has(&told, &["as a git repository", "safe.directory"]);
+        let output = bench.fails(5, ci(&bench, &words).as_slice());
+        has(&output, &["as a git repository", "safe.directory"]);
         shell(
             &bench,
             "mkdir home && for one in tree tree/part; do \
@@ -171,11 +171,11 @@ fn a_repository_of_another_user_is_compared_where_git_accepts_it() {
 }
 
 fn nothing_is_left_but_the_tag(bench: &Bench) {
-    let told = shell(
+    let output = shell(
         bench,
         "git -C tree worktree list && ls -A cache/toll/versions",
     );
-    assert_eq!(told.lines().count(), 1, "{told}");
+    assert_eq!(output.lines().count(), 1, "{output}");
 }
 
 /// Settings that make git run programs, or print more than by default.
@@ -224,6 +224,6 @@ fn settings_of_git_run_nothing_in_the_trees_and_change_nothing_that_is_read() {
     assert!(!bench.path("ran").exists());
     // A change in the work tree is still noticed.
     shell(&bench, "echo 1 >tree/a");
-    let told = bench.fails(2, ci(&bench, &[&takes("a")]).as_slice());
-    has(&told, &["differs from it in 1 file (a)"]);
+    let output = bench.fails(2, ci(&bench, &[&takes("a")]).as_slice());
+    has(&output, &["differs from it in 1 file (a)"]);
 }

@@ -72,8 +72,8 @@ fn records_of_two_clones_are_merged_without_conflict() {
     };
     shell(&bench, "git clone -q tree one && git clone -q tree two");
     for clone in ["one", "two"] {
-        let told = bench.ok(history(&bench, "record", clone, &[]).as_slice());
-        has(&told.stdout, &["is recorded at "]);
+        let output = bench.ok(history(&bench, "record", clone, &[]).as_slice());
+        has(&output.stdout, &["is recorded at "]);
         let again = bench.ok(history(&bench, "record", clone, &[]).as_slice());
         has(&again.stdout, &["already"]);
         bench.measured(&["-r", "2", "--metric", "max_rss_bytes", "true"]);

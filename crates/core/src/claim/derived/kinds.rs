@@ -27,7 +27,7 @@ impl Quantity {
         }
         let knee = Knee::new(&grid.levels, &grid.columns, tolerance);
         let interval = move |confidence| knee.interval(confidence);
-        Ok(Self::of(grid.blocks(), interval))
+        Ok(Self::estimated(grid.blocks(), interval))
     }
 
     pub(super) fn acceleration(
@@ -45,7 +45,7 @@ impl Quantity {
         let logs = context.accelerations(&spec.metric, pick(of)?, pick(to)?)?;
         Ok(Self {
             evidence_values: logs.iter().map(|log| 1.0 - log.exp()).collect(),
-            ..Self::of(logs.len(), move |confidence| {
+            ..Self::estimated(logs.len(), move |confidence| {
                 let ratio = hodges_lehmann(&logs, confidence).map(f64::exp);
                 Interval {
                     estimate: 1.0 - ratio.estimate,
@@ -87,7 +87,7 @@ impl Quantity {
             blocks.iter().map(above).collect()
         };
         let columns: Vec<Vec<f64>> = both.iter().map(above).collect::<Result<_, Reason>>()?;
-        Ok(Self::of(blocks.len(), move |confidence| {
+        Ok(Self::estimated(blocks.len(), move |confidence| {
             zero_crossing(&levels, &columns, confidence)
         }))
     }
@@ -121,7 +121,7 @@ impl Quantity {
         let grid = Grid::new(spec, context)?.logs()?;
         let spread = Spread::new(&grid.columns);
         let interval = move |confidence| spread.interval(confidence);
-        Ok(Self::of(grid.blocks(), interval))
+        Ok(Self::estimated(grid.blocks(), interval))
     }
 
     pub(super) fn step(
@@ -158,7 +158,7 @@ impl Quantity {
             Some(_) => Ok(Self {
                 details,
                 outward,
-                ..Self::of(blocks, move |confidence| {
+                ..Self::estimated(blocks, move |confidence| {
                     at(confidence).expect("a step at one confidence is one at each")
                 })
             }),

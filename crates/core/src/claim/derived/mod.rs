@@ -32,7 +32,7 @@ pub(super) struct Quantity {
 }
 
 impl Quantity {
-    fn of(blocks: usize, interval: impl Fn(f64) -> Interval + 'static) -> Self {
+    fn estimated(blocks: usize, interval: impl Fn(f64) -> Interval + 'static) -> Self {
         Self {
             blocks,
             interval: Box::new(interval),
@@ -48,7 +48,7 @@ impl Quantity {
         Self {
             block_values: values.clone(),
             evidence_values: values.clone(),
-            ..Self::of(values.len(), move |confidence| {
+            ..Self::estimated(values.len(), move |confidence| {
                 median_interval(&values, confidence)
             })
         }

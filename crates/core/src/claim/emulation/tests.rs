@@ -66,8 +66,8 @@ fn under_tcg_times_are_shown_and_not_judged_and_counts_are() {
     assert!(analysis.advice.is_empty());
     let relations = analysis.comparisons.iter().map(|c| c.relation);
     assert!(relations.into_iter().all(|r| r == Relation::Undecided));
-    let told = |text: &String| text.contains("emulated, not judged");
-    assert!(analysis.notes.iter().any(told), "{:?}", analysis.notes);
+    let found = |text: &String| text.contains("emulated, not judged");
+    assert!(analysis.notes.iter().any(found), "{:?}", analysis.notes);
 }
 
 #[test]

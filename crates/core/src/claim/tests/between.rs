@@ -240,9 +240,9 @@ fn a_treatment_that_too_few_runs_of_a_side_have_measured_is_not_judged() {
     let sides = [&new, &old].map(|runs| Side::new(runs).unwrap());
     let compared = compare_sides(&sides[0], &sides[1], &[]).remove(0);
     let reason = "measured in 2 of 3 new runs";
-    let told = |ratio: &&RunRatio| ratio.reason.as_deref() == Some(reason);
+    let actual = |ratio: &&RunRatio| ratio.reason.as_deref() == Some(reason);
     assert_eq!(
-        compared.ratios.iter().filter(told).count(),
+        compared.ratios.iter().filter(actual).count(),
         4,
         "{compared:#?}"
     );

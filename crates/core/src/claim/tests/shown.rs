@@ -432,9 +432,9 @@ fn counters_that_are_missing_for_one_reason_are_told_in_one_warning() {
         }
     }
     let warnings = analyse(&stored).warnings;
-    let told: Vec<&String> = warnings.iter().filter(|w| w.contains("skipped")).collect();
+    let actual: Vec<&String> = warnings.iter().filter(|w| w.contains("skipped")).collect();
     assert_eq!(
-        told,
+        actual,
         [
             "counter branches was skipped: cannot open perf counter: busy",
             "counters cycles, instructions were skipped: cannot open perf counter: no",

@@ -248,7 +248,7 @@ fn the_platforms_of_timewrite_cannot_tell_file_systems_or_kernels_apart() {
     let builtin = builtin::find("write").expect("it comes with the program");
     let experiment = parse(builtin.toml, builtin.name, "quick").expect("it can be read");
     assert_eq!(experiment.platforms.len(), 5);
-    let mut told = Vec::new();
+    let mut actual = Vec::new();
     for (claim, fact) in [
         ("write.fs-order", "file system"),
         ("write.old-kernel", "kernel"),
@@ -256,10 +256,10 @@ fn the_platforms_of_timewrite_cannot_tell_file_systems_or_kernels_apart() {
         let mut fleet = machines(fact, ClaimDirection::Greater, [(1.0, Vec::new())]);
         fleet[0].platforms.clone_from(&experiment.platforms);
         claim.clone_into(&mut fleet[0].verdicts[0].claim);
-        told.extend(report(&fleet).claims.remove(0).published);
+        actual.extend(report(&fleet).claims.remove(0).published);
     }
     assert_eq!(
-        told,
+        actual,
         [
             "the 5 platforms of timewrite cannot show it: fewer than two levels of file system \
              have 2 platforms each, and file system cannot be told from operating system",

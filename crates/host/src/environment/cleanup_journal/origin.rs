@@ -46,7 +46,7 @@ impl Origin {
             machine_id: line("/etc/machine-id"),
             boot_id: line("/proc/sys/kernel/random/boot_id"),
             pid_namespace: fs::metadata("/proc/self/ns/pid").map_or(0, |one| one.ino()),
-            process: Instance::of(pid).unwrap_or(Instance {
+            process: Instance::from_pid(pid).unwrap_or(Instance {
                 pid,
                 start_ticks: 0,
             }),

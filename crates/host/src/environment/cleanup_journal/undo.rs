@@ -160,8 +160,8 @@ impl Journal {
             _ => None,
         });
         let directories: Vec<String> = directories.collect();
-        let told = format!("cleared after a killed run: {}", directories.join(", "));
-        Ok((!self.changes.is_empty()).then_some(told))
+        let message = format!("cleared after a killed run: {}", directories.join(", "));
+        Ok((!self.changes.is_empty()).then_some(message))
     }
 }
 
@@ -266,7 +266,7 @@ fn restore_one(directory: &Directory, name: &OsStr, here: &Origin) -> Option<Lef
 fn is_named_after_a_process(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let pid = name.split('-').next().and_then(|pid| pid.parse().ok());
-    pid.and_then(Instance::of).is_some()
+    pid.and_then(Instance::from_pid).is_some()
 }
 
 /// Removes one of our directories with everything in it. The standard library opens each

@@ -57,7 +57,7 @@ pub fn check_requirements(names: &[String]) -> Result<(), BuildError> {
     }
     let mut settings = String::new();
     for name in &missing {
-        settings += &inputs::of(name).map_err(BuildError::failed)?.settings;
+        settings += &inputs::find(name).map_err(BuildError::failed)?.settings;
     }
     let names = format!("NAMES={}", missing.join(" "));
     // From standard input, since nothing may be written yet.
@@ -84,7 +84,7 @@ pub fn build(
     let kernels = paths::kernels().and_then(|place| place.make());
     let kernels = kernels.map_err(BuildError::failed)?;
     let directory = sources::lay_out(&place).map_err(|error| BuildError::file(&place, &error))?;
-    let inputs = inputs::of(name).map_err(BuildError::failed)?;
+    let inputs = inputs::find(name).map_err(BuildError::failed)?;
     let laid_out = inputs.lay_out().map_err(BuildError::failed)?;
     let mut run = |target: &str, progress: Option<Progress>| {
         let cache = kernels.path().parent().unwrap_or(kernels.path());

@@ -88,7 +88,11 @@ pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
 /// # Errors
 /// If there is none, with the command that makes it.
 pub fn find(name: &str) -> Result<Kernel, String> {
-    find_in(&paths::kernels()?.path()?, name, &inputs::of(name)?.recipe)
+    find_in(
+        &paths::kernels()?.path()?,
+        name,
+        &inputs::find(name)?.recipe,
+    )
 }
 
 fn find_in(cache: &Path, name: &str, recipe: &str) -> Result<Kernel, String> {

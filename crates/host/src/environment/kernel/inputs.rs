@@ -65,19 +65,19 @@ impl Inputs {
 ///
 /// # Errors
 /// If there is no such kernel, or a file of it is missing or wrong.
-pub(super) fn of(name: &str) -> Result<Arc<Inputs>, String> {
+pub(super) fn find(name: &str) -> Result<Arc<Inputs>, String> {
     static KNOWN: Mutex<BTreeMap<String, Arc<Inputs>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(|poison| poison.into_inner());
     if let Some(inputs) = known.get(name) {
         return Ok(inputs.clone());
     }
-    let found = find(name).map_err(|why| format!("cannot use kernel {name}: {why}"))?;
+    let found = read(name).map_err(|why| format!("cannot use kernel {name}: {why}"))?;
     let inputs = Arc::new(found);
     known.insert(name.to_owned(), inputs.clone());
     Ok(inputs)
 }
 
-fn find(name: &str) -> Result<Inputs, String> {
+fn read(name: &str) -> Result<Inputs, String> {
     let mut lineage = lineage(name)?;
     let (root, root_definition) = lineage.pop().expect("a lineage has its own name");
     let mut settings = Settings::new(name);

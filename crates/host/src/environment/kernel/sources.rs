@@ -146,7 +146,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let sources = lay_out(directory.path()).unwrap();
         assert_eq!(lay_out(directory.path()).unwrap(), sources);
-        let recipes = BUILT_IN.map(|name| inputs::of(name).unwrap().recipe.clone());
+        let recipes = BUILT_IN.map(|name| inputs::find(name).unwrap().recipe.clone());
         for (name, recipe) in BUILT_IN.into_iter().zip(&recipes) {
             let name = format!("NAME={name}");
             let arguments = ["-s", "-C", sources.to_str().unwrap(), &name, "recipe"];

@@ -119,7 +119,7 @@ pub fn made_up(mut experiment: Experiment, rng: &mut Rng) -> Option<StoredRun> {
         created_at: "2026-01-01T00:00:00Z".into(),
         status: RunStatus::Complete,
         stop_reason: Some("drawn".into()),
-        ..RunRecord::of(&experiment)
+        ..RunRecord::from_experiment(&experiment)
     };
     Some(StoredRun {
         run,

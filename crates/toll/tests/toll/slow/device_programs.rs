@@ -82,11 +82,11 @@ fn sizes(lines: &str) -> Vec<u64> {
     lines
         .lines()
         .map(|line| {
-            let told = line
+            let output = line
                 .strip_prefix("Transmission time: ")
                 .and_then(|rest| rest.strip_suffix(" bytes"))
                 .and_then(|rest| rest.split_once(" ms, File size: "));
-            let (time, size) = told.unwrap_or_else(|| panic!("{line:?}"));
+            let (time, size) = output.unwrap_or_else(|| panic!("{line:?}"));
             let (_, decimals) = time.split_once('.').expect("a time has decimals");
             assert_eq!(decimals.len(), 6, "{line}");
             assert!(time.parse::<f64>().unwrap() >= 0.0, "{line}");
@@ -117,9 +117,9 @@ fn every_pair_of_methods_brings_files_of_every_size_in_every_mode() {
     );
     let Some(ran) = ran else { return };
     let expected = [0, 4, 577, 4097, 9695, 1_502_860];
-    let told = sizes(&ran.stdout);
-    assert_eq!(told.len(), 2 * 5 * 9 * expected.len(), "{ran:#?}");
-    for pass in told.chunks(expected.len()) {
+    let output = sizes(&ran.stdout);
+    assert_eq!(output.len(), 2 * 5 * 9 * expected.len(), "{ran:#?}");
+    for pass in output.chunks(expected.len()) {
         assert_eq!(pass, expected);
     }
 }
@@ -208,8 +208,8 @@ fn what_is_wrong_with_files_is_told_on_both_sides_and_nothing_stays() {
     );
     let Some(ran) = ran else { return };
     let parts: Vec<&str> = ran.stdout.split("= ").collect();
-    let has = |part: usize, told: &[&str]| {
-        for line in told {
+    let has = |part: usize, output: &[&str]| {
+        for line in output {
             assert!(parts[part].contains(line), "no {line:?}: {ran:#?}");
         }
     };
@@ -224,8 +224,8 @@ fn what_is_wrong_with_files_is_told_on_both_sides_and_nothing_stays() {
             2,
             "{ran:#?}"
         );
-        let told = "slave: cannot create none/o: no such file or directory; check the path\n";
-        has(first + 1, &["master 1 slave 1\n", told]);
+        let output = "slave: cannot create none/o: no such file or directory; check the path\n";
+        has(first + 1, &["master 1 slave 1\n", output]);
         has(
             first + 1,
             &["master: cannot send f: the slave cannot take it"],

@@ -99,8 +99,8 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
     wait_until("all file systems are mounted", || mounts_of_run() >= 4);
     running.kill();
     wait_until("the servers have ended", || servers(&bench).is_empty());
-    let told = bench.ok("doctor --restore").stdout;
-    has(&told, &["cleared after a killed run"]);
+    let printed = bench.ok("doctor --restore").stdout;
+    has(&printed, &["cleared after a killed run"]);
     is_clean(&bench);
 }
 
@@ -269,8 +269,8 @@ fn a_foreign_file_system_is_used_only_if_it_is_named() {
     assert_eq!(std::fs::read_dir(&source).unwrap().count(), 0);
     drop(theirs);
     is_clean(&bench);
-    let told = bench.fails(2, "run write -L fs=foreign --foreign-dir source");
-    has(&told, &["cannot use ", "--foreign-dir"]);
+    let printed = bench.fails(2, "run write -L fs=foreign --foreign-dir source");
+    has(&printed, &["cannot use ", "--foreign-dir"]);
 }
 
 #[test]
@@ -303,8 +303,8 @@ fn a_run_killed_on_a_loop_device_leaves_nothing_mounted() {
         !loop_devices_of(&bench).is_empty()
     });
     running.kill();
-    let told = bench.ok("doctor --restore").stdout;
-    has(&told, &["cleared after a killed run"]);
+    let printed = bench.ok("doctor --restore").stdout;
+    has(&printed, &["cleared after a killed run"]);
     // The kernel unmounts once the namespace's last process has ended, and then releases the
     // device. A device that was not mounted yet was detached by `toll doctor`.
     is_clean(&bench);

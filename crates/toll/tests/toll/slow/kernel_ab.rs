@@ -205,11 +205,11 @@ fn a_longer_path_is_explained_by_functions_of_the_kernel_from_the_store_too() {
 #[test]
 fn what_cannot_be_compared_is_told_before_anything_runs() {
     let bench = Bench::new();
-    let told = bench.fails(2, "kernel ab toll mnie --dry-run");
-    has(&told, &["cannot", "mnie", "toll"]);
+    let output = bench.fails(2, "kernel ab toll mnie --dry-run");
+    has(&output, &["cannot", "mnie", "toll"]);
     bench.write("bad.toml", &SMALL.replace("getppid", "getppdi"));
-    let told = bench.fails(2, "kernel ab toll stock bad.toml --dry-run");
-    has(&told, &["there is no system call getppdi"]);
-    let told = bench.fails(2, "kernel ab toll stock --resume");
-    has(&told, &["toll run --resume"]);
+    let output = bench.fails(2, "kernel ab toll stock bad.toml --dry-run");
+    has(&output, &["there is no system call getppdi"]);
+    let output = bench.fails(2, "kernel ab toll stock --resume");
+    has(&output, &["toll run --resume"]);
 }

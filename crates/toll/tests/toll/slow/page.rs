@@ -166,13 +166,17 @@ fn nothing_is_cut_off_on_a_phone_nor_on_a_screen() {
                 return;
             };
             let dom = String::from_utf8_lossy(&output.stdout);
-            let told = dom
+            let found = dom
                 .split("<title>")
                 .nth(1)
                 .and_then(|rest| rest.split('<').next());
             let is_whole =
-                |told: &str| told.starts_with("width ") && told.ends_with(" overflow none");
-            assert!(told.is_some_and(is_whole), "{told:?} of {}", page.display());
+                |found: &str| found.starts_with("width ") && found.ends_with(" overflow none");
+            assert!(
+                found.is_some_and(is_whole),
+                "{found:?} of {}",
+                page.display()
+            );
         }
     }
 }

@@ -155,8 +155,8 @@ fn a_killed_run_under_pressure_is_cleared_by_the_doctor() {
     });
     assert_eq!(swap_files(&bench).len(), 1);
     running.kill();
-    let told = bench.ok("doctor --restore").stdout;
-    assert!(told.contains("cleared after a killed run"), "{told}");
+    let output = bench.ok("doctor --restore").stdout;
+    assert!(output.contains("cleared after a killed run"), "{output}");
     assert_eq!(swap_files(&bench), Vec::<String>::new());
     assert_eq!(control_groups(pid), Vec::<PathBuf>::new());
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
@@ -169,22 +169,22 @@ fn without_a_limit_to_be_had_the_treatment_is_skipped_with_the_reason() {
         // Even where limits work, a limit above all memory shows the message of a missing one.
         bench.write("pressed.toml", EXPERIMENT);
         let arguments = "run pressed.toml -L limit=64GiB --dry-run";
-        let told = bench.ok(arguments).stdout;
-        let skipped = told
+        let output = bench.ok(arguments).stdout;
+        let skipped = output
             .lines()
             .find(|line| line.trim_start().starts_with("competing"));
         assert!(
             skipped
                 .unwrap()
                 .contains("(skipped: 65536 MiB of memory are needed"),
-            "{told}"
+            "{output}"
         );
         return;
     }
     bench.write("pressed.toml", EXPERIMENT);
-    let told = bench.ok("run pressed.toml --dry-run").stdout;
-    let skipped = told
+    let output = bench.ok("run pressed.toml --dry-run").stdout;
+    let skipped = output
         .lines()
         .find(|line| line.trim_start().starts_with("competing"));
-    assert!(skipped.unwrap().contains("(skipped: "), "{told}");
+    assert!(skipped.unwrap().contains("(skipped: "), "{output}");
 }

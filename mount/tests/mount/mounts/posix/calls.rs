@@ -209,8 +209,8 @@ fn call(words: &[&str], directory: &Path) -> Outcome {
 fn look(words: &[&str], directory: &Path) -> Outcome {
     let at = |index: usize| path(directory, words[index]);
     match words[0] {
-        "stat" => Ok(told(&std::fs::metadata(at(1))?)),
-        "lstat" => Ok(told(&std::fs::symlink_metadata(at(1))?)),
+        "stat" => Ok(actual(&std::fs::metadata(at(1))?)),
+        "lstat" => Ok(actual(&std::fs::symlink_metadata(at(1))?)),
         "readlink" => {
             let target = rustix::fs::readlink(at(1), Vec::new())?;
             Ok(format!("target={}", target.to_string_lossy()))
@@ -280,7 +280,7 @@ pub fn truncate(path: &Path, length: i64) -> std::io::Result<()> {
     }
 }
 
-fn told(found: &Metadata) -> String {
+fn actual(found: &Metadata) -> String {
     let kind = match found.file_type() {
         kind if kind.is_dir() => "dir",
         kind if kind.is_symlink() => "symlink",

@@ -61,7 +61,7 @@ pub struct Outcome {
     pub cuts_with_losses: usize,
     pub losses: usize,
     /// Descriptions of some of the losses, and of calls that failed.
-    pub told: Vec<String>,
+    pub found: Vec<String>,
     /// Temporary files found after cuts.
     pub temporaries: usize,
     /// Temporary files that the mount after a cut did not remove.
@@ -169,8 +169,8 @@ impl Chain {
 
     fn tell(&mut self, what: String) {
         eprintln!("{}: {what}", self.subject.name);
-        if self.outcome.told.len() < LOSSES_TOLD_MAX {
-            self.outcome.told.push(what);
+        if self.outcome.found.len() < LOSSES_TOLD_MAX {
+            self.outcome.found.push(what);
         }
     }
 

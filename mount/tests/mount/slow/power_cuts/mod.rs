@@ -109,12 +109,12 @@ fn what_was_acknowledged_is_there_and_nothing_is_torn() {
     let cuts = number("TOLL_POWER_CUTS").map_or(full_or(CUTS_IN_SHORT, CUTS), |cuts| cuts as usize);
     let subjects = [&[ALONE][..], &MOUNTS].concat();
     let mut outcomes = outcomes(&kernel, &subjects, |_| cuts);
-    let told: Vec<String> = outcomes.iter().flat_map(result::losses).collect();
+    let actual: Vec<String> = outcomes.iter().flat_map(result::losses).collect();
     if let Some(directory) = std::env::var_os("TOLL_POWER_CUTS_OUT") {
         outcomes.extend(self::outcomes(&kernel, &UNSOUND, |_| CUTS_TO_FIND_A_LOSS));
         result::write(Path::new(&directory), &kernel, &outcomes);
     }
-    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(actual.is_empty(), "{}", actual.join("\n"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub fn line(outcome: &Outcome) -> String {
 /// Returns the losses of a chain, one sentence each.
 pub fn losses(outcome: &Outcome) -> Vec<String> {
     let of = |what: &String| format!("{}, seed {}: {what}", outcome.subject, outcome.seed);
-    outcome.told.iter().map(of).collect()
+    outcome.found.iter().map(of).collect()
 }
 
 /// Writes `power-cuts.md` and `power-cuts.json`.
@@ -57,10 +57,11 @@ pub fn write(directory: &Path, kernel: &Kernel, outcomes: &[Outcome]) {
     for outcome in outcomes {
         writeln!(table, "{}", line(outcome)).expect("a string can be written to");
     }
-    let told: Vec<String> = outcomes.iter().flat_map(losses).collect();
-    if !told.is_empty() {
+    let found: Vec<String> = outcomes.iter().flat_map(losses).collect();
+    if !found.is_empty() {
         table.push_str("\n## Losses\n\n");
-        told.iter()
+        found
+            .iter()
             .for_each(|what| writeln!(table, "- {what}").expect("a string can be written to"));
     }
     let json = serde_json::json!({

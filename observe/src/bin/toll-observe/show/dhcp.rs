@@ -72,9 +72,9 @@ fn exchange(exchange: &Exchange, style: Style) -> Text {
     let title = format!("client {}", exchange.client);
     let mut text = heading(&title, style);
     text += paragraph(&about.join(", "), 0, Paint::Dim, style);
-    let mut told = BTreeSet::new();
+    let mut shown = BTreeSet::new();
     for event in &exchange.messages {
-        let is_new = event.repeats.is_none() && told.insert((&event.kind, event.if_lost));
+        let is_new = event.repeats.is_none() && shown.insert((&event.kind, event.if_lost));
         text += message(event, is_new, style);
     }
     let outcome = format!("{} {}", arrow(style), exchange.outcome);

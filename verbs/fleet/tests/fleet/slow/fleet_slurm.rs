@@ -35,8 +35,8 @@ impl Site {
 
     /// The object that `status --json` prints for a node.
     fn node(&self, node: &str) -> Value {
-        let told: Value = serde_json::from_str(&self.ok("fleet status --json")).unwrap();
-        let mut all = list(&told).iter();
+        let output: Value = serde_json::from_str(&self.ok("fleet status --json")).unwrap();
+        let mut all = list(&output).iter();
         all.find(|one| one["node"] == node).unwrap().clone()
     }
 
@@ -148,8 +148,8 @@ fn keeps_a_job_of_which_nobody_hears(site: &Site) {
     let said = site.fails(1, &format!("{submit} -- -r 3 >/dev/full"));
     has(&said, &["cannot write the result"]);
     wait_until("its job is done", || {
-        let told = site.ok("fleet status unheard");
-        told.contains("node1  complete")
+        let output = site.ok("fleet status unheard");
+        output.contains("node1  complete")
     });
 }
 

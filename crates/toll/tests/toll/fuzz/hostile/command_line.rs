@@ -296,12 +296,12 @@ fn names_of_directories_are_one_word_in_commands() {
                 "{tree}/prog",
             ];
             let quoted = "test -x \"{tree}/prog\" && '{tree}/prog'";
-            let told = ran(&bench, &[&words[..], &more, &[quoted]].concat());
+            let printed = ran(&bench, &[&words[..], &more, &[quoted]].concat());
             // A brace begins a placeholder.
-            if told.code == Some(2) && text.contains('{') {
+            if printed.code == Some(2) && text.contains('{') {
                 return;
             }
-            assert!([Some(0), Some(4)].contains(&told.code), "{told:#?}");
+            assert!([Some(0), Some(4)].contains(&printed.code), "{printed:#?}");
             all_are("completed", &bench.trials());
         });
     });

@@ -203,8 +203,8 @@ fn texts_of_others_stay_texts_in_everything_that_is_shown_or_written() {
             assert!(places > 20, "{places} places");
             document["run"]["uid"] = json!(format!("{:016x}", case.rng.next_u64()));
             bench.write("hostile.json", &document.to_string());
-            let told = ok(&bench, "import hostile.json").stdout;
-            let number = told
+            let output = ok(&bench, "import hostile.json").stdout;
+            let number = output
                 .strip_prefix("run ")
                 .and_then(|rest| rest.split_once(':'));
             let run = number.expect("the number of the run is printed").0;

@@ -27,7 +27,7 @@ fn closed(file: File) -> Result<()> {
 
 #[test]
 fn a_lost_write_is_told_once_by_whatever_is_called_next() {
-    let told: [fn(File); 3] = [
+    let actual: [fn(File); 3] = [
         // Each close reports it.
         |file| {
             assert_errno(closed(file.try_clone().unwrap()), libc::EIO);
@@ -48,7 +48,7 @@ fn a_lost_write_is_told_once_by_whatever_is_called_next() {
             close(file).unwrap();
         },
     ];
-    for told in told {
+    for actual in actual {
         each(&[DIRECT], |mounted| {
             let file = File::create(mounted.path("f")).unwrap();
             file.write_all_at(b"here", 0).unwrap();
@@ -57,7 +57,7 @@ fn a_lost_write_is_told_once_by_whatever_is_called_next() {
             // Returns although nobody is there to answer.
             file.write_all_at(&[1; 100_000], 4).unwrap();
             mounted.server.as_ref().unwrap().kill_sessions();
-            told(file);
+            actual(file);
             mounted.assert_behind("f", b"here");
             fs::write(mounted.path("f"), b"again").unwrap();
             mounted.assert_behind("f", b"again");
