@@ -37,7 +37,7 @@ pub enum Origin {
 pub struct Node {
     pub treatment: usize,
     pub metric: String,
-    /// The node of the treatment of which this one's treatment is the twin.
+    /// The node whose treatment this node's treatment repeats, if it is a twin.
     pub twin_of: Option<usize>,
     pub origin: Origin,
     /// Recorded median; `None` if nothing is recorded.

@@ -11,7 +11,7 @@ pub struct Pace {
     pub claims: usize,
     /// Median time of a run; absent if the time of a block is not known.
     pub run_s: Option<f64>,
-    /// Mean number of right verdicts in a run; `wrong` and `open` likewise.
+    /// Mean number of right verdicts in a run. `wrong` and `open` are means, too.
     pub right: f64,
     pub wrong: f64,
     pub open: f64,

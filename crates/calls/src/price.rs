@@ -350,8 +350,8 @@ impl Pricing<'_> {
         let unpriced: u64 = calls.iter().map(|call| call.unpriced_calls).sum();
         if self.costs.is_some() && unpriced > 0 {
             notes.push(format!(
-                "{} without a price: reads from pipes, sockets and terminals wait for others, and \
-                 files that the kernel generates when they are read were not measured",
+                "{} without a price: reads from pipes, sockets and terminals wait for others; \
+                 files that the kernel generates on reading were not measured",
                 format::counted(unpriced, "call")
             ));
         }

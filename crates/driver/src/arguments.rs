@@ -98,8 +98,7 @@ pub struct RunArguments {
     /// Seed of the order of trials [default: random]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Continue an unfinished run, the last one if none is named; with other
-    /// limits also a complete one
+    /// Continue an unfinished run, by default the last one; with other limits, also a complete run
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans", "profile", "warmup",
               "prepare", "conclude", "setup", "cleanup", "names", "reference", "shell", "no_shell",
@@ -204,7 +203,7 @@ pub struct RunArguments {
         help = format!("Count these events too: {}, or one by number: raw:0x01c2", COUNTERS.join(", "))
     )]
     pub counters: Vec<String>,
-    /// Then explain the largest difference between two treatments: profile both in
+    /// After the run, explain the largest difference between two treatments: profile both in
     /// separate trials, and split the difference into functions and waits
     #[arg(long, conflicts_with_all = ["resume", "dry_run", "guest"])]
     pub why: bool,

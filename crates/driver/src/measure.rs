@@ -338,7 +338,7 @@ fn warn_of_few_blocks(experiment: &Experiment, seed: u64) {
         .and_then(|plan| blocks_needed(experiment, &plan.treatments));
     if let Some(needed) = needed.filter(|needed| blocks < *needed) {
         let few = match experiment.claim_family().next() {
-            Some(_) => format!("to decide every claim takes {needed} blocks, not {blocks}"),
+            Some(_) => format!("deciding every claim takes {needed} blocks, not {blocks}"),
             None => too_few_blocks(blocks, needed),
         };
         output::note(&format!(

@@ -17,8 +17,8 @@ use crate::proc_file;
 /// The file in which the kernel reports idle time (`print_cpu` in kernel/time/timer_list.c).
 const FILE: &str = "/proc/timer_list";
 
-/// Whether the clock counts instructions. Read from the kernel's command line, because commands may
-/// have any environment.
+/// Whether the clock counts instructions. The kernel's command line says so; the environment
+/// cannot, because commands may run with any.
 static IS_ICOUNT: LazyLock<bool> = LazyLock::new(|| {
     let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let word = format!("{INIT_VARIABLE}={INIT_ICOUNT}");

@@ -53,7 +53,7 @@ impl Mount {
         let caches_once = matches!(options.kernel, KernelCache::Pages | KernelCache::Direct);
         assert!(
             options.mode == Mode::None || caches_once,
-            "with copies, the kernel may at most cache pages for reading"
+            "with copies, the kernel may cache pages for reading, and nothing more"
         );
         check_privileges(options)?;
         descriptors::raise_limit();

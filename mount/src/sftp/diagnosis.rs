@@ -18,7 +18,7 @@ use super::session::Session;
 use super::stat::Stat;
 use crate::source::{Error, Kind, StatVfs};
 
-/// What the server refused to do. If it has two paths, the new one decides.
+/// What the server refused to do. For an operation on two paths, the new path shows the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Open { writes: bool, exclusive: bool },

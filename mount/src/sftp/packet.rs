@@ -9,9 +9,8 @@ pub(super) const VERSION: u32 = 3;
 /// servers send a listing in one packet.
 pub(super) const PACKET_BYTES_MAX: usize = 1 << 20;
 
-/// Returns the longest packet of a type that is accepted. Replies to requests of
-/// which many are in flight must be short, because a server may give each the
-/// greatest length.
+/// Returns the longest packet of a type that is accepted. If many requests of a type are in flight,
+/// their replies must be short, because a server may give each reply the greatest length.
 pub(super) fn packet_bytes_max(kind: u8) -> usize {
     match kind {
         kind::NAME => PACKET_BYTES_MAX,

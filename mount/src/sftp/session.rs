@@ -160,8 +160,8 @@ impl Connection {
         if greeting.is_some() && !(is_length && next == Some(kind::VERSION)) {
             let text = escaped(&[&length, reader.buffer()].concat());
             return Err(format!(
-                "the server sent text before SFTP began (\"{text}\"); make the shell's \
-                 start-up files there print nothing in a shell that is not interactive"
+                "the server sent text before SFTP began (\"{text}\"); make sure that the \
+                 shell's start-up files there print nothing if the shell is not interactive"
             ));
         }
         if !is_length {

@@ -14,8 +14,8 @@ Usage: memory_access [OPTION]... RANDOM MAPPING POPULATE MEMSET COMPETE
 Access memory as CS380L lab 2 did, and print the cost of making the buffer
 (init) and of the accesses (fun), with the cache and TLB misses of the accesses.
 
-The report has five arguments and shows them only as 0 0 0 0 0, so their order
-is that of its sections:
+The report shows its five arguments only as 0 0 0 0 0. So here they are in the
+order of its sections:
 
   RANDOM    working sets follow each other (0) or are random (1)
   MAPPING   the buffer is anonymous (0), a private file mapping (1) or a shared

@@ -51,8 +51,8 @@ and those of --file and --tree. It has no network and no terminal, and its curre
 same path as here and is empty.
 
 For each function that differs, the column \"over the runs\" shows the range of differences: any run
-of one side minus any run of the other. A function that varies by as much is not listed; more runs
-find more functions.
+of one side minus any run of the other. A function that varies by as much as it differs is not
+listed; more runs find more functions.
 
 Functions have the names of symbols in the kernel, programs and libraries. Those of the command's
 own program have [program] after their name. A stripped program has only the functions that it

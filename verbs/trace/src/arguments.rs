@@ -27,17 +27,17 @@ Examples:
 
 The system calls of the command, its threads and its child processes are counted. The command has
 this terminal, its input and its output to itself; the summary goes to standard error, or to a file
-with -o. As root, the kernel counts (BPF), which takes a program with many small calls about twice
-as long. Otherwise strace counts, which slows it down by a factor of ten to a hundred; --calls needs
+with -o. As root, the kernel counts (BPF); a program with many small calls then takes about twice as
+long. Otherwise strace counts, which slows it down by a factor of ten to a hundred; --calls needs
 strace. Prices are not affected: calls are priced by separate measurements, made once and stored.
 
 --pid traces a running process from now on. Files that it opened before are recognized, too. ^C or
 the end of --for ends the trace, not the process.
 
---cgroup traces a container or a service: a process counts from its first call in the control group,
-or in a group below it, to its last call there, whether it was there before, moved in or was forked.
-The trace of an empty group waits for a process. PATH is a directory of cgroup v2, or a path below
-its mount point.
+--cgroup traces a container or a service: the calls that processes make in the control group, or in
+a group below it. A process may have been there before, move in later, or be forked there. The trace
+of an empty group waits for a process. PATH is a directory of cgroup v2, or a path below its mount
+point.
 
 --calls lists calls and signals as strace does, in the order in which the calls return, before the
 summary. A call's line shows when it began (since the first call), its arguments, what it returned

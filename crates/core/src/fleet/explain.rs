@@ -149,8 +149,8 @@ fn roles<'a>(
     roles
 }
 
-/// Splits strata so that their machines are alike in one more fact. Machines for which it
-/// is not known count as alike.
+/// Splits strata so that the machines of each are alike in one more fact. Machines for which this
+/// fact is unknown count as alike.
 fn refine(strata: &[usize], levels: &[Option<usize>]) -> Vec<usize> {
     let pairs = || strata.iter().zip(levels);
     let all: BTreeSet<(&usize, &Option<usize>)> = pairs().collect();
@@ -229,8 +229,9 @@ impl Split {
         Moderator::test(&values, &levels, &strata, SEED)
     }
 
-    /// Whether each level of one is within one level of the other, or nearly: Cramér's V is
-    /// 0.9 or more (Cramér, "Mathematical methods of statistics" (1946), section 21.9).
+    /// Whether these machines cannot tell the two facts apart. Either each level of one fact lies
+    /// within one level of the other, or Cramér's V is 0.9 or more (Cramér, "Mathematical methods
+    /// of statistics" (1946), section 21.9).
     fn is_confounded(&self, with: &Self) -> bool {
         let pairs = self.levels.iter().zip(&with.levels);
         let mut cells: BTreeMap<(usize, usize), f64> = BTreeMap::new();

@@ -157,7 +157,7 @@ impl Claim {
         let problems = [
             (
                 is_ratio != self.to.is_some() || tests.iter().filter(|one| **one).count() != 1,
-                "it needs either of and to, or derived, or not_testable",
+                "it needs either `of` and `to`, or `derived`, or `not_testable`",
             ),
             (
                 self.is_check && !is_testable,
@@ -183,8 +183,8 @@ impl Claim {
             (
                 // Claims are judged on a logarithmic scale, which does not contain 0.
                 is_testable && !bounds.into_iter().flatten().all(|bound| bound > 0.0),
-                "its bounds and its published value must be above 0; instead of between 0 and a \
-                 bound, say less than the bound",
+                "its bounds and its published value must be above 0; instead of `between` with a \
+                 lower bound of 0, use direction = \"less\" and a threshold",
             ),
         ];
         match problems.iter().find(|(is_wrong, _)| *is_wrong) {
@@ -215,7 +215,7 @@ impl Claim {
             ),
             (
                 fact == KERNEL && !is_one_sided,
-                "direction is missing: say whether values of older kernels are less or greater",
+                "direction is missing: give `less` or `greater`, for the values of older kernels",
             ),
             (
                 fact != KERNEL && self.direction.is_some(),

@@ -79,8 +79,8 @@ impl Expression {
         evaluate(&self.0, lookup)
     }
 
-    /// Returns, in words, the first comparison in which no side is a known name. Two
-    /// values always compare the same, so one of them is a mistyped name.
+    /// Returns, in words, the first comparison in which neither side is a known name. Comparing two
+    /// fixed values always gives the same result, so one of them must be a mistyped name.
     pub fn comparison_without(&self, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
         unknown_comparison(&self.0, is_known)
     }

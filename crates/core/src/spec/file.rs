@@ -416,7 +416,7 @@ fn guest_settings(
         let is_factor = factors.iter().any(|factor| factor.name == *name);
         if is_factor == knob.value.is_some() {
             return Err(format!(
-                "cannot use knob {name}: it needs either a factor of its name or a value"
+                "cannot use knob {name}: it needs either a value or a factor of the same name"
             ));
         }
     }

@@ -430,8 +430,8 @@ impl FigureSpec {
                 return Ok(());
             }
             (false, ..) => {
-                "it needs a factor; groups are only for kinds box and bar, and a scale above 0 only \
-                 for these or for lines"
+                "a curve or distribution needs a factor and takes no groups; it takes a scale \
+                 above 0 only with lines"
             }
         };
         Err(why.to_owned())

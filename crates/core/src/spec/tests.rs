@@ -192,7 +192,7 @@ fn claims_need_a_test_a_direction_and_bounds_above_zero() {
     refused(
         &with(""),
         8,
-        "either of and to, or derived, or not_testable",
+        "either `of` and `to`, or `derived`, or `not_testable`",
     );
     refused(&with(pair), 8, "direction is missing");
     refused(
@@ -203,7 +203,7 @@ fn claims_need_a_test_a_direction_and_bounds_above_zero() {
     refused(
         &with(&format!("{pair}between = [0, 2]")),
         8,
-        "less than the bound",
+        "direction = \"less\" and a threshold",
     );
     refused(
         &with(&format!("{pair}between = [3, 2]")),
@@ -390,7 +390,7 @@ fn a_box_plot_says_what_it_is_of() {
         ),
         (
             format!("kind = 'distribution'\nfactor = 'n'\n{}", group("")),
-            "are only for kinds box and bar",
+            "takes no groups",
         ),
         ("kind = 'distribution'".to_owned(), "needs a factor"),
         (

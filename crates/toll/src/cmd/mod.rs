@@ -111,11 +111,11 @@ enum Verb {
     /// different, how often each delay is, with exact intervals, and the smallest difference that
     /// can be detected on this machine.
     ///
-    /// The exit status is 6 if the 95 % interval of a rate lies wholly on the wrong side. That is
-    /// above 5 % for wrong verdicts, and for intervals of identical work that exclude 1. It is
-    /// below 80 % for delays of 5 % that are called different. A delay of 1 % is never called
-    /// different, because differences up to 1 % get no such verdict. It counts as seen if the
-    /// interval excludes 1.
+    /// The exit status is 6 if the 95 % interval of a rate lies wholly on the wrong side of its
+    /// limit. Wrong verdicts, and intervals of identical work that exclude 1, must not be above 5
+    /// %. Delays of 5 % that are called different must not be below 80 %. A delay of 1 % is never
+    /// called different, because differences up to 1 % get no such verdict. It counts as seen if
+    /// the interval excludes 1.
     ///
     /// Identical work is compared 20 times, and 12 times more for each error, at most
     /// 125 times. So a false-alarm rate of 15 % is found in nine of ten self-tests.

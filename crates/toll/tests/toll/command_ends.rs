@@ -130,5 +130,5 @@ direction = "less"
         &text.replace("\"command\", \"size\"]", "\"colour\"]"),
     );
     let error = bench.fails(2, "run --dry-run each.toml");
-    assert!(error.contains("each names colour"), "{error}");
+    assert!(error.contains("`each` names colour"), "{error}");
 }

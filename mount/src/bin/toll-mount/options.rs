@@ -36,10 +36,10 @@ pub struct MountArguments {
     /// nothing
     #[arg(long, conflicts_with_all = ["source", "mountpoint"])]
     kept: bool,
-    /// What the mount keeps of files
+    /// How much of an open file the mount keeps locally
     #[arg(long, value_enum, value_name = "MODE", default_value = "whole")]
     cache: Mode,
-    /// What the kernel caches of files [default: pages; with --cache none: direct]
+    /// How the kernel caches files [default: pages; with --cache none: direct]
     #[arg(long, value_enum, value_name = "WHAT")]
     kernel_cache: Option<KernelCache>,
     /// Refuse all changes
@@ -52,7 +52,7 @@ pub struct MountArguments {
     /// before it first writes to a file
     #[arg(long)]
     no_xattr: bool,
-    /// How to show the files of the user as whom the mount logs in at another host
+    /// For another host: how to show the files of the user that the mount logs in as
     #[arg(long, value_enum, value_name = "WHO", default_value = "user")]
     idmap: IdMap,
     /// How to show symbolic links that lead out of the mount [default: contain; for

@@ -14,8 +14,8 @@ Examples:
   toll observe interface                  all interfaces
   toll observe interface eth0 --json
 
-Gateways are those of the default routes. IPv4 routes are those of the main routing table; of a
-route over several gateways, the first gateway is shown. The kernel does not know what a DHCP server
+Gateways are those of the default routes. IPv4 routes are those of the main routing table; for a
+route over several gateways, the first one is shown. The kernel does not know what a DHCP server
 granted, or which server it was: `toll observe dhcp eth0` listens for that.";
 
 #[derive(Debug, Args)]

@@ -40,9 +40,10 @@ enum What {
     ///
     /// A model of the terminal reads the recording. The text leaves out what was typed over,
     /// erased, scrolled in a region, or shown on the alternate screen of an editor or pager. It
-    /// also leaves out colours and titles. A line that the terminal wrapped is one line. What was
-    /// cleared from the whole screen stays. The text is UTF-8 without control characters except the
-    /// line feed. A byte that is not UTF-8 is shown by its hexadecimal digits.
+    /// also leaves out colours and titles. A line that the terminal wrapped is one line. Text that
+    /// was cleared together with the whole screen is kept. The text is UTF-8 without control
+    /// characters except the line feed. A byte that is not UTF-8 is shown by its hexadecimal
+    /// digits.
     Session(session::SessionArguments),
     /// Show address leases in a capture, or on a network interface
     ///

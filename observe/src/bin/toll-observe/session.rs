@@ -17,9 +17,9 @@ Examples:
   script --log-timing times --log-out typescript
   toll observe session --timing times --json typescript
 
-The first line of the recording has the size of the terminal, and a timing of the form
-`script --logging-format advanced` has the changes of the size. If neither has it, the size is 80
-columns and 24 lines.";
+The first line of a recording gives the size of the terminal. A timing file in the format of
+`script --logging-format advanced` also has changes of the size. Without either, the size is taken
+to be 80 columns and 24 lines.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -27,7 +27,7 @@ pub(super) struct SessionArguments {
     /// The recording; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Times of the recording: the file of `script --log-timing`, in either form
+    /// Timing of the recording: the file that `script --log-timing` wrote, in either format
     #[arg(long, value_name = "FILE")]
     timing: Option<PathBuf>,
     /// Columns of the terminal [default: as the recording has it, else 80]

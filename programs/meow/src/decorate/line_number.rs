@@ -8,8 +8,8 @@ const COLUMNS: usize = 7;
 /// Minimum width of a number, padded with spaces on the left.
 const WIDTH: usize = 6;
 
-/// Most digits before those columns. A count of `u64` has 20 digits, and no input has
-/// that many lines.
+/// Largest number of digits to the left of `COLUMNS`. A `u64` has at most 20 digits, and no input
+/// has more lines than that.
 const PREFIX: usize = 20 - COLUMNS;
 
 /// Bit offset of the last digit in the word, in which each digit takes eight bits.

@@ -155,7 +155,10 @@ pub fn sentence(grade: &Grade) -> String {
         .map(|check| check.id.as_str())
         .collect();
     if !failed.is_empty() {
-        summary = format!("the data fail {}; {summary}", failed.join(", "));
+        summary = format!(
+            "checks that the data fail: {}; {summary}",
+            failed.join(", ")
+        );
     }
     if grade.here.is_none() {
         summary += "; not measured here";

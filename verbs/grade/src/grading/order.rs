@@ -10,7 +10,7 @@ use toll_core::spec::Experiment;
 /// the first look by the new limits may have come after a look by the earlier ones.
 const QUESTIONS_MAX: usize = 8;
 
-/// What contradicts the plan of a run, and why not everything was compared.
+/// What contradicts the plan of a run, and why some blocks were not compared.
 pub struct Compared {
     /// Blocks whose trials are not in any order that the plan allows.
     pub out_of_order: Vec<u32>,

@@ -11,8 +11,9 @@ const NOTES: &str = "\
 Example:
   toll kernel list --json
 
-today: guests use it; stale: built from sources other than those in this toll, or there is a newer
-one; unusable: incomplete (the next toll kernel build continues an interrupted build).";
+today: guests use the kernel; stale: it was built from other sources than this toll has, or there is
+a newer kernel; unusable: it is incomplete (the next toll kernel build continues an interrupted
+build).";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]

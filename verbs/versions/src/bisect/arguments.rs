@@ -17,8 +17,9 @@ run are left out. If the ends differ, commits between them are measured together
 random blocks, until one is probably the culprit. It is reported only after a comparison with the
 commit before it in fresh blocks.
 
-With --kernel the commits are versions of Linux. A commit that is needed is built as by toll kernel
-build. The command, which must exist in the guest, runs under it, and its instructions are counted.
+With --kernel the commits are versions of Linux. A commit that is needed is built as `toll kernel
+build` does it. The command must exist in the guest. It runs under that kernel, and its instructions
+are counted.
 
 All measurements are kept as runs (see `toll list`). The same command line continues from them.";
 

@@ -36,7 +36,7 @@ pub fn prepare(
     }
 }
 
-/// Removes the names. The built kernels stay until `toll kernel clean`.
+/// Removes the kernels' names after a search. The built kernels stay until `toll kernel clean`.
 pub fn remove(versions: &[Version]) -> Result<(), String> {
     let known = names();
     let mut own = versions.iter().map(name);

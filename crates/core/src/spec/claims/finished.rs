@@ -66,10 +66,10 @@ impl Claim {
         levels: &BTreeMap<String, Vec<Level>>,
     ) -> Result<Vec<Self>, String> {
         if !matches!(self.test(), Test::Ratio(_)) {
-            return Err(self.wrong("each needs of and to"));
+            return Err(self.wrong("`each` needs `of` and `to`"));
         }
         if let Some(name) = each.iter().find(|name| experiment.factor(name).is_none()) {
-            return Err(self.wrong(&format!("each names {name}, which is not a factor")));
+            return Err(self.wrong(&format!("`each` names {name}, which is not a factor")));
         }
         let mut all = vec![Selector::new()];
         for name in each {
@@ -86,7 +86,7 @@ impl Claim {
                 }
             }
             if all.len() * distinct.len() > EACH_MAX {
-                let why = format!("each has over {EACH_MAX} combinations; name fewer factors");
+                let why = format!("`each` has over {EACH_MAX} combinations; remove factors");
                 return Err(self.wrong(&why));
             }
             let along = |at| distinct.iter().map(move |level| with(at, level));

@@ -104,7 +104,7 @@ fn find_in(cache: &Path, name: &str, recipe: &str) -> Result<Kernel, String> {
     let why = if of_name.is_empty() {
         "it is not built"
     } else {
-        "what is built was made from other patches, configuration or modules than it has now"
+        "it was built from other patches, configuration or modules than it has now"
     };
     let command = match name {
         "toll" => "toll kernel build".to_owned(),
@@ -274,7 +274,7 @@ mod tests {
             "cannot use kernel stock: it is not built; run toll kernel build stock"
         );
         entry(cache.path(), "stock-1", "yesterday", "2026-01-09T00:00:00Z");
-        assert!(find().unwrap_err().contains("was made from other patches"));
+        assert!(find().unwrap_err().contains("built from other patches"));
         entry(cache.path(), "stock-2", "today", "2026-01-01T00:00:00Z");
         entry(cache.path(), "stock-3", "today", "2026-01-03T00:00:00Z");
         entry(cache.path(), "stock-4", "today", "2026-01-02T00:00:00Z");
