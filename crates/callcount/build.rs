@@ -1,5 +1,5 @@
-//! Compiles the BPF programs. Without clang it writes an empty object file, which means
-//! that there are none.
+//! Compiles the BPF programs. Without clang it writes an empty object file, which stands for the
+//! missing programs.
 
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn main() {
         Ok(status) => assert!(status.success(), "bpf/count_calls.c compiles"),
         Err(error) => {
             println!("cargo::warning=cannot run clang: {error}; toll trace will use strace");
-            // So that installing clang causes a rebuild.
+            // Installing clang changes this directory, which causes a rebuild.
             println!("cargo::rerun-if-changed=/usr/bin");
             std::fs::write(&object, []).expect("OUT_DIR is writable");
         }

@@ -8,7 +8,7 @@ fn main() {
     // TARGET/HOST/PROFILE/build/PACKAGE/out
     let programs = PathBuf::from(out).ancestors().nth(3).map(PathBuf::from);
     let programs = programs.expect("OUT_DIR is deep");
-    let target = programs.ancestors().nth(2).expect("so is TOLL_PROGRAMS");
+    let target = programs.ancestors().nth(2).expect("OUT_DIR is deep");
     println!("cargo::rustc-env=TOLL_PROGRAMS={}", programs.display());
     println!("cargo::rustc-env=TOLL_TARGET={}", target.display());
 }

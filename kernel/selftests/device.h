@@ -30,7 +30,7 @@ int set_nonblock(int device, bool nonblock);
 int command(int device, unsigned long number, void *argument);
 /* SEND or RECEIVE; returns bytes, or a negative errno. */
 int64_t transfer(int device, unsigned long number, uint64_t offset, uint64_t length);
-/* The same in asynchronous mode; returns its number, or a negative errno. */
+/* Queues a SEND or RECEIVE; returns its number, or a negative errno. */
 int64_t queue(int device, unsigned long number, uint64_t offset, uint64_t length);
 int64_t reap(int device, uint64_t *sequence, uint32_t timeout_ms);
 void *map(int device, size_t bytes);
@@ -50,7 +50,7 @@ bool child_passed(pid_t child);
 bool parameter_reads(const char *module, const char *name, const char *expected);
 bool parameter_set(const char *module, const char *name, const char *value, bool taken);
 
-/* From the other files, in their order */
+/* From the files device_*.c, in the order of the calls */
 void test_modules(const char *directory);
 void test_connections(void);
 void test_streams(uint32_t mode);

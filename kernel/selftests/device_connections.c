@@ -176,14 +176,14 @@ static void test_timeouts(void)
 	for (i = 0; i < 4; i++)
 		close(others[i]);
 	close(listener);
-	/* Both still work. */
+	/* Both sockets still work. */
 	set_nonblock(master, false);
 	passed &= TAP_CHECK(!command(slave, TOLL_DEVICE_CONNECT, &here), "connect after all");
 	passed &= TAP_CHECK(!command(master, TOLL_DEVICE_ACCEPT, &here), "accept after all");
 	passed &= write_filled(slave, 5, 5, 1) && read_filled(master, 5, 5, 1);
 	close(master);
 	close(slave);
-	tap_result(passed, "who waits in vain is told so in time, and can try again");
+	tap_result(passed, "a wait in vain times out, and can be repeated");
 }
 
 static void drop_capability(int capability)
@@ -210,7 +210,7 @@ static void test_privileged_port(void)
 	passed &= child_passed(child);
 	passed &= TAP_CHECK(!command(master, TOLL_DEVICE_LISTEN, &here), "root may");
 	close(master);
-	tap_result(passed, "ports below 1024 want CAP_NET_BIND_SERVICE");
+	tap_result(passed, "ports below 1024 need CAP_NET_BIND_SERVICE");
 }
 
 #define PAIRS 8
@@ -241,7 +241,7 @@ static void test_several(void)
 	}
 	for (i = 0; i < PAIRS; i++)
 		pair_close(&pairs[i]);
-	tap_result(passed, "eight connections at once keep their bytes apart, both ways");
+	tap_result(passed, "eight connections at once do not mix their bytes, in both directions");
 }
 
 /* Port and connection belong to a file, whichever end closes first. */

@@ -59,7 +59,7 @@ static void test_early_epoll(uint32_t mode)
 	close(epolls[1]);
 	close(master);
 	close(slave);
-	result(mode, passed, "epoll from before the connection sees its bytes");
+	result(mode, passed, "an epoll that came before the connection sees its bytes");
 }
 
 struct writer {
@@ -67,7 +67,7 @@ struct writer {
 	uint64_t written;
 };
 
-/* Memory that faults page by page, so that copying it takes a while. */
+/* Writes from memory that faults page by page, so copying takes a while. */
 static void *write_until_refused(void *argument)
 {
 	struct writer *writer = argument;
@@ -117,7 +117,7 @@ static void test_finish_beside_write(void)
 				    (unsigned long long)reader.written);
 		pair_close(&pair);
 	}
-	tap_result(passed, "async: what a write returned for arrives, FINISH beside it or not");
+	tap_result(passed, "async: bytes that write accepted arrive, even beside FINISH");
 }
 
 void test_events(void)

@@ -27,7 +27,7 @@ static int use(const struct pair *pair, uint32_t mode)
 	munmap(mapped, 8192);
 	if (command(pair->master, TOLL_DEVICE_STATISTICS, &statistics))
 		return errno;
-	/* Short because of the failure; the rest may still come. */
+	/* A transfer may be short because of the failure; the rest may still come. */
 	if (write(pair->master, bytes, sizeof(bytes)) < 0)
 		return errno;
 	if (mode != TOLL_DEVICE_ASYNC) {
@@ -42,7 +42,7 @@ static int use(const struct pair *pair, uint32_t mode)
 	return read(pair->slave, bytes, sizeof(bytes)) < 0 ? errno : 0;
 }
 
-/* The whole life of two files. */
+/* Opens, connects, uses and closes two files. */
 static int live(uint32_t mode)
 {
 	struct toll_device_endpoint here = loopback(AF_INET, 0);
@@ -50,7 +50,7 @@ static int live(uint32_t mode)
 	struct pair pair = { -1, -1 };
 	int error = 0;
 
-	/* A segment whose memory failed is retransmitted, in time or not. */
+	/* A segment whose allocation failed is retransmitted, perhaps too late. */
 	here.timeout_ms = 5000;
 	peer.timeout_ms = 5000;
 	pair.master = open(MASTER, O_RDWR | O_CLOEXEC);
@@ -103,7 +103,7 @@ static void test_mode(int file, uint32_t mode)
 
 		faults_set(file, nth);
 		error = live(mode);
-		/* All points have had their turn. */
+		/* Each point has failed once. */
 		if (faults_are_over(file))
 			break;
 		failures += error != 0;
@@ -112,8 +112,8 @@ static void test_mode(int file, uint32_t mode)
 	faults_set(file, 0);
 	tap_note("%s: %u faults, %u of them refused a call", mode_name(mode), nth - 1, failures);
 	passed &= TAP_CHECK(failures > 0, "no fault reached the caller");
-	passed &= TAP_CHECK(live(mode) == 0, "it does not work any more");
-	result(mode, passed, "every place that can fail answers for itself");
+	passed &= TAP_CHECK(live(mode) == 0, "it no longer works");
+	result(mode, passed, "each point of failure returns an error");
 }
 
 /* Short of memory, TCP drops packets and retransmits them; nothing is lost. */
@@ -136,7 +136,7 @@ static void test_shortage(uint32_t mode)
 	faults_everywhere(0);
 	passed &= child_passed(child);
 	pair_close(&pair);
-	result(mode, passed, "bytes arrive while three of a hundred allocations fail");
+	result(mode, passed, "bytes arrive while 3 % of allocations fail");
 }
 
 /* With IOCB_NOWAIT a call must not wait for memory, so it must not need any. */
@@ -169,7 +169,7 @@ void test_device_faults(void)
 	int file = faults_open();
 
 	if (file < 0) {
-		tap_skip("every place that can fail answers for itself",
+		tap_skip("each point of failure returns an error",
 			 "this kernel injects no faults");
 		return;
 	}

@@ -51,7 +51,7 @@ static struct toll_device_page look_up(int device, const void *address)
 	return page;
 }
 
-/* Makes each kind of line; returns what the log has of it, to be freed. */
+/* Makes each kind of line; returns the new lines of the log, to be freed. */
 static char *talk(bool *passed, struct toll_device_page *page)
 {
 	int log = log_open();
@@ -164,7 +164,7 @@ static void test_unlimited(void)
 	free(text);
 	passed &= parameter_set("master", "log_published", "N", true);
 	passed &= parameter_set("slave", "log_published", "N", true);
-	tap_result(passed, "each page is logged where the published lines are asked for");
+	tap_result(passed, "with log_published each page is logged");
 }
 
 static void test_masked(void)

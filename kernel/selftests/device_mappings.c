@@ -65,7 +65,7 @@ static void test_bounds(void)
 				    EINVAL, "code");
 		close(device);
 	}
-	tap_result(passed, "the buffer can be mapped, and nothing else");
+	tap_result(passed, "only the buffer can be mapped");
 }
 
 /*
@@ -104,7 +104,7 @@ static void test_repeated(void)
 		munmap(all, pages[i] * PAGE);
 		close(device);
 	}
-	tap_result(passed, "behind its last page the buffer is mapped again");
+	tap_result(passed, "after its last page the buffer repeats");
 }
 
 /* mmap() refuses PROT_EXEC; mprotect() must not allow it afterwards. */
@@ -149,7 +149,7 @@ static void test_sizes(void)
 	passed &= TAP_CHECK(passed, "old bytes came back");
 	munmap(mapped, 4096);
 	close(device);
-	tap_result(passed, "the buffer's size changes while nobody maps it");
+	tap_result(passed, "the buffer's size can change only while it is not mapped");
 }
 
 /* Reads of memory that others have used would find their bytes. */
@@ -223,7 +223,7 @@ static void test_access(void)
 	passed &= TAP_CHECK(transfer(reader, TOLL_DEVICE_SEND, 0, 1) == -EBADF, "SEND");
 	passed &= TAP_CHECK(command(reader, TOLL_DEVICE_FINISH, NULL) == EBADF, "FINISH");
 	close(reader);
-	tap_result(passed, "who may only read neither writes nor sends");
+	tap_result(passed, "a file opened for reading can neither write nor send");
 }
 
 static void test_parts(void)
@@ -258,7 +258,7 @@ static void test_parts(void)
 	munmap(out, 8192);
 	munmap(in, 8192);
 	pair_close(&pair);
-	tap_result(passed, "parts of the buffer are sent and filled, within it");
+	tap_result(passed, "parts within the buffer are sent and filled");
 }
 
 static void test_fills(void)
@@ -290,7 +290,7 @@ static void test_fills(void)
 			    "it does not wait");
 	munmap(in, 65536);
 	pair_close(&pair);
-	tap_result(passed, "RECEIVE fills its part but at the end");
+	tap_result(passed, "RECEIVE fills its whole part, except at the end");
 }
 
 void test_mappings(void)

@@ -113,7 +113,7 @@ static void test_parameters(void)
 		close(device);
 		passed &= TAP_CHECK(!module_unload(names[i]), "unload %s", names[i]);
 	}
-	tap_result(passed, "parameters are what new files begin with");
+	tap_result(passed, "new files begin with the parameters");
 }
 
 static void test_refused_parameters(void)

@@ -31,7 +31,7 @@ static struct toll_device_page look_up(int device, const void *address)
 	return page;
 }
 
-/* The frame according to /proc, which knows it from elsewhere. */
+/* Returns the frame number that /proc/self/pagemap has for an address. */
 static uint64_t frame_of(const void *address)
 {
 	uint64_t entry = 0;
@@ -66,7 +66,7 @@ static void test_entries(int device)
 	munmap(memory + 8192, 4096);
 	page = look_up(device, memory + 8192);
 	passed &= TAP_CHECK(page.entry == 0 && page.page_bytes == 0, "not mapped");
-	/* The code of this program, as the published master's page: ...025. */
+	/* A page of this program's code; the published master logged ...025 for such a page. */
 	page = look_up(device, (const void *)(uintptr_t)test_pages);
 	passed &= TAP_CHECK((page.entry & 0x27) == (PRESENT | USER | ACCESSED), "code: %#llx",
 			    (unsigned long long)page.entry);
@@ -77,7 +77,7 @@ static void test_entries(int device)
 			    (unsigned long long)page.entry);
 	munmap(memory, 8192);
 	munmap(buffer, 8192);
-	tap_result(passed, "page-table entries are the kernel's");
+	tap_result(passed, "page-table entries match the kernel's");
 }
 
 static void test_huge(int device)
@@ -86,7 +86,7 @@ static void test_huge(int device)
 	char *memory = mmap(NULL, 2 * huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			    -1, 0);
 	char *aligned = (char *)(((uintptr_t)memory + huge - 1) & ~(uintptr_t)(huge - 1));
-	const char *name = "an entry of a huge page maps it all";
+	const char *name = "the entry of a huge page maps all of it";
 	struct toll_device_page page;
 
 	madvise(aligned, huge, MADV_HUGEPAGE);
@@ -120,7 +120,7 @@ static void test_kernel_addresses(int device)
 		passed &= TAP_CHECK(!ioctl(device, TOLL_DEVICE_PUBLISHED_PAGE, addresses[i]),
 				    "0x12345676: %s", strerror(errno));
 	}
-	tap_result(passed, "nothing is said of addresses that are not the caller's");
+	tap_result(passed, "addresses that are not the caller's have no entry");
 }
 
 static void test_masked(int device)
@@ -143,7 +143,7 @@ static void test_masked(int device)
 			page.page_bytes == 4096));
 	}
 	passed &= child_passed(child);
-	tap_result(passed, "frame numbers are for CAP_SYS_ADMIN");
+	tap_result(passed, "frame numbers need CAP_SYS_ADMIN");
 }
 
 void test_pages(void)

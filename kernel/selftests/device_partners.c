@@ -16,7 +16,7 @@
 #include "device.h"
 #include "tap.h"
 
-/* Opens a master connected to a socket of this program; returns that one. */
+/* Opens a master connected to a socket of this program; returns that socket. */
 static int open_with_socket(int *master, uint32_t mode)
 {
 	struct toll_device_endpoint here = loopback(AF_INET, 0);
@@ -62,7 +62,7 @@ static void test_garbage(uint32_t mode)
 	close(other);
 	passed &= TAP_CHECK(read(master, &byte, 1) == 0, "no end");
 	close(master);
-	result(mode, passed, "whatever a partner sends is only bytes");
+	result(mode, passed, "whatever a partner sends arrives as plain bytes");
 }
 
 static bool is_broken(int error)
@@ -81,7 +81,7 @@ static void test_reset_reader(uint32_t mode)
 	passed &= write_filled(other, 1000, 1000, 2);
 	passed &= read_filled(master, 500, 500, 2);
 	reset(other);
-	/* What came before can still be read, and then the error. */
+	/* Bytes that came before can still be read; then comes the error. */
 	do {
 		got = read(master, bytes, sizeof(bytes));
 	} while (got > 0);
@@ -91,7 +91,7 @@ static void test_reset_reader(uint32_t mode)
 	passed &= TAP_CHECK(write(master, bytes, 1) <= 0 || mode == TOLL_DEVICE_ASYNC, "written");
 	passed &= TAP_CHECK(command(master, TOLL_DEVICE_FINISH, NULL) != 0, "finished");
 	close(master);
-	result(mode, passed, "a reader learns of a reset");
+	result(mode, passed, "a reader gets an error after a reset");
 }
 
 static void test_reset_writer(uint32_t mode)
@@ -124,7 +124,7 @@ static void test_reset_writer(uint32_t mode)
 		close(master);
 	}
 	free(bytes);
-	result(mode, passed, "a writer learns of a reset in mid-transfer");
+	result(mode, passed, "a writer gets an error after a reset in mid-transfer");
 }
 
 static void test_reset_transfer(uint32_t mode)
@@ -165,7 +165,7 @@ static void test_reset_transfer(uint32_t mode)
 	got = transfer(master, TOLL_DEVICE_SEND, 0, 10);
 	passed &= TAP_CHECK(got < 0 || mode == TOLL_DEVICE_ASYNC, "SEND: %lld", (long long)got);
 	close(master);
-	result(mode, passed, "a part of the buffer in wait ends with a reset");
+	result(mode, passed, "a waiting transfer of the buffer ends with a reset");
 }
 
 /* Before the master has accepted it, with bytes and without. */
@@ -202,7 +202,7 @@ static void test_gone_early(uint32_t mode)
 				    turn, got);
 		close(master);
 	}
-	result(mode, passed, "a partner may be gone before it is taken");
+	result(mode, passed, "a partner may be gone before it is accepted");
 }
 
 static void test_killed_partner(uint32_t mode)
@@ -237,7 +237,7 @@ static void test_killed_partner(uint32_t mode)
 		close(pair.slave);
 	}
 	free(bytes);
-	result(mode, passed, "a killed sender leaves whole bytes and an end");
+	result(mode, passed, "after a killed sender, the bytes sent are correct and then end");
 }
 
 static void test_silent_partner(uint32_t mode)

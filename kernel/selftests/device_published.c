@@ -76,7 +76,7 @@ static bool published_master(int device, int file, off_t size, size_t copy_bytes
 	return passed;
 }
 
-/* Its mapping is of the file, not of the device. */
+/* Maps the file, not the device. */
 static bool published_slave(int device, int file, size_t copy_bytes)
 {
 	char bytes[PAGE];
@@ -125,7 +125,7 @@ static bool receiving_slave(int device, int file, enum slave_way way)
 		munmap(page, PAGE);
 		offset += length;
 	} while (passed && length == (int)PAGE);
-	/* Once more, like a program that does not know the length. */
+	/* One call more, as from a program that does not know the length. */
 	passed &= TAP_CHECK(ioctl(device, TOLL_DEVICE_PUBLISHED_TRANSFER, PAGE) == 0, "no end: %s",
 			    strerror(errno));
 	return passed;
@@ -167,7 +167,7 @@ static bool send_file(const struct course *course, off_t size)
 
 static void test_files(uint32_t mode)
 {
-	/* The report's, and three times the pages of the default buffer. */
+	/* The report's sizes, and three times the default buffer. */
 	static const off_t sizes[] = { 4, 577, 9695, 1502860, 3 * TOLL_DEVICE_BUFFER_DEFAULT };
 	const struct course courses[] = {
 		/* The published driver has one page. */
@@ -225,7 +225,7 @@ static void test_transfer(uint32_t mode)
 			    "the end");
 	munmap(in, 2 * PAGE);
 	close(pair.slave);
-	result(mode, passed, "0x12345678 begins with the page in which the call before ended");
+	result(mode, passed, "0x12345678 begins with the page in which the previous call ended");
 }
 
 /* A last page that is not whole would show bytes that cannot be transferred. */
@@ -236,10 +236,10 @@ static void test_last_page(void)
 
 	passed &= both_transfer(&pair, PAGE);
 	passed &= TAP_CHECK(ioctl(pair.master, TOLL_DEVICE_PUBLISHED_TRANSFER, 101) < 0 &&
-			    errno == EINVAL, "a byte behind the buffer");
+			    errno == EINVAL, "a byte after the buffer");
 	passed &= both_transfer(&pair, 100);
 	pair_close(&pair);
-	tap_result(passed, "0x12345678 takes nothing behind the buffer's bytes");
+	tap_result(passed, "0x12345678 transfers nothing after the buffer's bytes");
 }
 
 void test_published(void)

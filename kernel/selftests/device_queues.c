@@ -68,7 +68,7 @@ static void test_mixed_sends(void)
 	for (i = 0; passed && i < 60; i++) {
 		fill(bytes, 7000, 2, position);
 		passed &= write_all(pair.master, bytes, 7000);
-		/* Not written again before it is sent. */
+		/* A part must not be written again before it is sent. */
 		if (i >= 10)
 			passed &= TAP_CHECK(reap(pair.master, &sequence, 5000) == 5000, "reap");
 		fill(out + i % 10 * 5000, 5000, 2, position + 7000);
@@ -114,7 +114,7 @@ static void test_full(void)
 			    statistics.queued_max == 64, "at most %llu",
 			    (unsigned long long)statistics.queued_max);
 	pair_close(&pair);
-	tap_result(passed, "async: the queue has 64 places, taken until they are reaped");
+	tap_result(passed, "async: the queue has 64 places, each taken until it is reaped");
 }
 
 static void test_one_receiver(void)
@@ -158,7 +158,7 @@ static void test_end(void)
 	passed &= is_filled(in, 2500, 4, 0);
 	munmap(in, 65536);
 	pair_close(&pair);
-	tap_result(passed, "async: transfers in wait end with the stream");
+	tap_result(passed, "async: waiting transfers end with the stream");
 }
 
 static void test_zero(void)
@@ -173,7 +173,7 @@ static void test_zero(void)
 	passed &= TAP_CHECK(reap(pair.slave, &sequence, 5000) == 0 && sequence == 1, "received");
 	passed &= TAP_CHECK(queue(pair.master, TOLL_DEVICE_SEND, 1, 512) == -EINVAL, "outside");
 	pair_close(&pair);
-	tap_result(passed, "async: transfers of nothing end at once");
+	tap_result(passed, "async: transfers of 0 bytes end at once");
 }
 
 static void test_given_up(void)
@@ -186,7 +186,7 @@ static void test_given_up(void)
 
 		passed &= pair_open(&pair, AF_INET, ASYNC, 1u << 20);
 		set_nonblock(pair.master, true);
-		/* More than the socket takes, all in one buffer. */
+		/* Queue more than the socket takes, all in one buffer. */
 		for (i = 0; i < 64; i++) {
 			queue(pair.master, TOLL_DEVICE_SEND, 0, 1u << 20);
 			queue(pair.slave, TOLL_DEVICE_RECEIVE, 0, 100);

@@ -59,7 +59,7 @@ static void test_random_threads(uint64_t seed)
 	for (i = 0; i < FILES; i++)
 		close(shared_files[i]);
 	munmap(shared_page, 4096);
-	tap_result(passed, "random calls of several threads race each other");
+	tap_result(passed, "random calls of several threads are answered as the header says");
 }
 
 static void *resize_and_map(void *argument)

@@ -99,7 +99,7 @@ static uint64_t fill_up(int file, size_t piece, uint64_t seed, uint64_t done)
 		written = write(file, bytes, piece);
 		if (written > 0)
 			done += written;
-		/* What the worker takes makes room, for a while. */
+		/* For a while, bytes that the worker takes make room. */
 		if (written < 0 && errno == EAGAIN && poll_events(file, POLLOUT, 200) > 0)
 			written = 0;
 	} while (written >= 0 && done < 64u << 20);
@@ -123,7 +123,7 @@ static void test_nonblocking(uint32_t mode)
 	passed &= TAP_CHECK(read(pair.slave, &byte, 1) < 0 && errno == EAGAIN, "read");
 	passed &= TAP_CHECK(poll_events(pair.slave, POLLIN, 0) == 0, "nothing is there");
 	passed &= TAP_CHECK(poll_events(pair.master, POLLOUT, 1000) == POLLOUT, "no room");
-	/* On a busy machine the worker makes room later than that. */
+	/* On a busy machine the worker may make room later. */
 	do {
 		bytes = fill_up(pair.master, 20000, 5, bytes);
 	} while (poll_events(pair.master, POLLOUT, 0) != 0 && ++rounds < rounds_max);
@@ -135,7 +135,7 @@ static void test_nonblocking(uint32_t mode)
 	passed &= read_filled(pair.slave, bytes, 30000, 5);
 	passed &= TAP_CHECK(poll_events(pair.master, POLLOUT, 5000) == POLLOUT, "no room again");
 	pair_close(&pair);
-	result(mode, passed, "O_NONBLOCK and poll tell what would wait");
+	result(mode, passed, "O_NONBLOCK and poll show which calls would wait");
 }
 
 static void test_ends(uint32_t mode)
@@ -158,7 +158,7 @@ static void test_ends(uint32_t mode)
 	close(pair.slave);
 	passed &= is_at_end(pair.master);
 	close(pair.master);
-	result(mode, passed, "the end is read after all bytes, and half a connection goes on");
+	result(mode, passed, "the end is read after all bytes, and the other direction stays open");
 }
 
 static void test_splices(uint32_t mode)
@@ -222,7 +222,7 @@ static void test_vectors(uint32_t mode)
 	passed &= TAP_CHECK(preadv2(pair.slave, in, 2, -1, RWF_NOWAIT) < 0 && errno == EAGAIN,
 			    "RWF_NOWAIT: %d", errno);
 	pair_close(&pair);
-	result(mode, passed, "vectors are taken, positions are not");
+	result(mode, passed, "vectored calls work, and file positions are refused");
 }
 
 static void test_statistics(uint32_t mode)

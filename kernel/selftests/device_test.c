@@ -79,6 +79,6 @@ int main(int argc, char **argv)
 	test_devices(seed, calls);
 	tap_result(module_unload("master") == 0 && module_unload("slave") == 0 &&
 		   module_unload("tolldev") == 0,
-		   "the modules unload after all of that");
+		   "the modules unload after all tests");
 	tap_end();
 }

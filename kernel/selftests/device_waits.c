@@ -22,7 +22,7 @@ static void on_alarm(int number)
 	atomic_fetch_add(&alarms, 1);
 }
 
-/* A signal after @ms, and again every @ms until that is 0. */
+/* Sends a signal after @ms and again every @ms; 0 stops that. */
 static void alarm_each(long ms, bool restarts)
 {
 	struct sigaction action = {
@@ -74,7 +74,7 @@ static void test_interrupted(uint32_t mode)
 	result(mode, passed, "a signal ends a wait");
 }
 
-/* An interrupted 0x12345678 of a slave continues where nobody sees it. */
+/* An interrupted 0x12345678 of a slave continues without its caller. */
 static void test_abandoned(void)
 {
 	struct pair pair;
@@ -110,10 +110,10 @@ static void test_restarted(uint32_t mode)
 	alarm_each(0, true);
 	passed &= child_passed(child);
 	pair_close(&pair);
-	result(mode, passed, "calls go on behind signals whose handlers ask for it");
+	result(mode, passed, "calls restart after signals whose handlers request that");
 }
 
-/* Short writes and reads, but no byte is lost or doubled. */
+/* Writes and reads are short, but no byte is lost or doubled. */
 static void test_showered(uint32_t mode)
 {
 	const uint64_t bytes = 20u << 20;
@@ -141,10 +141,10 @@ static void test_showered(uint32_t mode)
 	}
 	passed &= read_filled(pair.slave, bytes, 150000, 3) && child_passed(child);
 	pair_close(&pair);
-	result(mode, passed, "a shower of signals loses and doubles no byte");
+	result(mode, passed, "many signals neither lose nor double a byte");
 }
 
-/* Calls that only the kill ends. */
+/* Makes calls that only SIGKILL ends. */
 static void test_killed(uint32_t mode)
 {
 	bool passed = true;
@@ -177,7 +177,7 @@ static void test_killed(uint32_t mode)
 		passed &= TAP_CHECK(waitpid(child, NULL, 0) == child, "case %d", which);
 		pair_close(&pair);
 	}
-	result(mode, passed, "who waits can be killed");
+	result(mode, passed, "a waiting caller can be killed");
 }
 
 void test_waits(uint32_t mode)

@@ -23,7 +23,7 @@ void faults_everywhere(unsigned int percent);
 
 /* Makes every allocation of the calling thread fail, or none. */
 void faults_of_thread(int file, bool fail);
-/* Returns a descriptor for that, negative without faults. */
+/* Returns a descriptor for faults_of_thread(), negative without faults. */
 int faults_of_thread_open(void);
 
 #endif /* TOLL_SELFTESTS_FAULTS_H */

@@ -6,9 +6,9 @@
 
 /* Opens the kernel log from now on; negative without /dev/kmsg. */
 int log_open(void);
-/* Closes it. Returns what was written to it meanwhile, to be freed. */
+/* Closes the log. Returns what was written to it meanwhile, to be freed. */
 char *log_close(int log);
-/* How many times the text occurs in it. */
+/* Returns how many times the text occurs in the log. */
 size_t log_count(const char *log, const char *text);
 
 #endif /* TOLL_SELFTESTS_LOG_H */

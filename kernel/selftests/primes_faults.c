@@ -45,7 +45,7 @@ void test_failing_places(const struct way *way)
 	bool passed = true;
 	char name[128];
 
-	snprintf(name, sizeof(name), "%s: every place that can fail answers for itself", way->name);
+	snprintf(name, sizeof(name), "%s: each point of failure returns an error", way->name);
 	if (file < 0) {
 		tap_skip(name, "this kernel injects no faults");
 		return;
@@ -55,7 +55,7 @@ void test_failing_places(const struct way *way)
 
 		faults_set(file, nth);
 		error = one_of_each(way);
-		/* All points have had their turn. */
+		/* Each point has failed once. */
 		if (faults_are_over(file))
 			break;
 		failures += error != 0;
@@ -66,6 +66,6 @@ void test_failing_places(const struct way *way)
 	close(file);
 	tap_note("%s: %u faults, %u of them refused the call", way->name, nth - 1, failures);
 	passed &= TAP_CHECK(failures > 0, "no fault reached the caller");
-	passed &= TAP_CHECK(one_of_each(way) == 0, "it does not work any more");
+	passed &= TAP_CHECK(one_of_each(way) == 0, "it no longer works");
 	tap_result(passed, name);
 }

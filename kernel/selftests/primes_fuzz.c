@@ -10,7 +10,7 @@
 #include "random.h"
 #include "tap.h"
 
-/* Edges and small values far more often than chance would give them. */
+/* Returns edge cases and small values far more often than chance would. */
 static uint32_t edge32(uint64_t *state)
 {
 	static const uint32_t edges[] = {
@@ -166,7 +166,7 @@ void test_random_calls(const struct way *way, uint64_t seed, unsigned long calls
 	tap_note("%s: %lu random calls, --seed %llu", way->name, calls,
 		 (unsigned long long)seed);
 	for (call = 0; passed && call < calls; call++) {
-		/* A page of zeros gives n = 0: refused, never a long count. */
+		/* A page of zeros gives n = 0, which is refused: never a long count. */
 		if (random_below(&state, 3) == 0)
 			passed = call_with_address(way, &state, (uint64_t)mapped);
 		else

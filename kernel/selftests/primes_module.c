@@ -70,7 +70,7 @@ static void test_parameters(const char *path)
 		 TAP_CHECK(parameter("primes") == 3, "primes reads %lld", parameter("primes")) &&
 		 TAP_CHECK(parameter("duration_ns") > 0, "duration_ns does not read");
 	module_unload(MODULE);
-	tap_result(passed, "a load with n=3 counts three primes, for 2 and 3 are all it draws");
+	tap_result(passed, "a load with n=3 counts three primes, because it draws only 2 and 3");
 }
 
 /* The published module printed n, the count and the time. */
@@ -161,7 +161,7 @@ static void test_copy(int device)
 	passed &= TAP_CHECK(copy(device, NULL, 1) == EFAULT, "null");
 	passed &= TAP_CHECK(copy(device, kernel, 64) == EFAULT, "the kernel's memory");
 	munmap(bytes, mapped);
-	tap_result(passed, "bytes are copied in, and only the caller's own");
+	tap_result(passed, "only the caller's own bytes are copied in");
 }
 
 static void test_commands(int device)

@@ -59,7 +59,7 @@ static void test_counts(const struct way *way)
 		/* A guest without a stable TSC has a clock of 4 ms ticks. */
 		passed &= TAP_CHECK(n < 100000 || request.count_ns > 0, "counting took no time");
 	}
-	result(way, passed, "a seed gives the count that the program gets");
+	result(way, passed, "a seed gives the same count as in this program");
 }
 
 static void test_random_sources(const struct way *way)
@@ -106,7 +106,7 @@ static void test_refused(const struct way *way)
 	}
 	passed &= TAP_CHECK(way->call(way->device, &large) == ENOMEM,
 			    "64 MiB in one piece were given");
-	result(way, passed, "what the header does not allow is refused");
+	result(way, passed, "requests that the header does not allow are refused");
 }
 
 static void test_addresses(const struct way *way)
@@ -220,7 +220,7 @@ static void test_killed(const struct way *way)
 /* Drawn from 2..=3, all numbers are prime. */
 static void test_published(void)
 {
-	const char *name = "system call 549 prints n and is for who may print";
+	const char *name = "system call 549 prints n, and only for callers that may print";
 	int log = log_open();
 	int status, n = 3;
 	long primes = 0;

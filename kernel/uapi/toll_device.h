@@ -20,8 +20,7 @@
  * far, otherwise with EINTR unless its handler restarts calls.
  *
  * In asynchronous mode write(2) leaves a copy of the bytes in a queue, where
- * they keep their order with SEND, and read(2) takes what has been received
- * ahead. Later calls report what ended sending or receiving. The first call
+ * they keep their order with SEND. read(2) takes what has been received ahead. Later calls report what ended sending or receiving. The first call
  * that receives decides for the connection whether read(2) or RECEIVE does; the
  * other one is EBUSY. close(2) drops what is queued, so call FINISH before.
  *
@@ -33,16 +32,18 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Least and most bytes of a file's buffer. It is mapped in whole pages. */
+/*
+ * Smallest and largest buffer of a file in bytes. It is mapped in whole pages.
+ */
 #define TOLL_DEVICE_BUFFER_MIN 512u
 #define TOLL_DEVICE_BUFFER_MAX (16u << 20)
-/* For a file that was not configured otherwise. */
+/* Buffer size of a file that was not configured otherwise. */
 #define TOLL_DEVICE_BUFFER_DEFAULT (64u << 10)
 
 /*
- * Most transfers of the buffer in asynchronous mode, until they are reaped. One
- * more waits for room (EAGAIN with O_NONBLOCK), and is EBUSY if only
- * TOLL_DEVICE_REAP can make room.
+ * Largest number of transfers in asynchronous mode that are not reaped yet. A
+ * further one waits for room (EAGAIN with O_NONBLOCK). It fails with EBUSY if
+ * only TOLL_DEVICE_REAP can make room.
  */
 #define TOLL_DEVICE_QUEUE_MAX 64u
 
@@ -89,9 +90,9 @@ struct toll_device_endpoint {
  * struct toll_device_transfer - A part of the buffer to be sent or filled
  * @offset: Where it begins in the buffer.
  * @length: Its length in bytes; @offset + @length is within the buffer.
- * @done: Out: bytes sent or received. RECEIVE fills all of @length but at the
- *	end of what the peer sends: there it fills less, and then 0. In
- *	asynchronous mode 0.
+ * @done: Out: bytes sent or received; 0 in asynchronous mode. RECEIVE fills all
+ *	of @length, except at the end of what the peer sends: there it fills
+ *	less, and after that 0 bytes.
  * @sequence: Out: in asynchronous mode the number of the transfer, from 1,
  *	which REAP returns; otherwise 0.
  */
@@ -181,15 +182,15 @@ struct toll_device_statistics {
 #define TOLL_DEVICE_STATISTICS _IOR(TOLL_DEVICE_MAGIC, 10, struct toll_device_statistics)
 
 /*
- * The published numbers. The first one prints the entry that _PAGE returns for
- * the address in its argument to the kernel log, unless the module's parameter
- * log is off.
+ * The published numbers. The first one looks up the address in its argument, as
+ * _PAGE does, and prints the entry to the kernel log. It prints nothing if the
+ * module's parameter log is off.
  *
  * The second one sends (master) or receives (slave) as many bytes as its
  * argument says, and returns how many it did. After X bytes of a file it starts
- * at the beginning of the page that a mapping at offset X shows, which is the
- * page that the published programs map next, or have mapped. After the buffer's
- * last page, bytes continue at its beginning. More bytes than the buffer holds
+ * at the beginning of the page that a mapping at offset X shows. The published
+ * programs map that page next, or have mapped it. After the buffer's last page,
+ * bytes continue at its beginning. More bytes than the buffer holds
  * are EINVAL, and so are any on a last page that is not whole. Even in
  * asynchronous mode it waits until the bytes are transferred, and a file opened
  * with O_NONBLOCK gets EOPNOTSUPP.

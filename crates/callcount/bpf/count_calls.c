@@ -2,8 +2,8 @@
 /*
  * Counts the system calls of traced threads for `toll trace`.
  *
- * Each call adds to a sum that belongs to its thread alone, so no lock is needed. What
- * is rare is sent as an event: see events.h.
+ * Each call adds to a sum that belongs to its thread alone, so no lock is needed. Rare
+ * events are sent separately: see events.h.
  */
 #include "kernel.h"
 #include "count_calls.h"
@@ -102,8 +102,10 @@ INLINE struct thread *begin_thread(struct thread *thread)
 	return thread;
 }
 
-/* Checked at each call, so that a thread counts while it is in the cgroup, no matter
- * how it entered or left. */
+/*
+ * Checked at each call, because a thread may enter or leave the cgroup at any
+ * time.
+ */
 INLINE bool is_outside(struct thread *thread)
 {
 	if (!is_of_cgroup || bpf_current_task_under_cgroup(&cgroups, 0) == 1)
@@ -138,7 +140,7 @@ INLINE struct thread *traced(struct task_struct *task)
 	return begin_thread(thread);
 }
 
-/* At random, because programs repeat themselves. */
+/* Chosen at random, because programs repeat themselves. */
 INLINE bool is_timed(struct thread *thread)
 {
 	thread->random = thread->random * 1103515245 + 12345;
@@ -355,7 +357,7 @@ int end(u64 *context)
 
 	if (!thread || !thread->number)
 		return 0;
-	/* The call was made, though it never returns. */
+	/* The call in progress counts as made, though it never returns. */
 	if (thread->is_in_call &&
 	    (thread->call == CALL_EXIT || thread->call == CALL_EXIT_GROUP))
 		add(thread, 0, 0, 0);

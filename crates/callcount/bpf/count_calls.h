@@ -8,7 +8,10 @@
 #include <stdbool.h>
 
 #define CALLS_MAX 512
-/* Sizes of the caches in a thread's state: most calls need no map lookup. */
+/*
+ * Sizes of the caches in a thread's state. With them most calls need no map
+ * lookup.
+ */
 #define RECENT_FILES 4
 #define RECENT_SUMS 16
 /* Reading the clock is a third of the cost of counting. So after ALWAYS_TIMED calls
@@ -16,7 +19,7 @@
 #define ALWAYS_TIMED 1024
 #define TIMED_ONE_IN 8
 #define SUMS_MAX (1 << 20)
-/* Names in a path, mounts among them. */
+/* Largest number of names in a path, including mount points. */
 #define DEPTH_MAX 64
 #define NAME_BYTES 256
 #define TEXT_MASK 4095
@@ -82,7 +85,7 @@ struct sum {
 	u64 most_bytes;
 	/* Time off the CPU, in all calls. */
 	u64 off_cpu_ns;
-	/* Time on the CPU, in the calls that were timed. */
+	/* How many calls were timed, and their time on the CPU. */
 	u64 timed_calls;
 	u64 timed_ns;
 };
@@ -106,7 +109,7 @@ struct thread {
 	u64 calls;
 	u32 random;
 	u32 padding;
-	/* When it went off the CPU in this call, or 0; and its time off the CPU
+	/* When the thread went off the CPU in this call, or 0; and its time off the CPU
 	 * before that. */
 	u64 off_since_ns;
 	u64 off_cpu_ns;

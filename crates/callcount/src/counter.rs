@@ -29,8 +29,8 @@ const TRACEPOINTS: [(&str, &str); 6] = [
     ("switch_thread", "sched_switch"),
 ];
 
-/// Calls after which a descriptor may refer to another file. What io_uring does is not
-/// seen, so it counts as one of them.
+/// Calls after which a descriptor may refer to another file. `io_uring_enter` is one of them,
+/// because what io_uring does is not seen.
 const CLOSING_CALLS: [&str; 8] = [
     "close",
     "close_range",
@@ -45,11 +45,11 @@ const CLOSING_CALLS: [&str; 8] = [
 /// Number of ended threads at which their sums are taken out of the kernel.
 const ENDED_MAX: usize = 1000;
 
-/// How long a BPF program may still run if it had begun when it was detached.
+/// How long a BPF program that is running may continue after it is detached.
 const LAST_RUN: Duration = Duration::from_millis(10);
 
-/// First number for programs that are named here, far from the numbers that the kernel side
-/// assigns.
+/// First number for programs that user space names. It is far above the numbers that the kernel
+/// side assigns.
 const FIRST_NAMED_PROGRAM: u32 = 1 << 31;
 
 /// Counts system calls from its creation on.
@@ -68,12 +68,11 @@ pub struct Counter {
 /// Whose calls are counted.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope<'a> {
-    /// Those of marked processes.
+    /// Calls of marked processes.
     Marked,
-    /// Those of marked processes, between `CALL_REGION_BEGINS` and `CALL_REGION_ENDS` of
-    /// toll_wire.
+    /// Calls of marked processes, between `CALL_REGION_BEGINS` and `CALL_REGION_ENDS` of toll_wire.
     MarkedRegions,
-    /// Those of all processes in a control group and in the groups below it.
+    /// Calls of all processes in a control group and in the groups below it.
     Cgroup(BorrowedFd<'a>),
 }
 
@@ -324,14 +323,14 @@ fn refusal(error: &EbpfError) -> String {
     let io_error = cause.downcast_ref::<std::io::Error>();
     match io_error.and_then(std::io::Error::raw_os_error) {
         Some(libc::EPERM | libc::EACCES) => format!(
-            "the kernel does not permit it ({cause}); run as root, or give a container the \
+            "the kernel does not permit BPF ({cause}); run as root, or give a container the \
              capabilities BPF, PERFMON and SYS_RESOURCE"
         ),
         _ => format!("the kernel refuses the programs ({cause}); use Linux 5.17 or newer"),
     }
 }
 
-/// Lists what the sums lack.
+/// Returns notes on what is missing from the sums.
 fn notes(totals: &Totals, calls_without_file: u64) -> Vec<String> {
     let lost = [
         (

@@ -46,7 +46,7 @@ pub struct Sum {
     pub timed_ns: u64,
 }
 
-/// The first fields of a thread's state, and room for the others, which begin as zeros.
+/// The first fields of a thread's state, and room for its other fields, which begin as zeros.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Thread {

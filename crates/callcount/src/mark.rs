@@ -39,7 +39,7 @@ impl Marker {
         self.mark_by_id(id, 0, PROGRAM_NOT_TRACED)
     }
 
-    /// Excludes this process's own calls from the trace of a control group that it is in.
+    /// Excludes this process's own calls from the trace of the control group that it is in.
     pub(crate) fn leave_out_self(&self) -> io::Result<()> {
         self.mark_programs_of(std::process::id())
     }
@@ -89,7 +89,7 @@ impl Marker {
     }
 }
 
-/// Opens a pidfd: rustix has none for single threads.
+/// Opens a pidfd. rustix cannot open one for a single thread.
 fn pidfd_open(id: u32, flags: i32) -> io::Result<RawFd> {
     // SAFETY: this call takes only integers.
     let result = unsafe { libc::syscall(libc::SYS_pidfd_open, id, flags) };

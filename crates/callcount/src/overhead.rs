@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::layout::PROGRAM_NOT_TRACED;
 use crate::mark::Marker;
 
-/// Calls per batch: enough that reading the clock does not matter.
+/// Calls per batch. With this many, reading the clock does not matter.
 const CALLS: u32 = 1000;
 /// The result is the median of this many batches, because some are interrupted.
 const BATCHES: usize = 9;
@@ -28,8 +28,8 @@ pub fn untraced_ns() -> Option<f64> {
     Some(times[BATCHES / 2])
 }
 
-/// Returns the same time with counting. Uses a new thread, for which nothing else is
-/// recorded.
+/// Returns the time of a small read while it is counted, in nanoseconds. Uses a new thread, for
+/// which nothing else is recorded.
 pub fn traced_ns(marker: Marker) -> Option<f64> {
     let counted = std::thread::spawn(move || {
         marker.mark_thread(PROGRAM_NOT_TRACED).ok()?;

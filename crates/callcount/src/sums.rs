@@ -17,16 +17,17 @@ use crate::names;
 #[derive(Debug, Default)]
 pub struct Sums {
     pub tally: Tally,
-    /// All counted calls, not only those of the tally.
+    /// Number of all counted calls, not only of those in the tally.
     pub calls: u64,
-    /// Calls on files whose names did not arrive.
+    /// Number of calls on files whose names did not arrive.
     pub calls_without_file: u64,
     counts_all: bool,
     files: HashMap<u32, FileIndex>,
     programs: HashMap<u32, usize>,
     /// Threads that have ended and whose sums are still in the kernel.
     pub ended: HashSet<u32>,
-    /// Number and time of the timed calls, in nanoseconds, by system call number.
+    /// How many calls of each system call were timed, and their time in nanoseconds. The key is the
+    /// system call's number.
     timed: HashMap<u32, (u64, u64)>,
 }
 
@@ -93,8 +94,8 @@ impl Sums {
         });
     }
 
-    /// Estimates the time in the calls, in nanoseconds. Time on the CPU is extrapolated
-    /// from timed calls: those of this sum or, if there are none, of all files.
+    /// Estimates the time in the calls, in nanoseconds. Extrapolates the time on the CPU from the
+    /// timed calls of this sum or, if there are none, from those of all files.
     fn traced_ns(&self, call: u32, sum: &Sum) -> u64 {
         let all = self.timed.get(&call).copied().unwrap_or_default();
         let (timed_calls, timed_ns) = match sum.timed_calls {

@@ -27,15 +27,15 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Returns a buffer that starts on a page boundary. Every page is touched in
-    /// advance, so that its page faults do not count as the work's.
+    /// Returns a buffer that starts on a page boundary. Every page is touched in advance, so that
+    /// its page faults are not measured.
     pub fn aligned(length: usize) -> Self {
         // A fill with zeros would use calloc, which touches no page.
         Self::at_page(vec![0xa5; length + page_bytes()], length)
     }
 
-    /// Returns a buffer that starts on a page boundary and whose pages the kernel
-    /// provides on first use, for a program that may need only some of them.
+    /// Returns a buffer that starts on a page boundary, for a program that may need only some of
+    /// its pages. The kernel provides each page on first use.
     pub fn untouched(length: usize) -> Self {
         Self::at_page(vec![0; length + page_bytes()], length)
     }

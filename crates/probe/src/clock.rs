@@ -2,9 +2,9 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of `CLOCK_MONOTONIC_RAW`, whose rate NTP does not adjust
-/// (clock_gettime(2)). Since Linux 5.3 the vDSO serves it without a system
-/// call where the clock source allows.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC_RAW`, whose rate NTP does not adjust
+/// (clock_gettime(2)). Since Linux 5.3 the vDSO serves it without a system call where the clock
+/// source allows.
 pub fn now_ns() -> u64 {
     read_ns(ClockId::MonotonicRaw)
 }
@@ -15,8 +15,8 @@ pub fn read_ns(clock: ClockId) -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-/// Nanoseconds of gettimeofday(2), whose unit is the microsecond and which NTP
-/// steps and adjusts. It serves measurements by the published method.
+/// Returns the nanoseconds of gettimeofday(2), whose unit is the microsecond and which NTP steps
+/// and adjusts. Measurements by the published method use this clock.
 pub fn gettimeofday_ns() -> u64 {
     let mut time = libc::timeval {
         tv_sec: 0,
@@ -28,8 +28,8 @@ pub fn gettimeofday_ns() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000
 }
 
-/// Nanoseconds of times(2), which counts whole ticks of 10 ms on Linux. It serves
-/// measurements by the published method.
+/// Returns the nanoseconds of times(2), which counts whole ticks of 10 ms on Linux. Measurements by
+/// the published method use this clock.
 pub fn times_ns() -> u64 {
     // SAFETY: every field is an integer, for which 0 is a valid value.
     let mut used: libc::tms = unsafe { std::mem::zeroed() };

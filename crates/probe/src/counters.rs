@@ -12,12 +12,13 @@ use crate::{failure, proc_file};
 /// Whose events are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inherit {
-    /// Those of the calling thread.
+    /// Events of the calling thread.
     No,
-    /// Also those of children and threads started after the counters were opened.
+    /// Events of the calling thread, and of children and threads that it starts after the counters
+    /// were opened.
     Yes,
-    /// Those of programs that the calling thread starts, each from its `execve` and
-    /// with all that it starts; not those of the calling thread.
+    /// Events of programs that the calling thread starts, each from its `execve` on, and of all
+    /// that these programs start. Events of the calling thread are not counted.
     OnExec,
 }
 
@@ -28,10 +29,10 @@ pub struct Counters {
     notes: Vec<String>,
 }
 
-/// Events that the kernel counts over the same time: it puts all of them on the
-/// CPU's counting unit (PMU), or none. Enabling or disabling the leader switches the
-/// whole group at once. `PERF_IOC_FLAG_GROUP` would switch one event after another
-/// (perf_event_for_each in kernel/events/core.c).
+/// Events that the kernel counts over the same time: it puts all of them on the CPU's counting unit
+/// (PMU), or none. Enabling or disabling the leader switches the whole group at once.
+/// `PERF_IOC_FLAG_GROUP` would switch one event after another (perf_event_for_each in
+/// kernel/events/core.c).
 struct Group {
     /// Names of the events, the leader's first, in the order in which the kernel
     /// returns their counts.
@@ -60,8 +61,8 @@ impl Counters {
                 counters.missing.insert(name.clone(), why);
             }
         }
-        // Groups are enabled one after another, so each counts the enabling of
-        // those after it. Most software events do not see it, so they come first.
+        // Groups are enabled one after another, so each group counts the enabling of later groups.
+        // Most software events do not count that work, so software groups come first.
         counters.groups.sort_by_key(|group| !group.is_software());
         counters
     }
@@ -92,7 +93,7 @@ impl Counters {
     }
 
     fn build(&mut self, name: &str, mut builder: Builder<'static>) -> io::Result<()> {
-        // The kernel's work is the object of study.
+        // The kernel's work is measured, too.
         builder
             .exclude_kernel(false)
             .inherit(self.inherit != Inherit::No);

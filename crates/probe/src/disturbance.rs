@@ -41,15 +41,15 @@ impl Sources {
     }
 }
 
-/// The machine's running totals at one moment; `None` for one that it does not report.
+/// The machine's running totals at one moment; `None` for a total that the machine does not report.
 struct Totals {
     usage: Usage,
     counts: [Option<u64>; TOTALS.len()],
 }
 
-/// An observation of the machine in progress, ended by [`Self::end`]. Its beginning and
-/// its end each read only what cannot be read at the other time: every file costs a
-/// trial some microseconds.
+/// An observation of the machine in progress, ended by [`Self::end`]. Its beginning and its end
+/// each read only what cannot be read at the other time, because every file costs a trial some
+/// microseconds.
 pub struct Observation {
     sources: Sources,
     before: Totals,

@@ -27,9 +27,9 @@ const SEE_LOG: &str = "see the kernel log";
 
 /// `TOLL_PRIMES_EMPTY`: does nothing.
 const EMPTY: Opcode = opcode::none(0xe7, 0);
-/// `TOLL_PRIMES_COUNT`.
+/// `TOLL_PRIMES_COUNT`: counts primes.
 const COUNT: Opcode = opcode::read_write::<TollPrimes>(0xe7, 1);
-/// `TOLL_PRIMES_COPY`.
+/// `TOLL_PRIMES_COPY`: copies bytes into the driver's buffer.
 const COPY: Opcode = opcode::write::<TollCopy>(0xe7, 2);
 
 /// `struct toll_primes` of `kernel/uapi/toll_primes.h`, which describes the fields.
@@ -76,7 +76,7 @@ impl ModuleFile {
     pub fn open(name: &'static CStr) -> Result<Self, Failure> {
         if !is_first_process() {
             return Err(failure::unsupported(
-                "cannot insert a module: this is not a guest of toll; run it in one",
+                "cannot insert a module: this is not a guest of toll; run the trial in a guest",
             ));
         }
         let open = |name| {
@@ -144,7 +144,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         remove(self.name);
         if self.name != PRIMES {
-            // It stays as long as another module uses it.
+            // `tolldev` stays as long as another module uses it.
             remove(TOLLDEV);
         }
     }

@@ -6,17 +6,17 @@ use std::path::Path;
 
 use toll_wire::{Failure, FailureKind};
 
-/// The kernel, file system or device cannot do this at all.
+/// Returns the failure of something that the kernel, file system or device cannot do at all.
 pub fn unsupported(message: impl Into<String>) -> Failure {
     with_kind(FailureKind::Unsupported, message)
 }
 
-/// The work went wrong.
+/// Returns the failure of work that went wrong.
 pub fn failed(message: impl Into<String>) -> Failure {
     with_kind(FailureKind::Failed, message)
 }
 
-/// The measurement could not be set up or read.
+/// Returns the failure of a measurement that could not be set up or read.
 pub fn instrument(message: impl Into<String>) -> Failure {
     with_kind(FailureKind::Instrument, message)
 }
@@ -41,7 +41,7 @@ pub trait OrFail<T>: Sized {
         self.or_fail(FailureKind::Failed, action, None)
     }
 
-    /// [`Self::failed_to`] for an action on the file at a path.
+    /// Like [`Self::failed_to`], for an action on the file at a path.
     fn failed_with(self, verb: &str, path: impl AsRef<Path>) -> Result<T, Failure> {
         self.failed_to(format_args!("{verb} {}", path.as_ref().display()))
     }
@@ -79,7 +79,7 @@ impl<T, E: Into<io::Error>> OrFail<T> for Result<T, E> {
     }
 }
 
-/// [`failed`] for an error, with the advice of [`advice`].
+/// Returns the failure of an action, with the advice of [`advice`] for the error.
 pub fn failed_to(action: &str, error: &io::Error) -> Failure {
     failed(cannot(action, error, advice(error)))
 }
@@ -92,7 +92,7 @@ pub fn unsupported_by(action: &str, error: &io::Error, advice: &str) -> Failure 
     unsupported(cannot(action, error, advice))
 }
 
-/// Formats a message, as all messages are: action, reason and advice.
+/// Formats a message in the form that all messages have: action, reason and advice.
 pub fn cannot(action: &str, error: &io::Error, advice: &str) -> String {
     format!("cannot {action}: {}; {advice}", reason(error))
 }
@@ -106,7 +106,7 @@ pub fn text(error: &io::Error) -> String {
     text
 }
 
-/// Returns the same with a lower-case first letter, to follow a colon.
+/// Returns the system's text for an error with a lower-case first letter, to follow a colon.
 pub fn reason(error: &io::Error) -> String {
     let text = text(error);
     let mut characters = text.chars();

@@ -17,8 +17,8 @@ use crate::proc_file;
 /// The file in which the kernel reports idle time (`print_cpu` in kernel/time/timer_list.c).
 const FILE: &str = "/proc/timer_list";
 
-/// Whether the clock counts instructions. The kernel's command line says so; the environment
-/// cannot, because commands may run with any.
+/// Whether the clock counts instructions. The kernel's command line says so. The environment
+/// cannot, because commands may run with any environment.
 static IS_ICOUNT: LazyLock<bool> = LazyLock::new(|| {
     let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let word = format!("{INIT_VARIABLE}={INIT_ICOUNT}");
@@ -41,8 +41,8 @@ pub fn is_clock_of_instructions() -> bool {
 }
 
 impl IdleTime {
-    /// Reads the idle time. Zero where the clock counts time, because waiting
-    /// is part of that.
+    /// Reads the idle time. Returns zero where the clock counts time, because time includes
+    /// waiting.
     pub fn now() -> Result<Self, Failure> {
         if !is_clock_of_instructions() {
             return Ok(Self::Total(0));
@@ -51,7 +51,7 @@ impl IdleTime {
         Self::read(&text).ok_or_else(|| {
             failure::unsupported(format!(
                 "cannot count instructions: the kernel does not account idle time in {FILE}; use \
-                 one with CONFIG_NO_HZ_IDLE, and without nohz=off"
+                 a kernel with CONFIG_NO_HZ_IDLE, and without nohz=off"
             ))
         })
     }
@@ -98,7 +98,7 @@ impl IdleTime {
 }
 
 /// Waits until the kernel has done the work that it deferred at its start. Otherwise that work
-/// would fill the idle time of regions that wait, and interrupt the others.
+/// would fill the idle time of regions that wait, and interrupt other regions.
 pub fn wait_for_rest() {
     const NAP: Duration = Duration::from_millis(20);
     // Ten seconds of the clock: a kernel that is busy for longer will not come

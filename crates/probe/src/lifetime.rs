@@ -61,7 +61,7 @@ fn leads_session() -> bool {
     session == getpid().as_raw_pid()
 }
 
-/// Whether this process leads its group. The group, too, may be 0.
+/// Whether this process leads its group, whose number may be 0, too.
 fn leads_group() -> bool {
     // SAFETY: getpgrp(2) takes nothing and cannot fail.
     let group = unsafe { libc::getpgrp() };

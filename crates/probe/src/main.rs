@@ -1,9 +1,8 @@
 //! `toll-probe`: the measured program.
 //!
-//! It reads one trial request as a line of JSON from standard input, runs the
-//! trial, and writes one response as a line of JSON to standard output. A
-//! failed trial is an answer like any other, so the exit status is 0 whenever
-//! there is an answer.
+//! It reads one trial request from standard input, runs the trial, and writes one response to
+//! standard output. Both are a line of JSON. A failed trial is an answer like any other, so the
+//! exit status is 0 whenever there is an answer.
 //!
 //! As process 1 of a guest it is the guest's init, which starts a fresh copy of
 //! itself for each trial. With `--count-primes` it is a process that the primes

@@ -1,9 +1,8 @@
 //! A mapped address range, which is unmapped on drop.
 //!
-//! Others may change the memory: a file changes under its mapping, and a driver
-//! fills its buffer. So only addresses are handed out. Code that makes a slice
-//! of them promises that nobody else writes there, or that only system calls
-//! get it.
+//! Others may change the memory: a file changes under its mapping, and a driver fills its buffer.
+//! So only addresses are handed out. Code that makes a slice of them promises one of two things:
+//! nobody else writes there, or only system calls get the slice.
 
 use std::ffi::c_void;
 use std::os::fd::AsFd;
@@ -89,8 +88,8 @@ impl Mapping {
     /// Returns the whole mapping.
     ///
     /// # Safety
-    /// It must be readable, and the bytes may only go to system calls, which
-    /// fail with EFAULT if the file has been shortened.
+    /// The mapping must be readable, and the bytes may only go to system calls. These fail with
+    /// EFAULT if the file has been shortened.
     pub unsafe fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is of this length and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
@@ -99,8 +98,8 @@ impl Mapping {
     /// Returns the whole mapping, to be filled.
     ///
     /// # Safety
-    /// It must be writable, and the bytes may only go to system calls, which
-    /// fail with EFAULT where the file system has no block for them.
+    /// The mapping must be writable, and the bytes may only go to system calls. These fail with
+    /// EFAULT where the file system has no block for the bytes.
     pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is of this length and lives as long as `self`.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.length) }

@@ -1,9 +1,9 @@
 //! Readings around a timed region of the probe's own work.
 //!
-//! From the outside in: idle time, storage traffic, counters, resource usage, the mark for external
-//! instruction counters, the clock. So the duration includes no other reading. Usage includes the
-//! clock readings, the return from the first `getrusage` call and the entry into the second.
-//! Counters are switched by system calls and include the usage readings.
+//! The readings are, from the outside in: idle time, storage traffic, counters, resource usage, the
+//! mark for external instruction counters, the clock. So the duration includes no other reading.
+//! Usage includes the clock readings, the return from the first `getrusage` call and the entry into
+//! the second. Counters are switched by system calls and include the usage readings.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub enum Recorder<P> {
     #[default]
     Nothing,
     Profile(P),
-    /// By another process, which counts system calls between marks.
+    /// Another process records: it counts system calls between marks.
     SystemCalls,
 }
 
@@ -132,7 +132,7 @@ impl Meter {
         if matches!(self.recorder, Recorder::SystemCalls) {
             count_mark::end_calls();
         }
-        // Before any allocation, which may cause a page fault.
+        // Read before any allocation, because an allocation may cause a page fault.
         let mut usage = Usage::now(self.scope).since(&started.usage);
         let counters = self.counters.stop();
         if let Recorder::Profile(profiler) = &mut self.recorder {
@@ -220,10 +220,9 @@ impl Measured {
         }
     }
 
-    /// Describes how getrusage(2) and proc_pid_io(5) disagree about the storage
-    /// traffic of this region; `None` if they agree. Both read the same account
-    /// of the kernel, so they differ only by what other threads of the process
-    /// do, and by getrusage's blocks of 512 bytes.
+    /// Describes how getrusage(2) and proc_pid_io(5) disagree about the storage traffic of this
+    /// region; `None` if they agree. Both read the same account of the kernel. They differ only by
+    /// what other threads of the process do, and by getrusage's blocks of 512 bytes.
     pub fn storage_disagreement(&self) -> Option<String> {
         const BLOCK_BYTES: u64 = 512;
         let storage = self.storage?;

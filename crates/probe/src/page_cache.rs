@@ -57,7 +57,7 @@ enum PageCounter {
     /// Reports every page as resident if the caller neither owns the file nor may write to it
     /// (can_do_mincore in mm/mincore.c, since Linux 5.2).
     Mincore,
-    /// No call: the file system keeps no pages of what is read.
+    /// No call is needed: the file system keeps no pages of what is read.
     Nothing,
 }
 
@@ -70,13 +70,13 @@ impl Residency {
                 "by mincore, and because it was read before each iteration"
             }
             (PageCounter::Mincore, CacheState::Cold) => "by mincore",
-            (PageCounter::Nothing, _) => "because 9p keeps none here",
+            (PageCounter::Nothing, _) => "because 9p keeps no pages here",
         }
     }
 }
 
-/// Brings the first `size_bytes` of a file into a state and checks it. Returns
-/// the pages that are then resident.
+/// Brings the first `size_bytes` of a file into a state and checks it. Returns how many pages are
+/// then resident.
 pub fn establish(file: &File, size_bytes: u64, state: CacheState) -> Result<Residency, Failure> {
     // Guests mount 9p so that it keeps no pages.
     if fstatfs(file).is_ok_and(|status| status.f_type == V9FS_MAGIC) {
@@ -242,10 +242,9 @@ fn mincore_window(file: &File, offset: u64, length: usize) -> std::io::Result<u6
 
 /// Makes every CPU free the packets that are queued for it to free.
 ///
-/// A packet freed on another CPU than the one that made it waits in a list of
-/// the latter until that CPU next receives (skb_attempt_defer_free in
-/// net/core/skbuff.c, since Linux 5.19). After `sendfile` or `splice` into a
-/// socket such a packet holds pages of the file, which then cannot leave the
+/// A packet that is freed on another CPU waits in a list of the CPU that made it, until that CPU
+/// next receives (skb_attempt_defer_free in net/core/skbuff.c, since Linux 5.19). After `sendfile`
+/// or `splice` into a socket such a packet holds pages of the file, which then cannot leave the
 /// page cache. A datagram over loopback is received by the CPU that sends it.
 ///
 /// Ignores errors: the caller checks the result itself.
@@ -268,8 +267,8 @@ fn flush_network() {
             let _ = socket.recv(&mut [0]);
         }
     }
-    // A moment ago this process was allowed on these CPUs. If it no longer is,
-    // the machine is not the one that the trial was planned for.
+    // A moment ago this process was allowed on these CPUs. If that has changed, the machine is not
+    // the one that the trial was planned for.
     let _ = sched_setaffinity(None, &allowed);
 }
 

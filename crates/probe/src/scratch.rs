@@ -77,7 +77,7 @@ impl ScratchDirectory {
         std::fs::create_dir(&path).failed_with("make", &path)?;
         let lock = File::open(&path).ok();
         if let Some(lock) = &lock {
-            // On a file system without locks, the process ID in the name has to do.
+            // On a file system without locks, the process ID in the name must suffice.
             let _ = flock(lock, FlockOperation::NonBlockingLockExclusive);
         }
         Ok(Self { path, _lock: lock })
@@ -103,7 +103,7 @@ fn open_new(path: &Path) -> Result<File, toll_wire::Failure> {
         .mode(0o600)
         .open(path)
         .failed_with("create", path)?;
-    // On a file system without locks, the process ID in the name has to do.
+    // On a file system without locks, the process ID in the name must suffice.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)
 }

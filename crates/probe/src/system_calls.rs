@@ -85,8 +85,8 @@ impl Drop for Directory {
     }
 }
 
-/// Results and buffers of a program. The buffers are atomics, because the
-/// kernel reads and writes them.
+/// Results and buffers of a program. The buffers are atomics, because the kernel reads and writes
+/// them.
 struct Machine {
     values: Vec<u64>,
     buffers: Vec<Vec<AtomicU64>>,

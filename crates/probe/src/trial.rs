@@ -56,8 +56,8 @@ impl Trial {
     }
 }
 
-/// Runs `iterate` untimed `warmups` times and then once per sample. The
-/// machine's disturbance is observed over the latter.
+/// Runs `iterate` untimed `warmups` times and then once per sample. Observes the machine's
+/// disturbance over the timed runs.
 pub fn repeat(
     warmups: u32,
     iterations: u32,

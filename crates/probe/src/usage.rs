@@ -140,7 +140,8 @@ impl From<&libc::rusage> for Usage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StorageBytes {
     pub input: u64,
-    /// Bytes made dirty for storage, or written past the page cache.
+    /// Bytes of pages that became dirty and belong to storage, and bytes written past the page
+    /// cache.
     pub output: u64,
 }
 

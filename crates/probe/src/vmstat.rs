@@ -17,7 +17,7 @@ use crate::meter::put;
 /// metric is in bytes.
 ///
 /// The kernel splits scanned pages by reclaimer, and also into anonymous and file pages
-/// (mm/vmscan.c), so only one of the two splits may be added up. A kernel does not count reclaimers
+/// (mm/vmscan.c). Only one of the two splits may be added up. A kernel does not count reclaimers
 /// that it does not have.
 const SOURCES: &[(&str, &[&str])] = &[
     ("swapped_in_bytes", &["pswpin"]),

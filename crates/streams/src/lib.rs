@@ -32,7 +32,7 @@ fn flags(descriptor: libc::c_int) -> libc::c_int {
     unsafe { libc::fcntl(descriptor, libc::F_GETFL) }
 }
 
-/// Returns whether a descriptor is closed, or only open in the wrong mode.
+/// Returns whether a descriptor is closed, or open only in the wrong mode.
 fn is_useless(descriptor: libc::c_int, wrong_mode: libc::c_int) -> bool {
     let flags = flags(descriptor);
     flags == -1 || flags & libc::O_PATH != 0 || flags & libc::O_ACCMODE == wrong_mode
@@ -63,8 +63,8 @@ fn check(is_useless: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes the standard streams that were closed at the start, for a program that is about to
-/// replace this process: it must not find Rust's `/dev/null` in their place.
+/// Closes the standard streams that were closed at the start. A program calls this before it
+/// replaces this process by another, which must not find Rust's `/dev/null` in their place.
 pub fn close_what_was_closed() {
     let closed = CLOSED.swap(0, Ordering::Relaxed);
     for descriptor in libc::STDIN_FILENO..=libc::STDERR_FILENO {

@@ -36,7 +36,7 @@ pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// Returns the path of a program in the directory of the one under test.
+/// Returns the path of a program in the directory of the program under test.
 pub fn beside_toll(name: &str) -> PathBuf {
     let path = Path::new(TOLL).with_file_name(name);
     assert!(
@@ -89,7 +89,7 @@ pub fn source_tree() -> PathBuf {
 }
 
 /// Returns whether a program is installed in PATH, /usr/sbin or /sbin. Debian puts the programs of
-/// root into the latter two.
+/// root into /usr/sbin and /sbin.
 pub fn has_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -156,8 +156,8 @@ pub struct Ran {
 }
 
 /// Makes the programs that tests start react to signals. A shell starts background jobs with SIGINT
-/// ignored, and nohup(1) ignores SIGHUP. Both are inherited, and a program leaves an ignored signal
-/// ignored.
+/// ignored, and nohup(1) ignores SIGHUP. Child processes inherit that, and a program leaves an
+/// ignored signal ignored.
 fn hear_signals() {
     for signal in [libc::SIGINT, libc::SIGHUP] {
         // SAFETY: the default action runs no function of this program.
@@ -190,7 +190,7 @@ impl Bench {
         }
     }
 
-    /// Prepares a bench for `toll` with a script of the test's in place of the probe.
+    /// Prepares a bench for `toll` with a test's script in place of the probe.
     pub fn with_probe(script: &str) -> Self {
         let mut bench = Self::new();
         let probe = bench.write("fake-probe", script);
@@ -229,7 +229,7 @@ impl Bench {
             ("XDG_DATA_HOME", self.path("data")),
             ("XDG_CACHE_HOME", self.path("cache")),
             ("XDG_STATE_HOME", self.path("state")),
-            // Tests run at the same time, and compare nothing that this concurrency disturbs.
+            // Tests run at the same time. They compare nothing that this disturbs.
             ("TOLL_RUN_LOCK", self.path("run.lock")),
             ("LC_ALL", "C.UTF-8".into()),
             ("TERM", "xterm-256color".into()),
@@ -265,7 +265,8 @@ impl Bench {
         self.command(&self.program, arguments)
     }
 
-    /// Builds the same command for the background, with its standard streams on `/dev/null`.
+    /// Builds the same command as [`Self::toll`] for the background, with its standard streams on
+    /// `/dev/null`.
     pub fn spawnable<A: Arguments + ?Sized>(&self, arguments: &A) -> Command {
         self.spawnable_program(&self.program, arguments)
     }
@@ -428,12 +429,13 @@ pub fn values(document: &Value, label: &str, metric: &str) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the items of a JSON list; none if it is absent.
+/// Returns the items of a JSON list; no items if the list is absent.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns a member of each object of a list where it is a string.
+/// Returns the strings that the objects of a list have in a member; skips objects without such a
+/// string.
 pub fn texts<'a>(list: &'a [Value], member: &str) -> Vec<&'a str> {
     list.iter().filter_map(|one| one[member].as_str()).collect()
 }

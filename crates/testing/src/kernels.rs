@@ -8,8 +8,8 @@ use crate::{TOLL, full_or, output_within};
 /// Longest time for building one kernel, on a slow machine.
 pub const BUILD_PATIENCE: Duration = Duration::from_secs(50 * 60);
 
-/// The kernel of tests that need no patch: Debian's, which needs no compilation, or in full runs
-/// the kernel of the experiments.
+/// Returns the kernel of tests that need no patch. This is Debian's, which needs no compilation, or
+/// in full runs the kernel of the experiments.
 pub fn any_kernel() -> &'static str {
     full_or("stock", "toll")
 }

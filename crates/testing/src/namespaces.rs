@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Set in the process that runs such a test.
+/// Environment variable that is set in the process that runs a test in namespaces.
 const INSIDE: &str = "TOLL_TEST_IS_INSIDE";
 
 /// Mounts empty directories for temporary files in the namespaces. The shell stays as their first
@@ -15,7 +15,7 @@ const PREPARE: &str =
 #[expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "it starts the test again, and prints why it skips"
+    reason = "the function starts the test again, and prints why the test skips"
 )]
 pub fn isolated<F: FnOnce()>(body: F) {
     if std::env::var_os(INSIDE).is_some() {

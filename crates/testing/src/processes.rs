@@ -88,7 +88,7 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Returns the process IDs of all other live processes with a marker in their arguments or
-/// environment. Zombies have neither any more and do not count.
+/// environment. Zombies no longer have either, and do not count.
 pub fn processes_marked(marker: &str) -> Vec<i32> {
     let own = std::process::id().to_string();
     let holds = |pid: &str, file: &str| {

@@ -18,8 +18,8 @@ pub struct CommandRequest {
     /// Command run after every iteration, in the same way as `prepare`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conclude: Option<String>,
-    /// Environment that the command, `prepare` and `conclude` inherit, in this order, instead of
-    /// the probe's own. If absent, they inherit the probe's.
+    /// Environment variables, in this order, for the command, `prepare` and `conclude`. If absent,
+    /// these inherit the probe's own environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Vec<Variable>>,
     /// Variables set for the command, `prepare` and `conclude`.
@@ -36,8 +36,8 @@ pub struct CommandRequest {
     /// bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Content>,
-    /// Bytes to keep from the start of each of the two outputs in the sample, for metrics parsed
-    /// from them. 0 keeps nothing.
+    /// How many bytes to keep in the sample from the start of each output (standard output and
+    /// standard error). Metrics are parsed from them. 0 keeps nothing.
     pub capture_bytes_max: u32,
     /// Accept a non-zero exit status as a valid measurement.
     pub ignore_failure: bool,
@@ -62,7 +62,7 @@ impl Variable {
         String::from_utf8(bytes).map_or_else(|error| Self::Bytes(error.into_bytes()), Self::Text)
     }
 
-    /// Returns name and value; `None` if no process can have such a variable.
+    /// Returns the variable's name and value; `None` if no process can have such a variable.
     pub fn parts(&self) -> Option<(&[u8], &[u8])> {
         let bytes = match self {
             Self::Text(text) => text.as_bytes(),
@@ -82,13 +82,13 @@ pub const PADDING_VARIABLE: &str = "TOLL_PADDING";
 /// `0` is the first timed iteration, `warmup-0` the first warm-up. The name is hyperfine's.
 pub const ITERATION_VARIABLE: &str = "HYPERFINE_ITERATION";
 
-/// Iterations of the same command that other trials run.
+/// How many iterations of the same command other trials run before this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Numbering {
-    /// Warm-ups before those of this trial.
+    /// Number of warm-ups before this trial's warm-ups.
     pub warmups_before: u64,
-    /// Iterations before those of this trial; absent if the whole trial is a warm-up.
+    /// Number of iterations before this trial's; absent if the whole trial is a warm-up.
     pub iterations_before: Option<u64>,
 }
 
@@ -96,10 +96,10 @@ pub struct Numbering {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShellChoice {
-    /// Split into words and executed directly.
+    /// The command line is split into words and executed directly, without a shell.
     #[default]
     None,
-    /// Passed to this program with `-c`.
+    /// The command line is passed to this shell with `-c`.
     Program(PathBuf),
 }
 
@@ -133,7 +133,7 @@ pub struct InputFile {
     pub warm_bytes: Option<u64>,
 }
 
-/// Length and XXH3-64 hash of an expected content.
+/// Length and XXH3-64 hash of the expected content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
@@ -145,7 +145,7 @@ impl WorkRequest for CommandRequest {
     const SURROUNDINGS: &'static [&'static str] = &["fs"];
     const STARTS_PROGRAMS: bool = true;
 
-    /// Levels fill placeholders in the command's words; no parameter takes a level.
+    /// Ignores the levels: they fill placeholders in the command's words and set no parameter.
     fn read(_levels: &[(&str, &str)]) -> Result<Self, String> {
         Ok(Self::default())
     }

@@ -14,8 +14,8 @@ pub struct CopyRequest {
     pub method: CopyMethod,
     pub source: Source,
     pub sink: Sink,
-    /// State of the source's pages in the page cache before each iteration.
-    /// Ignored for [`Source::Zero`], which has none.
+    /// State of the source's pages in the page cache before each iteration. Ignored for
+    /// [`Source::Zero`], which has no pages.
     pub cache: CacheState,
     /// How the source is read.
     pub io: SourceIo,
@@ -23,8 +23,8 @@ pub struct CopyRequest {
     pub sink_file: SinkFile,
     #[serde(rename = "size", deserialize_with = "size")]
     pub size_bytes: u64,
-    /// Size in bytes of the buffer (or chunk, for methods without a buffer), for methods that let
-    /// it be chosen. The others derive it and record it in a note.
+    /// Size in bytes of the buffer, or of a chunk for methods without a buffer. A method that
+    /// allows no choice derives its size and records it in a note.
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: Option<u64>,
     /// Directory on the file system under test, for [`Sink::File`].
@@ -55,19 +55,21 @@ impl Default for CopyRequest {
     }
 }
 
-/// Ways to move bytes from one file descriptor to another.
+/// Ways to move bytes from one file descriptor to another. The names cat1 to cat6 are those of the
+/// MeowLab report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyMethod {
-    /// `read`/`write` of one byte (MeowLab cat1).
+    /// `read`/`write` of one byte (cat1).
     Byte,
     /// `read`/`write` through a page-sized buffer from `malloc` (cat2).
     Page,
-    /// The same with the buffer aligned to a page (cat3).
+    /// Like `Page`, with the buffer aligned to a page (cat3).
     PageAligned,
-    /// Buffer of the least common multiple of page and `st_blksize` (cat4).
+    /// `read`/`write` through a buffer whose size is the least common multiple of the page size and
+    /// `st_blksize` (cat4).
     FsBlock,
-    /// Aligned buffer of `buffer_bytes` (cat5).
+    /// `read`/`write` through an aligned buffer of `buffer_bytes` (cat5).
     Swept,
     /// Like `Swept`, after `fcntl(fd, 0, 0, 2)` (cat6). Command 0 is `F_DUPFD`, so the call
     /// duplicates a file descriptor and gives no advice.
@@ -101,7 +103,7 @@ pub enum Source {
     File {
         #[serde(default)]
         path: PathBuf,
-        /// XXH3-64 of its first `size_bytes` bytes, to check what arrived.
+        /// XXH3-64 hash of the file's first `size_bytes` bytes, to check what arrived.
         #[serde(default)]
         xxh3: u64,
     },
@@ -124,7 +126,7 @@ pub enum Sink {
 #[serde(rename_all = "kebab-case")]
 pub enum SourceIo {
     Buffered,
-    /// Bypasses it (`O_DIRECT`), for methods that read into one buffer.
+    /// Bypasses the page cache (`O_DIRECT`); only for methods that read into one buffer.
     Direct,
 }
 
@@ -132,10 +134,10 @@ pub enum SourceIo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SinkFile {
-    /// Empty, created for the copy.
+    /// An empty file, created for the copy.
     New,
-    /// As long as the copy, on the device and not in the page cache, so that its
-    /// blocks are overwritten.
+    /// A file of the copy's length whose blocks are on the device and not in the page cache, so
+    /// that the copy overwrites them.
     Cold,
 }
 

@@ -53,7 +53,7 @@ pub const CROSSING_FILE_BYTES: u64 = 2 << 20;
 pub const FAULT_AROUND_BYTES: u64 = 64 << 10;
 
 impl CrossingRequest {
-    /// Returns the most bytes that the workload has on the file system at a time.
+    /// Returns the largest number of bytes that the workload has on the file system at a time.
     pub(crate) fn file_bytes(&self) -> u64 {
         use CrossingOperation as Op;
         match self.operation {
@@ -80,14 +80,15 @@ impl CrossingRequest {
 
 pub const CROSSING_BYTES_MAX: u64 = 1 << 30;
 
-/// Most bytes that the driver `toll_primes` copies.
+/// Largest number of bytes that the driver `toll_primes` copies in one call.
 pub const DRIVER_BYTES_MAX: u64 = 1 << 20;
 
 pub const RING_BATCH_MAX: u64 = 1024;
 
 pub const CROSSING_CALLS_MAX: u64 = 1 << 32;
 
-/// A kind of crossing, or an operation to compare crossings with.
+/// A kind of crossing, or an operation to compare crossings with. Operations that move bytes move
+/// `size_bytes` in one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingOperation {
@@ -96,7 +97,7 @@ pub enum CrossingOperation {
     /// `clock_gettime(CLOCK_MONOTONIC)` through the vDSO: no crossing where the clock source can
     /// be read from user space (vdso(7)).
     Vdso,
-    /// The same as a system call.
+    /// `clock_gettime(CLOCK_MONOTONIC)` as a system call.
     ClockSyscall,
     /// `getppid` as a system call, which does next to nothing.
     EmptySyscall,
@@ -106,10 +107,10 @@ pub enum CrossingOperation {
     IoctlPipe,
     /// `TOLL_PRIMES_EMPTY` on the driver `toll_primes`; guests only.
     IoctlModule,
-    /// `pwrite` of the bytes to offset 0 of a memfd whose pages are already allocated.
+    /// `pwrite` of `size_bytes` to offset 0 of a memfd whose pages are already allocated.
     WriteMemfd,
-    /// `TOLL_PRIMES_COPY` of the bytes to the driver `toll_primes`, which is `copy_from_user` and
-    /// little else; guests only.
+    /// `TOLL_PRIMES_COPY` of `size_bytes` to the driver `toll_primes`, which does little more than
+    /// `copy_from_user`; guests only.
     CopyFromUser,
     /// The first write to a page of anonymous memory.
     PageFault,
@@ -121,25 +122,25 @@ pub enum CrossingOperation {
     MmapMunmap,
     /// A signal that the process sends to itself and handles.
     Signal,
-    /// A byte to the other end and one back, each through a pipe.
+    /// A byte to the other end and a byte back, each through a pipe.
     PipePingPong,
-    /// The same through a pair of Unix stream sockets.
+    /// A byte to the other end and a byte back through a pair of Unix stream sockets.
     UnixPingPong,
-    /// The same through a TCP connection over loopback.
+    /// A byte to the other end and a byte back through a TCP connection over loopback.
     TcpPingPong,
-    /// The same through two eventfds.
+    /// An eight-byte number to the other end and one back, each through an eventfd.
     EventfdPingPong,
     /// Two ends change a word of shared memory in turn; each waits for the other with `futex`.
     FutexPingPong,
     /// A no-operation through an io_uring.
     IoUringNop,
-    /// A read of the bytes from a warm file through an io_uring.
+    /// A read of `size_bytes` from a warm file through an io_uring.
     IoUringRead,
-    /// `pread` of the bytes from a warm file, at one offset after the other.
+    /// `pread` of `size_bytes` from a warm file, at successive offsets.
     ReadFile,
-    /// `pwrite` of the bytes to a file whose pages are in the page cache.
+    /// `pwrite` of `size_bytes` to a file whose pages are in the page cache.
     WriteFile,
-    /// `open` of a file and `close`.
+    /// `open` and `close` of a file.
     OpenClose,
     Stat,
     /// `open` that creates a file, `close`, and `unlink`.
@@ -154,16 +155,16 @@ pub enum CrossingOperation {
     SpawnStatic,
     /// A dynamically linked program that exits at once, started by `posix_spawn`.
     SpawnDynamic,
-    /// A read of all words of the bytes.
+    /// A read of all words of a buffer of `size_bytes`.
     MemoryRead,
-    /// `memset` of the bytes.
+    /// `memset` of `size_bytes`.
     MemoryFill,
-    /// `memcpy` of the bytes.
+    /// `memcpy` of `size_bytes`.
     MemoryCopy,
 }
 
 impl CrossingOperation {
-    /// Whether a call moves the request's bytes.
+    /// Whether one call moves `size_bytes` bytes.
     pub fn moves_bytes(self) -> bool {
         matches!(
             self,

@@ -16,9 +16,9 @@ pub struct FilesRequest {
     /// Directory on the file system under test.
     #[serde(rename = "@directory")]
     pub directory: PathBuf,
-    /// The same directory in the underlying file system, if the one under test shows another one's
-    /// files. Files are created and checked here, so that the file system under test has never
-    /// seen them. Equal to `directory` if there is no underlying file system.
+    /// The directory of the files on the underlying file system, if the file system under test
+    /// shows the files of another. Files are created and checked here, so that the file system
+    /// under test has never seen them. Equal to `directory` if there is no underlying file system.
     #[serde(rename = "@below")]
     pub below: PathBuf,
     /// Length of the one large file in bytes.
@@ -30,7 +30,7 @@ pub struct FilesRequest {
     pub count: u64,
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: u64,
-    /// Calls of a random operation; if absent, one for each whole buffer in the file.
+    /// Number of calls of a random operation; if absent, one for each whole buffer in the file.
     #[serde(deserialize_with = "count::<1, FILE_CALLS_MAX, _, _>")]
     pub calls: Option<u64>,
     /// [`Durability::None`] or [`Durability::Fsync`]: one `fsync` of each file
@@ -47,7 +47,7 @@ pub struct FilesRequest {
 
 sizes! {
     file_size: 1..=1 << 40, "1 byte to 1 TiB";
-    small_size: 0..=1 << 20, "at most 1 MiB, as for a small file";
+    small_size: 0..=1 << 20, "at most 1 MiB";
     buffer_size: 1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB";
 }
 
@@ -126,7 +126,7 @@ impl WorkRequest for FilesRequest {
 
     fn disk_needs(&self) -> DiskNeeds {
         let bytes = if self.operation.is_of_tree() {
-            // A file takes a block of its own at least.
+            // Each file takes at least one block.
             self.small_bytes.next_multiple_of(4096).max(4096) * self.count
         } else {
             self.size_bytes

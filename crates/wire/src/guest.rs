@@ -31,10 +31,10 @@ pub const SWAP_DISK: &str = "toll-swap";
 /// Mount point of the ext4 work disk in a guest.
 pub const WORK_DIRECTORY: &str = "/work";
 
-/// Mount point of a host directory that a guest gets over 9p, if there is one.
+/// Mount point in a guest of a host directory that is shared over 9p, if there is such a directory.
 pub const SHARED_DIRECTORY: &str = "/shared";
 
-/// Device name of the shared directory.
+/// Name of the shared directory as a 9p device.
 pub const SHARED_TAG: &str = "toll-shared";
 
 /// Mount point of a tmpfs in a guest.
@@ -86,18 +86,18 @@ pub const INIT_ICOUNT: &str = "icount";
 /// request, and reports the result with [`GuestEvent::Counted`].
 pub const INIT_COUNT: &str = "count";
 
-/// Path of the request in such a guest, a [`GuestAction::Count`].
+/// Path of the request, a [`GuestAction::Count`], in a guest with [`INIT_COUNT`].
 pub const COUNT_FILE: &str = "/count.json";
 
 /// The metric that replaces `duration_ns` in a guest whose clock counts instructions.
 pub const PATH_LENGTH: &str = "path_length_instructions";
 
-/// One of two guests that are connected through a network card each. There is no other host on
-/// that network.
+/// One of two guests whose network cards are connected to each other. No other host is on that
+/// network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairSide {
-    /// The guest whose trial it is.
+    /// The guest to which the trial belongs.
     Main,
     Partner,
 }
@@ -111,17 +111,19 @@ impl PairSide {
         crate::from_word(word)
     }
 
-    /// Returns its IPv4 address, 10.0.77.1 or 10.0.77.2.
+    /// Returns the guest's IPv4 address, 10.0.77.1 or 10.0.77.2.
     pub fn ipv4(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 0, 77, self.number())
     }
 
-    /// Returns its IPv6 address, `fd77::1` or `fd77::2`, from the unique local range (RFC 4193).
+    /// Returns the guest's IPv6 address, `fd77::1` or `fd77::2`, from the unique local range (RFC
+    /// 4193).
     pub fn ipv6(self) -> Ipv6Addr {
         Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(self.number()))
     }
 
-    /// Returns the address of its network card, `02:…`, which is locally administered.
+    /// Returns the hardware address of the guest's network card, `02:…`, which is locally
+    /// administered.
     pub fn hardware_address(self) -> String {
         format!("02:00:0a:00:4d:{:02x}", self.number())
     }
@@ -170,8 +172,8 @@ pub struct GuestTrial {
     pub request: Request,
     /// Padding of the probe's environment in bytes.
     pub padding_bytes: u32,
-    /// Time limit of the probe in milliseconds. The init enforces it, unless its clock counts
-    /// instructions; then the host does.
+    /// Time limit of the probe in milliseconds. The init enforces it. If the guest's clock counts
+    /// instructions, the host enforces it instead.
     pub timeout_ms: u64,
     /// Settings to write before the probe is started, untimed, in this order.
     pub knobs: Vec<Knob>,
@@ -195,7 +197,7 @@ pub struct GuestCommand {
     /// Size of the command's terminal, which then uses the output port in both directions. Without
     /// a terminal, standard output and standard error go to the two ports.
     pub terminal: Option<TerminalSize>,
-    /// Its whole standard input, if it has no terminal.
+    /// The command's whole standard input, if the command has no terminal.
     pub input: String,
 }
 
@@ -205,12 +207,12 @@ pub struct GuestCommand {
 pub struct CountedCommand {
     /// The program's path.
     pub program: PathBuf,
-    /// The name that the program is started by, and its arguments.
+    /// The name by which the program is started (`argv[0]`), and its arguments.
     pub words: Vec<String>,
-    /// Its complete environment.
+    /// The command's complete environment.
     pub environment: BTreeMap<String, String>,
     pub directory: PathBuf,
-    /// Its standard input; `/dev/null` for none.
+    /// The file that is the command's standard input; `/dev/null` for none.
     pub input: PathBuf,
     /// Seed of the guest's random numbers.
     pub seed: u64,
@@ -223,7 +225,7 @@ pub struct CountedEnd {
     pub end: GuestEnd,
     /// Minor page faults of the command and of the child processes that it waited for.
     pub minor_faults: u64,
-    /// Major page faults of the same processes.
+    /// Major page faults of the command and of the child processes that it waited for.
     pub major_faults: u64,
     pub kernel_release: String,
     /// Functions of the kernel and its modules: the lines of `/proc/kallsyms`.
@@ -265,8 +267,8 @@ pub enum GuestEvent {
         symbols: Option<String>,
     },
     Ended(GuestEnd),
-    /// Sent instead of [`GuestEvent::Ready`] by a guest that counts. The command's output follows
-    /// on the two ports.
+    /// Sent instead of [`GuestEvent::Ready`] by a guest that counts the instructions of a command.
+    /// The command's output follows on the two ports.
     Counted(Box<CountedEnd>),
     /// The request cannot be carried out; the message has the form `cannot X: why; what to do`.
     /// Sent instead of [`GuestEvent::Ready`], it means that the guest is unusable and switches
@@ -278,7 +280,7 @@ pub enum GuestEvent {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestEnd {
-    /// Its exit status; `None` if a signal ended it.
+    /// The command's exit status; `None` if a signal ended the command.
     pub status: Option<i32>,
     pub signal: Option<i32>,
     /// Bytes sent to [`OUTPUT_PORT`] for the command.
@@ -300,7 +302,7 @@ pub struct GuestFacts {
     pub cpus_online: u32,
     /// Memory that the kernel manages, in bytes.
     pub memory_bytes: u64,
-    /// Swap space in bytes; 0 without one.
+    /// Swap space in bytes; 0 if there is none.
     pub swap_bytes: u64,
     /// The kernel's clock source, if the kernel reports it.
     pub clock_source: Option<String>,

@@ -1,8 +1,8 @@
 //! Converts the levels of an experiment file, which are strings, to parameters.
 //!
-//! Serde reads a struct of parameters from strings just as it does from a message. Numbers have
-//! the same bounds in both. In an experiment file they are strings, and sizes may have a unit. A
-//! field whose name in messages begins with `@` is filled in by `toll`; no level has such a name.
+//! Serde reads a struct of parameters from an experiment file just as from a message, with the same
+//! bounds on numbers. In an experiment file numbers are strings, and sizes may have a unit. `toll`
+//! fills in the fields whose names in messages begin with `@`; no level has such a name.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,8 +17,7 @@ use serde::forward_to_deserialize_any;
 
 use crate::quantity::parse_size;
 
-/// Reads parameters from pairs of a name and a string. A parameter that is not named has its
-/// default.
+/// Reads parameters from pairs of a name and a string. A parameter without a pair gets its default.
 ///
 /// # Errors
 /// Returns a message of the form `cannot X: why` for an unknown name or an invalid string.
@@ -127,14 +126,14 @@ impl<T: Amount> Visitor<'_> for AmountVisitor<'_, T> {
         } else {
             None
         }
-        .ok_or_else(|| E::custom(format_args!("it is {}", self.words)))
+        .ok_or_else(|| E::custom(format_args!("it must be {}", self.words)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
         match parse_size(text) {
             Ok(number) => self.visit_u64(number),
             Err(why) if self.is_size => Err(E::custom(why)),
-            Err(_) => Err(E::custom(format_args!("it is {}", self.words))),
+            Err(_) => Err(E::custom(format_args!("it must be {}", self.words))),
         }
     }
 }
@@ -157,7 +156,7 @@ impl Error for LevelError {
     }
 
     fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
-        Self(format!("it is one of {}", expected.join(", ")))
+        Self(format!("it must be one of {}", expected.join(", ")))
     }
 }
 
@@ -198,7 +197,7 @@ impl<'a, 'de, I: Iterator<Item = (&'a str, &'a str)>> MapAccess<'de> for LevelMa
     }
 }
 
-/// A level, read as the type of its parameter.
+/// The text of a level, to be read as the type of its parameter.
 struct LevelText<'a>(&'a str);
 
 impl<'de> Deserializer<'de> for LevelText<'_> {
@@ -227,7 +226,7 @@ impl<'de> Deserializer<'de> for LevelText<'_> {
     }
 }
 
-/// A variant by its word. `toll` fills in the content that a variant has.
+/// An enum's variant, given by its word. If the variant has content, `toll` fills that in.
 struct Word<'a>(&'a str);
 
 impl<'de> EnumAccess<'de> for Word<'_> {

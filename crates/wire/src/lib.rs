@@ -1,9 +1,8 @@
 //! Messages between `toll` and its probe.
 //!
-//! The probe reads one [`Request`] as a line of JSON, runs one trial and
-//! writes one [`Response`] as a line of JSON. The same lines travel over a pipe
-//! on the host and over a serial port to a guest, which is why a message never
-//! contains a raw newline and why each carries [`WIRE_VERSION`].
+//! The probe reads one [`Request`] as a line of JSON, runs one trial and writes one [`Response`] as
+//! a line of JSON. The same lines travel over a pipe on the host and over a serial port to a guest.
+//! So no message contains a raw newline, and each has [`WIRE_VERSION`].
 //!
 //! Architecture invariant: this crate only describes messages. It opens
 //! nothing, measures nothing and knows no experiment.
@@ -86,21 +85,21 @@ pub use work_request::DiskNeeds;
 pub use workload::{Workload, WorkloadKind};
 pub use write::{Durability, Placement, RISING_BYTES_MIN, WriteRequest};
 
-/// Version of the message format. A reader refuses any other.
+/// Version of the message format. A reader refuses any other version.
 pub const WIRE_VERSION: u32 = 1;
 
 /// Longest message that either side accepts, in bytes. It limits the memory that a faulty probe or
 /// a hostile guest can make the other side use.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// Most timed iterations of one trial; their samples must fit in a message.
+/// Largest number of timed iterations in one trial; their samples must fit in a message.
 pub const ITERATIONS_MAX: u32 = 20_000;
 
 /// Largest buffer that a workload may ask for, in bytes.
 pub const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
-/// Most bytes of a command's outputs that all iterations of a trial together may keep. JSON
-/// escapes a control byte as six bytes, so this is well below [`MESSAGE_BYTES_MAX`].
+/// Largest number of bytes of a command's outputs that one trial may keep, over all its iterations.
+/// JSON escapes a control byte as six bytes, so this limit is well below [`MESSAGE_BYTES_MAX`].
 pub const CAPTURED_BYTES_MAX: u64 = 8 << 20;
 
 /// A message that cannot be understood: broken JSON, an unknown field or

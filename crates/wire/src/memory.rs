@@ -30,7 +30,7 @@ pub struct MemoryRequest {
     /// A process that uses memory at the same time.
     #[serde(rename = "@competitor")]
     pub competitor: Option<Competitor>,
-    /// Seed of the random bases, which are drawn in both orders.
+    /// Seed of the random bases, which are drawn for each value of `order`.
     #[serde(rename = "@seed")]
     pub seed: u64,
 }
@@ -121,7 +121,7 @@ pub enum Addressing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOrder {
-    /// Forward by one working set, back to the start at the end.
+    /// Forward by one working set, and back to the start when the end is reached.
     Sequential,
     Random,
 }
@@ -147,8 +147,8 @@ pub enum Initialisation {
     Populate,
     /// `memset` to 0, then `msync(MS_SYNC)`.
     MemsetMsync,
-    /// Fill it with random bytes, which swap can neither skip nor compress: the kernel does not
-    /// write pages of zeros to a swap file, and does not read them back (swap_writepage in
+    /// Fill the buffer with random bytes, which swap can neither skip nor compress. The kernel
+    /// neither writes pages of zeros to a swap file nor reads them back (swap_writepage in
     /// mm/page_io.c). Only without a file.
     Fill,
 }
@@ -158,8 +158,8 @@ pub enum Initialisation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReachedPages {
-    /// As the competitor left them when it got its memory: it has taken most of them, since no
-    /// process used them in the meantime.
+    /// As the competitor left them. It took most of them while it grew, since no process used them
+    /// then.
     AsLeft,
     /// Each page is read again, so that it is in memory.
     Used,
@@ -173,8 +173,8 @@ pub struct Competitor {
     pub uses: CompetitorUses,
 }
 
-/// Which pages a competitor uses. The accesses begin once it has made as many writes as it has
-/// pages.
+/// Which pages a competitor uses. The accesses begin once the competitor has made as many writes
+/// as it has pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompetitorUses {
@@ -265,7 +265,7 @@ impl WorkRequest for ChaseRequest {
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        // The order of the cycle is kept beside it, 4 bytes a line.
+        // The order of the cycle is stored in addition, at 4 bytes per line.
         Some(self.size_bytes + self.size_bytes / 16)
     }
 

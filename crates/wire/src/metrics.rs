@@ -56,20 +56,20 @@ pub enum Precision {
 #[derive(Debug, Clone, Copy)]
 pub struct MetricDefinition {
     pub name: &'static str,
-    /// What people call it, without its unit.
+    /// What people call the metric, without its unit.
     pub words: &'static str,
     pub unit: &'static str,
     pub better: Better,
-    /// The workloads whose samples have it. Empty for a metric that is recorded separately from
-    /// samples.
+    /// The workloads whose samples have this metric. Empty for a metric that is recorded separately
+    /// from samples.
     pub workloads: &'static [WorkloadKind],
     pub roles: &'static [Role],
     pub precision: Precision,
     /// One line of Markdown for docs/FORMAT.md.
     pub meaning: &'static str,
-    /// Its name in hyperfine's JSON.
+    /// The metric's name in hyperfine's JSON.
     pub hyperfine: Option<&'static str>,
-    /// Its unit in benchstat's text, and how many base units that is.
+    /// The unit in benchstat's text, and its size in the metric's own unit.
     pub benchstat: Option<(&'static str, f64)>,
 }
 
@@ -129,7 +129,7 @@ const fn metric(
     }
 }
 
-/// A boot is over before its trial begins.
+/// All workloads except `Boot`, because a boot is over before its trial begins.
 const ALL_BUT_BOOT: &[WorkloadKind] = &[
     Copy,
     Write,
@@ -153,27 +153,27 @@ pub const METRICS: &[MetricDefinition] = &[
         .roles(&[Main])
         .hyperfine("time_wall_clock")
         .benchstat("ns/op", 1.0)
-        .meaning("of `memory` the accesses alone"),
+        .meaning("time that the work took; for `memory`, the accesses alone"),
     metric("path_length_instructions", "path length", "count", Better::Lower)
         .for_workloads(ALL_BUT_BOOT)
         .roles(&[BetweenKernels])
-        .meaning("instructions of the region, in a guest with `accelerator = \"icount\"`, where no metric is a time"),
+        .meaning("instructions in the timed region, in a guest with `accelerator = \"icount\"`, where no metric is a time"),
     metric("duration_per_byte_ns", "time per byte", "ns/byte", Better::Lower)
         .for_workloads(&[Copy, Write, Crossing, Transfer, Files])
         .roles(&[Main])
-        .meaning("absent where there are no bytes"),
+        .meaning("absent if no bytes are moved"),
     metric("duration_per_access_ns", "time per access", "ns", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
         .roles(&[Main]),
     metric("latency_ns", "latency", "ns", Better::Lower)
         .for_workloads(&[Chase])
         .roles(&[Main])
-        .meaning("of a load"),
+        .meaning("time of one load"),
     metric("throughput_bytes_per_s", "throughput", "bytes/s", Better::Higher)
         .for_workloads(&[Copy, Write, Transfer, Files])
         .roles(&[Main])
         .benchstat("B/s", 1.0)
-        .meaning("absent where there are no bytes"),
+        .meaning("absent if no bytes are moved"),
     metric("duration_per_call_ns", "time per call", "ns/call", Better::Lower)
         .for_workloads(&[Crossing]),
     metric("duration_per_operation_ns", "time per operation", "ns", Better::Lower)
@@ -190,14 +190,14 @@ pub const METRICS: &[MetricDefinition] = &[
         .precision(Precision::Estimated)
         .hyperfine("time_user")
         .benchstat("user-sec/op", 1e9)
-        .meaning("in user mode; of `transfer` the sender"),
+        .meaning("time in user mode; for `transfer`, the sender's"),
     metric("system_ns", "system time", "ns", Better::Lower)
         .for_workloads(ALL_BUT_BOOT)
         .roles(&[Resource, Cause])
         .precision(Precision::Estimated)
         .hyperfine("time_system")
         .benchstat("sys-sec/op", 1e9)
-        .meaning("in the kernel; of `transfer` the sender"),
+        .meaning("time in the kernel; for `transfer`, the sender's"),
     metric("minor_faults", "minor faults", "count", Better::Lower)
         .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
@@ -217,15 +217,15 @@ pub const METRICS: &[MetricDefinition] = &[
     metric("block_input_bytes", "bytes from storage", "bytes", Better::Lower)
         .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
-        .meaning("absent, but for commands, where the kernel does not count them"),
+        .meaning("bytes read from storage; if the kernel does not count them, only `command` has this metric"),
     metric("block_output_bytes", "bytes to storage", "bytes", Better::Lower)
         .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
-        .meaning("as before"),
+        .meaning("bytes to be written to storage; if the kernel does not count them, only `command` has this metric"),
     metric("calls", "calls", "count", Better::Lower)
         .for_workloads(&[Copy, Write, Crossing, Transfer, Files, SystemCalls])
         .roles(&[Cause, Counter])
-        .meaning("calls that move data (`io_uring_enter` for `io-uring`); of `crossing` its crossings, of `transfer` the sender's, of `system-calls` those of the timed part; absent for `system-cat`, and for `files` where none moves data"),
+        .meaning("calls that move data (`io_uring_enter` for `io-uring`); for `crossing`, its crossings; for `transfer`, the sender's calls; for `system-calls`, the calls of the timed part; absent for `system-cat`, and for `files` if no call moves data"),
     metric("sync_calls", "sync calls", "count", Better::Lower)
         .for_workloads(&[Write])
         .roles(&[Cause])
@@ -235,18 +235,18 @@ pub const METRICS: &[MetricDefinition] = &[
         .roles(&[Resource, Shown, Cause])
         .hyperfine("memory_peak_resident")
         .benchstat("peak-RSS-bytes", 1.0)
-        .meaning("largest resident set so far; of `memory` during the accesses; of `reclaim` the sum over processes, shared pages counted in each"),
+        .meaning("largest resident set so far; for `memory`, during the accesses; for `reclaim`, the sum over all processes, with shared pages counted in each"),
     metric("resident_bytes", "resident bytes", "bytes", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
         .roles(&[Cause])
-        .meaning("of the buffer, in memory after the accesses"),
+        .meaning("bytes of the buffer that are in memory after the accesses"),
     metric("huge_page_bytes", "huge page bytes", "bytes", Better::Neither)
         .for_workloads(&[Memory, Chase, Reclaim])
         .roles(&[Cause])
-        .meaning("of the buffer, in huge pages afterwards"),
+        .meaning("bytes of the buffer that are in huge pages after the accesses"),
     metric("bytes_copied", "bytes copied", "bytes", Better::Neither)
         .for_workloads(&[Copy, Crossing])
-        .meaning("of `crossing`: only for operations that copy"),
+        .meaning("for `crossing`, only with operations that copy"),
     metric("bytes_read", "bytes read", "bytes", Better::Neither)
         .for_workloads(&[Files]),
     metric("bytes_written", "bytes written", "bytes", Better::Neither)
@@ -255,104 +255,104 @@ pub const METRICS: &[MetricDefinition] = &[
         .for_workloads(&[Transfer]),
     metric("operations", "operations", "count", Better::Neither)
         .for_workloads(&[Files])
-        .meaning("calls that moved data of the one file, or small files"),
+        .meaning("calls that moved data of the large file, or number of small files worked on"),
     metric("startup_ns", "startup", "ns", Better::Lower)
         .for_workloads(&[Copy])
-        .meaning("with `system-cat`: the start of the program, which is deducted"),
+        .meaning("with `system-cat`: time to start the program, which is deducted from the duration"),
     metric("tick_duration_ns", "tick time", "ns", Better::Lower)
         .for_workloads(&[Write])
         .precision(Precision::Steps { ns: 10_000_000 })
         .meaning("with `placement = \"rising\"`: the time by `times()`, as published; often 0"),
     metric("exit_status", "exit status", "count", Better::Neither)
         .for_workloads(&[Command])
-        .meaning("128 + n for signal n"),
+        .meaning("exit status, or 128 + n if signal n ended the command"),
     metric("slab_per_object_bytes", "slab memory each", "bytes", Better::Lower)
         .for_workloads(&[SystemCalls])
         .roles(&[BetweenKernels])
-        .meaning("with `leaves = \"object\"`: growth of the kernel's slab memory (proc_meminfo(5)) over the timed part, by round"),
+        .meaning("with `leaves = \"object\"`: growth of the kernel's slab memory (proc_meminfo(5)) over the timed part, per round"),
     metric("boot_duration_ns", "boot time", "ns", Better::Lower)
         .for_workloads(&[Boot])
-        .meaning("on the guest's clock until its init"),
+        .meaning("time on the guest's clock until its init starts"),
     metric("boot_path_length_instructions", "boot path length", "count", Better::Lower)
         .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
-        .meaning("instructions from the machine's reset on, without idle time"),
+        .meaning("instructions from the machine's reset until the guest's init starts, without idle time"),
     metric("kernel_image_bytes", "image", "bytes", Better::Lower)
         .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
-        .meaning("the file that was booted"),
+        .meaning("size of the file that was booted"),
     metric("kernel_code_bytes", "code", "bytes", Better::Lower)
         .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
-        .meaning("in memory"),
+        .meaning("the kernel's code in memory"),
     metric("kernel_data_bytes", "data", "bytes", Better::Lower)
         .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
-        .meaning("in memory: read-only, initialised and zero data"),
+        .meaning("the kernel's data in memory: read-only, initialised and zero data"),
     metric("slab_bytes", "slab memory", "bytes", Better::Lower)
         .for_workloads(&[Boot])
         .roles(&[BetweenKernels])
         .meaning("slab memory when the guest is ready"),
     metric("sender_duration_ns", "sender time", "ns", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("from before the sender's first call to the return of its last"),
+        .meaning("time from before the sender's first call until its last call returns"),
     metric("receiver_duration_ns", "receiver time", "ns", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("from the return of the first call that brought bytes to the receiver's end; 0 without bytes"),
+        .meaning("time from the return of the first call that received bytes until the receiver has all bytes; 0 without bytes"),
     metric("receiver_user_ns", "receiver user time", "ns", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("from before the receiver waits for bytes"),
+        .meaning("the receiver's time in user mode, from before it waits for bytes until its end"),
     metric("receiver_system_ns", "receiver system time", "ns", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("from before the receiver waits for bytes"),
+        .meaning("the receiver's time in the kernel, from before it waits for bytes until its end"),
     metric("receiver_minor_faults", "receiver minor faults", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("from before the receiver waits for bytes"),
+        .meaning("the receiver's page faults that need no storage, from before it waits for bytes until its end"),
     metric("receiver_calls", "receiver calls", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("from before the receiver waits for bytes"),
+        .meaning("the receiver's calls that move data"),
     metric("receiver_disk_writes", "receiver disk writes", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("write requests, by any program, that the disk of the receiver's file completed meanwhile; absent on tmpfs and btrfs"),
+        .meaning("write requests of all programs that the disk of the receiver's file completed during the transfer; absent on tmpfs and btrfs"),
     metric("receiver_disk_write_bytes", "receiver disk write bytes", "bytes", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("write requests, by any program, that the disk of the receiver's file completed meanwhile; absent on tmpfs and btrfs"),
+        .meaning("bytes of all programs' write requests that the disk of the receiver's file completed during the transfer; absent on tmpfs and btrfs"),
     metric("sender_kernel_calls", "sender kernel calls", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("through `device`: the kernel's calls on the socket of the connection"),
+        .meaning("with `channel = \"device\"`: the kernel's calls on the sender's socket"),
     metric("receiver_kernel_calls", "receiver kernel calls", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("through `device`: the kernel's calls on the socket of the connection"),
+        .meaning("with `channel = \"device\"`: the kernel's calls on the receiver's socket"),
     metric("sender_pages", "sender pages", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("through `device` by a method that maps the file: pages of this end's file whose page-table entry is reported: the page mapped last, none of an empty file or of `published-mmap`, which looks for a page that is unmapped"),
+        .meaning("with `channel = \"device\"` and a method that maps the file: 1 if the page-table entry of the page mapped last was found; 0 for an empty file, or if the entry was looked up after the page was unmapped, as by `published-mmap`"),
     metric("receiver_pages", "receiver pages", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("through `device` by a method that maps the file: pages of this end's file whose page-table entry is reported: the page mapped last, none of an empty file or of `published-mmap`, which looks for a page that is unmapped"),
+        .meaning("with `channel = \"device\"` and a method that maps the file: 1 if the page-table entry of the page mapped last was found; 0 for an empty file, or if the entry was looked up after the page was unmapped, as by `published-mmap`"),
     metric("sender_page_state", "sender page state", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("sum of that entry's bits present (1), writable (2), user (4), accessed (32) and dirty (64)"),
+        .meaning("state of the page that `sender_pages` counts: sum of the bits present (1), writable (2), user (4), accessed (32) and dirty (64) of its page-table entry"),
     metric("receiver_page_state", "receiver page state", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("sum of that entry's bits present (1), writable (2), user (4), accessed (32) and dirty (64)"),
+        .meaning("state of the page that `receiver_pages` counts: sum of the bits present (1), writable (2), user (4), accessed (32) and dirty (64) of its page-table entry"),
     metric("accesses", "accesses", "count", Better::Neither)
         .for_workloads(&[Memory, Chase, Reclaim])
         .meaning("single reads and writes"),
     metric("buffer_bytes", "buffer bytes", "bytes", Better::Neither)
         .for_workloads(&[Memory, Chase, Reclaim])
-        .meaning("the buffer, or the cycle"),
+        .meaning("size of the buffer, or for `chase` of the cycle"),
     metric("reachable_pages", "reachable pages", "count", Better::Neither)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages on which an access may fall"),
+        .meaning("pages that an access may reach"),
     metric("competitor_bytes", "competitor bytes", "bytes", Better::Neither)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("what the process under `pressure` uses"),
+        .meaning("memory that the competing process of `pressure` uses"),
     metric("init_resident_bytes", "init resident bytes", "bytes", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the buffer, in memory before the accesses"),
+        .meaning("bytes of the buffer that are in memory before the accesses"),
     metric("hot_pages", "hot pages", "count", Better::Neither)
         .for_workloads(&[Reclaim])
-        .meaning("pages that are hot"),
+        .meaning("pages that the processes use again and again"),
     metric("stream_pages", "stream pages", "count", Better::Neither)
         .for_workloads(&[Reclaim])
         .meaning("pages that a pass reads once"),
@@ -367,64 +367,64 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("minor faults on hot pages"),
     metric("swapped_in_bytes", "swapped in bytes", "bytes", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system"),
+        .meaning("bytes that the whole system swapped in"),
     metric("swapped_out_bytes", "swapped out bytes", "bytes", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system"),
+        .meaning("bytes that the whole system swapped out"),
     metric("system_major_faults", "system major faults", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system"),
+        .meaning("major page faults of the whole system"),
     metric("refaults_anonymous", "refaults anonymous", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: anonymous pages that came back soon after they had been reclaimed"),
+        .meaning("anonymous pages of the whole system that came back soon after they had been reclaimed"),
     metric("refaults_file", "refaults file", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages of files that came back soon after they had been reclaimed"),
+        .meaning("pages of files, of the whole system, that came back soon after they had been reclaimed"),
     metric("pages_scanned", "pages scanned", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages that reclaim scanned, except for the limit of a control group"),
+        .meaning("pages of the whole system that reclaim scanned, except for the limit of a control group"),
     metric("pages_reclaimed", "pages reclaimed", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages that reclaim took, except for the limit of a control group"),
+        .meaning("pages of the whole system that reclaim took, except for the limit of a control group"),
     metric("pages_activated", "pages activated", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages moved to the active lists"),
+        .meaning("pages of the whole system that were moved to the active lists"),
     metric("pages_deactivated", "pages deactivated", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages moved from the active lists"),
+        .meaning("pages of the whole system that were moved from the active lists"),
     metric("reclaim_decision_reclaim", "reclaim decision reclaim", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages that reclaim decided to take: with toll's kernel"),
+        .meaning("pages of the whole system that reclaim decided to take; only with toll's kernel"),
     metric("reclaim_decision_reclaim_clean", "reclaim decision reclaim clean", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages that reclaim decided to take if clean: with toll's kernel"),
+        .meaning("pages of the whole system that reclaim decided to take if clean; only with toll's kernel"),
     metric("reclaim_decision_keep", "reclaim decision keep", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages that reclaim decided to keep: with toll's kernel"),
+        .meaning("pages of the whole system that reclaim decided to keep; only with toll's kernel"),
     metric("reclaim_decision_activate", "reclaim decision activate", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: pages that reclaim decided to activate: with toll's kernel"),
+        .meaning("pages of the whole system that reclaim decided to activate; only with toll's kernel"),
     metric("reclaim_activate_overruled", "reclaim activate overruled", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("of the whole system: of these, the pages that were reclaimed nevertheless, because `vm.reclaim_second_chance` is 0"),
+        .meaning("pages of the whole system that reclaim decided to activate but took nevertheless, because `vm.reclaim_second_chance` is 0; only with toll's kernel"),
     metric("allocate_duration_ns", "allocate time", "ns", Better::Lower)
         .for_workloads(&[Primes])
-        .meaning("allocating, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`, and for `bpf`"),
+        .meaning("time to allocate memory, by the clock of the place that counts; absent for `user-process`, `syscall-published`, `module-load` and `bpf`"),
     metric("draw_duration_ns", "draw time", "ns", Better::Lower)
         .for_workloads(&[Primes])
-        .meaning("drawing the numbers, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`"),
+        .meaning("time to draw the numbers, by the clock of the place that counts; absent for `user-process`, `syscall-published` and `module-load`"),
     metric("count_duration_ns", "count time", "ns", Better::Lower)
         .for_workloads(&[Primes])
-        .meaning("counting and printing, by the clock of where it runs; absent for `user-process`, `syscall-published` and `module-load`"),
+        .meaning("time to count and print, by the clock of the place that counts; absent for `user-process`, `syscall-published` and `module-load`"),
     metric("way_duration_ns", "way time", "ns", Better::Lower)
         .for_workloads(&[Primes])
-        .meaning("the way there and back: what is in none of these parts, nor in the place's own time, by `CLOCK_MONOTONIC_RAW`"),
+        .meaning("time of the way to the place that counts and back, by `CLOCK_MONOTONIC_RAW`: the whole time without what that place measures"),
     metric("numbers", "numbers", "count", Better::Neither)
         .for_workloads(&[Primes]),
     metric("primes", "primes", "count", Better::Neither)
         .for_workloads(&[Primes]),
     metric("page_cache_bytes", "bytes from page cache", "bytes", Better::Lower)
-        .meaning("what calls read without storage; of profiles, which count system calls"),
+        .meaning("bytes that calls read without storage; only in profiles, which count system calls"),
     metric("steal_ns", "stolen time", "ns", Better::Lower)
         .meaning("time that the hypervisor gave to others; a disturbance of the trial"),
 ];
@@ -443,17 +443,17 @@ pub fn metrics_with(role: Role) -> impl Iterator<Item = &'static MetricDefinitio
     METRICS.iter().filter(move |metric| metric.has(role))
 }
 
-/// The catalogue's entry for a metric, or for the one that it is derived from.
+/// Returns the catalogue's entry for a metric, or for the metric that it is derived from.
 fn entry(name: &str) -> Option<&'static MetricDefinition> {
     let named = |name: &str| METRICS.iter().find(|metric| metric.name == name);
     named(name).or_else(|| named(name.strip_prefix(MAKING)?))
 }
 
-/// The unit and the better side of a metric of the catalogue, of a counter, or of a metric derived
-/// from one.
+/// Returns a metric's unit and which direction is better. The metric may be a counter, a metric of
+/// the catalogue, or a metric derived from one of the catalogue.
 pub fn unit_and_better(name: &str) -> (&'static str, Better) {
     if let Some(counter) = name.strip_prefix(COUNTER) {
-        // `task-clock-ns`, and `cycles.enabled_ns`.
+        // Such as `task-clock-ns` and `cycles.enabled_ns`.
         let is_time = counter.ends_with("_ns") || counter.ends_with("-ns");
         return (if is_time { "ns" } else { "count" }, Better::Neither);
     }
@@ -462,7 +462,7 @@ pub fn unit_and_better(name: &str) -> (&'static str, Better) {
     })
 }
 
-/// A metric in words, without its unit: `time per byte` for `duration_per_byte_ns`.
+/// Returns a metric's name in words, without its unit: `time per byte` for `duration_per_byte_ns`.
 /// Counters keep the names that perf(1) gives them.
 pub fn metric_words(name: &str) -> String {
     if let Some(counter) = name.strip_prefix(COUNTER) {
@@ -487,7 +487,7 @@ pub fn metric_words(name: &str) -> String {
 }
 
 impl WorkloadKind {
-    /// Names of the metrics that its samples may have, without counters. A guest
+    /// Names of the metrics that the workload's samples may have, without counters. A guest
     /// that counts instructions has [`PATH_LENGTH`] in place of each duration.
     pub fn metrics(self) -> Vec<String> {
         let own = METRICS

@@ -1,4 +1,4 @@
-//! The same count of primes, computed in different places.
+//! The primes workload: the same count of primes, computed in different places.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use crate::work_request::WorkRequest;
 #[serde(deny_unknown_fields, default)]
 pub struct PrimesRequest {
     pub placement: PrimesPlacement,
-    /// Number of values, each from 2 to `n`: 2 to [`PRIMES_N_MAX`].
+    /// Number of values, and the largest value, from 2 to [`PRIMES_N_MAX`]. Each value is at least
+    /// 2.
     #[serde(deserialize_with = "count::<2, { PRIMES_N_MAX as u64 }, _, _>")]
     pub n: u32,
     pub random: RandomSource,
@@ -37,15 +38,16 @@ impl Default for PrimesRequest {
     }
 }
 
-/// Most values, and the largest value (`TOLL_PRIMES_N_MAX`).
+/// Upper limit of the number of values and of each value (`TOLL_PRIMES_N_MAX`).
 pub const PRIMES_N_MAX: u32 = 1 << 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrimesPlacement {
     User,
-    /// In a process started for it, which prints `n` and the count, as published. The published
-    /// clock is [`PrimesClock::Inside`]; the others measure the process from its start to its end.
+    /// In a process started for the count, which prints `n` and the count, as published. The
+    /// published clock is [`PrimesClock::Inside`]; the other clocks measure the process from its
+    /// start to its end.
     UserProcess,
     /// In system call 549, as published: it takes a pointer to `n`, which the kernel prints, and
     /// returns the count.
@@ -104,9 +106,9 @@ pub enum PrimesClock {
     Monotonic,
     /// `gettimeofday` around the whole operation, in microseconds.
     Gettimeofday,
-    /// Clock reads in the place itself, without the way there and back. They enclose allocating,
-    /// drawing and counting; in the published program and module, everything from before `n` is
-    /// printed until the count has been printed.
+    /// Clock reads in the place that counts, without the way there and back. They enclose
+    /// allocating, drawing and counting. In the published program and module they enclose
+    /// everything from before `n` is printed until the count has been printed.
     Inside,
 }
 

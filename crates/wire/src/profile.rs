@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// The timed regions of a trial, split into what its threads did, by stack.
 ///
 /// The times add up to [`Profile::region_ns`]. A moment is charged to the main thread while it is
-/// on a CPU, otherwise in equal parts to the other threads on a CPU, otherwise to a wait.
+/// on a CPU. Otherwise it is charged in equal parts to the other threads on a CPU, or to a wait if
+/// there are none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
@@ -46,7 +47,7 @@ pub enum Activity {
 #[serde(rename_all = "kebab-case")]
 pub enum CodeAddress {
     Kernel(u64),
-    /// Offset in a file, by its index in [`Profile::files`].
+    /// Index of a file in [`Profile::files`], and an offset in that file.
     File(u32, u64),
     /// Code that is in no file.
     Anonymous,

@@ -1,4 +1,4 @@
-//! Working sets for which it matters which pages reclaim keeps.
+//! Working sets whose speed depends on which pages reclaim keeps.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct ReclaimRequest {
     /// Which pages are hot, which processes use them, and what streams past them.
     pub set: WorkingSet,
     pub mapping: HotMapping,
-    /// Bytes of the hot pages of all processes together: whole pages for each.
+    /// Bytes of the hot pages of all processes together. Each process has whole pages.
     #[serde(rename = "hot", deserialize_with = "set_size")]
     pub hot_bytes: u64,
     /// Bytes that all processes together stream through in a pass, in equal
@@ -57,10 +57,10 @@ impl Default for ReclaimRequest {
     }
 }
 
-/// Most processes of a working set.
+/// Largest number of processes in a working set.
 pub const PROCESSES_MAX: u32 = 64;
 
-/// Most passes over a stream.
+/// Largest number of passes over a stream.
 pub const PASSES_MAX: u32 = 10_000;
 
 /// Which pages are hot, and what streams past them.
@@ -121,8 +121,8 @@ const PUBLISHED_PARAMETERS: &[&str] = &[
 ];
 
 impl ReclaimRequest {
-    /// Returns the request of the memory workload if the set is the published one, since the memory
-    /// workload measures that set.
+    /// Returns the request of the memory workload, which measures the published set; `None` for
+    /// another set.
     pub(crate) fn of_memory(levels: &[(&str, &str)]) -> Result<Option<MemoryRequest>, String> {
         if Self::read(levels)?.set != WorkingSet::Published {
             return Ok(None);
@@ -131,7 +131,7 @@ impl ReclaimRequest {
         let memory: MemoryRequest = from_levels(chosen(levels, is_of_memory))?;
         Ok(Some(MemoryRequest {
             // The initialisation brings the pages in. A kernel that is short of memory cannot
-            // promise that all of them are warm before.
+            // promise that all of them are warm before that.
             cache: CacheState::Cold,
             ..memory.in_lines()
         }))

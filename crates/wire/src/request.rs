@@ -16,13 +16,13 @@ pub struct Request {
     pub iterations: u32,
     /// Untimed repetitions before the first timed one.
     pub warmup_iterations: u32,
-    /// Names of performance counters to open around the timed region, such as
-    /// `instructions` or `dtlb-read-misses`. One that cannot be opened is
-    /// reported in [`crate::TrialData::counters_missing`], never as zero.
+    /// Names of performance counters to open around the timed region, such as `instructions` or
+    /// `dtlb-read-misses`. A counter that cannot be opened is reported in
+    /// [`crate::TrialData::counters_missing`], never as zero.
     pub counters: Vec<String>,
     /// Whether processes that a command leaves running may stay alive, such as a server that a
-    /// set-up command starts for the trials. Processes that a trial leaves are killed at the end
-    /// of the iteration that left them.
+    /// set-up command starts for the trials. If not, they are killed at the end of the iteration
+    /// that left them.
     pub may_leave_processes: bool,
     #[serde(default)]
     pub recording: Recording,
@@ -36,8 +36,8 @@ pub enum Recording {
     Nothing,
     /// Where the time is spent.
     Profile,
-    /// System calls, counted outside the probe between [`CALL_REGION_BEGINS`] and
-    /// [`CALL_REGION_ENDS`].
+    /// System calls between [`CALL_REGION_BEGINS`] and [`CALL_REGION_ENDS`], which another process
+    /// counts.
     SystemCalls,
 }
 

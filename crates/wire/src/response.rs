@@ -50,7 +50,7 @@ pub struct TrialData {
     /// the buffer size that a method resolved to.
     pub notes: Vec<String>,
     /// Instructions by kernel function in the middle iteration, if a guest's instructions are
-    /// counted. The probe leaves it empty.
+    /// counted. The probe leaves this map empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub functions: BTreeMap<String, u64>,
     /// Where the time was spent, if requested.
@@ -66,10 +66,10 @@ pub struct Sample {
     pub metrics: BTreeMap<String, f64>,
     /// Counters read around the timed region, by requested name.
     pub counters: BTreeMap<String, CounterReading>,
-    /// The start of the command's standard output, if it was captured.
+    /// The start of the command's standard output, if that was captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,
-    /// The start of the command's standard error, if it was captured.
+    /// The start of the command's standard error, if that was captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
 }
@@ -110,7 +110,7 @@ pub struct Disturbance {
     pub dirty_bytes_before: Option<u64>,
     /// Bytes under writeback when the timed iterations began.
     pub writeback_bytes_before: Option<u64>,
-    /// Frequency of the CPU the probe ended on, in kHz.
+    /// Frequency, in kHz, of the CPU on which the probe ended.
     pub frequency_khz: Option<u64>,
 }
 
@@ -129,7 +129,7 @@ impl Failure {
     pub fn of_time_limit(limit: Duration) -> Self {
         let message = format!(
             "cannot finish the trial: it was stopped after {} s; give a longer --trial-timeout or \
-             reduce its work",
+             reduce the work",
             limit.as_secs_f64()
         );
         let kind = FailureKind::TimedOut;

@@ -9,8 +9,8 @@ use crate::levels::{count, sizes};
 #[serde(deny_unknown_fields, default)]
 pub struct Surroundings {
     pub fs: WorkFileSystem,
-    /// How much of a file is cached by a file system that a program serves; the program's own
-    /// choice if absent.
+    /// How much of a file is cached by a file system that a program serves. If absent, that program
+    /// decides.
     pub mount_cache: Option<MountCache>,
     /// Round-trip time to the SSH server of a file system, in milliseconds.
     #[serde(deserialize_with = "count::<0, 10_000, _, _>")]
@@ -30,8 +30,8 @@ sizes! {
 /// Smallest memory limit of a trial, in bytes.
 pub const LIMIT_BYTES_MIN: u64 = 64 << 20;
 
-/// File systems for the files of trials: the work directory's own, those created on loop devices,
-/// a mounted foreign one, and those that a program serves.
+/// File systems for the files of trials: that of the work directory, those created on loop devices,
+/// a foreign one that is mounted, and those that a program serves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkFileSystem {
@@ -57,7 +57,7 @@ pub enum WorkFileSystem {
 }
 
 impl WorkFileSystem {
-    /// Whether a program in user space serves it.
+    /// Whether a program in user space serves this file system.
     pub fn is_served(self) -> bool {
         self >= Self::Userfs
     }
@@ -90,6 +90,6 @@ pub enum SourceContent {
     /// otherwise move less than the size says.
     #[default]
     Random,
-    /// The two lines of the virtual-device report, repeated.
+    /// The two lines of text that the Virtual Device report sends, repeated.
     Lines,
 }

@@ -25,13 +25,13 @@ pub struct TransferRequest {
     pub receiver: ReceiveMethod,
     /// How the kernel's sockets are used; only for [`Channel::Device`].
     pub mode: SocketMode,
-    /// Bytes of one call, in the sender's buffer.
+    /// Size of the sender's buffer in bytes: the most that one call moves.
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: u64,
-    /// Bytes of one call, in the receiver's buffer.
+    /// Size of the receiver's buffer in bytes: the most that one call moves.
     #[serde(rename = "receiver_buffer", deserialize_with = "buffer_size")]
     pub receiver_buffer_bytes: u64,
-    /// Bytes of its file that the receiver maps at a time, in whole pages; only for
+    /// How many bytes of its file the receiver maps at a time, in whole pages; only for
     /// [`ReceiveMethod::PublishedMmap`].
     #[serde(rename = "window", deserialize_with = "window_size")]
     pub window_bytes: u64,
@@ -43,7 +43,7 @@ pub struct TransferRequest {
     /// Bytes to send, from the beginning of the file.
     #[serde(rename = "size", deserialize_with = "size")]
     pub size_bytes: u64,
-    /// XXH3-64 of these bytes, to check what arrived.
+    /// XXH3-64 hash of the bytes to send, to check what arrived.
     #[serde(rename = "@xxh3")]
     pub xxh3: u64,
     /// Directory in which the receiver creates its file.
@@ -71,7 +71,7 @@ impl Default for TransferRequest {
             window_bytes: PAGE_BYTES,
             page_log: PageLog::Off,
             source: PathBuf::new(),
-            // The report's largest file but one.
+            // The second largest file of the report.
             size_bytes: 1_502_860,
             xxh3: 0,
             directory: PathBuf::new(),
@@ -102,7 +102,7 @@ impl TransferRequest {
                  channel = device",
             );
         }
-        // Otherwise its loop copies past the end of its mapping.
+        // With another buffer, the published loop copies past the end of its mapping.
         if self.sender == SendMethod::PublishedMmap && !PAGE_BYTES.is_multiple_of(self.buffer_bytes)
         {
             return Some(
@@ -140,17 +140,18 @@ pub enum Channel {
 pub enum SendMethod {
     /// `read` into a buffer and `write` from it (the report's "fcntl").
     ReadWrite,
-    /// Maps the file, one buffer at a time. For a socket or pipe it is written from the mapping;
-    /// for the device it is copied into the driver's mapped buffer and sent by an ioctl.
+    /// Maps the file, one buffer at a time. A socket or pipe is written from the mapping. For the
+    /// device, the mapping is copied into the driver's mapped buffer, which an ioctl sends.
     Mmap,
     /// The published master, as it was printed. It maps a page of the file and a page of the
-    /// device. For each buffer it copies from the beginning of the first to the beginning of the
-    /// second, and sends from there. It never unmaps the device. So it sends the right bytes only
-    /// if a buffer is a page, and it runs out of mappings. For other channels than the device,
-    /// memory replaces the device's page.
+    /// device. For each buffer it copies from the beginning of the file's page to the beginning of
+    /// the device's page, and sends from there. It never unmaps the device. So it sends the right
+    /// bytes only if a buffer is a page, and it runs out of mappings. In channels other than the
+    /// device, memory replaces the device's page.
     PublishedMmap,
-    /// The same loop without its defects: it copies the bytes that come next, unmaps the device's
-    /// page, and looks up the page-table entry of the file's page while that page is mapped.
+    /// The loop of `PublishedMmap` without its defects: it copies the bytes that come next, and
+    /// unmaps the device's page. It looks up the page-table entry of the file's page while that
+    /// page is mapped.
     MendedMmap,
     Sendfile,
     /// `splice`, through a pipe unless the channel is one.
@@ -170,15 +171,15 @@ pub enum ReceiveMethod {
     /// for the device from the driver's mapped buffer.
     Mmap,
     /// The published slave: `read` into a buffer, from which it copies into a mapping of the file.
-    /// Whenever the mapped window is full, it unmaps the window, extends the file by another one
+    /// Whenever the mapped window is full, it unmaps the window, extends the file by another window
     /// and maps that. Finally it truncates the file to its length.
     PublishedMmap,
     /// `splice`, through a pipe unless the channel is one.
     Splice,
 }
 
-/// Whether the device logs page-table entries: the published driver wrote each entry that
-/// a program looked up to the kernel log.
+/// Whether the device logs page-table entries. The published driver wrote to the kernel log each
+/// entry that a program looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageLog {
@@ -192,8 +193,8 @@ pub enum PageLog {
 #[serde(rename_all = "kebab-case")]
 pub enum SocketMode {
     Sync,
-    /// The same with `FASYNC` in the socket's flags, which nothing reads there:
-    /// the published asynchronous version.
+    /// Like `Sync`, with `FASYNC` in the socket's flags, as in the published asynchronous version.
+    /// Nothing reads that flag there.
     Fasync,
     /// Calls are queued, and a worker sends and receives without waiting.
     Async,
@@ -206,7 +207,7 @@ pub enum TransferPart {
     Both,
     /// The sender, whose partner is on another host and connects to it.
     Sender {
-        /// Address on which the sender waits for it.
+        /// Address on which the sender waits for its partner.
         listen: IpAddr,
     },
     /// The receiver, whose partner is on another host.

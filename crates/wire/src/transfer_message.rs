@@ -13,11 +13,10 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferMessage {
-    /// The receiver's first message: what it was asked to do, which must be the same as for the
-    /// sender.
+    /// The receiver's first message: its parameters, which must equal the sender's.
     Hello {
         terms: TransferTerms,
-        /// How the receiver's method chose what it was free to choose.
+        /// Notes on what the receiver's method chose, such as sizes.
         notes: Vec<String>,
     },
     /// From the sender: an iteration begins.
@@ -27,10 +26,10 @@ pub enum TransferMessage {
     },
     /// From the receiver: it is connected and waits for bytes.
     Ready {
-        /// Address that it connected from, if the channel has addresses.
+        /// Address from which the receiver connected, if the channel has addresses.
         from: Option<SocketAddr>,
     },
-    /// From the receiver: the iteration is over and its file was examined.
+    /// From the receiver: the iteration is over and its file was checked.
     Received(ReceiverReport),
     /// From either end: it cannot continue.
     Failed(Failure),
@@ -66,7 +65,7 @@ impl From<&TransferRequest> for TransferTerms {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiverReport {
-    /// Time at which all bytes were in the receiver's file, in nanoseconds of its own clock.
+    /// Time at which all bytes were in the receiver's file, in nanoseconds of the receiver's clock.
     pub end_ns: u64,
     /// Time from the return of the first call that received bytes until `end_ns`, in nanoseconds.
     pub duration_ns: u64,
@@ -76,9 +75,9 @@ pub struct ReceiverReport {
     pub xxh3: u64,
     /// Time in user mode from before the wait for bytes until the end, in nanoseconds.
     pub user_ns: u64,
-    /// Time in kernel mode over the same period, in nanoseconds.
+    /// Time in kernel mode over the same period as `user_ns`, in nanoseconds.
     pub system_ns: u64,
-    /// Page faults served without storage over the same period.
+    /// Page faults served without storage over the same period as `user_ns`.
     pub minor_faults: u64,
     /// Further metrics that the channel reports, by name.
     pub metrics: BTreeMap<String, u64>,

@@ -1,5 +1,5 @@
-//! The words by which messages name the variants of an enum. Experiment files
-//! and command lines use the same words, so that the enum is their only list.
+//! The words by which messages name the variants of an enum. Experiment files and command lines use
+//! the same words, so that the enum is their only list.
 
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{Deserializer, IntoDeserializer, Visitor};
@@ -11,7 +11,7 @@ use serde::{de::DeserializeOwned, forward_to_deserialize_any};
 /// If `T` is not an enum.
 pub fn words<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut words: &[&str] = &[];
-    // Always an error: there is no value to read.
+    // This always fails, because there is no value to read.
     let _ = T::deserialize(Enquiry(&mut words));
     assert!(!words.is_empty(), "only an enum has words");
     words

@@ -7,21 +7,21 @@ use std::path::Path;
 pub(crate) trait WorkRequest: Sized {
     /// Parameters that `toll` handles instead of the probe.
     const SURROUNDINGS: &'static [&'static str] = &[];
-    /// Parameters of another request that this one may become.
+    /// Parameters of another workload's request into which this request may be turned.
     const FURTHER_PARAMETERS: &'static [&'static str] = &[];
-    /// Whether it starts programs that are installed on the machine.
+    /// Whether the workload starts programs that are installed on the machine.
     const STARTS_PROGRAMS: bool = false;
-    /// The metric that a list of prices shows, unless the file names one.
+    /// The metric that a list of prices shows, unless the experiment file names one.
     const PRICE_METRIC: Option<&'static str> = None;
 
-    /// Reads levels of its own parameters.
+    /// Reads the request from the levels of its own parameters.
     fn read(levels: &[(&str, &str)]) -> Result<Self, String>;
 
     fn disk_needs(&self) -> DiskNeeds {
         DiskNeeds::default()
     }
 
-    /// Whether its iterations begin with files that must not be in memory.
+    /// Whether iterations begin with files that must not be in memory.
     fn begins_cold(&self) -> bool {
         false
     }
@@ -31,7 +31,7 @@ pub(crate) trait WorkRequest: Sized {
         None
     }
 
-    /// Sets the directory for its files and the seed of its random numbers.
+    /// Sets the directory for the trial's files and the seed of its random numbers.
     fn place(&mut self, _directory: &Path, _seed: u64) {}
 }
 
@@ -49,10 +49,11 @@ pub(crate) fn chosen<'a>(
 /// Disk space that a trial needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskNeeds {
-    /// Size of the file that it reads, in bytes.
+    /// Size in bytes of the file that the trial reads.
     pub source_bytes: Option<u64>,
-    /// Size of the file of zeros that it maps or reads, in bytes.
+    /// Size in bytes of the file of zeros that the trial maps or reads.
     pub zeros_bytes: Option<u64>,
-    /// Most bytes that it has on the file system at a time in addition to these files.
+    /// Largest number of bytes that the trial has on the file system at a time, besides these
+    /// files.
     pub scratch_bytes: u64,
 }

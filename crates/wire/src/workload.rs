@@ -40,7 +40,7 @@ macro_rules! workloads {
                 }
             }
 
-            /// Whether its iterations begin with files that must not be in memory.
+            /// Whether iterations begin with files that must not be in memory.
             pub fn begins_cold(&self) -> bool {
                 match self {
                     $(Self::$name(request) => WorkRequest::begins_cold(request)),*
@@ -55,7 +55,7 @@ macro_rules! workloads {
                 }
             }
 
-            /// Fills in the directory for its files and the seed of its random numbers.
+            /// Fills in the directory for the trial's files and the seed of its random numbers.
             pub fn place(&mut self, directory: &Path, seed: u64) {
                 match self {
                     $(Self::$name(request) => request.place(directory, seed)),*
@@ -77,14 +77,14 @@ macro_rules! workloads {
                 }
             }
 
-            /// Whether it starts programs that are installed on the machine.
+            /// Whether the workload starts programs that are installed on the machine.
             pub fn starts_programs(self) -> bool {
                 match self {
                     $(Self::$name => <$request as WorkRequest>::STARTS_PROGRAMS),*
                 }
             }
 
-            /// The metric that a list of prices shows, unless the file names one.
+            /// The metric that a list of prices shows, unless the experiment file names one.
             pub fn price_metric(self) -> Option<&'static str> {
                 match self {
                     $(Self::$name => <$request as WorkRequest>::PRICE_METRIC),*

@@ -45,7 +45,7 @@ fn the_tables_of_parameters_agree_with_the_program() {
         for (name, row) in rows.iter().filter(|(_, row)| !row.contains("below")) {
             let is_elsewhere = row.contains("](#") || row.contains("as for `memory`");
             let refused = refusal(kind, name, "\u{1}");
-            if let Some((_, words)) = refused.split_once("it is one of ")
+            if let Some((_, words)) = refused.split_once("it must be one of ")
                 && !is_elsewhere
             {
                 for word in words.split(", ") {
@@ -154,34 +154,39 @@ fn a_level_that_does_not_fit_is_told_what_does() {
             Copy,
             "method",
             "teleport",
-            "cannot set method to \"teleport\": it is one of byte,",
+            "cannot set method to \"teleport\": it must be one of byte,",
         ),
         (
             Copy,
             "buffer",
             "0",
-            "cannot set buffer to \"0\": it is 1 byte to 1 GiB",
+            "cannot set buffer to \"0\": it must be 1 byte to 1 GiB",
         ),
-        (Copy, "fs", "floppy", "it is one of work, ext4"),
-        (Files, "durability", "o-sync", "it is one of none, fsync"),
+        (Copy, "fs", "floppy", "it must be one of work, ext4"),
+        (
+            Files,
+            "durability",
+            "o-sync",
+            "it must be one of none, fsync",
+        ),
         (
             Files,
             "durability",
             "never",
-            "cannot set durability to \"never\": it is one of none, fsync",
+            "cannot set durability to \"never\": it must be one of none, fsync",
         ),
         (
             Files,
             "count",
             "many",
-            "it is a whole number from 1 to 1000000",
+            "it must be a whole number from 1 to 1000000",
         ),
         (Files, "round_trip_ms", "10001", "from 0 to 10000"),
         (
             Reclaim,
             "pressure",
             "low",
-            "it is one of none, competing, sweeping",
+            "it must be one of none, competing, sweeping",
         ),
         (
             Transfer,

@@ -46,7 +46,7 @@ module_param_named(log, master_device.log.enabled, bool, 0644);
 MODULE_PARM_DESC(log, "Whether connections and ioctls go to the kernel log");
 
 module_param_named(log_published, master_device.log.published, bool, 0644);
-MODULE_PARM_DESC(log_published, "Whether each line goes there, as published");
+MODULE_PARM_DESC(log_published, "Whether to log without limits, as published");
 
 static int __init master_init(void)
 {

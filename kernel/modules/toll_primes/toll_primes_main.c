@@ -25,7 +25,7 @@
 
 static unsigned int n;
 module_param(n, uint, 0444);
-MODULE_PARM_DESC(n, "Count the primes among this many numbers at load (0: do not)");
+MODULE_PARM_DESC(n, "Count the primes among this many numbers at load (0: no count)");
 
 /* Written only while the module loads, before anybody can read them. */
 static u64 primes;
@@ -47,9 +47,9 @@ static const struct kernel_param_ops result_ops = {
 };
 
 module_param_cb(primes, &result_ops, &primes, 0444);
-MODULE_PARM_DESC(primes, "Result: how many were prime at load");
+MODULE_PARM_DESC(primes, "Result: number of primes counted at load");
 module_param_cb(duration_ns, &result_ops, &duration_ns, 0444);
-MODULE_PARM_DESC(duration_ns, "Result: how long it took at load, up to the printed count");
+MODULE_PARM_DESC(duration_ns, "Result: nanoseconds at load until the count was printed");
 
 /* State of an open file. */
 struct toll_file {
@@ -198,5 +198,5 @@ module_init(toll_primes_init);
 module_exit(toll_primes_exit);
 
 MODULE_AUTHOR("The toll developers");
-MODULE_DESCRIPTION("Count primes in a module, to weigh the way into one");
+MODULE_DESCRIPTION("Counts primes in a module, to measure the way into it");
 MODULE_LICENSE("GPL");

@@ -28,8 +28,8 @@ struct tolldev_defaults {
 };
 
 /*
- * Most lines of one kind that a device logs in five seconds. That shows each
- * ioctl of a small file's transfer. For a large file, ioctls would otherwise
+ * Largest number of lines of one kind that a device logs in five seconds. It is
+ * enough for each ioctl of a small file. For a large file, ioctls would otherwise
  * flush other messages out of the log, and each of them would wait for a slow
  * console.
  */

@@ -24,7 +24,10 @@ static void tolldev_data_ready(struct sock *sk)
 	async = sk->sk_user_data;
 	if (async) {
 		original = async->data_ready;
-		/* Nothing is received until then. Deciding wakes the worker. */
+		/*
+		 * Nothing is received until this is decided. Deciding wakes the
+		 * worker.
+		 */
 		if (READ_ONCE(async->receiver) != TOLLDEV_UNDECIDED)
 			tolldev_worker_wake_receiver(async);
 	}
@@ -49,7 +52,7 @@ static void tolldev_write_space(struct sock *sk)
 		original(sk);
 }
 
-/* An end or an error concerns both directions. */
+/* Wakes both directions, because an end or an error concerns both. */
 static void tolldev_wake_both(struct tolldev_async *async)
 {
 	tolldev_worker_wake_sender(async);
@@ -184,7 +187,8 @@ out_free:
 
 /**
  * tolldev_async_stop() - Drop what is queued, and free the queues
- * @async: Of a connection that is still open, or NULL. No call is in progress.
+ * @async: Queues of a connection that is still open, or NULL. No call is in
+ *	progress.
  */
 void tolldev_async_stop(struct tolldev_async *async)
 {
@@ -256,7 +260,7 @@ static ssize_t tolldev_write_once(struct tolldev_async *async,
 
 /**
  * tolldev_async_write() - Queue a copy of the caller's bytes for the worker
- * @async: Of the connection.
+ * @async: Queues of the connection.
  * @from: Advanced by what was copied.
  * @nonblock: Do not wait for room.
  *
@@ -353,7 +357,7 @@ static ssize_t tolldev_read_once(struct tolldev_async *async, struct iov_iter *t
 
 /**
  * tolldev_async_read() - Copy bytes that the worker has received
- * @async: Of the connection.
+ * @async: Queues of the connection.
  * @to: Advanced by what was copied.
  * @nonblock: Do not wait.
  *
@@ -395,7 +399,7 @@ static bool tolldev_has_sent_all(struct tolldev_async *async)
 
 /**
  * tolldev_async_finish() - End sending, and wait until the socket has all bytes
- * @async: Of the connection.
+ * @async: Queues of the connection.
  * @nonblock: Do not wait: -EAGAIN.
  *
  * Return: 0, the error that ended sending, or -ERESTARTSYS.
@@ -430,7 +434,7 @@ int tolldev_async_finish(struct tolldev_async *async, bool nonblock)
 
 /**
  * tolldev_async_poll() - Which calls would not wait
- * @async: Of the connection.
+ * @async: Queues of the connection.
  * @file: The device's file. Its pollers wait on @async->file->events.
  *
  * Return: EPOLLPRI if a transfer can be reaped, EPOLLIN for read(), EPOLLOUT for

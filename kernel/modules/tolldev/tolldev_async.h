@@ -73,7 +73,7 @@ enum tolldev_receiver {
  * @under_way: Number of transfers in @sends and @receives.
  * @last_sequence: Number of the transfer that was queued last.
  * @send_error: Negative errno that ended sending, or 0.
- * @receive_error: The same for receiving.
+ * @receive_error: Negative errno that ended receiving, or 0.
  * @at_end: The peer sends nothing more.
  * @finished: TOLL_DEVICE_FINISH was called: nothing more may be sent.
  * @receiver: Decided by the first call that receives.
@@ -87,9 +87,9 @@ enum tolldev_receiver {
  * @wait: Woken by tolldev_async_wake() for calls that wait.
  * @data_ready: The socket's own callback, which ours calls, and which is put
  *	back when the file is released.
- * @write_space: The same.
- * @state_change: The same.
- * @error_report: The same.
+ * @write_space: Likewise, the socket's own callback.
+ * @state_change: Likewise, the socket's own callback.
+ * @error_report: Likewise, the socket's own callback.
  * @transfers: Memory of all transfers.
  */
 struct tolldev_async {

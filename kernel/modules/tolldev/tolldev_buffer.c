@@ -65,7 +65,7 @@ tolldev_buffer_ensure(struct tolldev_buffer_holder *holder)
 
 /**
  * tolldev_buffer_init() - Start without a buffer
- * @holder: Of a new file.
+ * @holder: Buffer of a new file.
  * @bytes: Size of the buffer, once it is allocated.
  */
 void tolldev_buffer_init(struct tolldev_buffer_holder *holder, u32 bytes)
@@ -77,7 +77,7 @@ void tolldev_buffer_init(struct tolldev_buffer_holder *holder, u32 bytes)
 
 /**
  * tolldev_buffer_destroy() - Drop the file's reference to the buffer
- * @holder: Of a file that nobody uses any more.
+ * @holder: Buffer of a file that nobody uses any more.
  */
 void tolldev_buffer_destroy(struct tolldev_buffer_holder *holder)
 {
@@ -88,7 +88,7 @@ void tolldev_buffer_destroy(struct tolldev_buffer_holder *holder)
 
 /**
  * tolldev_buffer_resize() - Change the size, and so the buffer
- * @holder: Of a file.
+ * @holder: Buffer of a file.
  * @bytes: The size.
  *
  * A running transfer keeps the old buffer until it ends. A new one is zeroed.
@@ -119,7 +119,7 @@ out_unlock:
 
 /**
  * tolldev_buffer_get() - Take a reference to the buffer
- * @holder: Of a file.
+ * @holder: Buffer of a file.
  *
  * Return: the buffer, to be released by tolldev_buffer_put(), or NULL if there
  * is no memory for it.
@@ -170,7 +170,7 @@ static const struct vm_operations_struct tolldev_buffer_vm_operations = {
 
 /**
  * tolldev_buffer_map() - Map a part of the buffer
- * @holder: Of a file.
+ * @holder: Buffer of a file.
  * @vma: Shared and not executable. After its last page the buffer begins
  *	again; the mapping must not cross that point. It holds the file, and so
  *	the module, until it is unmapped.

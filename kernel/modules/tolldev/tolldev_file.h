@@ -44,7 +44,7 @@ struct tolldev_forward {
  * @device: Device that was opened.
  * @setup: Held while a connection is made and while settings change.
  * @mode: See struct toll_device_settings. Written under @setup.
- * @no_delay: The same.
+ * @no_delay: See struct toll_device_settings. Written under @setup.
  * @listener: Set once, under @setup.
  * @connection: NULL, then set once, under @setup. It is stored by a release, so
  *	that a thread that sees it also sees @async. Both sockets stay until the
@@ -56,7 +56,7 @@ struct tolldev_forward {
  * @events: All pollers wait here. A poller that came before there was a socket
  *	is also woken when something happens on the socket.
  * @listener_wakes: Forwards wake-ups of the listener to @events.
- * @connection_wakes: The same for the connection.
+ * @connection_wakes: Forwards wake-ups of the connection to @events.
  */
 struct tolldev_file {
 	struct tolldev_device *device;

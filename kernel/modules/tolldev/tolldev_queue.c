@@ -51,7 +51,7 @@ static int tolldev_queue_obstacle(struct tolldev_async *async, bool sends)
 		return -EBUSY;
 	if (!list_empty(&async->free))
 		return 0;
-	/* If all have ended, waiting frees none: the caller has to reap. */
+	/* If all have ended, waiting frees no place: the caller has to reap. */
 	return async->under_way ? -EAGAIN : -EBUSY;
 }
 
@@ -143,7 +143,7 @@ static int tolldev_queue(struct tolldev_async *async, bool sends,
 
 /**
  * tolldev_async_queue() - Queue a part of the buffer to be sent or filled
- * @async: Of the connection.
+ * @async: Queues of the connection.
  * @sends: Whether it is sent; otherwise it is filled.
  * @buffer: The caller holds a reference.
  * @transfer: The part, within the buffer; sequence is set.
@@ -181,7 +181,7 @@ static void tolldev_queue_free(struct tolldev_async *async,
 
 /**
  * tolldev_async_transfer() - Queue a transfer, and wait until it has ended
- * @async: Of the connection.
+ * @async: Queues of the connection.
  * @sends: Whether it is sent; otherwise it is filled.
  * @buffer: The caller holds a reference.
  * @offset: Where the part begins.
@@ -262,7 +262,7 @@ static bool tolldev_may_reap(struct tolldev_async *async)
 
 /**
  * tolldev_async_reap() - Take the transfer that ended first
- * @async: Of the connection.
+ * @async: Queues of the connection.
  * @completion: timeout_ms is the longest wait; the other fields are set.
  * @nonblock: Do not wait.
  *

@@ -13,7 +13,7 @@
  * struct tolldev_ring - A ring of bytes
  * @data: TOLLDEV_RING_BYTES.
  * @head: Bytes ever put in, modulo 2^32. Only the producer changes it.
- * @tail: Bytes ever taken out, the same. Only the consumer changes it.
+ * @tail: Bytes ever taken out, modulo 2^32. Only the consumer changes it.
  */
 struct tolldev_ring {
 	void *data;

@@ -69,7 +69,7 @@ void tolldev_settings_init(struct tolldev_file *state)
 
 /**
  * tolldev_settings_get() - Settings of a file
- * @state: Of the file.
+ * @state: State of the file.
  * @settings: Out.
  */
 void tolldev_settings_get(struct tolldev_file *state,
@@ -84,12 +84,12 @@ void tolldev_settings_get(struct tolldev_file *state,
 
 /**
  * tolldev_settings_set() - Change a file's settings
- * @state: Of the file; its lock setup is held.
+ * @state: State of the file; its lock setup is held.
  * @settings: The new ones.
  *
  * Return: 0; -EINVAL for values that the header does not allow; -EBUSY for
  * another mode once there is a connection, or another size while the buffer is
- * mapped. Nothing changes then.
+ * mapped. After an error nothing has changed.
  */
 int tolldev_settings_set(struct tolldev_file *state,
 			 const struct toll_device_settings *settings)

@@ -6,7 +6,7 @@
  * segments. As a consequence, bind() checks the caller's capabilities: ports
  * below 1024 need CAP_NET_BIND_SERVICE.
  *
- * The sizes of socket buffers are not set here, so the kernel adapts them to
+ * The sizes of socket buffers are not set here. So the kernel adapts them to
  * the delay and rate of the connection (tcp_rmem, tcp_wmem), as it does for the
  * programs that the devices are compared with.
  */
@@ -24,7 +24,7 @@
 
 #include "tolldev_socket.h"
 
-/* A file accepts one connection, so no second one need wait. */
+/* A file accepts one connection, so no second one has to wait. */
 #define TOLLDEV_SOCKET_BACKLOG 1
 
 /* Returns jiffies; 0 ms means no limit. */
@@ -146,7 +146,7 @@ out_release:
 
 /**
  * tolldev_socket_accept() - Wait for a connection
- * @listener: Of tolldev_socket_listen().
+ * @listener: From tolldev_socket_listen().
  * @peer: timeout_ms is the longest wait; the address becomes the peer's.
  * @nonblock: Do not wait: -EAGAIN.
  * @connection: Out.
@@ -182,7 +182,7 @@ int tolldev_socket_accept(struct socket *listener, struct toll_device_endpoint *
 
 /**
  * tolldev_socket_stop_listening() - Free the port
- * @listener: Of tolldev_socket_listen(). It is not released, since another
+ * @listener: From tolldev_socket_listen(). It is not released, since another
  *	thread may poll it.
  */
 void tolldev_socket_stop_listening(struct socket *listener)

@@ -19,7 +19,7 @@ static void tolldev_count_wait(struct tolldev_file *state,
 
 /**
  * tolldev_send_message() - sendmsg(2) on the connection, counted
- * @state: Of a file with a connection.
+ * @state: State of a file with a connection.
  * @message: No signal is raised for a peer that is gone.
  *
  * Return: bytes sent or a negative errno.
@@ -40,9 +40,9 @@ int tolldev_send_message(struct tolldev_file *state, struct msghdr *message)
 
 /**
  * tolldev_receive_message() - recvmsg(2) on the connection, counted
- * @state: Of a file with a connection.
+ * @state: State of a file with a connection.
  * @message: The destination.
- * @flags: Of recvmsg(2).
+ * @flags: Flags of recvmsg(2).
  *
  * Return: bytes received, 0 at the end, or a negative errno.
  */
@@ -62,9 +62,9 @@ int tolldev_receive_message(struct tolldev_file *state, struct msghdr *message,
 
 /**
  * tolldev_stream_write() - Send directly from the caller's memory
- * @state: Of a file with a connection.
+ * @state: State of a file with a connection.
  * @from: Advanced by what was sent.
- * @flags: Of sendmsg(2).
+ * @flags: Flags of sendmsg(2).
  *
  * Return: bytes sent or a negative errno.
  */
@@ -80,9 +80,9 @@ ssize_t tolldev_stream_write(struct tolldev_file *state, struct iov_iter *from,
 
 /**
  * tolldev_stream_read() - Receive into the caller's memory
- * @state: Of a file with a connection.
+ * @state: State of a file with a connection.
  * @to: Advanced by what was received.
- * @flags: Of recvmsg(2).
+ * @flags: Flags of recvmsg(2).
  *
  * Return: bytes received, 0 at the end, or a negative errno.
  */
@@ -102,7 +102,7 @@ ssize_t tolldev_stream_read(struct tolldev_file *state, struct iov_iter *to,
 
 /**
  * tolldev_stream_transfer() - Send or fill a part of the buffer
- * @state: Of a file with a connection.
+ * @state: State of a file with a connection.
  * @sends: Whether it is sent; otherwise it is filled.
  * @buffer: The caller holds a reference.
  * @offset: Where the part begins.

@@ -17,8 +17,8 @@
 #include "tolldev_async.h"
 
 /*
- * Steps in one run of the worker. After them it is queued again, after other
- * work. The release of a file waits for at most one run.
+ * Steps in one run of the worker. Then the worker is queued again, behind
+ * other work. The release of a file waits for at most one run.
  */
 #define TOLLDEV_WORKER_ROUNDS 64
 
@@ -287,7 +287,7 @@ void tolldev_worker_init(struct tolldev_async *async)
 
 /**
  * tolldev_worker_wake_sender() - Have the worker send what it can
- * @async: Of the connection. May be called in any context.
+ * @async: Queues of the connection. May be called in any context.
  */
 void tolldev_worker_wake_sender(struct tolldev_async *async)
 {
@@ -296,7 +296,7 @@ void tolldev_worker_wake_sender(struct tolldev_async *async)
 
 /**
  * tolldev_worker_wake_receiver() - Have the worker receive what it can
- * @async: Of the connection. May be called in any context.
+ * @async: Queues of the connection. May be called in any context.
  */
 void tolldev_worker_wake_receiver(struct tolldev_async *async)
 {
@@ -305,7 +305,7 @@ void tolldev_worker_wake_receiver(struct tolldev_async *async)
 
 /**
  * tolldev_worker_cancel() - End the worker, and wait until its run is over
- * @async: Of a connection whose callbacks no longer wake the worker.
+ * @async: Queues of a connection whose callbacks no longer wake the worker.
  */
 void tolldev_worker_cancel(struct tolldev_async *async)
 {

@@ -39,7 +39,7 @@ fn what_a_workload_does_not_have_is_refused() {
     refused(
         &format!("{COPY}method = \"teleport\"\n"),
         5,
-        "it is one of byte",
+        "it must be one of byte",
     );
     refused(&format!("{COPY}buffer = \"0\"\n"), 5, "1 byte to 1 GiB");
     refused(&format!("{COPY}size = \"much\"\n"), 5, "cannot read size");
@@ -72,19 +72,19 @@ fn what_a_transfer_cannot_be_is_refused() {
     for (line, words) in [
         (
             "channel = \"socket\"",
-            "it is one of device, tcp, unix, pipe",
+            "it must be one of device, tcp, unix, pipe",
         ),
-        ("sender = \"fcntl\"", "it is one of read-write"),
+        ("sender = \"fcntl\"", "it must be one of read-write"),
         (
             "receiver = \"sendfile\"",
-            "it is one of read-write, mmap, published-mmap, splice",
+            "it must be one of read-write, mmap, published-mmap, splice",
         ),
-        ("mode = \"blocking\"", "it is one of sync"),
-        ("content = \"zeros\"", "it is one of random, lines"),
+        ("mode = \"blocking\"", "it must be one of sync"),
+        ("content = \"zeros\"", "it must be one of random, lines"),
         ("buffer = \"511\"", "512 bytes to 16 MiB"),
         ("buffer = \"17MiB\"", "512 bytes to 16 MiB"),
         ("window = \"4095\"", "4 KiB to 1 GiB"),
-        ("page_log = \"yes\"", "it is one of off, on"),
+        ("page_log = \"yes\"", "it must be one of off, on"),
         ("size = \"-1\"", "cannot read size"),
         ("sink = \"pipe\"", "no such parameter"),
         ("command = \"cp\"", "only a workload of kind command"),
@@ -103,9 +103,12 @@ fn what_a_work_on_memory_cannot_be_is_refused() {
     let chase = |line: &str| format!("[workload]\nkind = \"chase\"\n{line}\n");
     let reclaim = |line: &str| format!("[workload]\nkind = \"reclaim\"\n{line}\n");
     for (toml, words) in [
-        (memory("order = \"backwards\""), "it is one of sequential"),
-        (memory("mapping = \"file\""), "it is one of anonymous"),
-        (memory("huge_pages = \"always\""), "it is one of none"),
+        (
+            memory("order = \"backwards\""),
+            "it must be one of sequential",
+        ),
+        (memory("mapping = \"file\""), "it must be one of anonymous"),
+        (memory("huge_pages = \"always\""), "it must be one of none"),
         (memory("buffer = \"32KiB\""), "more than one working set"),
         (memory("buffer = \"65GiB\""), "to 64 GiB"),
         (memory("steps = 0"), "a whole number from 1"),
@@ -115,8 +118,11 @@ fn what_a_work_on_memory_cannot_be_is_refused() {
         (chase("accesses = 1.5"), "a whole number from 1"),
         (chase("fs = \"work\""), "no such parameter"),
         (chase("setup = \"true\""), "only a workload of kind command"),
-        (reclaim("set = \"cold\""), "it is one of published"),
-        (reclaim("mapping = \"shared\""), "it is one of anonymous"),
+        (reclaim("set = \"cold\""), "it must be one of published"),
+        (
+            reclaim("mapping = \"shared\""),
+            "it must be one of anonymous",
+        ),
         (reclaim("hot = \"4KiB\""), "1 MiB to 64 GiB"),
         (reclaim("limit = \"1MiB\""), "64 MiB"),
         (reclaim("processes = 65"), "a whole number from 1 to 64"),
@@ -129,7 +135,7 @@ fn what_a_work_on_memory_cannot_be_is_refused() {
     refused(
         &format!("{}{level}", memory("cache = \"warm\"")),
         8,
-        "it is one of none",
+        "it must be one of none",
     );
 }
 
@@ -315,7 +321,7 @@ fn levels_set_from_outside_must_fit() {
         apply("sink=sky")
             .unwrap_err()
             .message
-            .contains("it is one of")
+            .contains("it must be one of")
     );
 }
 

@@ -27,8 +27,8 @@ const FEED_BYTES: u64 = 128 << 10;
 /// Longest wait until a pipe is full.
 const FILL_PATIENCE: Duration = Duration::from_secs(5);
 const FILL_POLL: Duration = Duration::from_micros(50);
-/// Longest wait for the end of the output after a command has ended. Only a
-/// process that it left behind keeps the output open for longer.
+/// Longest wait for the end of the output after a command has ended. Only a process that the
+/// command left behind keeps the output open for longer.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Input {

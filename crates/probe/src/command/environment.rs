@@ -17,8 +17,8 @@ pub fn set_all(request: &CommandRequest) -> Result<(), Failure> {
     for (name, value) in &request.environment {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(failure::failed(format!(
-                "cannot set the variable {name:?} to {value:?}: a name must not be empty or have \
-                 a `=`, and neither may have a NUL; choose others"
+                "cannot set the variable {name:?} to {value:?}: a name must not be empty or \
+                 contain `=`, and neither name nor value may contain NUL; choose others"
             )));
         }
         set(name, value);
@@ -26,8 +26,8 @@ pub fn set_all(request: &CommandRequest) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces the probe's variables with the user's. The probe was started without them, so none of
-/// them changed how it was loaded or how it allocates.
+/// Replaces the probe's variables with the user's. The probe was started without the user's
+/// variables, so none of them changed how it was loaded or how it allocates.
 fn inherit(variables: &[Variable]) {
     let own: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
     for name in own.iter().filter(|name| *name != PADDING_VARIABLE) {

@@ -103,7 +103,7 @@ struct Run {
     process: u32,
     start_ns: u64,
     end_ns: u64,
-    /// The idle time, read right after the end.
+    /// The idle time, read right after the command's end.
     idle_after: Result<IdleTime, Failure>,
     ended: Ended,
     outputs: Outputs,
@@ -111,7 +111,7 @@ struct Run {
 
 impl<'a> Runner<'a> {
     fn new(request: &'a CommandRequest) -> Result<Self, Failure> {
-        // Before anything looks at `PATH`.
+        // This comes before anything that looks at `PATH`.
         environment::set_all(request)?;
         let words = words(request)?;
         let input = request.input.as_ref().map(Input::new).transpose()?;
@@ -143,7 +143,7 @@ impl<'a> Runner<'a> {
     ) -> Result<Sample, Failure> {
         self.beside("prepare", self.request.prepare.as_ref())?;
         let sample = self.sample(counters, is_check, recorder);
-        // Runs after a failure, too: it may remove what the command has made.
+        // Runs after a failure, too, because `conclude` may remove what the command has made.
         let concluded = self.beside("conclude", self.request.conclude.as_ref());
         sample.and_then(|sample| concluded.map(|()| sample))
     }
@@ -294,7 +294,8 @@ impl<'a> Runner<'a> {
         let end_ns = clock::now_ns();
         count_mark::end();
         let idle_after = IdleTime::now();
-        // It holds the writing end of the sink, and a reader waits for its close.
+        // The command holds the writing end of the sink, and a reader waits until all writing ends
+        // are closed.
         drop(command);
         let outputs = pipes.finish()?;
         let (process, waited) = waited.failed_by(
@@ -369,7 +370,7 @@ fn words(request: &CommandRequest) -> Result<Vec<std::ffi::OsString>, Failure> {
     }
 }
 
-/// Returns the last line of standard error, to follow how the command ended.
+/// Returns the last line of standard error, which messages append to how the command ended.
 fn last_words(outputs: &Outputs) -> String {
     outputs
         .stderr

@@ -70,8 +70,8 @@ pub struct Outputs {
 }
 
 pub enum Receiver {
-    /// The thread that waits for the command. Another thread, with its stack and
-    /// three wake-ups a command, costs more than everything else around it.
+    /// The thread that waits for the command. A separate thread, with its stack and three wake-ups
+    /// a command, would cost more than everything else around the command.
     Waiter,
     Thread(Drainer),
 }
@@ -268,8 +268,8 @@ impl Stream {
         }
     }
 
-    /// Reads what is in the pipe, hardly more than its capacity: a process that
-    /// still writes to it must not keep the probe here.
+    /// Reads what is in the pipe, but hardly more than its capacity. Otherwise a process that still
+    /// writes to the pipe could keep the probe here.
     fn receive_rest(&mut self, block: &mut Vec<u8>) {
         let capacity = self
             .source

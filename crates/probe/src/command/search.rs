@@ -28,7 +28,7 @@ fn program_in(name: &OsStr, path: &OsStr) -> PathBuf {
     std::env::split_paths(path)
         // An empty entry means the current directory.
         .map(|directory| Path::new(".").join(directory).join(name))
-        // Most directories do not have it, and access(2) finds that with less work.
+        // Most directories do not have the file, and access(2) finds that out with less work.
         .find(|file| access(file, Access::EXEC_OK).is_ok() && file.is_file())
         .unwrap_or_else(|| PathBuf::from(name))
 }

@@ -1,6 +1,5 @@
-//! `sendfile` (sendfile(2)), which splices inside the kernel, and
-//! `copy_file_range` (copy_file_range(2)), which a file system may answer by
-//! sharing blocks instead of copying bytes.
+//! `sendfile` (sendfile(2)) and `copy_file_range` (copy_file_range(2)). The first splices inside
+//! the kernel. A file system may answer the second by sharing blocks instead of copying bytes.
 
 use rustix::fs::{copy_file_range, sendfile};
 use rustix::io::Errno;

@@ -11,7 +11,7 @@ use super::mover::{CallError, Job, Moved, Mover, portion};
 use crate::buffer::{Buffer, checked_length};
 use crate::failure::OrFail;
 
-/// Number of buffers, and so of transfers in flight at most.
+/// Number of buffers, and so the largest number of transfers in flight.
 const DEPTH: usize = 8;
 
 const BUFFER_BYTES_DEFAULT: u64 = 128 << 10;
@@ -20,7 +20,7 @@ const BUFFER_BYTES_DEFAULT: u64 = 128 << 10;
 const NO_OFFSET: u64 = u64::MAX;
 
 pub fn ring(entries: u32) -> Result<IoUring, Failure> {
-    let advice = "use a kernel that has it and set kernel.io_uring_disabled to 0";
+    let advice = "use a kernel with io_uring and set kernel.io_uring_disabled to 0";
     IoUring::new(entries).unsupported_by("set up io_uring", advice)
 }
 
@@ -148,7 +148,8 @@ impl Transfer {
             self.start_writes(ring);
             self.enter(ring)?;
             loop {
-                // Borrows the queue for one entry only: completing may push.
+                // Borrows the queue for one entry only, because completing an entry may push
+                // another.
                 let next = ring.completion().next();
                 let Some(entry) = next else {
                     break;

@@ -9,7 +9,7 @@ use toll_wire::{Failure, Sink};
 use crate::buffer::checked_length;
 use crate::failure;
 
-/// Most bytes that one data-moving call transfers (`MAX_RW_COUNT` in
+/// Largest number of bytes that one data-moving call transfers (`MAX_RW_COUNT` in
 /// include/linux/fs.h: the largest int, rounded down to a page).
 pub const CALL_BYTES_MAX: usize = 0x7fff_f000;
 
@@ -95,7 +95,7 @@ impl CallError {
         }
     }
 
-    /// Whether a stream broke; its peer may know why.
+    /// Whether the error means that a stream broke. The stream's peer may know why.
     pub fn is_of_stream(&self) -> bool {
         let broken = [Errno::PIPE, Errno::CONNRESET, Errno::NOTCONN];
         self.errno.is_some_and(|errno| broken.contains(&errno))
@@ -144,7 +144,7 @@ pub fn portion(left: u64, chunk: usize) -> usize {
     usize::try_from(left).map_or(chunk, |left| left.min(chunk))
 }
 
-/// Reads until `memory` is full, and adds to `calls`.
+/// Reads until `memory` is full, and adds the number of calls to `calls`.
 pub fn read_full(
     source: BorrowedFd<'_>,
     memory: &mut [u8],
@@ -180,7 +180,7 @@ pub fn wait_for_both(job: &Job<'_>) {
     wait_for(job.sink, PollFlags::OUT);
 }
 
-/// Writes all of `data`, and adds to `calls`. Waits for a non-blocking sink.
+/// Writes all of `data`, and adds the number of calls to `calls`. Waits for a non-blocking sink.
 pub fn write_all(sink: BorrowedFd<'_>, data: &[u8], calls: &mut u64) -> Result<(), CallError> {
     let mut written = 0;
     while written < data.len() {

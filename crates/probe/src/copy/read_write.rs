@@ -1,5 +1,5 @@
-//! `read` and `write` through one buffer: the six methods of the MeowLab report,
-//! which differ in the buffer's size and alignment and in the call beforehand.
+//! `read` and `write` through one buffer: the six methods of the MeowLab report. They differ in the
+//! buffer's size and alignment, and in the call before the first read.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 

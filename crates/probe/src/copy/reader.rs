@@ -26,15 +26,15 @@ pub const READER_BUFFER_BYTES: usize = 256 << 10;
 /// What the reader does with the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Counts and discards them: a timed iteration.
+    /// Counts and discards the bytes: a timed iteration.
     Count,
-    /// Moves them to `/dev/null` by splice(2), which copies none of them.
+    /// Moves the bytes to `/dev/null` by splice(2), which copies none of them.
     Splice,
-    /// Hashes them: the verification.
+    /// Hashes the bytes: the verification.
     Hash,
 }
 
-/// Most bytes of one splice: more than any pipe holds.
+/// Bytes that one splice requests: more than any pipe holds.
 const SPLICE_BYTES: usize = 1 << 30;
 
 pub struct Reader {

@@ -25,8 +25,8 @@ use crate::verify::{Arrived, hash_file};
 /// first megabytes, and bounds how long a lent page is referred to.
 pub const SOCKET_BUFFER_BYTES: usize = 212_992;
 
-/// Most bytes that a loopback connection holds: the kernel doubles the requested
-/// size (socket(7)), and there is a buffer at each end.
+/// Largest number of bytes that a loopback connection holds: the kernel doubles the requested size
+/// (socket(7)), and there is a buffer at each end.
 pub const SOCKET_BUFFER_BYTES_MAX: usize = 2 * 2 * SOCKET_BUFFER_BYTES;
 
 pub struct OpenSink {

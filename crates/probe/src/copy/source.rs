@@ -17,10 +17,10 @@ const OPEN: &str = "open the source";
 pub struct OpenSource {
     path: PathBuf,
     file: File,
-    /// The state to bring its pages into, and the bytes that they cover; `None` without
-    /// pages.
+    /// The state to bring the source's pages into, and the bytes that these pages cover; `None` for
+    /// a source without pages.
     pages: Option<(CacheState, u64)>,
-    /// Residency at the start of the last iteration.
+    /// Residency of the source's pages at the start of the last iteration.
     residency: Cell<Option<Residency>>,
     io: SourceIo,
 }
@@ -106,7 +106,7 @@ impl OpenSource {
         &self.path
     }
 
-    /// Returns a note on how much of the source was in the page cache, with the proof;
+    /// Returns a note on how much of the source was in the page cache, and how that is known;
     /// `None` for a source without pages.
     pub fn note(&self) -> Option<String> {
         let (state, size_bytes) = self.pages?;

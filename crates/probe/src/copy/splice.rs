@@ -16,8 +16,8 @@ use crate::buffer::checked_length;
 pub struct Splice {
     transit: Option<TransitPipe>,
     chunk: usize,
-    /// Whether the size gives the end of the copy, so that a call can announce to a
-    /// socket that more bytes follow.
+    /// Whether the size gives the end of the copy. If so, a call can announce to a socket that more
+    /// bytes follow.
     knows_end: bool,
 }
 
@@ -65,8 +65,8 @@ impl Splice {
         }
     }
 
-    /// Returns the most bytes of one call, and the capacity of the copier's own pipe, if
-    /// it has one.
+    /// Returns the largest number of bytes of one call, and the capacity of the copier's own pipe,
+    /// if the copier has one.
     pub fn sizes(&self) -> (usize, Option<usize>) {
         (self.chunk, self.transit.as_ref().map(|pipe| pipe.capacity))
     }

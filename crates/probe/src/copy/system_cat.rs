@@ -97,8 +97,8 @@ fn run_cat(argument: &std::path::Path, sink: &mut OpenSink) -> Result<CatRun, Fa
     let idle_before = IdleTime::now()?;
     let start_ns = clock::now_ns();
     let child = command.spawn().map_err(|error| cannot_run(&error))?;
-    // The command holds the sink's writer, too, and a reader would wait for its
-    // close.
+    // The command holds the sink's writing end, too, and a reader waits until all writing ends are
+    // closed.
     drop(command);
     let ended = child::wait(&child).map_err(|error| cannot_run(&error))?;
     let waited_ns = clock::now_ns();

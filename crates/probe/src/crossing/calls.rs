@@ -17,7 +17,7 @@ use crate::driver::Driver;
 use crate::failure::{self, OrFail};
 use crate::memory::{Backing, Region, restrict_huge_pages};
 
-/// Most pages that one iteration faults in, 4 GiB.
+/// Largest number of pages that one iteration faults in: 4 GiB.
 const FAULTS_MAX: u64 = 1 << 20;
 
 /// The callee of [`user_call`], which no compiler optimizes away.
@@ -33,7 +33,7 @@ pub fn user_call(calls: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the clock in user space.
+/// Reads `CLOCK_MONOTONIC` in user space, through the vDSO.
 pub fn vdso(calls: u64) -> Result<(), Failure> {
     for _ in 0..calls {
         black_box(clock_gettime(ClockId::Monotonic));
@@ -41,7 +41,7 @@ pub fn vdso(calls: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the same clock by a system call.
+/// Reads the same clock as [`vdso`] by a system call.
 pub fn clock_syscall(calls: u64) -> Result<(), Failure> {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -52,7 +52,8 @@ pub fn clock_syscall(calls: u64) -> Result<(), Failure> {
         // SAFETY: `time` is a writable timespec for the duration of the call.
         let status = unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut time) };
         if status != 0 {
-            return Err(io::Error::last_os_error()).failed_to("cross by clock_gettime");
+            return Err(io::Error::last_os_error())
+                .failed_to("measure a crossing by clock_gettime");
         }
     }
     Ok(())
@@ -81,11 +82,11 @@ pub fn unknown_syscall(calls: u64) -> Result<(), Failure> {
 /// Asks an empty pipe how much is in it.
 pub fn ioctl_pipe() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
     let pipe = pipe_with(PipeFlags::CLOEXEC);
-    let ends = pipe.failed_to("cross by pipe")?;
+    let ends = pipe.failed_to("measure a crossing by pipe")?;
     Ok(move |calls| {
         let (reader, _writer) = &ends;
         for _ in 0..calls {
-            let held = ioctl_fionread(reader).failed_to("cross by ioctl")?;
+            let held = ioctl_fionread(reader).failed_to("measure a crossing by ioctl")?;
             black_box(held);
         }
         Ok(())
@@ -98,7 +99,7 @@ pub fn ioctl_module() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure>
     Ok(move |calls| {
         for _ in 0..calls {
             let crossed = driver.empty();
-            crossed.failed_to("cross by ioctl")?;
+            crossed.failed_to("measure a crossing by ioctl")?;
         }
         Ok(())
     })
@@ -116,7 +117,7 @@ pub fn copy_from_user(size: usize) -> Result<impl FnMut(u64) -> Result<(), Failu
         let bytes = buffer.bytes();
         for _ in 0..calls {
             let copied = driver.copy(bytes);
-            copied.failed_to("cross by ioctl")?;
+            copied.failed_to("measure a crossing by ioctl")?;
         }
         Ok(())
     })
@@ -140,10 +141,11 @@ impl Crossing for WriteMemfd {
     fn cross(&mut self, calls: u64) -> Result<(), Failure> {
         let bytes = self.buffer.bytes();
         for _ in 0..calls {
-            let written = pwrite(&self.file, bytes, 0).failed_to("cross by pwrite")?;
+            let written = pwrite(&self.file, bytes, 0).failed_to("measure a crossing by pwrite")?;
             if written != bytes.len() {
                 return Err(failure::failed(format!(
-                    "cannot cross by pwrite: it wrote {written} of {} bytes; free memory",
+                    "cannot measure a crossing by pwrite: it wrote {written} of {} bytes; free \
+                     memory",
                     bytes.len()
                 )));
             }

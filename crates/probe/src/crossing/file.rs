@@ -54,15 +54,15 @@ impl WarmFile {
             let offset = content.len() as u64;
             content.extend_from_slice(pattern.piece(offset, span_bytes - offset));
         }
-        // In parts of at least a page: each write may be a round trip of FUSE. Not all
-        // at once: ext4 keeps the bytes of one write in one folio, and each later write
-        // walks all blocks of its folio.
+        // Writes parts of at least a page, because each write may be a round trip of FUSE. Does not
+        // write everything at once: ext4 keeps the bytes of one write in one folio, and each later
+        // write walks all blocks of its folio.
         let mut offset = 0;
         for part in content.chunks((piece_bytes as usize).max(page_bytes())) {
             file.write_all_at(part, offset).failed_to(&filling)?;
             offset += part.len() as u64;
         }
-        // A FUSE file system may cache nothing, which is then what is measured.
+        // A FUSE file system may cache nothing. Then the trial measures just that.
         if !fstatfs(&file).is_ok_and(|found| found.f_type == FUSE_MAGIC) {
             page_cache::establish(&file, span_bytes, CacheState::Warm)?;
         }
@@ -128,7 +128,7 @@ impl FileBytes {
         for _ in 0..calls {
             self.offset = next_offset(self.offset, length, span);
             if call(&self.warm.file, self.buffer.bytes_mut(), self.offset) != Ok(length as usize) {
-                // `cross` reports it.
+                // `cross` reports this offset as an error.
                 self.offset = u64::MAX;
                 return;
             }
@@ -145,8 +145,8 @@ impl Crossing for FileBytes {
         }
         match self.offset {
             u64::MAX => Err(failure::failed(
-                "cannot cross by a read or write of the file: it moved fewer bytes than requested; \
-                 free space there",
+                "cannot measure a crossing by a read or write of the file: it moved fewer bytes \
+                 than requested; free space on its file system",
             )),
             _ => Ok(()),
         }
@@ -230,10 +230,10 @@ impl Crossing for FileNames {
             CrossingOperation::CreateUnlink => ("open and unlink", self.create_unlink(calls)),
             _ => ("rename", self.rename(calls)),
         };
-        crossed.failed_to(format_args!("cross by {call}"))
+        crossed.failed_to(format_args!("measure a crossing by {call}"))
     }
 
-    /// An odd number of renames leaves the file under its other name.
+    /// Gives the file its first name again, which it lacks after an odd number of renames.
     fn settle(&mut self, calls: u64) -> Result<(), Failure> {
         let has_moved = self.operation == CrossingOperation::Rename && !calls.is_multiple_of(2);
         let (there, gone) = if has_moved {
@@ -245,7 +245,7 @@ impl Crossing for FileNames {
         let is_right = is_there && stat(&**gone).is_err();
         check(is_right, "a name is missing or left over")?;
         if has_moved {
-            rename(&*self.other, &*self.name).failed_to("cross by rename")
+            rename(&*self.other, &*self.name).failed_to("measure a crossing by rename")
         } else {
             Ok(())
         }

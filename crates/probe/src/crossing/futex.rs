@@ -48,12 +48,12 @@ impl FutexPingPong {
         };
         match request.peer {
             CrossingPeer::Process => {
-                let child = Child::start(answer).failed_to("cross by fork")?;
+                let child = Child::start(answer).failed_to("measure a crossing by fork")?;
                 pair._process = Some(child);
             }
             CrossingPeer::Thread => {
                 let thread = std::thread::Builder::new().spawn(answer);
-                pair.thread = Some(thread.failed_to("cross by clone")?);
+                pair.thread = Some(thread.failed_to("measure a crossing by clone")?);
             }
         }
         pair.cpus.bind_own()?;
@@ -79,7 +79,8 @@ impl Crossing for FutexPingPong {
             while self.word.load(Ordering::Acquire) == THEIRS {
                 if !wait(self.word, THEIRS) {
                     return Err(failure::failed(
-                        "cannot cross by futex: the other end does not answer; see the kernel log",
+                        "cannot measure a crossing by futex: the other end does not answer; see \
+                         the kernel log",
                     ));
                 }
             }
@@ -112,7 +113,7 @@ fn shared_word() -> Result<&'static AtomicU32, Failure> {
         ftruncate(&file, 4096)?;
         Mapping::of_file(&file, 0, 4096, READ_WRITE, MapFlags::SHARED)
     };
-    let mapping = map().failed_to("cross by memfd_create")?;
+    let mapping = map().failed_to("measure a crossing by memfd_create")?;
     let word = mapping.at(0, size_of::<AtomicU32>()).cast::<u32>();
     std::mem::forget(mapping);
     // SAFETY: the page stays mapped, is zeroed, and is used only as this word.

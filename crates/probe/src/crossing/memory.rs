@@ -13,14 +13,14 @@ use crate::failure::{self, OrFail};
 use crate::mapping::{Mapping, READ_WRITE};
 use crate::memory::{Backing, HUGE_PAGE_BYTES, Region, Residency};
 
-/// Most bytes that one iteration faults in.
+/// Largest number of bytes that one iteration faults in.
 const FAULT_BYTES_MAX: u64 = 1 << 30;
 
 pub fn mmap_munmap(calls: u64) -> Result<(), Failure> {
     let page = page_bytes();
     for _ in 0..calls {
-        let mapping =
-            Mapping::anonymous(page, READ_WRITE, MapFlags::empty()).failed_to("cross by mmap")?;
+        let mapping = Mapping::anonymous(page, READ_WRITE, MapFlags::empty())
+            .failed_to("measure a crossing by mmap")?;
         black_box(mapping.start());
     }
     Ok(())

@@ -37,7 +37,7 @@ impl PingPong {
         };
         let [(to, from), (pong, ping)] = ends(operation)?;
         let other = Child::start(|| return_messages(&ping, &pong, length, cpus.others))
-            .failed_to("cross by fork")?;
+            .failed_to("measure a crossing by fork")?;
         cpus.bind_own()?;
         Ok(Self {
             to,
@@ -73,7 +73,7 @@ fn ends(operation: CrossingOperation) -> Result<[(OwnedFd, OwnedFd); 2], Failure
             Ok::<_, io::Error>([(to, from), (pong, ping)])
         }
     };
-    ends().failed_to("cross by a channel")
+    ends().failed_to("measure a crossing by a channel")
 }
 
 /// Opens a TCP connection over loopback that sends each byte at once (TCP_NODELAY).
@@ -90,13 +90,13 @@ impl Crossing for PingPong {
     fn cross(&mut self, calls: u64) -> Result<(), Failure> {
         let mut answer = MESSAGE;
         for _ in 0..calls {
-            write(&self.to, &MESSAGE[..self.length]).failed_to("cross by write")?;
-            let arrived =
-                read(&self.from, &mut answer[..self.length]).failed_to("cross by read")?;
+            write(&self.to, &MESSAGE[..self.length]).failed_to("measure a crossing by write")?;
+            let arrived = read(&self.from, &mut answer[..self.length])
+                .failed_to("measure a crossing by read")?;
             if arrived != self.length || answer != MESSAGE {
                 return Err(failure::failed(
-                    "cannot cross to another process: it has ended or sent a wrong message; see \
-                     the kernel log",
+                    "cannot measure a crossing to another process: it has ended or sent a wrong \
+                     message; see the kernel log",
                 ));
             }
             answer = [0; MESSAGE.len()];
@@ -116,7 +116,8 @@ pub struct Cpus {
 
 impl Cpus {
     pub fn choose(cpus: CrossingCpus) -> Result<Self, Failure> {
-        let before = sched_getaffinity(None).failed_to("cross by sched_getaffinity")?;
+        let before =
+            sched_getaffinity(None).failed_to("measure a crossing by sched_getaffinity")?;
         let (own, others) = choose(&before, cpus)?;
         Ok(Self {
             before,
@@ -126,7 +127,7 @@ impl Cpus {
     }
 
     pub fn bind_own(&self) -> Result<(), Failure> {
-        bind(self.own).failed_to("cross by sched_setaffinity")
+        bind(self.own).failed_to("measure a crossing by sched_setaffinity")
     }
 }
 
@@ -143,7 +144,7 @@ fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failur
         (CrossingCpus::One, _) => Ok((first, first)),
         (CrossingCpus::Two, Some(second)) => Ok((first, second)),
         (CrossingCpus::Two, None) => Err(failure::unsupported(
-            "cannot use two CPUs: the probe may use only one; allow it more",
+            "cannot use two CPUs: the probe may use only one; allow the probe more",
         )),
     }
 }

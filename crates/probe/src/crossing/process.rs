@@ -11,7 +11,7 @@ use toll_wire::Failure;
 use crate::failure::{self, OrFail};
 use crate::fork;
 
-/// Makes the probe end immediately: it is the static program that is spawned.
+/// Argument that makes the probe end immediately. The probe is the static program that is spawned.
 pub const END_FLAG: &CStr = c"--end";
 
 const SELF: &str = "/proc/self/exe";
@@ -20,10 +20,10 @@ const DYNAMIC: &str = "/bin/true";
 pub fn create_thread(calls: u64) -> Result<(), Failure> {
     for _ in 0..calls {
         let thread = std::thread::Builder::new().spawn(|| ());
-        let thread = thread.failed_to("cross by clone")?;
+        let thread = thread.failed_to("measure a crossing by clone")?;
         if thread.join().is_err() {
             return Err(failure::failed(
-                "cannot cross by clone: the thread panicked",
+                "cannot measure a crossing by clone: the thread panicked",
             ));
         }
     }
@@ -32,7 +32,7 @@ pub fn create_thread(calls: u64) -> Result<(), Failure> {
 
 pub fn fork_process(calls: u64) -> Result<(), Failure> {
     for _ in 0..calls {
-        fork::start_and_wait().failed_to("cross by fork")?;
+        fork::start_and_wait().failed_to("measure a crossing by fork")?;
     }
     Ok(())
 }
@@ -44,7 +44,7 @@ pub fn spawn_static() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure>
             "cannot spawn a static program: toll-probe was linked dynamically; link it statically",
         ));
     }
-    // The link in /proc would have to be resolved in every call.
+    // Resolved here, because otherwise every call would resolve the link in /proc.
     let path = std::fs::read_link(SELF).failed_to("find the file of toll-probe")?;
     let path = path.into_os_string().into_encoded_bytes();
     let path = CString::new(path).expect("a path has no zero byte");
@@ -81,9 +81,10 @@ fn spawn_each(path: &CStr, words: &[&CStr], calls: u64) -> Result<(), Failure> {
             )
         };
         if error != 0 {
-            return Err(io::Error::from_raw_os_error(error)).failed_to("cross by posix_spawn");
+            return Err(io::Error::from_raw_os_error(error))
+                .failed_to("measure a crossing by posix_spawn");
         }
-        fork::wait_for(pid).failed_to("cross by posix_spawn")?;
+        fork::wait_for(pid).failed_to("measure a crossing by posix_spawn")?;
     }
     Ok(())
 }
@@ -94,7 +95,7 @@ fn has_interpreter(path: &str) -> Result<bool, Failure> {
     const ENTRY_BYTES: usize = 56;
     const PT_INTERP: u32 = 3;
     let cannot = |error: io::Error| {
-        let advice = "use a 64-bit system that has it";
+        let advice = "use a 64-bit system that has this program";
         failure::unsupported_by(&format!("spawn {path}"), &error, advice)
     };
     let file = File::open(path).map_err(cannot)?;

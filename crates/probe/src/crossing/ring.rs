@@ -69,14 +69,15 @@ impl Ring {
         }
         self.ring
             .submit_and_wait(count as usize)
-            .failed_to("cross by io_uring_enter")?;
+            .failed_to("measure a crossing by io_uring_enter")?;
         let expected = self.read.as_ref().map_or(0, |read| read.length);
         let mut completed = 0;
         for entry in self.ring.completion() {
             completed += 1;
             if u32::try_from(entry.result()) != Ok(expected) {
                 return Err(failure::failed(format!(
-                    "cannot cross by io_uring: an operation returned {}; see the kernel log",
+                    "cannot measure a crossing by io_uring: an operation returned {}; see the \
+                     kernel log",
                     entry.result()
                 )));
             }
@@ -85,8 +86,8 @@ impl Ring {
             Ok(())
         } else {
             Err(failure::failed(format!(
-                "cannot cross by io_uring: {completed} of {count} operations completed; see the \
-                 kernel log"
+                "cannot measure a crossing by io_uring: {completed} of {count} operations \
+                 completed; see the kernel log"
             )))
         }
     }

@@ -26,7 +26,7 @@ impl SelfSignal {
         // SAFETY: the handler only adds to an atomic, which is signal-safe.
         let previous = unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
         if previous == libc::SIG_ERR {
-            return Err(io::Error::last_os_error()).failed_to("cross by signal");
+            return Err(io::Error::last_os_error()).failed_to("measure a crossing by signal");
         }
         Ok(Self { handled_before: 0 })
     }
@@ -49,7 +49,7 @@ impl Crossing for SelfSignal {
             // SAFETY: tgkill(2) takes plain integers.
             let status = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR1) };
             if status != 0 {
-                return Err(io::Error::last_os_error()).failed_to("cross by tgkill");
+                return Err(io::Error::last_os_error()).failed_to("measure a crossing by tgkill");
             }
         }
         Ok(())

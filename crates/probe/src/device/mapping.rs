@@ -41,8 +41,8 @@ impl Window {
     /// Maps the window that has the file's byte at `position`, and returns the mapping
     /// and the byte's offset in it. Windows begin at multiples of their length.
     ///
-    /// A page fault on a read also maps the neighbouring pages. One on a write maps
-    /// none of them, so a window of several pages is populated at once.
+    /// A page fault on a read also maps the neighbouring pages. A fault on a write maps none of
+    /// them, so a window of several pages is populated at once.
     pub fn show(
         &mut self,
         file: BorrowedFd<'_>,

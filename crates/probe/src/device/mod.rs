@@ -2,10 +2,9 @@
 //! `master` and `slave` (Virtual Device): two ends of a TCP connection that the
 //! kernel makes, through which a file is sent.
 //!
-//! `abi.rs` has the layouts of `kernel/uapi/toll_device.h`, this file the
-//! requests, `setup.rs` their sizes, `mapping.rs` mapped memory, and `send.rs` and
-//! `receive.rs` the ways to move a file. `published.rs` has the report's ways that
-//! map memory.
+//! `abi.rs` has the layouts of `kernel/uapi/toll_device.h`, and this file the requests. `setup.rs`
+//! has their sizes, `mapping.rs` mapped memory, and `send.rs` and `receive.rs` the ways to move a
+//! file. `published.rs` has the report's ways that map memory.
 
 mod abi;
 mod mapping;
@@ -99,8 +98,8 @@ impl Device {
         self.ask(abi::SET_SETTINGS, &mut settings)
     }
 
-    /// Makes a master listen on an address. Returns the address, with the port that was
-    /// chosen if it had none.
+    /// Makes a master listen on an address. Returns the address, with the port that was chosen if
+    /// the address had none.
     pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr, Errno> {
         let mut endpoint = endpoint(address, None);
         self.ask(abi::LISTEN, &mut endpoint)?;
@@ -134,8 +133,8 @@ impl Device {
         self.transfer(abi::RECEIVE, offset, length)
     }
 
-    /// Sends bytes by the published request and returns how many were sent. They start at
-    /// the beginning of the page of the driver's buffer in which the bytes sent so far end.
+    /// Sends bytes by the published request and returns how many were sent. The bytes start at the
+    /// beginning of a page of the driver's buffer: the page in which the bytes sent so far end.
     #[inline]
     pub fn send_published(&self, length: usize) -> Result<usize, Errno> {
         self.ask_published(abi::PUBLISHED_TRANSFER, length as u64)
@@ -201,10 +200,10 @@ impl Device {
         Mapping::of_file(&self.file, 0, bytes, READ_WRITE, MapFlags::SHARED)
     }
 
-    /// Decides whether to retry a call that failed; returns `Ok` to retry. A signal
-    /// interrupts a wait only to check its progress. The first one notes the bytes moved
-    /// until then; a later one gives up if none were moved since. Fails with ETIMEDOUT
-    /// to give up, or with the call's own error.
+    /// Decides whether to retry a call that failed; returns `Ok` to retry. A signal interrupts a
+    /// waiting call only to check the call's progress. The first signal notes the bytes moved so
+    /// far. A later signal gives up if no more were moved. Fails with ETIMEDOUT to give up, or with
+    /// the call's own error.
     pub fn retry_after(&self, errno: Errno) -> Result<(), Errno> {
         if errno != Errno::INTR {
             return Err(errno);

@@ -1,4 +1,4 @@
-//! The report's published loops, through the devices.
+//! The published loops of the Virtual Device report, run on the devices.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -27,8 +27,8 @@ pub struct Pages {
     buffer_bytes: usize,
     /// The mapped page of the device.
     page: Option<Mapping>,
-    /// Pages of the device that the printed loop leaves mapped. They keep the device
-    /// open, so they are unmapped with the connection.
+    /// Pages of the device that the printed loop leaves mapped. They keep the device open, so they
+    /// are unmapped when the connection ends.
     left: Vec<Mapping>,
     /// The page-table entry of the file's page that was sent last.
     pub entry: Option<Page>,

@@ -14,7 +14,7 @@ use crate::copy::mover::{self, CallError, Moved, portion};
 use crate::mapping::{Mapping, copy, take};
 
 impl Connection {
-    /// Receives `bytes`, which precede a file's.
+    /// Receives `bytes`, which the sender sends before the bytes of a file.
     pub fn receive_first(&mut self, bytes: &mut [u8]) -> Result<(), CallError> {
         let device = &self.device;
         match &mut self.memory {

@@ -92,7 +92,7 @@ fn send_by_write(
     Ok(())
 }
 
-/// Writes all bytes to a device, and adds to `calls`.
+/// Writes all bytes to a device, and adds the number of calls to `calls`.
 pub fn write_all(device: &Device, mut bytes: &[u8], calls: &mut u64) -> Result<(), CallError> {
     while !bytes.is_empty() {
         match until_done(device, "write", || rustix::io::write(device.as_fd(), bytes))? {

@@ -5,21 +5,21 @@ use toll_wire::SocketMode;
 use super::abi::{BUFFER_BYTES_MAX, QUEUE_MAX};
 use crate::buffer::page_bytes;
 
-/// Bytes in flight that keep a worker busy: a system call and a copy of this many
-/// bytes then take little time compared with a round through the queue.
+/// Bytes in flight that keep a worker busy. With fewer, a system call and a copy would take long
+/// compared with a round through the queue.
 const UNDER_WAY_BYTES: u32 = 512 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// `read` and `write` through a buffer (the report's "fcntl").
     ReadWrite,
-    /// The file is mapped, and copied from or into the driver's mapped buffer, which
-    /// is sent or filled by ioctl. A received file is grown before that.
+    /// The file is mapped, and copied from or into the driver's mapped buffer, which is sent or
+    /// filled by ioctl. A file to be received is extended first.
     Mmap,
     /// The report's "mmap": `toll_wire::SendMethod::PublishedMmap` and
     /// `toll_wire::ReceiveMethod::PublishedMmap`.
     PublishedMmap,
-    /// The same, but sending by `toll_wire::SendMethod::MendedMmap`.
+    /// Like [`Self::PublishedMmap`], but sending by `toll_wire::SendMethod::MendedMmap`.
     MendedMmap,
     /// A method that is not the device's own, such as splice.
     Foreign,
@@ -37,7 +37,7 @@ pub struct Setup {
     pub mode: SocketMode,
     pub way: Way,
     pub buffer_bytes: u32,
-    /// Bytes mapped at a time of a file that is received by [`Way::PublishedMmap`].
+    /// How many bytes of a received file [`Way::PublishedMmap`] maps at a time.
     pub window_bytes: usize,
 }
 
@@ -49,8 +49,8 @@ impl Setup {
         }
     }
 
-    /// Bytes of one transfer: all of a call's, unless several are queued and the
-    /// driver's buffer does not hold two of them.
+    /// Bytes of one transfer. This is the buffer of a call, unless several transfers are queued and
+    /// the driver's buffer does not hold two of that size.
     pub(super) fn slot_bytes(&self) -> u32 {
         self.buffer_bytes.min(BUFFER_BYTES_MAX / self.slots())
     }
@@ -69,7 +69,7 @@ impl Setup {
         }
     }
 
-    /// Bytes of the driver's buffer, which in the published driver was one page.
+    /// Size of the driver's buffer in bytes; the published driver's was one page.
     pub(super) fn driver_bytes(&self) -> u32 {
         match self.way {
             Way::PublishedMmap | Way::MendedMmap => page_bytes() as u32,
@@ -78,7 +78,7 @@ impl Setup {
     }
 }
 
-/// Returns how many slots of a size the driver's buffer is divided into.
+/// Returns the number of slots of a size into which the driver's buffer is divided.
 fn slots_of(slot_bytes: u32) -> u32 {
     let fitting = BUFFER_BYTES_MAX / slot_bytes;
     (UNDER_WAY_BYTES / slot_bytes)

@@ -21,8 +21,9 @@ impl Target<'_> {
         self.calls += 1;
     }
 
-    /// The same for a mapped file. As published, the file grows when its first bytes
-    /// have arrived. Growing it before the sender begins would cost nothing.
+    /// Notes the first arrival, like [`Self::arrived`], for a mapped file. As published, the file
+    /// grows when its first bytes have arrived. Growing it before the sender begins would cost
+    /// nothing.
     pub(super) fn arrived_for_mapping(&mut self) -> Result<(), CallError> {
         let is_first = self.calls == 0;
         self.arrived();

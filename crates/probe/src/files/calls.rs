@@ -40,8 +40,7 @@ pub fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<u64> {
     Ok(calls)
 }
 
-/// Closes a file. Here at the latest a file system reports that it could not store
-/// data (close(2)).
+/// Closes a file. A file system may report only here that it could not store data (close(2)).
 pub fn close(file: OwnedFd) -> io::Result<()> {
     // SAFETY: the descriptor was owned, and nothing else closes it.
     match unsafe { libc::close(file.into_raw_fd()) } {

@@ -24,7 +24,7 @@ use crate::write::pattern::{Pattern, first_difference};
 const SEED: u64 = 1;
 const SEED_BEFORE: u64 = 2;
 
-/// Names of the file, and of another one that the warm-up pass makes.
+/// Names of the file, and of another file that the warm-up pass makes.
 const NAME: &str = "file";
 const NAME_BEFORE: &str = "file-before";
 
@@ -143,7 +143,9 @@ impl Operation for Large<'_> {
             return Ok(None);
         }
         drop_pages(&set.below.join(NAME), self.request.size_bytes)?;
-        Ok(Some("none of the file's pages below were resident".into()))
+        Ok(Some(
+            "none of the file's pages were resident in the underlying file system".into(),
+        ))
     }
 
     fn warm(&mut self, set: &Set) -> Result<(), Failure> {

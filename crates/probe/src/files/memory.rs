@@ -17,10 +17,10 @@ const DROP: (&str, &str) = ("/proc/sys/vm/drop_caches", "2\n");
 /// (Documentation/admin-guide/sysctl/fs.rst).
 const NAMES: &str = "/proc/sys/fs/dentry-state";
 
-/// Attempts to drop names, since other programs bring in new ones.
+/// Number of attempts to drop names. Other programs bring in new names meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
-/// Number of unused names that may be left: one in `SHARE_LEFT` of the earlier
-/// ones, or `OF_OTHERS`, for names that other programs look up meanwhile.
+/// Number of unused names that may be left: one in `SHARE_LEFT` of the earlier number, or
+/// `OF_OTHERS`. Other programs look up names meanwhile.
 const SHARE_LEFT: u64 = 20;
 const OF_OTHERS: u64 = 500;
 
@@ -45,13 +45,13 @@ pub fn drop_names(directory: &Path) -> Result<(), Failure> {
     page_cache::check_state(&file, CacheState::Cold)?;
     if !geteuid().is_root() {
         return Err(failure::unsupported(
-            "cannot drop names and attributes from memory: this needs root; choose warm",
+            "cannot drop names and attributes from memory: this needs root; use cache = warm",
         ));
     }
     let before = unused_names();
     for _ in 0..ATTEMPTS_MAX {
         fs::write(DROP.0, DROP.1)
-            .unsupported_by("drop names and attributes from memory", "choose warm")?;
+            .unsupported_by("drop names and attributes from memory", "use cache = warm")?;
         if unused_names() <= (before / SHARE_LEFT).max(OF_OTHERS) {
             return Ok(());
         }

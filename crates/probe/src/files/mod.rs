@@ -1,11 +1,10 @@
 //! The files workload: opens, reads, writes, makes, stats and removes files by
 //! name, as programs do on any file system.
 //!
-//! Each iteration has its own files, under names that were never used before. If
-//! the file system under test shows the files of another one, they are made and
-//! checked on that other one, "below". So the file system under test knows only
-//! what this iteration has requested of it, whatever it caches, and it cannot
-//! vouch for its own work.
+//! Each iteration has its own files, under names that were never used before. If the file system
+//! under test shows the files of another file system, files are made and checked there, "below". So
+//! the file system under test knows only what this iteration has requested of it, whatever it
+//! caches. It cannot vouch for its own work.
 
 mod calls;
 mod large;

@@ -21,10 +21,10 @@ pub trait Operation {
     /// Makes the files that the pass needs.
     fn lay(&self, set: &Set) -> Result<(), Failure>;
 
-    /// Drops the files, and what leads to them, from memory. Returns a note on it.
+    /// Drops the files, and their names where these matter, from memory. Returns a note about that.
     fn cool(&self, set: &Set) -> Result<Option<String>, Failure>;
 
-    /// Brings them into memory by an untimed pass.
+    /// Brings the files into memory by an untimed pass.
     fn warm(&mut self, set: &Set) -> Result<(), Failure>;
 
     fn run(&mut self, set: &Set) -> Result<Done, Failure>;

@@ -17,9 +17,9 @@ pub struct Place {
 
 /// The directory of one iteration's files.
 pub struct Set {
-    /// Its path on the file system under test.
+    /// The directory's path on the file system under test.
     pub above: PathBuf,
-    /// Its path on the file system where the files are made and checked.
+    /// The directory's path on the file system where the files are made and checked.
     pub below: PathBuf,
 }
 
@@ -50,16 +50,16 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // The scratch directory removes what is left, below.
+        // The scratch directory on the file system below removes what is left.
         let _ = fs::remove_dir_all(&self.above);
     }
 }
 
 impl Set {
-    /// Removes the set, so that its dirty pages are not written back during the next
-    /// iteration. It is removed on the file system under test: one that knows files by
-    /// their inodes below (passthrough_hp does) would otherwise mistake a later file
-    /// with a reused inode number for this one.
+    /// Removes the set, so that its dirty pages are not written back during the next iteration. It
+    /// is removed on the file system under test, for the sake of file systems such as
+    /// passthrough_hp. These know files by their inodes below, and could mistake a later file with
+    /// a reused inode number for this one.
     pub fn remove(self) {
         // The place removes later what cannot be removed now.
         let _ = fs::remove_dir_all(self.above);

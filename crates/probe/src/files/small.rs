@@ -19,8 +19,8 @@ use super::tree::Tree;
 use crate::buffer::{Buffer, checked_length};
 use crate::failure::OrFail;
 
-/// An operation that reads some files reads one in this many: a program that knows a
-/// tree reads only what has changed.
+/// One in this many files is read by an operation that reads only some. A program that knows a tree
+/// reads only what has changed.
 const READ_ONE_OF: usize = 10;
 
 /// Bytes of directory entries requested at a time, the same as glibc's `readdir`.
@@ -154,7 +154,7 @@ impl Operation for Small<'_> {
         if self.request.operation != FilesOperation::Create {
             self.tree.lay_files(&set.below)?;
         }
-        // None of it may be written back during the timed region.
+        // No page of the tree may be written back during the timed region.
         sync(&set.below)
     }
 
@@ -164,7 +164,9 @@ impl Operation for Small<'_> {
         }
         drop_names(&set.below)?;
         Ok(Some(
-            "no page of the files below was resident, and unused names were out of memory".into(),
+            "no page of the files was resident in the underlying file system, and unused names \
+             were out of memory"
+                .into(),
         ))
     }
 

@@ -11,9 +11,8 @@ use super::operation::distrust;
 use crate::failure::OrFail;
 use crate::write::pattern::Pattern;
 
-/// Files in a directory, and directories in a directory. Kernel trees have some 15
-/// files a directory and are four or five levels deep, as is this one with 10,000
-/// files.
+/// Number of files in a directory, and of directories in a directory. Kernel trees have some 15
+/// files a directory and are four or five levels deep. With 10,000 files this tree has that depth.
 pub const FILES_A_DIRECTORY: u64 = 20;
 const DIRECTORIES_A_DIRECTORY: usize = 5;
 
@@ -83,7 +82,7 @@ impl Tree {
             let path = root.join(name);
             let content = fs::read(&path).failed_with("read back", &path)?;
             if content != self.content(number) {
-                let why = format!("has {} bytes, but not those written", content.len());
+                let why = format!("has {} bytes that differ from those written", content.len());
                 return Err(distrust(&path, &why));
             }
         }
@@ -105,8 +104,8 @@ impl Tree {
     }
 }
 
-/// Returns this many directories, breadth first: each gets [`DIRECTORIES_A_DIRECTORY`]
-/// others before the next one gets any.
+/// Returns `count` directories, breadth first: each directory gets [`DIRECTORIES_A_DIRECTORY`]
+/// subdirectories before the next directory gets any.
 fn directories(count: usize) -> Vec<PathBuf> {
     let mut directories = vec![PathBuf::from(".")];
     while directories.len() < count {

@@ -54,8 +54,7 @@ pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
     drop(command);
     if let Some(mut stdin) = child.stdin.take() {
         let input = asked.input.clone();
-        // A command that does not read its input is not an error; the thread
-        // ends with the command.
+        // A command that does not read its input is not an error. The thread ends with the command.
         std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     }
     let stdout = child.stdout.take().map(OwnedFd::from);
@@ -77,7 +76,7 @@ pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
 /// A stream of the command and the port that it is forwarded to.
 struct Stream {
     port: Port,
-    /// `None` once it has ended.
+    /// `None` once the stream has ended.
     source: Option<File>,
     is_terminal: bool,
     bytes: u64,

@@ -1,7 +1,7 @@
 //! Runs the command of a guest whose instructions are counted.
 //!
 //! External events arrive at a different instruction each time. So the command is in the archive
-//! that the guest boots from, its output goes to files in memory, and the guest does not
+//! that the guest boots from, and its output goes to files in memory. The guest does not
 //! communicate before the command has ended.
 #![expect(
     clippy::disallowed_methods,
@@ -34,8 +34,8 @@ const OUTPUT_FILE: &str = "/count.output";
 const ERROR_FILE: &str = "/count.error";
 
 /// Every command begins at a whole second of the guest's clock, so that the kernel's ticks hit the
-/// same instructions of it. At least a second passes before that, for work that the kernel deferred
-/// during boot.
+/// same instructions of the command. At least a second passes before that, for work that the kernel
+/// deferred during boot.
 const PAUSE_S: i64 = 2;
 
 const CHUNK_BYTES: usize = 64 << 10;

@@ -29,13 +29,13 @@ impl KernelLog {
         Self { file: file.ok() }
     }
 
-    /// Returns the first line since then that reports a process killed for lack
-    /// of memory.
+    /// Returns the first line since [`Self::from_now`] that reports a process killed for lack of
+    /// memory.
     pub fn out_of_memory(self) -> Option<String> {
         self.lines().find(|line| tells_of_kill_for_memory(line))
     }
 
-    /// Returns the last line since then.
+    /// Returns the last line since [`Self::from_now`].
     pub fn last_line(self) -> Option<String> {
         self.lines().last()
     }

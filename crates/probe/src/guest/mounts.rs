@@ -21,7 +21,7 @@ pub fn mount_kernel() -> Result<(), String> {
     attach("proc", "/proc")?;
     attach("sysfs", "/sys")?;
     attach("devtmpfs", "/dev")?;
-    // For terminals, debugging and shared memory. A guest works without them.
+    // These are for terminals, debugging and shared memory. A guest works without them.
     for (kind, point) in [
         ("devpts", "/dev/pts"),
         ("debugfs", "/sys/kernel/debug"),
@@ -34,7 +34,7 @@ pub fn mount_kernel() -> Result<(), String> {
 
 pub fn mount_work(device: &Path) -> Result<(), String> {
     make_point(WORK_DIRECTORY)?;
-    // relatime, the kernel's default, as on the machines that are compared.
+    // Uses relatime, the kernel's default, as on the machines that are compared.
     mount(device, WORK_DIRECTORY, "ext4", MountFlags::RELATIME, None)
         .map_err(|errno| cannot("ext4", WORK_DIRECTORY, errno))
 }

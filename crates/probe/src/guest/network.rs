@@ -60,7 +60,7 @@ pub fn loopback() -> Result<(), String> {
     })
 }
 
-/// Brings up the card that connects the guest to its partner, if it has one.
+/// Brings up the card that connects the guest to its partner, if there is such a card.
 pub fn card() -> Result<(), String> {
     let Some(word) = std::env::var_os(PAIR_VARIABLE) else {
         return Ok(());

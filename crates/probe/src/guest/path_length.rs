@@ -38,8 +38,8 @@ fn convert(sample: &mut Sample) {
         .collect::<BTreeMap<String, f64>>();
 }
 
-/// Returns a metric's name in instructions; `None` for a metric that has no
-/// meaning there.
+/// Returns a metric's name in instructions; `None` for a metric that has no meaning on a clock of
+/// instructions.
 fn name_in_instructions(name: &str) -> Option<String> {
     if let Some(part) = name.strip_suffix("duration_ns") {
         return Some(format!("{part}{PATH_LENGTH}"));

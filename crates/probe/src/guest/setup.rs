@@ -44,7 +44,7 @@ impl TrialModules {
     /// before it.
     ///
     /// # Errors
-    /// With the kernel's own message, which says more than the error number.
+    /// Returns the kernel's own message, which says more than the error number.
     pub fn insert() -> Result<Self, String> {
         let log = KernelLog::from_now();
         let modules = Self(modules_in(TRIAL_MODULES_DIRECTORY));
@@ -91,7 +91,7 @@ fn insert(modules: &[PathBuf]) -> Result<(), String> {
         };
         let file = File::open(module).map_err(cannot)?;
         match rustix::system::finit_module(&file, c"", 0) {
-            // Built into the kernel, or already loaded for another module.
+            // The module is built into the kernel, or already loaded for another module.
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(cannot(errno.into())),
         }
@@ -99,7 +99,7 @@ fn insert(modules: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Mounts the work disk and, if requested, swaps to the other one. Returns the directories for work
+/// Mounts the work disk and, if requested, swaps to the swap disk. Returns the directories for work
 /// files, by kind of file system.
 pub fn disks() -> Result<BTreeMap<String, PathBuf>, String> {
     mounts::mount_work(&disk(WORK_DISK)?)?;

@@ -79,9 +79,9 @@ fn set(knob: &Knob) -> Result<(), Failure> {
                 knob.value,
                 reason(&error),
                 if is_absent {
-                    "choose a kernel that has it"
+                    "choose a kernel that has this setting"
                 } else {
-                    "choose a value that it accepts"
+                    "choose a value that the kernel accepts"
                 }
             ),
         }
@@ -100,7 +100,7 @@ fn measure(trial: &GuestTrial, booted: Booted) -> Outcome {
     let mut line = toll_wire::encode(&trial.request);
     line.push('\n');
     let mut stdin = child.stdin.take().expect("stdin is piped");
-    // If the probe has already died, its missing answer shows it below.
+    // If the probe has already died, its missing answer shows that below.
     let _ = stdin.write_all(line.as_bytes());
     drop(stdin);
     let timeout = Duration::from_millis(trial.timeout_ms);
@@ -149,8 +149,7 @@ fn start(trial: &GuestTrial, booted: Booted) -> std::io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // As on the host, where the group is what can be killed with everything
-        // it started.
+        // As on the host, where killing the group kills the probe with everything it started.
         .process_group(0)
         .spawn()
 }

@@ -6,10 +6,9 @@
 //! The cost of making the buffer (`mmap`, advice, `memset`, `msync`) is
 //! recorded separately, under names that begin with `init_`.
 //!
-//! Each iteration makes a new buffer, so that all iterations pay for the same
-//! page faults. The peak resident set of a process only ever rises, so it is
-//! reset before each part (proc_pid_clear_refs(5)); otherwise it would need
-//! trials of a single iteration.
+//! Each iteration makes a new buffer, so that all iterations pay for the same page faults. The peak
+//! resident set of a process only ever rises, so it is reset before each part
+//! (proc_pid_clear_refs(5)). Otherwise a trial could have only one iteration.
 
 mod competitor;
 mod pattern;
@@ -96,9 +95,9 @@ impl<'a> Toucher<'a> {
         let mut has_peak = reset_peak();
         let (region, init) = initialisation.measure(|| self.initialise())?;
         let region = region?;
-        // Done before the competitor takes all memory: memory freed later would be memory that the
-        // competitor need not take from anybody. The flushed buffer is dropped before the accesses,
-        // so that it is not in their resident set.
+        // Done before the competitor takes all memory. Otherwise the competitor could use the
+        // memory freed here instead of taking memory from others. The flushed buffer is dropped
+        // before the accesses, so that it is not in their resident set.
         drop(flush_caches()?);
         let competitor = self.compete(&region)?;
         if competitor.is_some() && self.request.reached_pages == ReachedPages::Used {
@@ -128,7 +127,7 @@ impl<'a> Toucher<'a> {
             after.add_since(&before, &mut sample);
         }
         if !has_peak {
-            // What is left is the peak of the whole process.
+            // Without a reset, these peaks are those of the whole process.
             sample.metrics.remove("max_rss_bytes");
             sample.metrics.remove("init_max_rss_bytes");
             self.note(Some(
@@ -176,8 +175,8 @@ impl<'a> Toucher<'a> {
         let Some(file) = &self.file else {
             return Ok(places);
         };
-        // Otherwise pages that earlier trials left dirty would be written back
-        // in this one.
+        // Syncs first, because pages that earlier trials left dirty would be written back in this
+        // trial.
         sync(file)?;
         if self.request.initialisation != Initialisation::MemsetMsync {
             read_places(file, &self.pattern, &mut places)?;
@@ -297,8 +296,7 @@ fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<()
     let mut first = 0;
     while first < pattern.places() {
         let count = per_block.min(pattern.places() - first);
-        // Only the first byte of the last place is read: its line may end with
-        // the file.
+        // Reads only the first byte of the last place, because the file may end there.
         let bytes = &mut block[..(count - 1) * place_bytes + 1];
         file.read_exact_at(bytes, (first * place_bytes) as u64)
             .failed_to("read the mapped file")?;

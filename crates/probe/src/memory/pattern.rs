@@ -20,8 +20,8 @@ const SPAN: usize = (LINES - 1) * LINE + 1;
 
 /// Which lines are accessed, and in which order.
 ///
-/// A *place* is the unit that the addressing distinguishes: a line if it is
-/// corrected, a byte as it was published.
+/// A *place* is the unit that the addressing distinguishes: a line in corrected addressing, a byte
+/// in published addressing.
 #[derive(Debug, Clone, Copy)]
 pub struct Pattern {
     addressing: Addressing,

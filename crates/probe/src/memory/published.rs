@@ -34,31 +34,29 @@ pub struct Accesses<'a> {
     pub backing: Backing<'a>,
     /// Whether the buffer is mapped with `MAP_POPULATE`.
     pub populates: bool,
-    /// Whether `memset` and `msync` follow.
+    /// Whether `memset` and `msync` follow the mapping.
     pub clears: bool,
     pub buffer_bytes: u64,
     pub steps: u64,
-    /// Bytes of a process that competes for memory, and the time it is given to
-    /// get them.
+    /// Bytes of a process that competes for memory, and the time that it gets to take them.
     pub competitor: Option<(u64, Duration)>,
 }
 
 #[derive(Debug)]
 pub struct Statistics {
-    /// Of making the buffer. The peak resident set is the process's.
+    /// Resources used to make the buffer. The peak resident set is that of the process.
     pub initialisation: Usage,
-    /// Of the accesses. The peak resident set is its growth.
+    /// Resources used by the accesses. The peak resident set is its growth during them.
     pub accesses: Usage,
     pub counters: BTreeMap<String, CounterReading>,
-    /// Why a counter could not be opened, by its name.
+    /// Why a counter could not be opened, by the counter's name.
     pub missing: BTreeMap<String, String>,
 }
 
 /// Runs the accesses once.
 ///
-/// The competitor starts before the buffer is made. Otherwise the child would
-/// share the pages, and the first write to each would fault; the report has no
-/// such faults.
+/// The competitor starts before the buffer is made. Otherwise that process, a child, would share
+/// the buffer's pages, and the first write to each would fault. The report has no such faults.
 pub fn measure(accesses: &Accesses<'_>) -> Result<Statistics, Failure> {
     restrict_huge_pages(HugePages::None)?;
     let length = checked_length(accesses.buffer_bytes)?;

@@ -10,8 +10,8 @@ use toll_wire::{Failure, HugePages};
 use crate::failure::{self, OrFail};
 use crate::mapping::{Mapping, READ_WRITE};
 
-/// Alignment at which a CPU can use a transparent huge page of 2 MiB, the size
-/// on x86-64 and on arm64 with pages of 4 KiB.
+/// Alignment at which a CPU can use a transparent huge page of 2 MiB. That is the size on x86-64,
+/// and on arm64 with pages of 4 KiB.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +30,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Maps `length` bytes. Requests huge pages beyond those that the system
-    /// provides by default; [`restrict_huge_pages`] prevents the latter.
+    /// Maps `length` bytes, and requests huge pages where the system gives none by default.
+    /// [`restrict_huge_pages`] prevents huge pages that the system gives by default.
     pub fn map(
         backing: Backing<'_>,
         length: usize,

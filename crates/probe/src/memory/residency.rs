@@ -64,8 +64,8 @@ fn range(line: &str) -> Option<std::ops::Range<usize>> {
     Some(address(start)?..address(end)?)
 }
 
-/// Resets the peak resident set of this process to the present one, so that the
-/// next reading covers only what follows. Returns whether it could.
+/// Resets the peak resident set of this process to the present one, so that the next reading covers
+/// only what follows. Returns whether that succeeded.
 pub fn reset_peak() -> bool {
     // 5 resets the peak and nothing else (proc_pid_clear_refs(5)).
     fs::write("/proc/self/clear_refs", "5").is_ok()

@@ -12,7 +12,7 @@ unsafe extern "C" {
     fn toll_count_primes(numbers: *const u32, n: u32) -> u32;
 }
 
-/// Fills all places with numbers from 2 to their count, drawn from a seed.
+/// Fills all places with numbers from 2 to the number of places, drawn from a seed.
 pub fn draw(places: &mut [MaybeUninit<u32>], seed: u64) {
     let n = u32::try_from(places.len()).expect("n is limited");
     assert!(n >= 2, "at least two numbers");

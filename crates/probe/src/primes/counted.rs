@@ -6,9 +6,9 @@ pub struct Counted {
     pub primes: u64,
     pub allocate_ns: Option<u64>,
     pub draw_ns: Option<u64>,
-    /// Counting, with printing if that is requested.
+    /// Time of counting, and of printing if that is requested.
     pub count_ns: Option<u64>,
-    /// The whole operation by the place's own clock, where it reports no parts.
+    /// Time of the whole operation by the place's own clock, if the place reports no parts.
     pub whole_ns: Option<u64>,
 }
 

@@ -16,7 +16,7 @@ const COUNT_PRIMES_WITH: libc::c_long = 550;
 
 const PRINT: u32 = 1;
 
-/// Most numbers that `kmalloc` has room for: 4 MiB with pages of 4 KiB.
+/// Largest number of values that `kmalloc` has room for: 4 MiB with pages of 4 KiB.
 pub const KMALLOC_N_MAX: u32 = 1 << 20;
 
 /// The way into the kernel.

@@ -206,7 +206,7 @@ fn sample(
     put(&mut sample, "primes", counted.primes as f64);
     let inside_ns = counted.inside_ns();
     if inside_ns > 0 {
-        // Entry and return, by the probe's clock in any case.
+        // Time of entry and return, always by the probe's clock.
         let way_ns = measured_ns.saturating_sub(inside_ns);
         put(&mut sample, "way_duration_ns", way_ns as f64);
     }

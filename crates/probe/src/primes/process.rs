@@ -21,7 +21,7 @@ use crate::command::child;
 use crate::failure::{self, OrFail};
 use crate::usage::Usage;
 
-/// The argument that makes the probe such a process.
+/// The argument that makes the probe a process that only counts primes.
 pub const FLAG: &str = "--count-primes";
 
 const OUTPUT_BYTES_MAX: u64 = 128;
@@ -46,7 +46,7 @@ impl Process {
     pub fn run(&self, request: &PrimesRequest) -> Result<ProcessRun, Failure> {
         use std::os::fd::AsRawFd;
         let (mut reader, writer) = io::pipe().failed_to("count primes in a process")?;
-        // By the descriptor, because the file may have been replaced meanwhile.
+        // Starts the program by its descriptor, because the file may have been replaced meanwhile.
         let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
         let mut command = Command::new(program);
         command
@@ -80,8 +80,7 @@ impl Process {
     }
 }
 
-/// Parses what such a process prints: `n`, the count, and the microseconds in
-/// between.
+/// Parses what the process prints: `n`, the count, and the microseconds in between.
 fn parse(text: &str, n: u32) -> Option<Counted> {
     let numbers: Option<Vec<u64>> = text.lines().map(|line| line.parse().ok()).collect();
     let [printed_n, primes, duration_us] = numbers?.try_into().ok()?;
@@ -91,7 +90,7 @@ fn parse(text: &str, n: u32) -> Option<Counted> {
     })
 }
 
-/// Runs such a process; `arguments` are those after [`FLAG`].
+/// Runs the counting process; `arguments` are those after [`FLAG`].
 pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let (n, random, seed) = match words[..] {

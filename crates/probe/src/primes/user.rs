@@ -61,7 +61,7 @@ pub fn draw_into(
     Ok(())
 }
 
-/// Fills all places with numbers from 2 to their count.
+/// Fills all places with numbers from 2 to the number of places.
 pub fn fill(
     places: &mut [MaybeUninit<u32>],
     random: RandomSource,

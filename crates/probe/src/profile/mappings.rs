@@ -52,7 +52,7 @@ impl Mappings {
         }
     }
 
-    /// Resolves the addresses of a process's stack.
+    /// Resolves the addresses of a process's stack to files and offsets in them.
     pub fn resolve(&self, process: u32, stack: &[u64]) -> Vec<CodeAddress> {
         let mut is_kernel = false;
         let mut frames = Vec::new();

@@ -115,7 +115,8 @@ fn conclude(tally: Tally, clocking: Clocking) -> Profile {
                 .to_owned(),
         ),
         Clocking::UserTimer => notes.push(format!(
-            "only user code could be sampled, so the kernel is one row and waits have no place; {ADVICE}"
+            "only user code could be sampled, so the kernel is one row and waits have no stack; \
+             {ADVICE}"
         )),
     }
     if tally.lost > 0 {

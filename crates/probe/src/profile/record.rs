@@ -10,7 +10,7 @@ use perf_event::data::{
 };
 use perf_event_open_sys::bindings as abi;
 
-/// Maximum number of events kept of a trial, about 160 MB.
+/// Largest number of events that are kept of a trial: about 160 MB.
 const EVENTS_MAX: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use super::record::{Recording, SampleOf};
 
-/// 4 kHz. Odd, so that it does not keep step with work that repeats every
+/// About 4 kHz. The number is odd, so that it does not keep step with work that repeats every
 /// millisecond.
 const PERIOD_NS: u64 = 250_199;
 const FREQUENCY_HZ: u64 = 4_000;
@@ -31,7 +31,7 @@ pub enum Clocking {
     /// A timer of the kernel. Code that runs with interrupts off is charged to
     /// where they are enabled again.
     Timer,
-    /// The same timer, for user code alone.
+    /// A timer of the kernel, for user code alone.
     UserTimer,
 }
 
@@ -142,8 +142,7 @@ fn builder(event: impl Event, clocking: Clocking, bytes: usize) -> Builder<'stat
         .sample(SampleFlag::CALLCHAIN)
         .sample_id_all(true)
         .wakeup_watermark(bytes / 4);
-    // No times of the event: samples do not have them, and inherited events
-    // refuse them.
+    // Reads no times of the event: samples do not have them, and inherited events refuse them.
     builder.attrs_mut().read_format = 0;
     builder
 }
@@ -204,7 +203,7 @@ pub fn enable_all() {
     let _ = unsafe { libc::prctl(libc::PR_TASK_PERF_EVENTS_ENABLE) };
 }
 
-/// Disables these events.
+/// Disables all events that the calling thread has opened, as [`enable_all`] enables them.
 pub fn disable_all() {
     // SAFETY: the command takes no argument and touches no memory.
     let _ = unsafe { libc::prctl(libc::PR_TASK_PERF_EVENTS_DISABLE) };

@@ -1,8 +1,8 @@
 //! Charges each moment of the timed regions, given what was recorded.
 //!
 //! A moment is charged to the main thread while it is on a CPU; otherwise, in equal parts, to the
-//! other threads that are on one; otherwise to a wait. That is the main thread's own wait. While
-//! processes that the main thread waits for are alive, it is instead the wait that ends next.
+//! other threads that are on one; otherwise to a wait. Usually that wait is the main thread's own.
+//! While processes that the main thread waits for are alive, it is the wait that ends next.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -167,7 +167,7 @@ impl Tally {
     }
 }
 
-/// Frames of stacks, resolved while the process has them mapped.
+/// Frames of stacks. They are resolved while the process has their code mapped.
 #[derive(Default)]
 struct Resolver {
     frames: HashMap<RawStack, Vec<CodeAddress>>,
@@ -327,8 +327,7 @@ impl Raw {
         }
     }
 
-    /// Notes that a thread is on a CPU. A wait that was not attributed yet was
-    /// its own.
+    /// Notes that a thread is on a CPU. A wait that was not attributed yet was this thread's.
     fn on_cpu_again(&mut self, thread: u32, threads: &mut Threads) {
         let off = threads.off_cpu.get(&thread);
         match off {

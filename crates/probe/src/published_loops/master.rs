@@ -1,5 +1,5 @@
 //! The published master. It maps a page of the file and a page of the device. For each buffer it
-//! copies bytes from one to the other and sends them by ioctl.
+//! copies bytes from the file's page to the device's, and sends them by ioctl.
 
 use std::os::fd::BorrowedFd;
 
@@ -98,7 +98,7 @@ fn send_page(
     Ok(())
 }
 
-/// Runs the loop into a file descriptor.
+/// Runs the loop with a file descriptor as the destination.
 pub struct PageByPage {
     form: Form,
     buffer_bytes: usize,

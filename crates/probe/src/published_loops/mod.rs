@@ -1,5 +1,5 @@
-//! The loops of the Virtual Device report's programs that map memory. The same loop sends to or
-//! receives from a device and any other channel.
+//! The loops of the Virtual Device report's programs that map memory. The same loops serve the
+//! devices and all other channels.
 
 mod master;
 mod slave;

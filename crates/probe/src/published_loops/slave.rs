@@ -12,10 +12,9 @@ use crate::mapping::{Mapping, READ_WRITE, put};
 /// Called with the address of a window, for example to look up its page-table entry.
 pub type OnWindow<'a> = &'a mut dyn FnMut(u64) -> Result<(), CallError>;
 
-/// A file that grows by a window whenever the previous one is full.
-///
-/// The published loop expects a window to be full exactly at the end of a read, and otherwise
-/// copies past it. Here the rest goes into the next window.
+/// A file that grows by a window whenever the previous one is full. The published loop expects a
+/// window to be full exactly at the end of a read, and otherwise copies past the window. Here the
+/// rest goes into the next window.
 pub struct OutputWindows {
     window_bytes: usize,
     window: Option<Mapping>,

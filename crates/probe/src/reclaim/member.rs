@@ -14,19 +14,19 @@ use crate::failure;
 use crate::fork::Child;
 use crate::usage::{Scope, StorageBytes, StorageMeter, Usage};
 
-/// Uses of the hot pages per pass, evenly spread: a hot page is used this many
-/// times as often as one of the stream.
+/// Uses of each hot page per pass, evenly spread. A page of the stream is used once per pass.
 const ROUNDS: usize = 16;
 
 pub struct Job {
-    /// The hot pages, shared with other processes or its own.
+    /// The hot pages: the process's own, or shared with other processes.
     pub hot: Rc<Hot>,
     pub fills: bool,
     pub stream: Stream,
     pub passes: u32,
 }
 
-/// Consists of 64-bit words, so that it can be sent through a pipe unchanged.
+/// What a process reports. Consists of 64-bit words, so that it can be sent through a pipe
+/// unchanged.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Report {
@@ -40,7 +40,7 @@ pub struct Report {
     pub hot_minor_faults: u64,
     /// Uses of single pages, hot ones and those of the stream.
     pub touches: u64,
-    /// Sum over all uses of hot pages.
+    /// Sum of what all uses of hot pages have read.
     pub hot_sum: u64,
     /// 0, the error number of a read, or [`WRONG_CONTENT`].
     wrong: u64,
@@ -208,8 +208,8 @@ fn cannot(why: &str) -> Failure {
 
 fn was_ended() -> Failure {
     failure::failed(
-        "cannot finish the working set: one of its processes has ended; see the kernel log, and \
-         give it more swap or a smaller set if memory ran out",
+        "cannot finish the working set: one of its processes has ended; see the kernel log; \
+         if memory ran out, add swap or choose a smaller set",
     )
 }
 

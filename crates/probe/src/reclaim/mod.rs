@@ -1,13 +1,12 @@
 //! The reclaim workload: several processes use hot pages again and again while
 //! other pages stream by, on a machine without enough memory for both.
 //!
-//! The kernel learns whether a page is hot from the accessed bits of the page
-//! tables that map it. Which pages reclaim then spares at once, and which it
-//! gives a second chance, depends on how many tables map them and on whether
-//! they are code in a file (folio_check_references in mm/vmscan.c), so the sets
-//! differ in that. No mapping is given advice: the kernel ignores the accessed
-//! bits of a mapping that is advised to be read at random or in sequence
-//! (vma_has_recency in include/linux/mm_inline.h).
+//! The kernel learns whether a page is hot from the accessed bits of the page tables that map it.
+//! Reclaim spares some pages at once and gives others a second chance. The choice depends on how
+//! many tables map a page and on whether it is code in a file (folio_check_references in
+//! mm/vmscan.c), so the sets differ in that. No mapping is given advice: the kernel ignores the
+//! accessed bits of a mapping that is advised to be read at random or in sequence (vma_has_recency
+//! in include/linux/mm_inline.h).
 //!
 //! The processes are forked before the timed region, bring in their hot pages,
 //! and are released together. All costs are charged to them; the probe only
@@ -81,7 +80,7 @@ impl<'a> Set<'a> {
         }
         if request.set.streams_file() && request.stream_file.is_none() {
             return Err(failure::instrument(
-                "cannot stream through a file: none is named; give a stream_file",
+                "cannot stream through a file: no file is named; give a stream_file",
             ));
         }
         let scratch = match request.mapping {
@@ -198,7 +197,7 @@ impl<'a> Set<'a> {
             None => {
                 let hot = Hot::anonymous(order)?;
                 if self.request.set != WorkingSet::PrivateHot {
-                    // All processes inherit them.
+                    // All processes inherit these pages.
                     hot.fill();
                 }
                 hot
@@ -263,13 +262,14 @@ fn check(request: &ReclaimRequest) -> Result<(), Failure> {
     let (set, mapping, why) = match (request.set, request.mapping) {
         (WorkingSet::Published, _) => {
             return Err(failure::instrument(
-                "cannot reclaim from the published set: it is in the memory workload; use that",
+                "cannot reclaim from the published set: the memory workload \
+                 measures it; use that workload",
             ));
         }
         (WorkingSet::Executable, HotMapping::Anonymous | HotMapping::FileShared) => (
             "executable",
             "file-private",
-            "code is mapped from a file, privately",
+            "code needs a private mapping of a file",
         ),
         (WorkingSet::FileHot, HotMapping::Anonymous) => (
             "file-hot",

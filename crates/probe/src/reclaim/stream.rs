@@ -17,16 +17,16 @@ const READ_BYTES: usize = 64 << 10;
 
 /// What one process streams through.
 pub enum Stream {
-    /// Anonymous memory. Mapped before the processes are forked and not written
-    /// before that, so that each process has its own pages.
+    /// Anonymous memory. It is mapped before the processes are forked and not written before that,
+    /// so that each process has its own pages.
     Memory(Region),
     File {
-        /// Opened for this process alone, because an open file keeps its
-        /// read-ahead state.
+        /// The file, opened for this process alone, because an open file keeps its read-ahead
+        /// state.
         file: File,
         offset: u64,
         length: usize,
-        /// Refilled again and again; its pages become the process's own.
+        /// The buffer of all reads. Its pages become the process's own.
         buffer: Vec<u8>,
     },
 }
@@ -37,8 +37,8 @@ impl Stream {
         Ok(Self::Memory(region))
     }
 
-    /// Opens the part of a file that a process streams through: the one with
-    /// this index among parts of `length` bytes.
+    /// Opens the part of a file that a process streams through: part number `index` among parts of
+    /// `length` bytes.
     pub fn file(path: &Path, index: usize, length: usize) -> Result<Self, Failure> {
         Ok(Self::File {
             file: open(path)?,
@@ -106,7 +106,7 @@ fn read(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Wrong> {
             Ok(length) => break length,
         }
     };
-    // Otherwise a file that ends early would be streamed through forever.
+    // Without this check a file that ends early would be streamed through forever.
     let all = buffer[..length].iter().fold(0, |all, byte| all | byte);
     if length > 0 && all == 0 {
         Ok(length)

@@ -1,4 +1,4 @@
-//! What every channel has, whatever carries it: its name, its kind, its address and its metrics.
+//! What every channel has: its name, its kind, its address and its metrics.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -1,9 +1,9 @@
 //! The control channel, over which the two ends communicate. It is separate from the measured
 //! channel.
 //!
-//! A word is its length, four bytes in network order, and that many bytes of
-//! JSON. A length of 0 is the receiver's signal that it has all bytes. It is
-//! sent while a clock runs, so it is sent without allocating.
+//! A word on this channel is a length, four bytes in network order, and that many bytes of JSON. A
+//! length of 0 is the receiver's signal that it has all bytes. The signal is sent while a clock
+//! runs, so it is sent without allocating.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,12 +19,12 @@ use toll_wire::{Failure, TransferMessage, decode_transfer_message, encode_transf
 use crate::clock;
 use crate::failure::{self, OrFail};
 
-/// Longest word, in bytes. The other end may be a stranger on the network.
+/// Largest message that an end accepts, in bytes. The other end may be a stranger on the network.
 const WORD_BYTES_MAX: usize = 1 << 20;
-/// How long an end waits for the other: longer than a guest takes to boot.
+/// How long an end waits for the other end: longer than a guest takes to boot.
 pub const PARTNER_DEADLINE: Duration = Duration::from_secs(60);
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// How long an end whose connection broke waits for the other's reason.
+/// How long an end whose connection broke waits for the other end's reason.
 const REASON_DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ enum Word {
 }
 
 pub struct Control {
-    /// Read and closed like a file.
+    /// The connection, which is read and closed like a file.
     stream: File,
     partner: Partner,
 }
@@ -124,8 +124,8 @@ impl Control {
         self.send(&[0; 4])
     }
 
-    /// Receives the other end's next message. If that reports a failure,
-    /// returns it as the error.
+    /// Receives the other end's next message. If the message reports a failure, returns that as the
+    /// error.
     pub fn hear(&self) -> Result<TransferMessage, Failure> {
         match self.next()? {
             Word::Message(TransferMessage::Failed(failure)) => Err(failure),
@@ -193,7 +193,7 @@ impl Control {
             return Ok(Word::Signal { heard_ns });
         }
         if length > WORD_BYTES_MAX {
-            return Err(self.nonsense(&format!("a word of {length} bytes")));
+            return Err(self.nonsense(&format!("a message of {length} bytes")));
         }
         let mut text = vec![0; length];
         self.fill(&mut text)?;

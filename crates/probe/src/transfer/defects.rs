@@ -1,5 +1,5 @@
-//! Defects of the published master's loop, which a trial finds where they show. They are part of
-//! the loop, so a treatment that has one is skipped with the reason.
+//! Defects of the published master's loop, which a trial reports where they show. They are part of
+//! the loop, so a treatment that has such a defect is skipped with the reason.
 
 use rustix::io::Errno;
 use toll_wire::{Failure, SendMethod, TransferRequest};
@@ -15,8 +15,8 @@ pub fn of_content(transfer: &TransferRequest) -> Option<Failure> {
     has_defect.then(|| {
         failure::unsupported(format!(
             "cannot send by the published loop with a buffer of {} bytes: different content \
-             arrived, because it copies from the page's beginning for each; use a buffer of a \
-             page, or sender = mended-mmap",
+             arrived, because the loop copies from the page's beginning for each buffer; use a \
+             buffer of one page, or sender = mended-mmap",
             transfer.buffer_bytes
         ))
     })

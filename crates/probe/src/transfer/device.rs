@@ -2,9 +2,8 @@
 //! and reopens its device for each iteration, because a connection belongs to
 //! an open device.
 //!
-//! The report's methods are ways of the device's own. Methods that work with
-//! any file descriptor (sendfile, splice, io_uring) work with the device's,
-//! too.
+//! The report's methods are the device's own ways. Methods that work with any file descriptor
+//! (sendfile, splice, io_uring) also work with the device's.
 
 use std::ffi::CStr;
 use std::net::SocketAddr;
@@ -23,8 +22,8 @@ use crate::failure::OrFail;
 /// report's.
 const PAGE_STATE: u64 = 0x67;
 
-/// The parameter for inserting the module. By default the module logs nothing, since a
-/// line in the kernel log would add to the time of each ioctl.
+/// Returns the parameter for inserting the module. By default the module logs nothing, since a line
+/// in the kernel log would add to the time of each ioctl.
 fn log_parameter(page_log: PageLog) -> &'static CStr {
     match page_log {
         PageLog::Off => c"log=0",
@@ -128,7 +127,7 @@ impl DeviceLink {
         }
     }
 
-    /// Waits for the slave from now on. Returns the address.
+    /// Starts to wait for the slave, and returns the address.
     pub fn listen(&mut self) -> Result<SocketAddr, Failure> {
         let device = open(self.end, &self.setup)?;
         let address = device
@@ -182,7 +181,7 @@ impl DeviceLink {
     }
 
     /// Returns the number of the kernel's calls. With a mapped file also returns how many pages
-    /// were described, and the state of that page.
+    /// have an entry, and the state of that page.
     pub fn metrics(&self) -> Result<Metrics, Failure> {
         let connection = self.connection();
         let (asking, advice) = ("read the device statistics", "use modules of this version");

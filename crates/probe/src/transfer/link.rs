@@ -29,8 +29,8 @@ use crate::copy::sink::SOCKET_BUFFER_BYTES;
 use crate::device::End;
 use crate::failure;
 
-/// Makes the sender's and the receiver's end of a channel without addresses,
-/// before the process forks. A channel with addresses has none.
+/// Makes the sender's and the receiver's end of a channel without addresses, before the process
+/// forks. For a channel with addresses, returns none.
 pub fn pair(channel: Channel) -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
     let ends = match channel {
         Channel::Device | Channel::Tcp => return Ok((None, None)),
@@ -56,10 +56,10 @@ fn unix_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
 /// An end of a channel. In each iteration the sender calls `offer`, `accept`
 /// and `finish`, the receiver calls `connect`, and both call `close`.
 pub enum Link {
-    /// Serves all iterations, until it is broken off.
+    /// The same descriptor serves all iterations, until it is broken off.
     Pair(Option<OwnedFd>),
     Tcp {
-        /// Only the sender has one.
+        /// The socket that listens. Only the sender has one.
         listener: Option<TcpListener>,
         stream: Option<TcpStream>,
     },
@@ -88,7 +88,7 @@ impl Link {
         })
     }
 
-    /// Makes the receiver's end in the same way.
+    /// Makes the receiver's end, from the pair made before the fork, if any.
     pub fn of_receiver(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         Ok(match (transfer.channel, pair) {
             (Channel::Device, _) => Self::Device(Box::new(DeviceLink::new(End::Slave, transfer)?)),
@@ -100,8 +100,8 @@ impl Link {
         })
     }
 
-    /// Waits for the receiver from now on. Returns where it is to connect, if
-    /// the channel has addresses.
+    /// Starts to wait for the receiver. Returns the address to connect to, if the channel has
+    /// addresses.
     pub fn offer(&mut self) -> Result<Option<SocketAddr>, Failure> {
         match self {
             Self::Tcp {
@@ -210,8 +210,7 @@ impl Link {
         }
     }
 
-    /// Makes the other end see the end of the stream, whatever it still
-    /// expects.
+    /// Makes the other end see the end of the stream, even if that end still expects bytes.
     pub fn break_off(&mut self) {
         match self {
             Self::Pair(end) => *end = None,
@@ -226,7 +225,7 @@ fn connect_to(to: SocketAddr) -> io::Result<TcpStream> {
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // Before the handshake, which negotiates the window's scale.
+    // Set before the handshake, which negotiates the window's scale.
     sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES)?;
     connect(&socket, &to)?;
     Ok(socket.into())

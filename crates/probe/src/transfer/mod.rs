@@ -1,11 +1,10 @@
 //! The transfer workload: a file goes from one process into a file of another,
 //! over a channel. Each end has its own method.
 //!
-//! Both ends are processes, like the published pair of programs: two threads
-//! would share page tables and file descriptors. In an iteration the receiver
-//! makes its file and connects, then the sender's clock starts. It stops when
-//! the receiver has all bytes in its file. The ends exchange messages over a
-//! control channel, separate from the measured one.
+//! Both ends are processes, like the published pair of programs: two threads would share page
+//! tables and file descriptors. In an iteration the receiver makes its file and connects, then the
+//! sender's clock starts. The clock stops when the receiver has all bytes in its file. The ends
+//! exchange messages over a control channel, separate from the measured one.
 
 mod channel;
 mod control;

@@ -98,7 +98,7 @@ impl Taker {
         }
     }
 
-    /// Describes how the method resolved what it was free to choose.
+    /// Describes what the method chose, such as sizes.
     pub fn note(&self) -> String {
         match self {
             Self::ReadWrite(mover) => format!("buffer of {} bytes", mover.buffer_bytes()),

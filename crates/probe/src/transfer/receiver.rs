@@ -19,9 +19,8 @@ use crate::scratch::ScratchFile;
 use crate::usage::{Scope, Usage};
 use crate::verify::hash_file;
 
-/// Serves the sender's requests until it needs no more, over the pair made
-/// before the fork, if any. An error that is returned has been sent to the
-/// sender.
+/// Serves the sender's requests until the sender ends the trial, over the pair made before the
+/// fork, if any. An error that is returned has been sent to the sender.
 pub fn serve(
     transfer: &TransferRequest,
     control: Control,

@@ -57,8 +57,8 @@ pub fn run(
         Ok(_) => TransferMessage::End,
         Err(failure) => TransferMessage::Failed(failure.clone()),
     };
-    // If the partner is gone, it needs no message. Otherwise it ends after its
-    // last one.
+    // If the partner is gone, it needs no message. Otherwise the partner ends after its last
+    // message.
     if control.say(&last).is_ok() {
         let _ = control.hear();
     }
@@ -245,7 +245,7 @@ impl<'a> Sender<'a> {
             put(&mut sample, name, value as f64);
         }
         if has_waited {
-            // How much of it is between the receiver's two clock readings is unknown.
+            // How much of the wait is between the receiver's two clock readings is unknown.
             sample.metrics.remove("receiver_duration_ns");
         }
         for (name, value) in &report.metrics {

@@ -67,7 +67,7 @@ impl Zerocopy {
         }
     }
 
-    /// Sends a buffer's bytes and lends it to the kernel.
+    /// Sends the bytes of a buffer, which is lent to the kernel.
     fn lend(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -195,7 +195,7 @@ fn wait_for_error_queue(socket: BorrowedFd<'_>) -> Result<(), CallError> {
         Ok(_) | Err(Errno::INTR) => {}
         Err(errno) => return Err(CallError::new("poll", errno)),
     }
-    // So is the end of a connection, after which there may be nothing to wait
+    // The end of a connection is reported as POLLERR, too. After it there may be nothing to wait
     // for.
     match sockopt::socket_error(socket) {
         Ok(Err(errno)) => Err(CallError::new("send", errno)),

@@ -47,7 +47,7 @@ struct Writer<'a> {
     pattern: Pattern,
     /// Passes that each iteration writes before its timed pass.
     rising: Option<Rising>,
-    /// The file of the last iteration, or the one that all overwrite.
+    /// The file of the last iteration, or the file that all iterations overwrite.
     scratch: ScratchFile,
 }
 
@@ -101,7 +101,8 @@ impl<'a> Writer<'a> {
         let (calls, measured) = meter.measure(|| self.write_all(&fd))?;
         let tick_duration_ns = times_ns() - started_ns;
         let calls = calls?;
-        // Waiting would be part of the duration, and takes whole ticks.
+        // A wait would count as work: `times` counts whole ticks, from which it cannot be
+        // subtracted.
         let has_ticks = self.rising.is_some() && measured.idle_ns == 0;
         if matches!(
             self.request.durability,

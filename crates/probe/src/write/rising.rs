@@ -13,8 +13,8 @@ use crate::failure;
 
 /// The passes before the timed one.
 pub struct Rising {
-    /// Other bytes than those of the timed pass, so that reading back shows
-    /// which pass wrote last.
+    /// Bytes that differ from those of the timed pass, so that reading back shows which pass wrote
+    /// last.
     content: Pattern,
     input_bytes: u64,
     sizes: Vec<u64>,
@@ -34,7 +34,7 @@ impl Rising {
         })
     }
 
-    /// Makes these passes; the first one allocates the file's blocks.
+    /// Writes the passes before the timed pass; the first of them allocates the file's blocks.
     pub fn write(&self, fd: BorrowedFd<'_>) -> Result<(), CallError> {
         for size in &self.sizes {
             write_pass(fd, self.input_bytes, |offset| {
@@ -49,7 +49,7 @@ impl Rising {
 fn check(write: &WriteRequest) -> Result<(), Failure> {
     let bytes = write.buffer_bytes;
     let obstacle = if !matches!(write.durability, Durability::None | Durability::OSync) {
-        "as published, they are written with O_SYNC or without; choose o-sync or none".to_owned()
+        "as published, they are written with or without O_SYNC; choose o-sync or none".to_owned()
     } else if !bytes.is_power_of_two() || bytes < RISING_BYTES_MIN {
         format!(
             "buffers double from {RISING_BYTES_MIN} bytes and never have {bytes}; choose one of \

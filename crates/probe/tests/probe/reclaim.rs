@@ -205,16 +205,22 @@ fn a_set_that_cannot_be_is_refused_with_the_reason() {
     let base = reclaim(directory.path(), PRIVATE);
     type Change = fn(&mut ReclaimRequest);
     let instrument: [(Change, &str); 5] = [
-        (|r| r.processes = 0, "it is a whole number from 1 to 64"),
+        (
+            |r| r.processes = 0,
+            "it must be a whole number from 1 to 64",
+        ),
         (
             |r| r.passes = 1 << 30,
-            "it is a whole number from 1 to 10000",
+            "it must be a whole number from 1 to 10000",
         ),
-        (|r| r.stream_bytes = 1 << 60, "it is 1 MiB to 64 GiB"),
-        (|r| r.hot_bytes = 2 * page_bytes(), "it is 1 MiB to 64 GiB"),
+        (|r| r.stream_bytes = 1 << 60, "it must be 1 MiB to 64 GiB"),
+        (
+            |r| r.hot_bytes = 2 * page_bytes(),
+            "it must be 1 MiB to 64 GiB",
+        ),
         (
             |r| (r.set, r.mapping) = (WorkingSet::FileHot, HotMapping::FileShared),
-            "cannot stream through a file: none is named",
+            "cannot stream through a file: no file is named",
         ),
     ];
     for (change, words) in instrument {

@@ -29,7 +29,7 @@ pub struct SystemCallsRequest {
     pub directory: PathBuf,
 }
 
-/// Most rounds of the timed part in one iteration.
+/// Largest number of rounds of the timed part in one iteration.
 pub const SYSTEM_CALLS_TIMES_MAX: u64 = 1_000_000;
 
 /// What each round of a program leaves in the kernel.
@@ -75,7 +75,7 @@ impl WorkRequest for SystemCallsRequest {
 
     fn disk_needs(&self) -> DiskNeeds {
         DiskNeeds {
-            // What a program writes is for the program to know; most write little.
+            // How much a program writes is unknown; most programs write little.
             scratch_bytes: SCRATCH_BYTES,
             ..DiskNeeds::default()
         }

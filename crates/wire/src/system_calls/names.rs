@@ -1,5 +1,5 @@
-//! Names of system calls, errors and constants, with their numbers on x86-64; and how numbers are
-//! written.
+//! Names of system calls, errors and constants, with their numbers on x86-64, and the parser of
+//! numbers.
 
 /// System calls from number 0, in the order of their numbers
 /// (arch/x86/entry/syscalls/syscall_64.tbl).
@@ -42,7 +42,8 @@ const FROM_0: &str = "\
     mlock2 copy_file_range preadv2 pwritev2 pkey_mprotect pkey_alloc pkey_free statx io_pgetevents \
     rseq";
 
-/// System calls from [`LATER`]. The numbers in between are not used.
+/// System calls from number [`LATER`]. The numbers between the end of `FROM_0` and `LATER` are not
+/// used.
 const FROM_LATER: &str = "\
     pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount fsopen \
     fsconfig fsmount fspick pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 \
@@ -97,7 +98,7 @@ pub(super) fn constant(name: &str) -> Option<u64> {
     None
 }
 
-/// Parses a number as in C; a negative one has 64 bits.
+/// Parses a number as C does; a negative number becomes its 64-bit two's complement.
 pub(super) fn number(word: &str) -> Result<u64, String> {
     let (digits, is_negative) = match word.strip_prefix('-') {
         Some(digits) => (digits, true),

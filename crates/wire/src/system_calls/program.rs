@@ -74,7 +74,7 @@ pub struct Item {
     pub content: Argument,
 }
 
-/// Most bytes that all buffers together may have.
+/// Largest total size of all buffers, in bytes.
 const BUFFER_BYTES_MAX: usize = 16 << 20;
 
 impl From<Program> for String {
@@ -128,7 +128,7 @@ struct Reader {
     /// Parts that are complete.
     parts: Vec<Vec<Statement>>,
     current: Vec<Statement>,
-    /// Statements before each of the nested children that are being read, outermost first.
+    /// For each nested child that is being read, outermost first: the statements before it.
     above: Vec<Vec<Statement>>,
     names: BTreeMap<String, Slot>,
     values: usize,
@@ -146,7 +146,7 @@ impl Reader {
                 Ok(())
             }
             "}" => {
-                let outer = self.above.pop().ok_or("there is no child to close")?;
+                let outer = self.above.pop().ok_or("this } closes no child")?;
                 let child = std::mem::replace(&mut self.current, outer);
                 let parent = self.current.last_mut().expect("a call creates each child");
                 parent.child = Some(child);
@@ -258,7 +258,7 @@ impl Reader {
                         bytes,
                     })
                 } else {
-                    Err(format!("{name} has {words} words of {bytes} bytes"))
+                    Err(format!("{name} has only {words} words of {bytes} bytes"))
                 }
             }
         }
@@ -379,7 +379,7 @@ fn word(characters: &mut Peekable<Chars<'_>>) -> String {
     std::iter::from_fn(|| characters.next_if(is_part)).collect()
 }
 
-/// Reads the number of bytes after a slash; 8 without one.
+/// Reads the number of bytes after a slash; 8 if there is no slash.
 fn width(characters: &mut Peekable<Chars<'_>>) -> Result<usize, String> {
     if characters.next_if_eq(&'/').is_none() {
         return Ok(8);
@@ -401,7 +401,7 @@ fn quoted(characters: &mut Peekable<Chars<'_>>, quote: char) -> Result<Vec<u8>, 
     }
 }
 
-/// Accepts a name of the table, or a number for calls that only some kernels have.
+/// Accepts the name of a system call, or a number for calls that only some kernels have.
 fn number_of_call(name: &str) -> Result<i64, String> {
     let named = names::system_call(name);
     let given = || name.parse().ok().filter(|number| *number >= 0);
@@ -410,7 +410,7 @@ fn number_of_call(name: &str) -> Result<i64, String> {
         .ok_or_else(|| format!("there is no system call {name}"))
 }
 
-/// Numbers and constants, joined by `|`.
+/// Parses numbers and constants joined by `|`.
 fn constants(words: &str) -> Result<u64, String> {
     let mut each = words.split('|').map(constant);
     each.try_fold(0, |all, one| Ok(all | one?))
@@ -423,7 +423,7 @@ fn constant(word: &str) -> Result<u64, String> {
     }
 }
 
-/// Returns the number of an error (errno(3)); the kernel's largest is 4095.
+/// Returns the number of an error (errno(3)). The kernel's largest error number is 4095.
 fn error_number(name: &str) -> Result<i32, String> {
     let number = i32::try_from(constant(name)?).ok();
     let known = number.filter(|number| (1..4096).contains(number));

@@ -85,7 +85,11 @@ fn rows_that_cannot_be_are_refused_where_they_stand() {
     let row =
         |row: &str| format!("[workload]\nkind = \"crossing\"\n[[rows]]\nlist = [\n{row}\n]\n");
     for (text, line, words) in [
-        ("{ name = \"a\", operation = \"fly\" }", 7, "it is one of"),
+        (
+            "{ name = \"a\", operation = \"fly\" }",
+            7,
+            "it must be one of",
+        ),
         (
             "{ name = \"a\", method = \"page\" }",
             7,

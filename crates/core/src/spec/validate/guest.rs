@@ -43,7 +43,7 @@ fn check_value(guest: &GuestSettings, name: &str, text: &str) -> Result<(), Stri
             Ok(())
         } else {
             Err(format!(
-                "cannot set {name} to {text:?}: it is one of {}",
+                "cannot set {name} to {text:?}: it must be one of {}",
                 words.join(", ")
             ))
         }

@@ -25,7 +25,7 @@ const PROG_RUN: libc::c_long = 10;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_MMAPABLE: u32 = 1 << 10;
 const PROG_TYPE_SYSCALL: u32 = 31;
-/// The kernel accepts a program of that type only as a sleepable one.
+/// The kernel accepts a program of type `BPF_PROG_TYPE_SYSCALL` only as a sleepable one.
 const PROG_SLEEPABLE: u32 = 1 << 4;
 
 #[repr(C)]
@@ -83,9 +83,9 @@ impl BpfCounter {
     pub fn new(n: u32) -> Result<Self, Failure> {
         let length = NUMBERS_OFFSET + n as usize * size_of::<u32>();
         let map = create_map(length)
-            .map_err(|error| unsupported("make a map for it", &failure::reason(&error)))?;
+            .map_err(|error| unsupported("make a map for the numbers", &failure::reason(&error)))?;
         let mut memory = SharedMap::new(&map, length)
-            .map_err(|error| unsupported("map its numbers", &failure::reason(&error)))?;
+            .map_err(|error| unsupported("map the numbers", &failure::reason(&error)))?;
         memory.write_word(ZERO_OFFSET, 0);
         memory.write_word(THREE_OFFSET, 3);
         let program = load(&assemble(map.as_raw_fd(), n))?;

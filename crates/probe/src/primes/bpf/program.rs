@@ -23,7 +23,7 @@ pub const THREE_OFFSET: usize = 8;
 /// Offset at which the program stores the nanoseconds that it took.
 pub const COUNT_NS_OFFSET: usize = 16;
 
-/// `bpf_ktime_get_ns`.
+/// Number of the helper function `bpf_ktime_get_ns`.
 const KTIME_GET_NS: i32 = 5;
 
 const R0: u8 = 0;
@@ -63,9 +63,9 @@ const MAY_GOTO: u8 = 0xe5;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
-/// Source of a load whose value is an address in a map.
+/// Value of the source field that marks a load of an address in a map.
 const PSEUDO_MAP_VALUE: u8 = 2;
-/// Source of a call whose target is an instruction of the program.
+/// Value of the source field that marks a call of an instruction of the program.
 const PSEUDO_CALL: u8 = 1;
 
 #[repr(C)]
@@ -157,7 +157,7 @@ pub fn assemble(map: i32, n: u32) -> Vec<Instruction> {
     code.finish()
 }
 
-/// r6: numbers counted; r7: primes among them; r8: start time.
+/// Registers: r6 has the numbers counted, r7 the primes among them, r8 the start time.
 fn count_all(code: &mut Assembly, map: i32, n: i32) {
     code.k(CALL, 0, KTIME_GET_NS);
     code.x(MOV_X, R8, R0);
@@ -185,8 +185,8 @@ fn count_all(code: &mut Assembly, map: i32, n: i32) {
     code.k(EXIT, 0, 0);
 }
 
-/// r1: index of the first number. r6: index; r7: end index; r8: primes; r9:
-/// three.
+/// Registers: r1 has the index of the first number, r6 the index, r7 the end index, r8 the primes,
+/// r9 three.
 fn count_chunk(code: &mut Assembly, map: i32, n: i32) {
     code.label(Label::Chunk);
     code.x(MOV_X, R6, R1);

@@ -75,7 +75,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ("bind 3 [1/3] 4", "1, 2, 4 or 8 bytes"),
         ("bind 3 [1 2", "no closing ]"),
         ("fork {\ngetpid", "the child has no closing }"),
-        ("}", "no child to close"),
+        ("}", "closes no child"),
         ("---\n---\n---", "at most three parts"),
         ("read 0 :99999999999 1", "buffers together may have at most"),
         (
