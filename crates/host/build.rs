@@ -1,11 +1,10 @@
-//! Compiles the tree's kernel sources into the program: an installed `toll`
-//! has no tree to read them from.
+//! Embeds the kernel sources in the program, since an installed `toll` has no source tree.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// Files below `kernel/` from which kernels and modules are made. Building a module by
-/// hand leaves other files next to its sources.
+/// Files below `kernel/` from which kernels and modules are made. A module that is built by hand
+/// leaves other files there.
 const FILES: &[(&str, &[&str])] = &[
     ("common", &[".c", ".h", ".S", "FLAGS"]),
     ("configs", &[".config"]),
@@ -17,7 +16,7 @@ const FILES: &[(&str, &[&str])] = &[
 
 fn main() {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it");
-    // In the tree this is a link, in a published crate a directory.
+    // In the source tree `kernel` is a link, in a published crate a directory.
     let kernel = Path::new(&manifest).join("kernel").canonicalize();
     let kernel = kernel.expect("the kernel's sources are next to this program's");
     println!("cargo::rerun-if-changed=build.rs");
@@ -40,7 +39,7 @@ fn main() {
     compile_plugin(Path::new(&manifest), Path::new(&out));
 }
 
-/// Compiles the plugin that QEMU loads, which is not part of this program's code.
+/// Compiles the plugin that QEMU loads. This program does not call it.
 #[expect(
     clippy::disallowed_methods,
     reason = "cc's own command links statically, which a plugin cannot be"
@@ -66,7 +65,8 @@ fn compile_plugin(manifest: &Path, out: &Path) {
     assert!(is_done, "the plugin does not compile");
 }
 
-/// Collects the files below a directory with one of these endings, as paths below `kernel`.
+/// Collects the files below a directory whose names end with one of `endings`, as paths below
+/// `kernel`.
 fn collect(kernel: &Path, directory: &str, endings: &[&str], found: &mut Vec<String>) {
     for entry in std::fs::read_dir(kernel.join(directory))
         .into_iter()

@@ -1,33 +1,33 @@
-//! Joins calls that lines of other threads cut in two.
+//! Joins calls that strace wrote in two parts, with lines of other threads between them.
 
 use std::collections::HashMap;
 
 use super::line::{self, Call, Line, Signal};
 
-/// What a line completed.
+/// What a line of strace's output completed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A thread made a call.
     Call {
         thread: u32,
-        /// When it began, in nanoseconds since the first line; 0 unless strace
-        /// was asked to print times.
+        /// When the call began, in nanoseconds since the first line; 0 unless strace was asked to
+        /// print times.
         begin_ns: u64,
         call: Call,
     },
     /// A signal arrived at a thread, or stopped it.
     Signal {
         thread: u32,
-        /// When it arrived, on the same clock.
+        /// When the signal arrived, on the same clock as calls.
         at_ns: u64,
         signal: Signal,
     },
     Ended {
         thread: u32,
         at_ns: u64,
-        /// The call that it was in, which never returned.
+        /// The call in which the thread ended, if any. That call never returned.
         inside: Option<Begun>,
-        /// The signal that ended it.
+        /// The signal that ended the thread.
         killed_by: Option<Signal>,
     },
 }
@@ -36,16 +36,16 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
     pub name: String,
-    /// Its arguments, as far as strace wrote them.
+    /// The call's arguments, as far as strace wrote them.
     pub arguments: String,
-    /// When it began, as in [`Event::Call`].
+    /// When the call began, as in [`Event::Call`].
     pub begin_ns: u64,
 }
 
 /// Assembles lines, one after another.
 ///
-/// It holds only the beginning of one call for each thread that is in a call, so
-/// the output may be of any length.
+/// An assembly holds only the beginning of one call for each thread that is in a call. So strace's
+/// output may be of any length.
 #[derive(Debug, Default)]
 pub struct Assembly {
     begun: HashMap<u32, Begun>,
@@ -96,7 +96,7 @@ impl Assembly {
     }
 
     fn resume(&mut self, thread: u32, name: &str, rest: &str) -> Option<Event> {
-        // Killed inside the call: `<... read resumed> <unfinished ...>) = ?`.
+        // The thread was killed inside the call: `<... read resumed> <unfinished ...>) = ?`.
         if rest.trim_start().starts_with("<unfinished ...>") {
             return None;
         }

@@ -1,11 +1,10 @@
 //! Costs of calls on a machine, from the trials of a stored run.
 //!
-//! A trial of the `copy` workload times pairs of a read and a write. A third
-//! measurement separates the two: writes to `/dev/null` from a mapping, which
-//! touch no byte. A read from a file then costs the pair's time minus that of
-//! the write to `/dev/null`, and a write to a pipe costs the pair's time minus
-//! that of the read. However the time is divided, the parts add up to what was
-//! measured.
+//! A trial of the `copy` workload times pairs of a read and a write. A third measurement separates
+//! read and write: writes to `/dev/null` from a mapping touch no byte. A read from a file then
+//! costs the pair's time minus the time of the write to `/dev/null`. A write to a pipe costs the
+//! pair's time minus the time of the read. However the time is divided, the parts add up to what
+//! was measured.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +34,7 @@ const NOISE_MAX: f64 = 0.1;
 pub struct Point {
     /// Bytes that the call moves.
     pub bytes: u64,
-    /// Time that it takes, in nanoseconds.
+    /// Time that the call takes, in nanoseconds.
     pub ns: f64,
 }
 
@@ -47,12 +46,12 @@ pub struct CallCost {
     /// Fixed time of each call, in nanoseconds, by the line through the points
     /// ([`fit_cost_model`]); `None` if there is no such line.
     pub per_call_ns: Option<f64>,
-    /// Time of each byte, in nanoseconds, by the same line.
+    /// Time of each byte, in nanoseconds, by the same line as `per_call_ns`.
     pub per_byte_ns: Option<f64>,
 }
 
 impl CallCost {
-    /// Returns `None` without points.
+    /// Computes the costs from points. Returns `None` without points.
     fn new(points: Vec<Point>) -> Option<Self> {
         if points.is_empty() {
             return None;
@@ -68,10 +67,9 @@ impl CallCost {
         })
     }
 
-    /// Returns the time of one call that moves this many bytes, in nanoseconds,
-    /// by linear interpolation between the neighbouring points. Below the first
-    /// point a call costs as much as there; above the last one, it costs as much
-    /// per byte as there.
+    /// Returns the time of one call that moves this many bytes, in nanoseconds, by linear
+    /// interpolation between the neighbouring points. Below the first point, a call costs as much
+    /// as at that point. Above the last point, a byte costs as much as at that point.
     pub fn of_call(&self, bytes: f64) -> f64 {
         let behind = self
             .points
@@ -87,9 +85,9 @@ impl CallCost {
         low.ns + share * (high.ns - low.ns)
     }
 
-    /// Returns the time of many calls, in nanoseconds. A bucket of sizes is priced
-    /// at its mean. That is exact: the points are powers of two like the buckets'
-    /// bounds, so the cost is linear within a bucket.
+    /// Returns the time of many calls, in nanoseconds. Prices a bucket of sizes at its mean. That
+    /// is exact: the points are powers of two like the bounds of the buckets, so the cost is linear
+    /// within a bucket.
     pub fn of_sizes(&self, sizes: &Sizes) -> f64 {
         let of_bucket = |bucket: &super::sizes::Bucket| {
             let calls = bucket.calls as f64;
@@ -102,9 +100,9 @@ impl CallCost {
 /// Cost of a way to copy without a buffer in the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TransferCost {
-    /// Its name, such as `splice`.
+    /// Name of the way, such as `splice`.
     pub method: String,
-    /// Where the bytes go; they come from a file.
+    /// Kind of file to which the bytes go. They come from a file.
     pub to: Kind,
     /// Bytes that one call moves.
     pub bytes: u64,
@@ -115,23 +113,22 @@ pub struct TransferCost {
 /// Costs of calls on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// Number in the store of the run that measured them.
+    /// Number in the store of the run that measured the costs.
     pub run: i64,
-    /// Identity of that run across stores.
+    /// Identity across stores of the run that measured the costs.
     pub uid: String,
-    /// When it measured them, RFC 3339 in UTC.
+    /// When the run measured the costs, RFC 3339 in UTC.
     pub measured_at: String,
     /// File system on which files were read and written.
     pub file_system: String,
-    /// Relative band within which two equal treatments of that run lay; `None`
-    /// if it had no twins.
+    /// Relative band in which two equal treatments of the run lay; `None` if the run had no twins.
     pub noise_band: Option<f64>,
     pub reads: BTreeMap<Kind, CallCost>,
     pub writes: BTreeMap<Kind, CallCost>,
     pub transfers: Vec<TransferCost>,
-    /// The buffer to use, in bytes: the smallest measured size that is nearly
-    /// as cheap as the best one. The cost is that of reading a byte from a file
-    /// and writing it to each kind of sink.
+    /// The best buffer, in bytes: the smallest measured size that is nearly as cheap as the
+    /// cheapest size. The cost is that of reading a byte from a file and writing it to each kind of
+    /// sink.
     pub best_bytes: u64,
 }
 
@@ -165,7 +162,8 @@ impl Costs {
         };
         let to_null = measured.pairs.get(&(Kind::File, Kind::Null));
         let to_null = to_null.filter(|sizes| sizes.len() > 1).ok_or_else(cannot)?;
-        // If it was not measured separately, a read is charged with it.
+        // Unless the write to `/dev/null` was measured separately, a read is charged with the time
+        // of that write.
         let null_ns = measured.null_ns.unwrap_or(0.0);
         let less = |ns: f64, part: f64| (ns - part).max(0.0);
         let point = |(bytes, ns): (&u64, f64)| Point { bytes: *bytes, ns };
@@ -213,8 +211,8 @@ impl Costs {
     }
 }
 
-/// Returns the smallest size that costs at most 5 % more per byte than the best one, for bytes from
-/// a file and over all sinks together. Only sizes measured with every sink count.
+/// Returns the smallest size whose cost per byte is at most 5 % above the best. The bytes come from
+/// a file and go to all sinks together. Only sizes measured with every sink count.
 fn best_bytes(pairs: &BTreeMap<(Kind, Kind), BTreeMap<u64, f64>>) -> Option<u64> {
     let columns: Vec<&BTreeMap<u64, f64>> = pairs
         .iter()
@@ -279,8 +277,7 @@ impl Measured {
         };
         match copy.method {
             CopyMethod::Byte | CopyMethod::Page | CopyMethod::PageAligned | CopyMethod::Swept => {
-                // Keeps the faster of a treatment and its twin, and of several methods
-                // with the same size.
+                // Keeps the fastest of a treatment, its twin, and other methods with the same size.
                 let least = self.pairs.entry((from, to)).or_default();
                 let least = least.entry(bytes).or_insert(ns);
                 *least = least.min(ns);

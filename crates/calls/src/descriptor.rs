@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of object that bytes come from or go to, as far as the cost of a call
-/// depends on it.
+/// Kind of object that bytes come from or go to. Only kinds whose calls differ in cost are
+/// distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -25,8 +25,8 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Descriptor {
     pub kind: Kind,
-    /// Its path, or the kernel's name for an object without one, such as
-    /// `pipe:[949548]`. Bytes that are not UTF-8 are replaced.
+    /// The file's path, or the kernel's name for an object without one, such as `pipe:[949548]`.
+    /// Bytes that are not UTF-8 are replaced.
     pub name: String,
 }
 
@@ -38,8 +38,8 @@ impl Descriptor {
     }
 }
 
-/// Reads an argument such as `3</tmp/a\76b>` or `3</tmp/x>(deleted)`; a bare
-/// number is a file descriptor that was not open.
+/// Reads an argument such as `3</tmp/a\76b>` or `3</tmp/x>(deleted)`. A bare number is a file
+/// descriptor that was not open.
 pub fn parse(argument: &str) -> Option<Descriptor> {
     let digits = argument.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 {
@@ -65,7 +65,7 @@ fn kind_of(name: &str) -> Kind {
         "/dev/tty" | "/dev/console" => Kind::Terminal,
         _ if is_below("/dev/pts/") || is_below("/dev/ttyS") => Kind::Terminal,
         _ if is_below("/dev/shm/") => Kind::File,
-        // Reading these runs kernel code; there is no page to copy.
+        // Reading these files runs kernel code; there is no page to copy.
         _ if is_below("/dev/") || is_below("/proc/") || is_below("/sys/") => Kind::Other,
         _ if is_below("/") => Kind::File,
         _ if is_below("pipe:[") => Kind::Pipe,

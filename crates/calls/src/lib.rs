@@ -1,11 +1,10 @@
 //! What a program's system calls moved, and what they cost on this machine.
 //!
-//! Data flow: calls are summed up ([`tally`]), and the sums are priced ([`price`]) by
-//! what a stored run measured ([`costs`]). Calls come from lines of strace
-//! ([`mod@line`], [`line_tally`]; [`assembly`] joins calls that threads cut in two), or
-//! already summed up from BPF.
+//! Data flow: calls are summed up ([`tally`]), and the sums are priced ([`price`]) by what a stored
+//! run measured ([`costs`]). Calls come from lines of strace ([`mod@line`], [`line_tally`];
+//! [`assembly`] joins calls that threads cut in two). BPF delivers sums.
 //!
-//! Architecture invariant: no I/O here. The crate `toll` runs strace, loads BPF programs
+//! Architecture invariant: this crate does no I/O. The crate `toll` runs strace, loads BPF programs
 //! and passes in their output; `cmd` prints.
 
 pub mod assembly;
@@ -20,12 +19,12 @@ pub mod sizes;
 pub mod slowdown;
 pub mod tally;
 
-/// All system calls: an empty list selects none. Compare [`TRACED_CALLS`].
+/// All system calls, as an empty list. Compare [`TRACED_CALLS`].
 pub const ALL_CALLS: &[&str] = &[];
 
-/// System calls of interest: those that move bytes, or determine where the next bytes
-/// come from. strace gets them with a question mark, so that it ignores those that this
-/// architecture lacks.
+/// System calls of interest: those that move bytes, or determine where the next bytes come from.
+/// strace gets their names with a question mark, so that it ignores calls that this architecture
+/// lacks.
 pub const TRACED_CALLS: &[&str] = &[
     "read",
     "write",

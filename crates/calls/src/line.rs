@@ -1,16 +1,15 @@
-//! One line of strace's output, as `strace -f -y --syscall-times=ns -o` writes
-//! it, with or without `--relative-timestamps=ns`.
+//! One line of strace's output, as `strace -f -y --syscall-times=ns -o` writes it, with or without
+//! `--relative-timestamps=ns`.
 //!
-//! The parser is strict: a line of another form is not a call, and the caller
-//! counts such lines. In file names, as in strings, strace escapes `<`, `>`,
-//! quotes, control characters and everything that is not ASCII (strace(1),
-//! option `-y`), so brackets and quotes are delimiters.
+//! The parser is strict: a line of another form is not a call. The caller counts such lines. In
+//! file names, as in strings, strace escapes `<`, `>`, quotes, control characters and everything
+//! that is not ASCII (strace(1), option `-y`). So brackets and quotes are delimiters.
 
-/// A line, split from its thread and time.
+/// A line without its thread and time, which are separate fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamped<'a> {
     pub thread: u32,
-    /// Time since the previous line in nanoseconds, if strace was asked for it.
+    /// Time since the previous line in nanoseconds, if strace was asked to print it.
     pub since_last_ns: Option<u64>,
     pub rest: &'a str,
 }
@@ -21,10 +20,10 @@ pub enum Line<'a> {
     /// A call whose end comes in a later line of the same thread.
     Unfinished {
         name: &'a str,
-        /// Text after the opening parenthesis, as far as it goes.
+        /// Text after the opening parenthesis, up to the end of the line.
         arguments: &'a str,
     },
-    /// The end of such a call.
+    /// The end of a call that an earlier line began.
     Resumed {
         name: &'a str,
         /// The rest of the arguments, the closing parenthesis and the result.
@@ -35,23 +34,23 @@ pub enum Line<'a> {
     /// The thread took the number of the first thread, because it executed
     /// another program.
     Superseded,
-    /// The thread ended; with the signal that killed it, if one did.
+    /// The thread ended. The field is the signal that killed it, if a signal did.
     Ended(Option<Signal>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    /// Its name, such as `SIGCHLD`.
+    /// The signal's name, such as `SIGCHLD`.
     pub name: String,
-    /// Where it came from, as strace writes it (`{si_signo=SIGCHLD, …}`), or what it
-    /// did: `stopped`, `killed`, `killed (core dumped)`.
+    /// Where the signal came from, as strace writes it (`{si_signo=SIGCHLD, …}`), or what it did:
+    /// `stopped`, `killed`, `killed (core dumped)`.
     pub details: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     pub name: String,
-    /// Its arguments as strace writes them.
+    /// The call's arguments as strace writes them.
     pub arguments: Vec<String>,
     pub result: CallResult,
     /// The result as strace writes it, such as `3</etc/passwd>` or
@@ -67,10 +66,10 @@ pub enum CallResult {
     Value(i64),
     /// An error by its name, such as `ENOENT`.
     Error(String),
-    /// Interrupted by a signal and restarted by the kernel (`ERESTARTSYS` and
-    /// similar, which no program sees).
+    /// The call was interrupted by a signal and restarted by the kernel (`ERESTARTSYS` and similar,
+    /// which no program sees).
     Restarted,
-    /// It never returned, or strace does not print it.
+    /// The call never returned, or strace does not print its result.
     Unknown,
 }
 
@@ -226,7 +225,7 @@ fn behind_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
 fn returned(text: &str) -> Option<(&str, Option<u64>)> {
     let text = text.trim_start_matches(' ').strip_prefix("= ")?;
     Some(match text.rsplit_once(" <") {
-        // strace was detached before it could look.
+        // strace was detached before it could read the result.
         Some((before, "unavailable>")) => (before, None),
         Some((before, time)) if time.ends_with('>') => {
             (before, Some(nanoseconds(time.strip_suffix('>')?)?))
@@ -251,7 +250,7 @@ fn result(text: &str) -> Option<CallResult> {
 /// Parses a returned number: `5`, `0x7f…`, or a file descriptor with its file, `3</path>`.
 fn integer(text: &str) -> Option<i64> {
     if let Some(digits) = text.strip_prefix("0x") {
-        // An address may use all 64 bits; all that matters is that it is not an error.
+        // An address may use all 64 bits. It only matters that an address is no error.
         return u64::from_str_radix(digits, 16).ok().map(u64::cast_signed);
     }
     let digits = text.split('<').next().unwrap_or(text);

@@ -20,7 +20,7 @@ pub struct LineTally {
 }
 
 impl LineTally {
-    /// Adds the next line; returns what it completed.
+    /// Adds the next line. Returns the event that the line completed, if any.
     pub fn feed(&mut self, line: &str) -> Option<Event> {
         self.lines += 1;
         let event = self.assembly.feed(line);
@@ -32,7 +32,7 @@ impl LineTally {
         event
     }
 
-    /// Returns the sums, and notes for their reader.
+    /// Returns the sums, and notes for the reader of the report.
     pub fn finish(mut self) -> (Tally, Vec<String>) {
         self.tally.finish();
         let mut notes = Vec::new();
@@ -63,8 +63,8 @@ impl LineTally {
         });
     }
 
-    /// Returns the program of a call's process. A process that has executed none yet
-    /// still runs the command's program.
+    /// Returns the program of a call's process. A process that has executed no program yet still
+    /// runs the command's program.
     fn program(&mut self, thread: u32, call: &Call) -> usize {
         if call.name == "execve" && call.result == CallResult::Value(0) {
             let path = call

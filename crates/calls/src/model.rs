@@ -10,7 +10,7 @@ use super::descriptor::Kind;
 use super::line::CallResult;
 use super::sizes::Sizes;
 
-/// Version of the JSON document; a reader refuses any other.
+/// Version of the JSON document. A reader refuses any other version.
 pub const TRACE_VERSION: u32 = 2;
 
 /// What a traced program did, what that costs, and what would cost less.
@@ -21,10 +21,10 @@ pub struct TraceReport {
     pub command: Vec<String>,
     pub ended: Ended,
     pub counted_by: CountedBy,
-    /// Wall time of the command under trace, in nanoseconds: under strace far longer than
+    /// Wall time of the command under trace, in nanoseconds. Under strace this is far longer than
     /// without.
     pub traced_wall_ns: u64,
-    /// How many times as long it took under trace; `None` if prices do not show it.
+    /// How many times as long the command took under trace; `None` if prices do not show it.
     pub slowdown: Option<Slowdown>,
     /// Number of threads that made a counted call.
     pub threads: usize,
@@ -55,10 +55,10 @@ pub struct Slowdown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// By itself, with a status.
+    /// The command ended by itself, with a status.
     Status(i32),
     Signal(i32),
-    /// It ran before the trace, and may run after it.
+    /// The process ran before the trace, and may run after it.
     Watch(WatchEnd),
 }
 
@@ -82,15 +82,14 @@ pub enum CountedBy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
     pub name: String,
-    /// How often it was called.
+    /// How often the system call was made.
     pub calls: u64,
     pub errors: BTreeMap<String, u64>,
-    /// Bytes moved; `None` for a call whose result does not show it.
+    /// Bytes that the calls moved; `None` for a call whose result does not show it.
     pub bytes: Option<u64>,
-    /// Time in it under trace, in nanoseconds.
+    /// Time in the calls under trace, in nanoseconds.
     pub traced_ns: u64,
-    /// What its calls that have a price cost without trace, in nanoseconds;
-    /// `None` if none has one.
+    /// What the priced calls cost without trace, in nanoseconds; `None` if no call has a price.
     pub priced_ns: Option<f64>,
     /// Calls without error that moved bytes and have no price.
     pub unpriced_calls: u64,
@@ -98,29 +97,29 @@ pub struct CallSummary {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileSummary {
-    /// Its path, or the kernel's name for an object without one.
+    /// The file's path, or the kernel's name for an object without one.
     pub name: String,
     pub kind: Kind,
-    /// What was read from it; `None` if nothing was.
+    /// What was read from the file; `None` if nothing was.
     pub read: Option<FlowSummary>,
-    /// What was written to it; `None` if nothing was.
+    /// What was written to the file; `None` if nothing was.
     pub written: Option<FlowSummary>,
-    /// How often its position was set.
+    /// How often the file's position was set.
     pub seeks: u64,
-    /// Whether only helper programs used it.
+    /// Whether only helper programs used the file.
     pub is_of_helpers: bool,
 }
 
 /// All processes of one program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramSummary {
-    /// Its file's name, without directories.
+    /// Name of the program's file, without directories.
     pub name: String,
     /// Number of counted calls.
     pub calls: u64,
-    /// Time in them under trace, in nanoseconds.
+    /// Time in the counted calls under trace, in nanoseconds.
     pub traced_ns: u64,
-    /// Whether its share of that time is negligible.
+    /// Whether the program's share of the time under trace is negligible.
     pub is_helper: bool,
 }
 
@@ -132,26 +131,26 @@ pub struct FlowSummary {
     pub sizes: Sizes,
     /// Time in the calls under trace, in nanoseconds.
     pub traced_ns: u64,
-    /// What they cost without trace, in nanoseconds; `None` without a price.
+    /// What the calls cost without trace, in nanoseconds; `None` without a price.
     pub priced_ns: Option<f64>,
 }
 
 /// One call in the list of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedCall<'a> {
-    /// When it began, in nanoseconds since the first call began, under trace.
+    /// When the call began, in nanoseconds since the first call began, under trace.
     pub begin_ns: u64,
     pub thread: u32,
     pub name: &'a str,
-    /// Its arguments as strace writes them; a single text with all of them if it
-    /// never returned.
+    /// The call's arguments as strace writes them. If the call never returned, a single text with
+    /// all arguments.
     pub arguments: &'a [String],
-    /// What it returned as strace writes it, such as `3</etc/passwd>`; `None` if
-    /// it never did.
+    /// What the call returned as strace writes it, such as `3</etc/passwd>`; `None` if it never
+    /// returned.
     pub returned: Option<&'a str>,
-    /// Name of the error, if it returned one.
+    /// Name of the error, if the call returned one.
     pub error: Option<&'a str>,
-    /// Wall time in it under trace in nanoseconds, if strace prints it.
+    /// Wall time in the call under trace in nanoseconds, if strace prints it.
     pub duration_ns: Option<u64>,
 }
 
@@ -197,13 +196,13 @@ impl<'a> ListedCall<'a> {
 /// One signal in the list of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedSignal<'a> {
-    /// When it arrived, on the clock of [`ListedCall::begin_ns`].
+    /// When the signal arrived, on the clock of [`ListedCall::begin_ns`].
     pub begin_ns: u64,
     pub thread: u32,
-    /// Its name, such as `SIGCHLD`.
+    /// The signal's name, such as `SIGCHLD`.
     pub signal: &'a str,
-    /// Where it came from as strace writes it, or what it did: `stopped`, `killed`,
-    /// `killed (core dumped)`.
+    /// Where the signal came from as strace writes it, or what it did: `stopped`, `killed`, `killed
+    /// (core dumped)`.
     pub details: &'a str,
 }
 
@@ -238,23 +237,23 @@ impl<'a> ListedSignal<'a> {
 pub struct TraceAdvice {
     /// What the program does now: `65,536 reads of 1 B from /tmp/x`.
     pub now: String,
-    /// What it could do: `at 128 KiB`.
+    /// What the program could do: `at 128 KiB`.
     pub instead: String,
-    /// What it costs now, in nanoseconds.
+    /// What the program's present way costs, in nanoseconds.
     pub now_ns: f64,
-    /// What it would cost, in nanoseconds.
+    /// What the advised way would cost, in nanoseconds.
     pub instead_ns: f64,
     /// The saving as a share of what all priced calls cost, 0 to 1.
     pub share: f64,
-    /// Numbers, from 1, of other advice in the list that is about the same bytes:
-    /// only one of them can be followed.
+    /// Numbers, from 1, of other advice in the list that is about the same bytes. Only one of them
+    /// can be followed.
     pub overlaps: Vec<usize>,
-    /// Condition under which it holds, if there is one.
+    /// Condition under which the advice holds, if there is one.
     pub condition: Option<String>,
 }
 
 impl TraceAdvice {
-    /// Returns what it would save, in nanoseconds.
+    /// Returns what the change would save, in nanoseconds.
     pub fn saving_ns(&self) -> f64 {
         self.now_ns - self.instead_ns
     }

@@ -107,14 +107,14 @@ fn traced_ns(file: &FileSummary) -> u64 {
     of(&file.read).saturating_add(of(&file.written))
 }
 
-/// A change with the flows that it is about.
+/// A change, with the flows of bytes that it affects.
 struct Change {
     advice: TraceAdvice,
     flows: Vec<(usize, Direction)>,
 }
 
-/// Notes for each change which others are about the same bytes: their savings do
-/// not add up.
+/// Notes for each change which other changes are about the same bytes. The savings of such changes
+/// do not add up.
 fn with_overlaps(changes: Vec<Change>) -> Vec<TraceAdvice> {
     let flows: Vec<_> = changes.iter().map(|change| change.flows.clone()).collect();
     let overlaps = |place: usize| {
@@ -138,7 +138,7 @@ struct Pricing<'a> {
 }
 
 impl Pricing<'_> {
-    /// Returns what calls through a buffer cost, in nanoseconds.
+    /// Returns the cost of calls through a buffer, in nanoseconds.
     fn price(&self, way: Direction, kind: Kind, sizes: &Sizes) -> Option<f64> {
         let costs = self.costs?;
         let table = match way {
@@ -148,8 +148,8 @@ impl Pricing<'_> {
         Some(table.get(&kind)?.of_sizes(sizes))
     }
 
-    /// Returns what calls without a buffer cost, in nanoseconds, at the cost per byte
-    /// that was measured for the method.
+    /// Returns the cost of calls without a buffer, in nanoseconds, by the cost per byte that was
+    /// measured for the method.
     fn price_transfer(&self, name: &str, to: Kind, sizes: &Sizes) -> Option<f64> {
         let name = name.strip_suffix("64").unwrap_or(name);
         let mut all = self.costs?.transfers.iter();
@@ -296,8 +296,8 @@ impl Pricing<'_> {
         })
     }
 
-    /// Advises making the same copy by the best way that needs no buffer, compared
-    /// with what it costs now. Advice on larger buffers is given separately.
+    /// Advises making the same copy by the best way that needs no buffer, if that costs less than
+    /// now. Advice on larger buffers is given separately.
     fn no_buffer(&self, costs: &Costs, from: usize, to: usize, bytes: u64) -> Option<TraceAdvice> {
         let (from, from_tally) = &self.tally.files[from];
         let (to, to_tally) = &self.tally.files[to];

@@ -1,4 +1,4 @@
-//! What the arguments and results of system calls that move bytes mean.
+//! Meaning of the arguments and results of system calls that move bytes.
 
 /// Direction of bytes, as seen from the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,13 +10,13 @@ pub enum Direction {
 /// How a call takes part in advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The next bytes of a stream: several calls could be one.
+    /// The call moves the next bytes of a stream: several calls could be one.
     Stream,
-    /// At a position that the call names, or a message with its own boundaries.
+    /// The call moves bytes at a position that it names, or a message with its own boundaries.
     Apart,
-    /// From one file descriptor to another without a buffer in the program.
+    /// The call moves bytes between two file descriptors without a buffer in the program.
     Transfer,
-    /// Sets the position from which the next bytes come, and moves none.
+    /// The call sets the position from which the next bytes come, and moves none.
     Seek,
 }
 
@@ -31,8 +31,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns `None` for a call that neither moves bytes nor seeks, or whose result
-    /// does not count the bytes.
+    /// Returns the shape of a call. `None` for a call that neither moves bytes nor seeks, or whose
+    /// result does not count the bytes.
     pub fn for_call(call: &str) -> Option<Self> {
         use Direction::{Read, Written};
         use Role::{Apart, Seek, Stream, Transfer};

@@ -1,4 +1,4 @@
-//! Counts calls by how much they moved.
+//! Counts calls by the number of bytes that they moved.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
     pub calls: u64,
-    /// Bytes that they moved in total.
+    /// Bytes that the calls moved in total.
     pub bytes: u64,
 }
 
 /// A histogram of sizes in powers of two.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes {
-    /// By lower bound in bytes: 0 (calls that moved nothing), 1, 2, 4, … Each
-    /// bucket ends before the next power of two.
+    /// Buckets by lower bound in bytes: 0 (calls that moved nothing), 1, 2, 4, … Each bucket ends
+    /// before the next power of two.
     pub buckets: BTreeMap<u64, Bucket>,
     /// Fewest bytes that a call moved; 0 without calls.
     pub min_bytes: u64,

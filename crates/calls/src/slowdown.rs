@@ -7,7 +7,7 @@ use super::model::{CallSummary, Slowdown};
 pub enum Counting {
     Strace,
     Bpf {
-        /// For all calls together, in nanoseconds, if known.
+        /// Time of counting for all calls together, in nanoseconds, if known.
         overhead_ns: Option<f64>,
     },
 }
@@ -20,9 +20,8 @@ pub fn estimate(counting: Counting, wall_ns: u64, calls: &[CallSummary]) -> Opti
     }
 }
 
-/// Bounds how many times as long the command took while BPF counted. Lower bound: all of
-/// the counting overlapped with waits for something else. Upper bound: all calls were
-/// made one after another.
+/// Bounds how many times as long the command took while BPF counted. Lower bound: all counting
+/// overlapped with other waits. Upper bound: all calls were made one after another.
 fn by_bpf(wall_ns: u64, overhead_ns: f64) -> Option<Slowdown> {
     let wall = wall_ns as f64;
     (wall > overhead_ns).then(|| Slowdown {
@@ -31,10 +30,9 @@ fn by_bpf(wall_ns: u64, overhead_ns: f64) -> Option<Slowdown> {
     })
 }
 
-/// Bounds how many times as long the command took under strace. Lower bound: only the
-/// extra time of its priced calls is subtracted, since the time that strace takes between
-/// calls is unknown. Upper bound: it did nothing except its priced calls. Returns `None`
-/// without such calls.
+/// Bounds how many times as long the command took under strace. Lower bound: only the extra time of
+/// its priced calls is subtracted, since the time that strace takes between calls is unknown. Upper
+/// bound: the command did nothing except its priced calls. Returns `None` without such calls.
 fn by_strace(wall_ns: u64, calls: &[CallSummary]) -> Option<Slowdown> {
     let priced = || {
         calls

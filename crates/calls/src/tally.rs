@@ -9,32 +9,31 @@ use super::sizes::Sizes;
 /// Sums over the calls of one system call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallTally {
-    /// How often it was called.
+    /// How often the system call was made.
     pub calls: u64,
     pub errors: BTreeMap<String, u64>,
-    /// Bytes that it moved; `None` if its result does not show it.
+    /// Bytes that the calls moved; `None` if their results do not show it.
     pub bytes: Option<u64>,
-    /// Time in it under trace, in nanoseconds.
+    /// Time in the calls under trace, in nanoseconds.
     pub traced_ns: u64,
-    /// What it moved, by direction and kind of file, on which the cost depends.
+    /// Sizes of the calls by direction and kind of file, on which the cost depends.
     pub moved: BTreeMap<(Direction, Kind), Sizes>,
-    /// What it moved between file descriptors, by kind of destination.
+    /// Sizes of calls between file descriptors, by kind of destination.
     pub transferred: BTreeMap<Kind, Sizes>,
 }
 
 /// One direction of one file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Flow {
-    /// Calls of a stream that moved everything that they requested: fewer,
-    /// larger calls could have moved the same.
+    /// Calls of a stream that moved everything that they requested. Fewer, larger calls could have
+    /// moved the same bytes.
     pub stream: Sizes,
-    /// Calls that cannot be merged: at a position of their own, with one
-    /// message each, or with less moved than requested (the end of a file, a
-    /// pipe that held no more).
+    /// Calls that cannot be merged. They have a position of their own or one message each, or moved
+    /// less than requested (the end of a file, a pipe that held no more).
     pub apart: Sizes,
-    /// Moved without a buffer in the program, by `sendfile` and similar calls.
+    /// Calls that moved bytes without a buffer in the program, such as `sendfile`.
     pub transfer: Sizes,
-    /// Time in these calls under trace, in nanoseconds.
+    /// Time in the flow's calls under trace, in nanoseconds.
     pub traced_ns: u64,
 }
 
@@ -52,17 +51,17 @@ impl Flow {
 pub struct FileTally {
     pub read: Flow,
     pub written: Flow,
-    /// How often its position was changed; a read after that cannot be merged
-    /// with the read before it.
+    /// How often the file's position was changed. A read after a change cannot be merged with the
+    /// read before it.
     pub seeks: u64,
-    /// Indexes of the programs that used it, in [`Tally::programs`].
+    /// The programs that used the file, as indexes in [`Tally::programs`].
     pub programs: BTreeSet<usize>,
 }
 
 /// What all processes of one program did together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProgramTally {
-    /// Its file's name, without directories.
+    /// Name of the program's file, without directories.
     pub name: String,
     pub calls: u64,
     pub traced_ns: u64,
@@ -78,11 +77,11 @@ type ThreadFlows = BTreeMap<FileIndex, (u64, u64)>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallSum<'a> {
     pub thread: u32,
-    /// Its program's index in [`Tally::programs`].
+    /// Index of the calls' program in [`Tally::programs`].
     pub program: usize,
     pub name: &'a str,
     pub calls: u64,
-    /// Time in them under trace, in nanoseconds.
+    /// Time in the calls under trace, in nanoseconds.
     pub traced_ns: u64,
     pub outcome: Outcome,
 }
@@ -91,22 +90,22 @@ pub struct CallSum<'a> {
 pub enum Outcome {
     /// The error's name, such as `ENOENT`.
     Error(String),
-    /// It moved bytes; [`Shape::for_call`] the call says how.
+    /// The calls moved bytes; [`Shape::for_call`] says how.
     Moved {
-        /// In the order of the shape's ends.
+        /// Files in the order of the shape's ends.
         files: Vec<FileIndex>,
         sizes: Sizes,
         /// Whether each call moved everything that it requested.
         is_whole: bool,
     },
     Sought(FileIndex),
-    /// It is only known that the call was made.
+    /// Only the fact that the call was made is known.
     Other,
 }
 
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// By name of the call.
+    /// Sums by name of the call.
     pub calls: BTreeMap<String, CallTally>,
     names: HashMap<Descriptor, FileIndex>,
     /// Every file that bytes came from or went to, in the order of its first call.
@@ -114,8 +113,8 @@ pub struct Tally {
     /// Programs that were executed, the command's own first.
     pub programs: Vec<ProgramTally>,
     flows: HashMap<u32, ThreadFlows>,
-    /// Bytes that a thread read from one file and wrote to another through a buffer, as
-    /// far as counts show it.
+    /// Bytes that a thread read from one file and wrote to another through a buffer, as far as
+    /// counts show that.
     pub copies: BTreeMap<(FileIndex, FileIndex), u64>,
     /// Threads that made a traced call.
     pub threads: BTreeSet<u32>,
@@ -238,14 +237,14 @@ impl Tally {
         }
     }
 
-    /// Ends a thread, and notes a copy if it wrote exactly as many bytes to one
-    /// file as it had read from another.
+    /// Ends a thread. Notes a copy if the thread wrote exactly as many bytes to one file as it had
+    /// read from another.
     pub fn end_thread(&mut self, thread: u32) {
         let Some(flows) = self.flows.remove(&thread) else {
             return;
         };
-        // With every further file a sum is more likely to agree by chance, so
-        // only the largest of each direction is compared.
+        // With every further file a sum is more likely to agree by chance. So only the largest file
+        // of each direction is compared.
         let largest = |pick: fn(&(u64, u64)) -> u64| {
             let best = flows.iter().max_by_key(|(_, flow)| pick(flow));
             best.map(|(index, flow)| (*index, pick(flow)))

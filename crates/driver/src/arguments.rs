@@ -17,19 +17,19 @@ use crate::exports::{RunExports, Schema};
 use crate::gate::{GateArguments, why_no_ratio};
 use crate::progress::Purpose;
 
-/// How much to spend.
+/// How much time to spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Profile {
     /// Minutes: fewer levels, small files, wide intervals
     Quick,
     /// An hour or less: the levels that matter
     Standard,
-    /// As published and beyond
+    /// The published levels, and more
     Full,
 }
 
 impl Profile {
-    /// Its name in experiment files.
+    /// The profile's name in experiment files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -53,7 +53,7 @@ pub struct WorkDirectories {
 }
 
 impl WorkDirectories {
-    /// Sets the directory of work files, and none on a foreign file system.
+    /// Sets the directory of work files, without a directory on a foreign file system.
     pub fn at(work_dir: Option<PathBuf>) -> Self {
         Self {
             work_dir,
@@ -81,7 +81,7 @@ pub struct RunArguments {
     /// compare; without any, all built-in experiments
     #[arg(value_name = "NAME|FILE|COMMAND")]
     pub items: Vec<String>,
-    /// How much to spend
+    /// How much time to spend
     #[arg(long, value_enum, default_value = "standard")]
     pub profile: Profile,
     /// Time after which no new block begins, for all experiments together
@@ -147,7 +147,7 @@ pub struct RunArguments {
     /// the first is for the first command, and so on
     #[arg(short = 'p', long, value_name = "COMMAND")]
     pub prepare: Vec<String>,
-    /// Command to run after every timed run of a command; several as with --prepare
+    /// Command to run after every timed run of a command; may be given several times, as --prepare
     #[arg(short = 'C', long, value_name = "COMMAND")]
     pub conclude: Vec<String>,
     /// Command to run once before the first trial of each treatment
@@ -181,14 +181,14 @@ pub struct RunArguments {
     /// first is for the first command, and so on
     #[arg(long, value_name = "WHERE")]
     pub output: Vec<String>,
-    /// Variables for commands and for those that run around them: NAME=VALUE, separated
-    /// by spaces and quoted as in a shell; given several times, the first is for the
-    /// first command, and so on
+    /// Variables for commands and for the commands that run around them: NAME=VALUE, separated by
+    /// spaces and quoted as in a shell; given several times, the first is for the first command,
+    /// and so on
     #[arg(long = "env", value_name = "VARIABLES", value_parser = parse_variables)]
     pub environment: Vec<Variables>,
-    /// The metric to compare and judge by, such as user_ns, max_rss_bytes or
-    /// minor_faults; several may be given, the first is the main one [default: the
-    /// experiment's; duration_ns for commands]
+    /// The metric to compare and judge by, such as user_ns, max_rss_bytes or minor_faults; may be
+    /// given several times, with the main metric first [default: the experiment's; duration_ns for
+    /// commands]
     #[arg(
         long,
         visible_alias = "metrics",
@@ -231,8 +231,8 @@ pub struct RunArguments {
     pub directories: WorkDirectories,
     #[command(flatten)]
     pub against: BaselineArguments,
-    /// Save the runs under this name, for comparison with later runs of their
-    /// experiments, if they are complete and --fail-on lets them pass
+    /// Save the runs under this name, for comparison with later runs of their experiments; only
+    /// complete runs that pass --fail-on are saved
     #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with = "dry_run")]
     pub save_baseline: Option<String>,
     #[command(flatten)]
@@ -265,8 +265,8 @@ impl RunArguments {
         Ok(())
     }
 
-    /// Refuses files of a single run for several experiments, files that cannot be
-    /// written, and a JUnit report without claims or comparisons.
+    /// Refuses files of a single run for several experiments, and files that cannot be written.
+    /// Also refuses a JUnit report without claims or comparisons.
     pub fn check_files(&self, runs: usize, experiment: &Experiment) -> anyhow::Result<()> {
         if self.exports.junit.is_some()
             && experiment.claim_family().next().is_none()
@@ -306,8 +306,9 @@ impl RunArguments {
         }
     }
 
-    /// How strictly experiments keep their time budgets: strictly if an option sets limits. One of
-    /// several experiments ends as soon as it is known to have no time for a verdict.
+    /// How strictly experiments keep their time budgets. They keep them strictly if an option sets
+    /// limits. One of several experiments ends as soon as it is known to have no time for a
+    /// verdict.
     pub fn time_limit(&self, experiments: usize) -> TimeLimit {
         match self.sets_limits() {
             true => TimeLimit::Fixed,
@@ -316,7 +317,7 @@ impl RunArguments {
         }
     }
 
-    /// All levels set, lists first.
+    /// All levels that options set, lists first.
     pub fn overrides(&self) -> Vec<LevelOverride> {
         self.levels.iter().chain(&self.scans).cloned().collect()
     }

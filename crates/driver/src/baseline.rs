@@ -1,4 +1,4 @@
-//! Runs saved under names, for comparison with later ones: `--baseline`.
+//! Runs saved under names, for comparison with later runs: `--baseline`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,11 +19,10 @@ use toll_system::{Failure, output};
 use crate::differences::{confounders, other_runs, work_differences};
 use crate::gate::{GateArguments, JudgedRatio, ratios_between, ratios_within, why_no_ratio};
 
-/// Longest name, in bytes.
+/// Longest name of a baseline, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Parses a name of letters, digits, `_`, `-` and `.`, which needs no quotes in a
-/// shell.
+/// Parses a name of letters, digits, `_`, `-` and `.`. Such a name needs no quotes in a shell.
 pub fn parse_name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let is_right = !text.is_empty()
@@ -40,7 +39,7 @@ pub fn parse_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The option of verbs that compare.
+/// The option of verbs that compare runs.
 #[derive(Debug, Clone, Args, Default)]
 pub struct BaselineArguments {
     /// Compare with the run saved under this name, treatment by treatment
@@ -48,7 +47,7 @@ pub struct BaselineArguments {
     pub baseline: Option<String>,
 }
 
-/// A heading, and a line for each baseline.
+/// Returns a heading, and a line for each baseline.
 pub fn lines(baselines: &[Baseline]) -> Vec<String> {
     let widest = baselines.iter().map(|one| one.name.len()).max();
     let width = widest.unwrap_or(0).max("baseline".len());
@@ -64,7 +63,7 @@ pub fn lines(baselines: &[Baseline]) -> Vec<String> {
     lines
 }
 
-/// Saves a run under a name. Returns a message, which says whether it replaced another run.
+/// Saves a run under a name. Returns a message that says which other run it replaced, if any.
 pub fn save(store: &mut Store, name: &str, run_id: i64) -> anyhow::Result<String> {
     let runs = store.runs()?;
     let found = runs.iter().find(|(run, _)| run.id == run_id);
@@ -127,18 +126,18 @@ pub fn require(store: &Store, name: &str, experiment: &str) -> anyhow::Result<i6
     }
 }
 
-/// The earlier runs with which those of some experiments will be compared.
+/// The earlier runs with which the runs of some experiments will be compared.
 #[derive(Debug, Default)]
 pub struct Against {
-    /// The baseline's name; `None` if nothing is compared with one.
+    /// The baseline's name; `None` if runs are not compared with a baseline.
     name: Option<String>,
-    /// Runs by experiment.
+    /// Numbers of the earlier runs, by experiment.
     run_ids: BTreeMap<String, i64>,
 }
 
 impl Against {
-    /// Finds the runs that a baseline has of some experiments. Refuses what cannot be
-    /// compared, before any time is spent on it.
+    /// Finds a baseline's runs of some experiments. Refuses what cannot be compared, before any
+    /// time is spent on measuring.
     pub fn find(
         name: Option<&String>,
         store: &Path,
@@ -170,17 +169,16 @@ impl Against {
         }
     }
 
-    /// Returns why no ratio of an experiment can show a regression, if so.
+    /// Returns why an experiment has no ratio that can show a regression; `None` if it has one.
     pub fn why_no_ratio(&self, experiment: &Experiment) -> Option<String> {
         match (&self.name, self.run_ids.get(&experiment.name)) {
             (None, _) => why_no_ratio(experiment),
             (Some(_), Some(_)) => has_worse_side(experiment).err(),
-            (Some(name), None) => Some(format!("baseline {name} has no run of it")),
+            (Some(name), None) => Some(format!("baseline {name} has no run of this experiment")),
         }
     }
 
-    /// Refuses to judge ratios to runs that did different work than these
-    /// experiments do.
+    /// Refuses to judge ratios to earlier runs that did other work than these experiments do.
     pub fn check_work(
         &self,
         gate: &GateArguments,
@@ -239,14 +237,14 @@ impl Against {
     }
 }
 
-/// Results of comparing runs with a baseline or, without one, within themselves.
+/// Results of comparing runs with a baseline or, without a baseline, within themselves.
 #[derive(Default)]
 pub struct Compared {
     /// A section for each run.
     pub texts: Vec<Text>,
-    /// The same as data.
+    /// The comparisons as data.
     pub comparisons: Vec<RunComparison>,
-    /// For `--fail-on`.
+    /// The ratios that `--fail-on` judges.
     pub ratios: Vec<JudgedRatio>,
 }
 

@@ -6,10 +6,9 @@ use toll_host::environment::other_work::OtherWork;
 use toll_host::trial::COMPARISON;
 use toll_system::output;
 
-/// Most programs that are named.
+/// Most programs that the warning names.
 const PROGRAMS: usize = 3;
-/// Warns about other programs that run here, if they matter, and about the precision that
-/// remains.
+/// Warns if other programs disturb measurements here, and shows the remaining precision.
 pub fn warn() {
     if let Some(other) = other_work::look() {
         output::long_note(&words(&other));
@@ -40,8 +39,8 @@ fn words(other: &OtherWork) -> String {
     let scatter = &other.scatter;
     let [wall, cpu] = scatter.least_visible(COMPARISON).map(format::percent);
     text + &format!(
-        ". Work of {} ms takes {} here. Comparing two such programs for {} s shows differences \
-         of at least about {wall} in time and {cpu} in CPU time.",
+        ". Work of {} ms takes {} here. Comparing two programs of that length for {} s shows \
+         differences of at least about {wall} in time and {cpu} in CPU time.",
         scatter.piece.as_millis(),
         format::duration_ns(scatter.mean.as_nanos() as f64),
         COMPARISON.as_secs(),
@@ -75,7 +74,7 @@ mod tests {
         assert_eq!(
             plain(&other),
             "this machine is busy: other programs use 2.0 of 2 CPUs (yes 0.5, cc1 0.5, ld 0.5). \
-             Work of 5 ms takes 10.0 ms here. Comparing two such programs for 3 s shows \
+             Work of 5 ms takes 10.0 ms here. Comparing two programs of that length for 3 s shows \
              differences of at least about 22 % in time and 0.4 % in CPU time."
         );
         other.programs.clear();

@@ -1,4 +1,4 @@
-//! Showing and writing the results of runs, each as soon as it ends.
+//! Shows and writes the results of runs, each run as soon as it ends.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,13 +49,13 @@ pub struct Conclusion<'a> {
     /// Number of experiments that the command line names.
     planned: usize,
     runs: Vec<Run>,
-    /// For each run, its verdicts over comparable runs.
+    /// For each run, its verdicts over all comparable runs.
     over_runs: Vec<Option<OverRuns>>,
     /// Experiments that could not begin, or had no time for a verdict.
     not_run: Vec<NotRun>,
     page: Page,
     page_path: Option<PathBuf>,
-    /// The first error in showing results; it ends no run.
+    /// The first error in showing results, which ends no run.
     trouble: Option<anyhow::Error>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Conclusion<'a> {
         self.not_run.push(not_run);
     }
 
-    /// Adds a run that ended: shows it, and rewrites the page.
+    /// Adds a run that ended, shows its results, and rewrites the page.
     pub fn add(&mut self, run: Run, ending: &Ending) {
         if !matches!(ending, Ending::Complete) {
             self.let_signals_end();
@@ -162,7 +162,7 @@ impl<'a> Conclusion<'a> {
             (None, 1) => pages::page_path(&format!("run-{first}"))?,
             (None, _) => pages::page_path(&format!("runs-from-{first}"))?,
         };
-        // On standard output it is written once, at the end.
+        // On standard output, the page is written once, at the end.
         if path.as_os_str() != "-" {
             output::write_file(&path, self.page.render()?.as_bytes())?;
         }
@@ -175,8 +175,8 @@ impl<'a> Conclusion<'a> {
         Ok(())
     }
 
-    /// Lets the next signal end the program at once: the store is written and the
-    /// machine restored.
+    /// Lets the next signal end the program at once, since the store is written and the machine
+    /// restored.
     fn let_signals_end(&self) {
         if let Ok(interrupt) = launch::listen() {
             interrupt.let_signals_end();
@@ -190,7 +190,7 @@ impl<'a> Conclusion<'a> {
             return ended(ending, self.arguments);
         }
         let trouble = self.trouble.take();
-        // Reported at the end, so that everything else is shown first.
+        // Errors are reported at the end, so that everything else is shown first.
         let exported = match self.runs.as_slice() {
             [only] => {
                 let schema = self.arguments.hyperfine_schema;
@@ -306,8 +306,8 @@ impl<'a> Conclusion<'a> {
     }
 }
 
-/// Fails if a command of the command line never succeeded: nothing is compared with
-/// it. In an experiment file such a command is reported by its row and claims.
+/// Fails if a command of the command line never succeeded, since nothing can be compared with it.
+/// In an experiment file such a command is reported by its row and claims.
 fn require_all_commands(runs: &[Run]) -> anyhow::Result<()> {
     let mut named = runs
         .iter()

@@ -1,12 +1,13 @@
-//! Programs that measuring an experiment starts, and consent to start those of others.
+//! Lists the programs that measuring an experiment starts, and asks for consent to start programs
+//! of others.
 
 use toll_core::spec::{Experiment, NOWHERE, PerCommand, Shell, WorkloadSpec};
 use toll_host::environment::run_key;
 use toll_host::store::{RunKey, Store, StoredRun};
 use toll_system::{Failure, output};
 
-/// Lists the programs that an experiment from elsewhere would start and returns an error, unless
-/// that is allowed or it starts none. `remedy` is an alternative to allowing it.
+/// Returns an error with a list of the programs that an experiment from elsewhere would start. No
+/// error if that is allowed or there are none. `remedy` is an alternative to allowing it.
 pub fn ask(
     experiment: &Experiment,
     origin: &str,
@@ -24,8 +25,8 @@ pub fn ask(
     ))
 }
 
-/// Refuses to start the programs of a stored run, unless this user's toll wrote its experiment
-/// into the store, or `is_allowed`. An allowed run is signed as this user's from then on.
+/// Refuses to start the programs of a stored run, unless this user's toll wrote its experiment into
+/// the store or `is_allowed` is true. An allowed run is signed as this user's from then on.
 pub fn of_run(store: &mut Store, stored: &StoredRun, is_allowed: bool) -> anyhow::Result<()> {
     let id = stored.run.id;
     sign_by_own_key(store)?;
@@ -64,7 +65,7 @@ pub fn started_by(experiment: &Experiment, origin: &str) -> Vec<String> {
         format!("{name} of {origin} starts")
     }];
     lines.extend(programs.into_iter().map(|line| format!("  {line}")));
-    // Parameters and levels are filled in where commands name them.
+    // Lists parameters and levels, since commands may name them.
     for (name, level) in &experiment.workload.parameters {
         lines.push(format!("  with {name} of {}", level.text));
     }
@@ -102,7 +103,7 @@ fn programs(experiment: &Experiment) -> Vec<String> {
     all
 }
 
-/// The commands of a workload, those around them, their files and variables, and the shell.
+/// Lists a workload's commands and the commands around them, with files, variables and shell.
 fn around(workload: &WorkloadSpec) -> Vec<String> {
     let mut all = Vec::new();
     let mut add = |what: &str, name: &str, text: &str| {

@@ -1,4 +1,4 @@
-//! Differences between runs: machine, work, levels.
+//! Differences between runs: in machine, work and levels.
 
 use std::collections::BTreeMap;
 
@@ -79,10 +79,10 @@ fn differences(sides: &[Side], facts: fn(&Run) -> BTreeMap<String, String>) -> V
     differences
 }
 
-/// Most values shown of a fact in which the runs of a side differ.
+/// Most values that are shown of a fact in which the runs of a side differ.
 const VALUES_SHOWN: usize = 2;
 
-/// The facts of all runs of a side; if the runs differ in one, its first values.
+/// Returns the facts of all runs of a side; if the runs differ in a fact, its first values.
 fn facts_of_side(
     side: &Side,
     facts: fn(&Run) -> BTreeMap<String, String>,
@@ -142,7 +142,7 @@ fn machine_facts(run: &Run) -> BTreeMap<String, String> {
     if let Ok(machine) = serde_json::to_value(&record.machine) {
         flatten("", &machine, &mut facts);
     }
-    // Measured for each run: it always differs and explains nothing.
+    // This fact is measured for each run, so it always differs and explains nothing.
     facts.remove("clock read ns");
     facts
 }

@@ -67,7 +67,7 @@ pub fn describe(
     Ok(lines)
 }
 
-/// Returns why a file system is not available, if it is not.
+/// Returns why a file system is not available; `None` if it is.
 fn obstacle_of(file_system: &str, directories: &WorkDirectories) -> Option<String> {
     match &directories.foreign_dir {
         Some(named) if file_system == "foreign" => check_foreign(named).err(),

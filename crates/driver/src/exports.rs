@@ -9,7 +9,7 @@ use toll_report::markup::Markup;
 use toll_report::{benchmark_formats, benchstat, csv, document, hyperfine, junit};
 use toll_system::{Failure, output};
 
-/// Defines the options for files to write, whose long names begin with a prefix.
+/// Defines the options for files to write. Their long names begin with a prefix.
 macro_rules! export_files {
     ($(#[$attribute:meta])* $name:ident, $prefix:literal) => {
         #[derive(Debug, Clone, Args, Default)]
@@ -25,13 +25,13 @@ macro_rules! export_files {
             /// Write verdicts and treatments as tables in Markdown
             #[arg(id = concat!($prefix, "markdown"), long = concat!($prefix, "markdown"), value_name = "FILE")]
             markdown: Option<PathBuf>,
-            /// Write the same tables in AsciiDoc
+            /// Write verdicts and treatments as tables in AsciiDoc
             #[arg(id = concat!($prefix, "asciidoc"), long = concat!($prefix, "asciidoc"), value_name = "FILE")]
             asciidoc: Option<PathBuf>,
-            /// Write the same tables for Emacs' Org mode
+            /// Write verdicts and treatments as tables for Emacs' Org mode
             #[arg(id = concat!($prefix, "orgmode"), long = concat!($prefix, "orgmode"), value_name = "FILE")]
             orgmode: Option<PathBuf>,
-            /// Write hyperfine's metrics in the JSON of hyperfine, for its scripts
+            /// Write hyperfine's metrics in hyperfine's JSON, for its scripts
             #[arg(id = concat!($prefix, "hyperfine"), long = concat!($prefix, "hyperfine"), value_name = "FILE")]
             hyperfine: Option<PathBuf>,
             /// Write durations in the text of Go's benchmarks, for benchstat
@@ -44,9 +44,9 @@ macro_rules! export_files {
             /// Write medians in the JSON of Bencher (Bencher Metric Format)
             #[arg(id = concat!($prefix, "bencher"), long = concat!($prefix, "bencher"), value_name = "FILE")]
             bencher: Option<PathBuf>,
-            /// Write verdicts as a JUnit report, one test case for each claim; without
-            /// claims, one for each comparison, which fails if it is a regression past
-            /// the limit of --fail-on
+            /// Write verdicts as a JUnit report, with a test case for each claim; without claims,
+            /// with a test case for each comparison, which fails on a regression past the limit of
+            /// --fail-on
             #[arg(id = concat!($prefix, "junit"), long = concat!($prefix, "junit"), value_name = "FILE")]
             pub junit: Option<PathBuf>,
         }
@@ -79,8 +79,8 @@ macro_rules! export_files {
                 all.into_iter().filter_map(|(path, _)| path.as_deref()).collect()
             }
 
-            /// Writes a run to the files that are named. If one format does not apply,
-            /// the others are still written, and the first error is returned.
+            /// Writes a run to the files that are named. If a format does not apply, the other
+            /// files are still written, and the first error is returned.
             pub fn write(&self, run: &Run, schema: Schema) -> anyhow::Result<()> {
                 let mut first_failure = Ok(());
                 for (path, writer) in self.all(schema) {
@@ -104,7 +104,7 @@ export_files!(
 );
 
 export_files!(
-    /// The same for `toll run`, under the names that hyperfine gives such options.
+    /// Files to write for `toll run`, under the names that hyperfine gives such options.
     RunExports,
     "export-"
 );
@@ -127,7 +127,7 @@ fn run_document(run: &Run) -> anyhow::Result<String> {
     Ok(format!("{}\n", output::json_text(&document)?))
 }
 
-/// A usage error, since a format that does not apply was requested by mistake.
+/// Makes a usage error: a format that does not apply was requested by mistake.
 fn refused(reason: String) -> anyhow::Error {
     Failure::Usage(reason).into()
 }

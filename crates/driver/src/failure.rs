@@ -18,8 +18,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     toll_system::exit_code(error)
 }
 
-/// The signal that interrupted this program, if the error means that one did so before anything was
-/// measured.
+/// The signal that interrupted this program before anything was measured; `None` for another error.
 pub fn signal(error: &anyhow::Error) -> Option<i32> {
     match error.downcast_ref() {
         Some(Failure::Interrupted(signal)) => Some(*signal),

@@ -54,7 +54,7 @@ pub struct JudgedRatio {
     pub metric: (String, Metric),
     /// New over old; absent if there is none.
     pub ratio: Option<Estimate>,
-    /// The relation that its interval shows.
+    /// The relation that the ratio's interval shows.
     pub relation: Relation,
     /// Whether to compare the interval with the limit; if not, the relation decides.
     pub may_decide: bool,
@@ -92,13 +92,13 @@ impl GateArguments {
         }
     }
 
-    /// Whether a regression is a condition.
+    /// Whether `--fail-on` has a condition on regressions.
     pub fn watches_ratios(&self) -> bool {
         self.regression_limit().is_some()
     }
 
-    /// Refuses conditions that nothing can meet, before any time is spent: users
-    /// would take a check that cannot fail for one that passes.
+    /// Refuses conditions that nothing can meet, before any time is spent. Users would take a check
+    /// that cannot fail for a check that passes.
     ///
     /// `why_no_ratio` has the reason for each experiment that compares nothing.
     pub fn check(
@@ -111,8 +111,8 @@ impl GateArguments {
             .any(|one| one.claim_family().next().is_some());
         if self.fail_on.contains(&Condition::Refuted) && !has_claims {
             bail!(Failure::Usage(
-                "cannot fail on refuted claims: there are none; name an experiment with claims, or \
-                 use --fail-on regression=5%"
+                "cannot fail on refuted claims: there are no claims; name an experiment with \
+                 claims, or use --fail-on regression=5%"
                     .into(),
             ));
         }
@@ -130,8 +130,8 @@ impl GateArguments {
         Ok(())
     }
 
-    /// Refuses to judge a ratio of runs that did different work: whatever its value,
-    /// it is not a regression.
+    /// Refuses to judge a ratio of runs that did different work. Such a ratio is no regression,
+    /// whatever its value.
     pub fn check_work(&self, differences: &[Difference]) -> anyhow::Result<()> {
         if !self.watches_ratios() || self.allow_different_work || differences.is_empty() {
             return Ok(());
@@ -168,13 +168,13 @@ impl GateArguments {
     }
 }
 
-/// Returns why an experiment compares nothing within one run, if so.
+/// Returns why an experiment compares nothing within one run; `None` if it compares something.
 pub fn why_no_ratio(experiment: &Experiment) -> Option<String> {
     let plan = Plan::new(experiment, 0).ok()?;
     can_regress(experiment, &plan.treatments).err()
 }
 
-/// The comparisons within a run, for the gate.
+/// The comparisons within a run, for `--fail-on`.
 pub fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
     let label = |index: usize| analysis.treatments[index].label.clone();
     let comparisons = analysis.comparisons.iter();
@@ -199,7 +199,7 @@ pub fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
         .collect()
 }
 
-/// The ratios of runs to earlier ones, for the gate.
+/// The ratios of runs to earlier runs, for `--fail-on`.
 pub fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
     let [new, old] = [&comparison.new_runs, &comparison.old_runs].map(|ids| words::runs(ids));
     let is_of_trials = comparison.replicates == Replicates::Trials;

@@ -13,11 +13,11 @@ use toll_system::output;
 
 use crate::progress::is_live;
 
-/// Least time between plain lines if there is no terminal.
+/// Least time between plain lines of progress if there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// Builds some kernels with `jobs` threads, or one for each CPU, and passes a line about each
-/// to `say`. Returns the signal that interrupted it, if one did.
+/// Builds some kernels with `jobs` threads, or one for each CPU, and passes a line about each to
+/// `say`. Returns the signal that interrupted the builds, if one did.
 pub fn build_all(
     names: &[String],
     jobs: Option<NonZeroUsize>,

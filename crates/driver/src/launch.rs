@@ -29,22 +29,22 @@ use crate::progress::{Progress, Purpose};
 pub struct Launch {
     /// The experiment, with levels and settings applied.
     pub experiment: Experiment,
-    /// Seed of its plan.
+    /// Seed of the run's plan.
     pub seed: u64,
     /// Directories in which to make files.
     pub directories: WorkDirectories,
-    /// For the record.
+    /// The command line, for the record.
     pub command_line: String,
-    /// Who watches it.
+    /// Who watches the run.
     pub purpose: Purpose,
     pub time_limit: TimeLimit,
 }
 
 /// How a run ended.
 pub struct Launched {
-    /// The run.
+    /// Number of the run in the store.
     pub run_id: i64,
-    /// How its session ended; what was measured before an error is kept.
+    /// How the session ended. Results from before an error are kept.
     pub end: anyhow::Result<SessionEnd>,
 }
 
@@ -105,8 +105,8 @@ fn refuse_lost_files(experiment: &Experiment, treatments: &[Treatment]) -> anyho
     Ok(())
 }
 
-/// The inherited variables that are recorded with an experiment's commands. Commands in a guest
-/// have a separate environment.
+/// The inherited variables that are recorded with an experiment's commands. Commands in a guest do
+/// not inherit them.
 fn recorded_variables(experiment: &Experiment) -> BTreeMap<String, String> {
     if experiment.workload.commands.is_empty() || experiment.guest.is_some() {
         return BTreeMap::new();
@@ -134,7 +134,7 @@ pub fn resume(
     prepared.run(store, stored.run.id, stored.trials, stored.boots)
 }
 
-/// Plans a stored run again, and refuses a plan whose treatments differ from the stored ones.
+/// Plans a stored run again, and refuses a plan whose treatments differ from the stored treatments.
 fn planned(stored: &StoredRun) -> anyhow::Result<Plan> {
     let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
     let bare = |treatments: &[Treatment]| -> Vec<Treatment> {
@@ -156,8 +156,8 @@ fn planned(stored: &StoredRun) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// Refuses an experiment that runs only in guests if none is available: otherwise an
-/// unfinished run without a trial would be the last one in the store.
+/// Refuses an experiment that runs only in guests if none is available. Otherwise an unfinished run
+/// without a trial would be the last one in the store.
 fn require_some_guest(plan: &Plan) -> anyhow::Result<()> {
     let obstacles = plan
         .treatments
@@ -221,7 +221,7 @@ fn lay_out(
     ))
 }
 
-/// Listens for signals. Called before anything is made that must be removed again.
+/// Listens for signals. Must be called before anything is made that must be removed again.
 pub fn listen() -> anyhow::Result<Interrupt> {
     Interrupt::listen().context("cannot listen for signals")
 }
@@ -243,8 +243,8 @@ fn check_path(experiment: &Experiment, plan: &Plan, base: &Path) -> anyhow::Resu
     }
 }
 
-/// Profiles two treatments of a run and stores the profile with it. Returns the signal
-/// that interrupted it, if one did.
+/// Profiles two treatments of a run and stores the profile with it. Returns the signal that
+/// interrupted profiling, if one did.
 pub fn profile(
     store: &mut Store,
     stored: StoredRun,
@@ -413,13 +413,13 @@ pub fn random_seed() -> anyhow::Result<u64> {
     }
 }
 
-/// Restores what killed runs left changed, and prints what it did.
+/// Restores what killed runs left changed, and prints what was restored.
 pub fn clear_leftovers() {
     for left in restore() {
         match left {
             Leftover::Cleared(done) => output::note(&done),
             Leftover::Failed(problem) => output::note(&format!("warning: {problem}")),
-            // It does not disturb measurements; `toll doctor` lists it.
+            // Such a leftover does not disturb measurements; `toll doctor` lists it.
             Leftover::LeftAlone(_) => {}
         }
     }
@@ -436,8 +436,8 @@ pub fn warn_of_shared_device(store: &Path, work_dir: Option<&Path>) {
     let work = paths::work(work_dir).and_then(|place| place.make());
     if work.is_ok_and(|work| same_device(store, work.path())) {
         output::long_note(
-            "note: the store is on the file system under test; it commits between trials. --store \
-             or --work-dir can separate them.",
+            "note: the store is on the file system under test, and writes to it between trials. \
+             --store or --work-dir can separate them.",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Running experiments one after another, each shown when it ends.
+//! Runs experiments one after another, and shows each when it ends.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -142,8 +142,8 @@ fn measure(
     Ok(with_obstacles(ending, obstacles, count))
 }
 
-/// Says why a run ended without a chance of a verdict, if it did, with the command that
-/// gives it enough time.
+/// Returns why a run ended without a chance of a verdict, with the command that continues it with
+/// enough time. `None` if the run had a chance.
 fn no_time(run: &Run) -> Option<NotRun> {
     let StoredRun {
         run: record,
@@ -199,8 +199,8 @@ fn measures_work_files(experiment: &Experiment) -> bool {
     kind != WorkloadKind::Command && kind.has("fs")
 }
 
-/// How a command ends after several experiments, some of which could not run. It
-/// fails if one of these failed, or if all experiments lack a prerequisite.
+/// Returns how a command ends after several experiments, some of which could not run. The command
+/// fails if one of these experiments failed, or if all experiments lack a prerequisite.
 fn with_obstacles(ending: Ending, mut obstacles: Vec<Ending>, count: usize) -> Ending {
     let is_failure = |ending: &Ending| match ending {
         Ending::Failed(why) => !failure::is_prerequisite(why),
@@ -213,8 +213,8 @@ fn with_obstacles(ending: Ending, mut obstacles: Vec<Ending>, count: usize) -> E
     }
 }
 
-/// Builds the kernels that an experiment's guests lack. Returns the signal that interrupted
-/// it, if one did. If a build fails, the experiment itself reports what it cannot run.
+/// Builds the kernels that an experiment's guests lack. Returns the signal that interrupted a
+/// build, if one did. If a build fails, the experiment itself reports what it cannot run.
 fn build_kernels(experiment: &Experiment, seed: u64) -> Option<i32> {
     let plan = Plan::new(experiment, seed).ok()?;
     let missing = Vec::from_iter(missing_kernels(&plan));
@@ -307,7 +307,8 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     conclusion.finish(ending)
 }
 
-/// Holds the work trees of a run of `toll ci`, which must be the ones that it measured.
+/// Holds the work trees of a run of `toll ci`. Refuses other trees than those that the run
+/// measured.
 pub fn trees_of(stored: &StoredRun) -> anyhow::Result<Option<WorkTrees>> {
     let trees = stored.experiment.trees.as_ref().map(WorkTrees::again);
     let trees = trees

@@ -1,4 +1,4 @@
-//! Taking the lock on measuring.
+//! Takes the measuring lock.
 
 use std::time::Duration;
 
@@ -8,15 +8,17 @@ use toll_system::{Failure, output};
 
 use crate::listen;
 
-/// Interval of checks whether another run has ended. It is long, since that run is measuring.
+/// Interval between checks whether another run has ended. The interval is long, since that run is
+/// measuring.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Takes the lock, or fails if another run holds it.
+/// Takes the measuring lock, or fails if another run holds it.
 pub fn take() -> anyhow::Result<RunLock> {
     take_with("wait for it")
 }
 
-/// Takes the lock. While another run measures, waits if `waits`, else fails with `remedy`.
+/// Takes the measuring lock. While another run measures, waits if `waits`, else fails with
+/// `remedy`.
 pub fn take_or_wait(waits: bool, remedy: &str) -> anyhow::Result<RunLock> {
     if !waits {
         return take_with(remedy);
@@ -43,7 +45,7 @@ fn take_with(remedy: &str) -> anyhow::Result<RunLock> {
     match RunLock::try_take().map_err(anyhow::Error::msg)? {
         LockAttempt::Taken(lock) => Ok(lock),
         LockAttempt::Held(holder) => bail!(
-            "cannot measure: another run ({holder}) is measuring, and two at once would disturb \
+            "cannot measure: another run ({holder}) is measuring, and two runs would disturb \
              each other; {remedy}"
         ),
     }

@@ -4,7 +4,7 @@ use toll_core::claim::Multiplied;
 use toll_core::claim::model::OverRuns;
 use toll_host::store::{Store, StoredRun};
 
-/// Multiplies a run's evidence with that of the experiment's other runs, earlier and later.
+/// Multiplies a run's evidence with the evidence of the experiment's other runs, earlier and later.
 pub fn over_runs(store: &Store, run: &StoredRun) -> anyhow::Result<OverRuns> {
     let mut multiplied = Multiplied::new(run);
     for (record, _) in store.runs()? {

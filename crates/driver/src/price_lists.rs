@@ -1,4 +1,4 @@
-//! Price lists in the store: the newest of this machine, or one made now.
+//! Price lists in the store: the newest list of this machine, or a list made now.
 
 use std::path::Path;
 
@@ -43,8 +43,8 @@ pub fn keep_rows<'a>(
     Ok(apply_levels(experiment, &[rows])?)
 }
 
-/// Complete runs of the experiment that were measured on a machine, the newest
-/// first. Runs that cannot be read are left out.
+/// Complete runs of the experiment that were measured on a machine, the newest run first. Runs that
+/// cannot be read are left out.
 pub fn of_machine<'a>(
     store: &'a Store,
     machine: &'a Machine,
@@ -74,7 +74,7 @@ fn has_all_rows(run: &Run) -> bool {
     listed == experiment.rows.len() && listed > 0
 }
 
-/// This machine, as recorded with a run whose files are in this work directory.
+/// Describes this machine, as a run whose files are in this work directory records it.
 pub fn here(work_dir: Option<&Path>) -> anyhow::Result<Machine> {
     let place = paths::work(work_dir).map_err(anyhow::Error::msg)?;
     Ok(inspect(&nearest(&place.unchecked_path())))

@@ -20,7 +20,7 @@ pub enum Purpose {
     Shown { number: usize, of: usize },
     /// A person who wants no progress, but a note about skipped treatments.
     Quiet,
-    /// Nobody: it is part of another command.
+    /// Nobody: the run is part of another command.
     Aside,
 }
 
@@ -49,7 +49,7 @@ pub struct Progress {
     usual_end: Duration,
     experiment: Experiment,
     claims: Vec<Outcome>,
-    /// Number of further skipped treatments for each reason already printed.
+    /// For each reason that was already printed, the number of further treatments skipped for it.
     skips: BTreeMap<String, usize>,
 }
 
@@ -97,7 +97,7 @@ impl Progress {
         }
     }
 
-    /// The share of the run that is done: the larger share of its limits of blocks and time.
+    /// The part of the run that is done, by blocks or by time, whichever is larger.
     fn share_done(&self) -> f64 {
         let of_blocks = f64::from(self.blocks) / f64::from(self.max_blocks);
         let of_time = self.begin.elapsed().div_duration_f64(self.budget());
@@ -170,8 +170,7 @@ impl Progress {
         }
     }
 
-    /// Clears the bar, and prints how many treatments were skipped in addition to
-    /// those that were named.
+    /// Clears the bar. Prints how many treatments were skipped besides the named ones.
     pub fn finish(&self) {
         self.clear();
         for (reason, more) in self.skips.iter().filter(|(_, more)| **more > 0) {
@@ -235,7 +234,7 @@ impl Steps {
     }
 }
 
-/// A line that is cut at the terminal's edge; on a narrow terminal it has no bar.
+/// A style whose line is cut at the terminal's edge. On a narrow terminal the line has no bar.
 fn bar_style(style: Style) -> ProgressStyle {
     let line = if style.width < COLUMNS_WITH_BAR {
         "{prefix:.bold} {wide_msg}".to_owned()

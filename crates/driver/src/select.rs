@@ -18,8 +18,8 @@ use crate::arguments::Variables;
 /// Largest experiment file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Returns the experiments that a command line selects, in order: built-in ones and
-/// files, then one made of all commands together.
+/// Returns the experiments that a command line selects: built-in ones and files in order, then a
+/// single experiment made of all commands.
 pub fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
     let profile = arguments.profile.name();
     let mut experiments = Vec::new();
@@ -80,8 +80,8 @@ pub fn named(item: &str, profile: &str) -> anyhow::Result<Option<Experiment>> {
     })
 }
 
-/// Refuses a command that is not a program and resembles the name of an experiment. With
-/// --setup or --prepare it may still become a program, so it is accepted.
+/// Refuses a command that resembles the name of an experiment, unless it is a program. With --setup
+/// or --prepare a command may still become a program, so it is accepted.
 fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
     let is_word = !item.contains(['/', ' ', '{']) && !adhoc::needs_shell(item);
     let may_be_made = arguments.setup.is_some() || !arguments.prepare.is_empty();
@@ -98,8 +98,8 @@ fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether an item names an experiment file. An item with a space is a command, unless
-/// there is such a file: a file's name must not run as a command.
+/// Whether an item names an experiment file. An item with a space is a command unless a file has
+/// this name, since a file's name must not run as a command.
 fn is_file(item: &str) -> bool {
     let path = Path::new(item);
     let is_toml = path
@@ -115,7 +115,8 @@ fn read(item: &str) -> anyhow::Result<String> {
     Ok(read.map_err(|error| Failure::Usage(output::cannot_read(path, &error).to_string()))?)
 }
 
-/// Sets levels in the experiments that have the factor; each must fit at least one.
+/// Sets levels in the experiments that have the factor. Each level must fit at least one
+/// experiment.
 fn set_levels(
     arguments: &RunArguments,
     experiments: &mut [Experiment],
@@ -141,7 +142,7 @@ fn set_levels(
     Ok(())
 }
 
-/// All variables together, for a single command.
+/// Merges the variables of all options, for a single command.
 fn merged(environment: &[Variables]) -> Vec<Variables> {
     match environment {
         [] => Vec::new(),
@@ -154,8 +155,8 @@ fn merged(environment: &[Variables]) -> Vec<Variables> {
     }
 }
 
-/// Names of commands: those given. Further commands that have their own variables
-/// are named by the variables and the command, as in a shell.
+/// Returns the names of commands: first the given names. A further command with its own variables
+/// is named by the variables and the command, as in a shell.
 fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
     let mut names = arguments.names.clone();
     let environment = &arguments.environment;
@@ -172,8 +173,8 @@ fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
     names
 }
 
-/// Applies options about commands to the experiments that run commands, and refuses them
-/// if there is none.
+/// Applies options about commands to the experiments that run commands. Refuses the options if no
+/// experiment does.
 fn set_commands(arguments: &RunArguments, experiments: &mut [Experiment]) -> anyhow::Result<()> {
     let given = [
         ("--setup", arguments.setup.is_some()),

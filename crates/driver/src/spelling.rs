@@ -6,7 +6,7 @@ use std::ffi::OsString;
 /// the one-word forms that the parser takes. Leaves all other arguments unchanged.
 pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let input: Vec<OsString> = arguments.into_iter().collect();
-    // After these verbs comes a command or another program's arguments, with other options.
+    // After these verbs comes a command or another program's arguments, whose options differ.
     const WITH_OTHER_OPTIONS: [&str; 4] = ["guest", "mount", "observe", "trace"];
     if verb(&input).is_some_and(|verb| WITH_OTHER_OPTIONS.iter().any(|other| verb == *other)) {
         return input;

@@ -18,7 +18,7 @@ pub struct WithStore<T: Args> {
 }
 
 impl<T: Args> WithStore<T> {
-    /// Does the verb's work. `store` is the file that was named before the verb; one named after
+    /// Does the verb's work. `store` is the file that was named before the verb; a file named after
     /// the verb takes precedence.
     pub fn run(
         self,

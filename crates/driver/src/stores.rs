@@ -9,8 +9,8 @@ use toll_core::claim::Run;
 use toll_host::store::{Store, StoreError};
 use toll_system::{output, paths};
 
-/// Opens a store to write to it, and makes its directory. Makes the directories above only
-/// in the default place: if several are missing above a named file, the name is a slip.
+/// Opens a store to write to it, and makes its directory. Makes the directories above it only in
+/// the default place. If several are missing above a named file, the name is a slip.
 pub fn open_store(path: &Path) -> anyhow::Result<Store> {
     let place = paths::store_directory().ok();
     if let Some(place) = place.filter(|place| path.parent() == Some(&place.unchecked_path())) {
@@ -19,7 +19,7 @@ pub fn open_store(path: &Path) -> anyhow::Result<Store> {
     let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
     if let Some(directory) = directory.filter(|one| !one.exists()) {
         match fs::create_dir(directory) {
-            // Opening the store reports it.
+            // Opening the store reports the missing directory.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             made => made.with_context(|| format!("cannot make {}", directory.display()))?,
         }
@@ -27,8 +27,8 @@ pub fn open_store(path: &Path) -> anyhow::Result<Store> {
     Ok(Store::open(path)?)
 }
 
-/// Opens a store to read it; `None` if there is none yet. Prints a note about an
-/// empty file, since there may have been something in it.
+/// Opens a store to read it; `None` if there is none yet. Prints a note about an empty file, which
+/// may have had runs.
 pub fn read_if_any(path: &Path) -> anyhow::Result<Option<Store>> {
     match Store::read(path) {
         Ok(store) => Ok(Some(store)),

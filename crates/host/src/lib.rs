@@ -1,5 +1,5 @@
-//! This machine, and runs on it: where trials run ([`environment`]), how they run ([`trial`]), and
-//! where they are kept ([`store`]).
+//! Runs experiments on this machine: where trials run ([`environment`]), how they run ([`trial`]),
+//! and where runs are kept ([`store`]).
 
 pub mod environment;
 mod machine_id;

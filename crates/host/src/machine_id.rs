@@ -1,4 +1,4 @@
-//! A name for a machine that tells it from others.
+//! A name that distinguishes machines.
 
 use toll_core::run::Machine;
 use xxhash_rust::xxh3::xxh3_64;
@@ -6,8 +6,8 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Longest name of a host (gethostname(2)).
 const HOST_BYTES_MAX: usize = 64;
 
-/// A host with its hardware, kernel and file system: the host's name, and eight digits
-/// of the rest.
+/// Names a machine by its host name and eight digits of a hash. The hash covers the hardware, the
+/// kernel and the type of the file system.
 pub fn machine_id(machine: &Machine) -> String {
     let facts = (
         &machine.cpu_model,
@@ -20,7 +20,8 @@ pub fn machine_id(machine: &Machine) -> String {
     );
     let facts = serde_json::to_vec(&facts).expect("it is plain data");
     let digits = xxh3_64(&facts) >> 32;
-    // It names directories, of up to 255 bytes, in which most characters take three for each.
+    // The result is a name of directories, which may have 255 bytes. Most characters take three
+    // bytes there.
     let host = &machine.hostname[..machine.hostname.floor_char_boundary(HOST_BYTES_MAX)];
     format!("{host}-{digits:08x}")
 }

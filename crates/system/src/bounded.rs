@@ -7,10 +7,11 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Reads to the end.
+/// Reads a source to the end.
 ///
 /// # Errors
-/// Fails if the source has more than `bytes_max` bytes; the rest is not read.
+///
+/// If the source has more than `bytes_max` bytes. The rest is not read.
 pub fn read_bounded(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = source.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -21,8 +22,8 @@ pub fn read_bounded(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Opens a regular file of at most `bytes_max` bytes. Refuses anything else without blocking: a
-/// pipe may never end.
+/// Opens a regular file of at most `bytes_max` bytes. Refuses anything else without blocking, since
+/// a pipe may never end.
 pub fn open_bounded(path: &Path, bytes_max: u64) -> io::Result<File> {
     let file = File::options()
         .read(true)

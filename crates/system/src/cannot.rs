@@ -1,4 +1,4 @@
-//! Errors of files in words.
+//! Turns errors about files into messages.
 
 use std::io;
 use std::path::Path;

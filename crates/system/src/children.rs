@@ -14,25 +14,24 @@ use rustix::process::{
 
 use crate::process_stat::{ProcessStat, all_processes};
 
-/// Longest wait for killed processes to exit. One in an uninterruptible system
-/// call lives until that call returns.
+/// Longest wait for killed processes to exit. A process in an uninterruptible system call lives
+/// until that call returns.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Interval between checks whether they have exited.
+/// Interval between checks whether killed processes have exited.
 const END_POLL: Duration = Duration::from_millis(1);
 
-/// Makes this process the parent of all orphaned descendants
-/// (PR_SET_CHILD_SUBREAPER of prctl(2)): if a probe dies, the processes that it
-/// started become children of this one.
+/// Makes this process the parent of all orphaned descendants (PR_SET_CHILD_SUBREAPER of prctl(2)):
+/// if a probe dies, the processes that it started become children of this process.
 pub fn adopt_orphans() {
-    // This cannot fail since Linux 3.4.
+    // The call cannot fail since Linux 3.4.
     let _ = set_child_subreaper(Some(getpid()));
 }
 
 /// Children of this process.
 pub fn of_this_process() -> BTreeSet<i32> {
-    // Called twice a trial, mostly without children. This one call detects that, and
-    // leaves every exit status in place.
+    // This function is called twice a trial, mostly without children. The next call detects that
+    // case, and leaves every exit status in place.
     let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     if let Err(Errno::CHILD) = waitid(WaitId::All, any) {
         return BTreeSet::new();
@@ -49,7 +48,7 @@ pub fn of_this_process() -> BTreeSet<i32> {
 pub fn end_all_but(known: &BTreeSet<i32>) {
     let deadline = Instant::now() + END_PATIENCE;
     loop {
-        // Their children become ours when they die, and are found in the next round.
+        // When a process dies, its children become ours, and are found in the next round.
         let others = &of_this_process() - known;
         if others.is_empty() || Instant::now() > deadline {
             return;
@@ -77,7 +76,7 @@ pub fn end_tree(child: &mut Child) {
 
 /// Kills a process and all its descendants.
 pub fn kill_tree(root: i32) {
-    // Stopped first, so that no child is forked between the lookup and the kill.
+    // Processes are stopped first, so that no child is forked between the lookup and the kill.
     let found = tree(root, |pid| signal(pid, Signal::STOP));
     for &pid in found.iter().rev() {
         signal(pid, Signal::KILL);
@@ -90,7 +89,7 @@ pub fn stopped_below(child: &Child) -> Option<(i32, String)> {
     let root = i32::try_from(child.id()).ok()?;
     tree(root, |_| {}).into_iter().find_map(|pid| {
         let stat = ProcessStat::read(pid.try_into().ok()?)?;
-        // State T of proc_pid_stat(5).
+        // The state T means stopped (proc_pid_stat(5)).
         (stat.state == "T").then_some((pid, stat.name))
     })
 }
@@ -128,7 +127,8 @@ pub fn children(pid: i32) -> Vec<i32> {
     }
 }
 
-/// Children of one thread; `None` if the kernel has no such lists (CONFIG_PROC_CHILDREN).
+/// Returns the children of one thread; `None` if the kernel has no such lists
+/// (CONFIG_PROC_CHILDREN).
 fn children_of_thread(pid: i32, thread: i32) -> Option<Vec<i32>> {
     static HAS_LISTS: LazyLock<bool> =
         LazyLock::new(|| Path::new("/proc/thread-self/children").exists());

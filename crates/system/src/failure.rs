@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// An error with a special exit status. All others end the program with 1.
+/// An error with a special exit status. All other errors end the program with 1.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line or an experiment file is wrong.

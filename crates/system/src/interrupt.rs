@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::{flag, low_level};
 
-/// Whether a signal asked this program to stop, or to pause.
+/// Tells whether a signal asked this program to stop, or to pause.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
     signal: Arc<AtomicUsize>,
@@ -20,9 +20,9 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens for SIGINT, SIGTERM and SIGHUP from now until
-    /// [`Self::let_signals_end`]; all callers share one listener. A signal that
-    /// is ignored when the program starts stays ignored, such as SIGHUP under nohup(1).
+    /// Listens for SIGINT, SIGTERM and SIGHUP from now until [`Self::let_signals_end`]. All callers
+    /// share one listener. A signal that is ignored at the program's start, such as SIGHUP under
+    /// nohup(1), stays ignored.
     pub fn listen() -> io::Result<Self> {
         static LISTENER: OnceLock<Interrupt> = OnceLock::new();
         if let Some(listener) = LISTENER.get() {
@@ -49,13 +49,12 @@ impl Interrupt {
         Ok(LISTENER.get_or_init(|| interrupt).clone())
     }
 
-    /// Forgets a signal that was handled, so that the next one is seen.
+    /// Forgets a signal that was handled, so that the next signal is seen.
     pub fn forget(&self) {
         self.signal.store(0, Ordering::Relaxed);
     }
 
-    /// Lets a signal end the program at once from now on: nothing is left to be
-    /// undone.
+    /// Lets a signal end the program at once from now on, since nothing is left to undo.
     pub fn let_signals_end(&self) {
         self.ends_at_once.store(true, Ordering::SeqCst);
     }
@@ -68,7 +67,7 @@ impl Interrupt {
         }
     }
 
-    /// Whether the running trial is to be ended: to stop, or to pause.
+    /// Whether the running trial must end, because of a request to stop or to pause.
     pub fn ends_trial(&self) -> bool {
         self.signal().is_some() || self.wants_pause()
     }
@@ -80,7 +79,7 @@ impl Interrupt {
         self.pauses_at_once.store(false, Ordering::SeqCst);
     }
 
-    /// Lets SIGTSTP stop the program from now on, as it stops any other.
+    /// Lets SIGTSTP stop the program from now on, as usual.
     pub fn let_pauses(&self) {
         self.pauses_at_once.store(true, Ordering::SeqCst);
     }
@@ -94,7 +93,7 @@ impl Interrupt {
     pub fn pause(&self) -> Duration {
         self.pause.store(false, Ordering::Relaxed);
         let begin = Instant::now();
-        // It cannot fail for a signal that this program may send to itself.
+        // The call cannot fail for a signal that this program may send to itself.
         let _ = low_level::emulate_default_handler(SIGTSTP);
         begin.elapsed()
     }

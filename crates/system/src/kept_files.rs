@@ -1,4 +1,4 @@
-//! Files that this command reads or keeps runs in; no result may overwrite them.
+//! Files that no result may overwrite, since this command reads them or keeps runs in them.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,17 +8,18 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::Failure;
 
-/// Identifies the file that a path leads to, however it is spelled.
+/// Identifies the file to which a path leads, however the path is spelled.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
     /// Device and inode.
     Inode(u64, u64),
-    /// A file that does not exist yet: device and inode of its directory, and its name.
+    /// A file that does not exist yet. The fields are device and inode of its directory, and its
+    /// name.
     New(u64, u64, OsString),
 }
 
 impl Identity {
-    /// Identifies a regular file; `None` for anything else, such as a terminal, and for `-`.
+    /// Identifies a regular file. `None` for `-`, and for anything else, such as a terminal.
     pub fn of_path(path: &Path) -> Option<Self> {
         if path.as_os_str() == "-" {
             return None;

@@ -3,7 +3,7 @@
 use clap::Command;
 use clap_mangen::Man;
 
-/// Writes one page (roff) with a section for each verb, and `further` roff at its end.
+/// Writes one page (roff) with a section for each verb. `further` is roff that follows at the end.
 pub fn render(command: &Command, further: &str, page: &mut Vec<u8>) -> std::io::Result<()> {
     let man = Man::new(command.clone());
     man.render_title(page)?;
@@ -44,9 +44,9 @@ fn render_verb(
     let mut section = Vec::new();
     man.render_synopsis_section(&mut section)?;
     man.render_options_section(&mut section)?;
-    // One level deeper, since the verb's own heading is the section.
+    // Sections of a verb become subsections, since the verb's own heading is the section.
     let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
-    // Alternatives are one word, which exceeds the line unless it may break.
+    // A list of alternatives is one word, which exceeds the line unless it may break.
     let section = section.replace("\\fR|\\fB", "\\fR|\\:\\fB");
     page.extend_from_slice(section.as_bytes());
     Ok(())

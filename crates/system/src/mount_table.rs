@@ -10,11 +10,11 @@ use crate::process;
 #[derive(Debug, Clone)]
 pub struct MountEntry {
     pub point: PathBuf,
-    /// Type such as `ext4` or `fuse.sshfs`.
+    /// Type of the file system, such as `ext4` or `fuse.sshfs`.
     pub kind: String,
-    /// Device, or what the file system calls its source.
+    /// Device, or whatever the file system reports as its source.
     pub source: String,
-    /// Options of the mount, then after a semicolon those of the file system.
+    /// Options of the mount, then after a semicolon the options of the file system.
     pub options: String,
 }
 
@@ -29,7 +29,7 @@ pub fn is_fuse(kind: &str) -> bool {
     kind == "fuse" || kind.starts_with("fuse.")
 }
 
-/// All mounts, in mount order.
+/// All mounts, in the order of mounting.
 pub fn mounts() -> Vec<MountEntry> {
     parse(&std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
 }
@@ -42,13 +42,13 @@ pub fn mount_of(path: &Path) -> Option<MountEntry> {
 
 /// The source of the FUSE file system that is mounted on a directory.
 pub fn served_at(point: &Path) -> Option<String> {
-    // The last one is on top.
+    // The last mount is on top.
     let mut at_point = mounts().into_iter().rev();
     let top = at_point.find(|mount| mount.point == point)?;
     top.is_fuse().then_some(top.source)
 }
 
-/// Why this user cannot mount by FUSE here; `None` if nothing is known to be in the way.
+/// Why this user cannot mount by FUSE here; `None` if no obstacle is known.
 pub fn fuse_obstacle() -> Option<String> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     if let Err(errno) = open("/dev/fuse", flags, Mode::empty()) {

@@ -39,8 +39,8 @@ pub fn long_note(message: &str) {
     remark(&fold(message, style).show(style));
 }
 
-/// Writes to standard error. If it is gone, full or closed, measuring
-/// continues; `eprintln!` would panic.
+/// Writes to standard error. If standard error is gone, full or closed, measuring continues;
+/// `eprintln!` would panic.
 fn remark(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -53,7 +53,7 @@ pub fn instead_of_work(given: &clap::Error) -> ExitCode {
         let plain = rendered.to_string();
         let lines = plain.lines().map(|line| Text::line(line, Paint::Plain));
         let shown = lines.collect::<Text>().show(style);
-        // clap's colours are safe only if the text, which quotes the user, needed no escaping.
+        // The text quotes the user. So clap's colours are safe only if the text needed no escaping.
         if style.color && shown == plain {
             rendered.ansi().to_string()
         } else {
@@ -73,7 +73,7 @@ pub fn instead_of_work(given: &clap::Error) -> ExitCode {
     }
 }
 
-/// A message on one line, as standard error can show it.
+/// A message on one line, escaped for standard error.
 pub fn shown(message: &str) -> String {
     let line = Text::line(message, Paint::Plain);
     line.show(error_style()).trim_end_matches('\n').to_owned()
@@ -84,7 +84,7 @@ pub fn result(text: &Text) -> anyhow::Result<()> {
     standard_output(text.show(style()).as_bytes())
 }
 
-/// Prints a result after another one, with an empty line between them.
+/// Prints a result after another result, with an empty line between them.
 pub fn further_result(text: Text) -> anyhow::Result<()> {
     let mut gap = Text::default();
     gap.gap();
@@ -96,15 +96,14 @@ pub fn line(line: &str) -> anyhow::Result<()> {
     result(&Text::line(line, Paint::Plain))
 }
 
-/// Prints a document for programs, or text that contains nothing from others, unchanged.
+/// Prints a document for programs, or a text without foreign parts, unchanged.
 pub fn document(text: &str) -> anyhow::Result<()> {
     let ending = if text.ends_with('\n') { "" } else { "\n" };
     standard_output(format!("{text}{ending}").as_bytes())
 }
 
-/// Prints lines of a listing, folded at the width of the terminal or COLUMNS. If
-/// neither gives a width, as in a pipe, each stays one line, for programs that
-/// read lines.
+/// Prints lines of a listing, folded at the width of the terminal or COLUMNS. If neither gives a
+/// width, as in a pipe, no line is folded, for programs that read lines.
 pub fn listing(lines: &[String]) -> anyhow::Result<()> {
     let style = style();
     let lines = lines.iter();
@@ -120,7 +119,7 @@ pub fn is_bounded(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() || columns_set().is_some()
 }
 
-/// The width in COLUMNS, if it is a number.
+/// The value of COLUMNS, if it is a number.
 fn columns_set() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok()
 }
@@ -147,8 +146,8 @@ fn write_to(mut stream: impl Write, content: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a text that must not mix with the output of a command, which has standard output
-/// to itself: to `path`, or else to standard error.
+/// Writes a text to `path`, or else to standard error. The text must not mix with the output of a
+/// command, which has standard output to itself.
 pub fn write_aside(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match path {
         Some(path) => write_file(path, text.as_bytes()),
@@ -161,7 +160,7 @@ pub fn style_aside(path: Option<&Path>) -> Style {
     match path {
         None => error_style(),
         Some(path) if path.as_os_str() == "-" => style(),
-        // A file may be read later, anywhere.
+        // A file may be read later by any program, so it has no colours.
         Some(_) => Style {
             color: false,
             ..error_style()
@@ -204,8 +203,8 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     let columns = of_terminal().or_else(columns_set).unwrap_or(WIDTH_DEFAULT);
-    // The C locale promises ASCII only. If no locale is set (containers,
-    // cron), UTF-8 is the better guess by now.
+    // The C locale promises ASCII only. If no locale is set (containers, cron), UTF-8 is the better
+    // guess.
     let unicode = !is_dumb && locale.is_none_or(|name| name != "C" && name != "POSIX");
     let color = is_terminal && !is_dumb && !set("NO_COLOR");
     Style::new(color, columns.clamp(20, 200), unicode)
@@ -221,10 +220,10 @@ pub fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 }
 
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    // Replace the target of a link, not the link.
+    // Replaces the target of a link, not the link.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let there = match fs::metadata(&target) {
-        // A device or a pipe.
+        // A device or a pipe is written directly.
         Ok(found) if !found.is_file() => return fs::write(&target, content),
         Ok(found) => Some(found),
         Err(_) => None,
@@ -242,7 +241,7 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         }
         made => made?,
     };
-    // A file that cannot get the owner of the old one must not replace it.
+    // A file that cannot get the owner of the old file must not replace it.
     if let Some(found) = &there
         && take_over(&file, found).is_err()
     {
@@ -257,13 +256,13 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Gives a file the owner and the mode of another.
+/// Gives a file the owner and the mode of another file.
 fn take_over(file: &File, of: &fs::Metadata) -> io::Result<()> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) != (of.uid(), of.gid()) {
         fchown(file, Some(of.uid()), Some(of.gid()))?;
     }
-    // After the change of owner, which clears set-user-ID.
+    // Comes after the change of owner, which clears set-user-ID.
     file.set_permissions(of.permissions())
 }
 
@@ -374,7 +373,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
             anyhow!("cannot write {path}: it is a directory; choose another file")
         }
         io::ErrorKind::NotADirectory => {
-            anyhow!("cannot write {path}: it is not a directory; choose another one")
+            anyhow!("cannot write {path}: it is not a directory; choose another path")
         }
         io::ErrorKind::StorageFull => {
             anyhow!("cannot write {path}: the disk is full; make room on it")

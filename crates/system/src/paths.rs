@@ -1,11 +1,12 @@
-//! Where files are kept, by the XDG base directory specification.
+//! Places for this program's files, by the XDG base directory specification.
 
 use std::path::{Path, PathBuf};
 
 use crate::private_directory::Place;
 use crate::users;
 
-/// Returns a place of this program below a directory of the XDG base directory specification.
+/// Returns a place for this program's files below a directory of the XDG base directory
+/// specification.
 fn place(variable: &'static str, fallback: &str, own: &str) -> Result<Place, String> {
     let named = std::env::var_os(variable).map(PathBuf::from);
     // The specification says to ignore empty and relative paths.
@@ -42,13 +43,13 @@ pub fn store_directory() -> Result<Place, String> {
     data("toll")
 }
 
-/// Directory of reports for which no file is named.
+/// Directory of reports whose file is not named.
 pub fn reports() -> Result<Place, String> {
     data("toll/reports")
 }
 
-/// Where work directories are made: in `directory`, from `--work-dir`, or else in
-/// `TOLL_WORK_DIR`. The default is not the temporary directory, which is often a tmpfs.
+/// Where work directories are made: in `directory` (`--work-dir`), or else in `TOLL_WORK_DIR`. The
+/// default is not the temporary directory, which is often a tmpfs.
 pub fn work(directory: Option<&Path>) -> Result<Place, String> {
     let named = directory.map(PathBuf::from);
     let named = named.or_else(|| std::env::var_os("TOLL_WORK_DIR").map(PathBuf::from));
@@ -73,7 +74,7 @@ pub fn kernel_work() -> Result<Place, String> {
     cache("toll/kernel-work")
 }
 
-/// Directory of the file with what is known about KVM on this machine.
+/// Directory of the file with the results of trying KVM on this machine.
 pub fn kvm_trials() -> Result<Place, String> {
     cache("toll")
 }
@@ -98,8 +99,8 @@ pub fn leftovers() -> Result<Place, String> {
     state("toll/leftovers")
 }
 
-/// Where mounts keep local copies, journals and data that could not be written
-/// back. Not below the cache directory, which may be cleared at any time.
+/// Where mounts keep local copies, journals and data that could not be written back. The place is
+/// not below the cache directory, which may be cleared at any time.
 pub fn mounts() -> Result<Place, String> {
     state("toll/mount")
 }

@@ -1,10 +1,9 @@
 //! Directories that belong to this user alone.
 //!
-//! A directory named by `HOME`, an XDG variable or an option is the user's choice. Each
-//! directory that this program makes below it has mode 0700. An existing
-//! one is used only if this user owns it and nobody else may write to it:
-//! its content was then put there by this user, and names below it keep
-//! leading to the same files.
+//! A directory named by `HOME`, an XDG variable or an option is the user's choice. Each directory
+//! that this program makes below it has mode 0700. An existing directory is used only if this user
+//! owns it and nobody else may write to it. Then only this user put files there, and names below it
+//! keep leading to the same files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, TryLockError};
@@ -23,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::users::user_name;
 
-/// Opens a directory only for its identity, which needs no read permission.
+/// Opens a directory only to identify it, which needs no read permission.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 const OTHERS_WRITE: u32 = 0o002;
@@ -51,16 +50,16 @@ impl Identity {
 pub struct Place {
     /// The user's choice.
     chosen: PathBuf,
-    /// Directories below it that other programs use, too, such as `.local/state`.
+    /// Directories below `chosen` that other programs use, too, such as `.local/state`.
     shared: PathBuf,
-    /// Directories below those that belong to this program only.
+    /// Directories below `shared` that belong to this program only.
     own: PathBuf,
     /// The setting that chooses another place, for messages.
     setting: &'static str,
 }
 
 impl Place {
-    /// Describes a place below `HOME` or below what an XDG variable names.
+    /// Describes a place below `HOME`, or below a directory that an XDG variable names.
     pub fn new(chosen: PathBuf, shared: &str, own: &str, setting: &'static str) -> Self {
         Self {
             chosen,
@@ -70,9 +69,10 @@ impl Place {
         }
     }
 
-    /// Describes a directory that the user named, in which other users may also create files.
+    /// Describes a directory that the user named. Other users may also create files in it.
     pub fn named(directory: &Path, setting: &'static str) -> Result<Self, String> {
-        // Absolute before it is written to a journal: the next start may have another directory.
+        // The path is made absolute for the journal, since the next start may have another current
+        // directory.
         let chosen = std::path::absolute(directory)
             .map_err(|error| format!("cannot use {}: {error}", directory.display()))?;
         Ok(Self::new(chosen, "", "", setting))
@@ -83,7 +83,7 @@ impl Place {
         Self { setting, ..self }
     }
 
-    /// Describes a directory below this one.
+    /// Describes a directory below this place.
     pub fn join(&self, name: &str) -> Self {
         let own = self.own.join(name);
         Self {
@@ -99,7 +99,7 @@ impl Place {
         path
     }
 
-    /// Returns the path if nothing is there yet, or a directory of this user alone.
+    /// Returns the path if nothing is there yet, or if a directory of this user alone is there.
     pub fn path(&self) -> Result<PathBuf, String> {
         self.open().map(|_| self.unchecked_path())
     }
@@ -163,8 +163,8 @@ impl Place {
         }))
     }
 
-    /// Refuses a directory that all may write to and that is not sticky: anyone may rename its
-    /// files.
+    /// Refuses a directory that all users may write to and that is not sticky, since anyone could
+    /// rename its files.
     fn check_chosen(&self, file: &OwnedFd) -> Result<(), String> {
         let is_open = |stat: Stat| stat.st_mode & OTHERS_WRITE != 0 && stat.st_mode & STICKY == 0;
         if fstat(file).is_ok_and(is_open) {
@@ -179,9 +179,8 @@ impl Place {
         Ok(())
     }
 
-    /// Returns the flags for opening a component. A link is followed only for directories shared
-    /// with other programs, which people move to another disk, and only if this user or root
-    /// made it.
+    /// Returns the flags for opening a component. Only directories that other programs share may be
+    /// links, since people move these to another disk. This user or root must have made the link.
     fn flags(&self, path: &Path, link: &Stat, is_shared: bool) -> Result<OFlags, String> {
         match FileType::from_raw_mode(link.st_mode) {
             FileType::Symlink if is_shared && is_trusted(link.st_uid) => Ok(DIRECTORY),
@@ -277,7 +276,7 @@ impl Directory {
         &self.path
     }
 
-    /// Returns a path in it with an unpredictable name.
+    /// Returns a path in the directory with an unpredictable name.
     pub fn unused_path(&self, prefix: &str) -> Result<PathBuf, String> {
         let mut random = [0_u8; 8];
         let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
@@ -286,7 +285,7 @@ impl Directory {
         Ok(self.path.join(format!("{prefix}-{number:016x}")))
     }
 
-    /// Makes a new directory with mode 0700; an existing one is an error.
+    /// Makes a new directory with mode 0700. An existing directory is an error.
     pub fn make_new(&self, path: &Path) -> Result<Identity, String> {
         let name = path.file_name().unwrap_or_default();
         let flags = DIRECTORY | OFlags::NOFOLLOW;
@@ -308,7 +307,7 @@ impl Directory {
     /// Opens a file of this user that nobody else may read or write, and that has no other hard
     /// link.
     pub fn open_private(&self, name: &OsStr, flags: OFlags) -> Result<File, String> {
-        // Without NONBLOCK, opening a planted FIFO would block.
+        // Without NONBLOCK, opening a FIFO that somebody put there would block.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(&self.file, name, flags, Mode::RUSR | Mode::WUSR);
         let file = opened.map_err(|errno| match errno {
@@ -330,7 +329,7 @@ impl Directory {
         Err(why)
     }
 
-    /// Returns the names of its entries, sorted.
+    /// Returns the names of the directory's entries, sorted.
     pub fn names(&self) -> Result<Vec<OsString>, String> {
         let read = || -> rustix::io::Result<Vec<OsString>> {
             let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -347,8 +346,7 @@ impl Directory {
     }
 }
 
-/// A lock that is a file. The file is removed when this value is dropped, and means nothing
-/// once its holder is gone.
+/// A lock that is a file. Dropping it removes the file. A file whose holder is gone means nothing.
 #[derive(Debug)]
 pub struct LockFile {
     path: PathBuf,
@@ -357,8 +355,8 @@ pub struct LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // Removed while it is locked, so that nobody else holds it. If that fails, the next
-        // caller locks it again.
+        // The file is removed while it is locked, so that nobody else holds it. If the removal
+        // fails, the next caller locks the file again.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -377,7 +375,7 @@ impl Directory {
                 Err(TryLockError::Error(error)) => return Err(cannot(error.to_string())),
             }
             let stat = fstat(&file).map_err(|errno| cannot(errno.to_string()))?;
-            // Otherwise its last holder removed it after it was opened here: retry.
+            // Otherwise the last holder removed the file after it was opened here, so this retries.
             if identity(&path).is_some_and(|(found, _)| found == Identity::from_stat(&stat)) {
                 return Ok(Some(LockFile { path, _file: file }));
             }

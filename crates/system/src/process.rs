@@ -43,7 +43,7 @@ pub fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Result<Strin
     ))
 }
 
-/// Runs a program to its end and returns what it prints; kills it if that is too much.
+/// Runs a program to its end and returns its output. Kills a program that prints too much.
 fn bounded_output(command: &mut Command) -> io::Result<Output> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -64,8 +64,8 @@ fn bounded_output(command: &mut Command) -> io::Result<Output> {
     })
 }
 
-/// Removes the variables by which git names a repository to its hooks: git would act on that
-/// one, and not on the one where it is run.
+/// Removes the variables by which git names a repository to its hooks. Otherwise git would act on
+/// that repository, and not on the repository in whose directory it runs.
 pub fn forget_repository(command: &mut Command) {
     for name in [
         "DIR",
@@ -85,8 +85,8 @@ pub fn forget_repository(command: &mut Command) {
     }
 }
 
-/// Overrides user settings that would run programs or change the output that is read:
-/// hooks and a file system monitor, recursion into submodules, the encoding of commits.
+/// Overrides user settings that would run programs or change the output that is read. These are
+/// hooks and a file system monitor, recursion into submodules, and the encoding of commits.
 const PLAIN_GIT: [&str; 10] = [
     "-c",
     "core.hooksPath=/dev/null",
@@ -100,7 +100,7 @@ const PLAIN_GIT: [&str; 10] = [
     "advice.detachedHead=false",
 ];
 
-/// Runs git in a directory, without hooks. It writes there only if the arguments say so.
+/// Runs git in a directory, without hooks. git writes there only if the arguments say so.
 pub fn git(repository: &Path, arguments: &[&str]) -> Result<String, String> {
     git_of_user(repository, &[&PLAIN_GIT, arguments].concat())
 }
@@ -116,16 +116,15 @@ pub fn git_of_user(repository: &Path, arguments: &[&str]) -> Result<String, Stri
     run("git", &all).map_err(|why| format!("{}: {why}", repository.display()))
 }
 
-/// Starts a program that stays in the foreground. Discards its output, except
-/// for standard error if there is a `log`. The program is killed when
-/// this one dies, however that happens.
+/// Starts a program that stays in the foreground. Discards its output, but writes standard error to
+/// `log` if there is one. The program is killed when this program dies, however that happens.
 pub fn start(line: &[OsString], log: Option<&Path>) -> Result<Child, String> {
     let errors = match log {
         Some(log) => std::fs::File::create(log).cannot("make", log)?.into(),
         None => Stdio::null(),
     };
-    // setpriv is in util-linux, which Debian always has; without it, the next
-    // start ends the server.
+    // setpriv kills the server when this program dies. It is in util-linux, which Debian always
+    // has. Without it, the next start ends the server.
     let setpriv = find("setpriv").map(PathBuf::into_os_string);
     let mut words = Vec::from_iter(setpriv);
     if !words.is_empty() {
@@ -141,9 +140,9 @@ pub fn start(line: &[OsString], log: Option<&Path>) -> Result<Child, String> {
         .map_err(|error| format!("cannot run {}: {error}", line[0].display()))
 }
 
-/// Finds a program in `PATH` and in Debian's directories for root's programs, which an
-/// ordinary user's `PATH` leaves out. Searches only absolute entries: others, and
-/// empty ones, mean the current directory, in which a file may be anybody's.
+/// Finds a program in `PATH` and in Debian's directories for root's programs, which an ordinary
+/// user's `PATH` leaves out. Searches only absolute entries. Other entries lead below the current
+/// directory, where a file may be anybody's.
 pub fn find(program: &str) -> Option<PathBuf> {
     find_in(program, &std::env::var_os("PATH").unwrap_or_default())
 }

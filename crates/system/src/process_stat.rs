@@ -6,9 +6,9 @@ pub struct ProcessStat {
     pub name: String,
     pub state: String,
     pub parent: i32,
-    /// User and system time of all its threads, in clock ticks.
+    /// User and system time of all threads of the process, in clock ticks.
     pub cpu_ticks: u64,
-    /// Its start time since boot, in clock ticks.
+    /// The process's start time since boot, in clock ticks.
     pub start_ticks: u64,
 }
 
@@ -24,7 +24,7 @@ impl ProcessStat {
         let (start, rest) = text.rsplit_once(')')?;
         let (_, name) = start.split_once('(')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // The manual's field 3 is the first one here.
+        // The manual's field 3 is the first field here.
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Self {
             name: name.to_owned(),

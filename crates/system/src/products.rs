@@ -1,9 +1,9 @@
-//! Programs of this project that are installed in the directory of the running one.
+//! Programs of this project in the directory of the running program.
 
 use std::path::PathBuf;
 
 /// Finds the program `toll-NAME`, which runs the verb NAME. Searches only the directory of the
-/// running program: a user who can write there can replace that program, too.
+/// running program. A user who can write there can replace the running program, too.
 pub fn find(name: &str) -> Result<PathBuf, String> {
     let file = format!("toll-{name}");
     let own = std::env::current_exe().map_err(|error| format!("cannot find {file}: {error}"))?;

@@ -23,11 +23,11 @@ use crate::children::children;
 use crate::output;
 use crate::process;
 
-/// Longest wait before checking for a signal to forward.
+/// Longest wait before the next check for a signal to forward.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Requested size of the pipe from strace, so that strace seldom waits.
-/// It is the largest that every user may have (`/proc/sys/fs/pipe-max-size`).
+/// Requested size of the pipe from strace, so that strace seldom waits. The size is the largest
+/// that every user may have (`/proc/sys/fs/pipe-max-size`).
 const PIPE_BYTES: usize = 1 << 20;
 
 /// Longer lines of strace are cut. Strings are short; only paths are long, at most
@@ -37,9 +37,9 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 /// How a traced command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceEnd {
-    /// Its exit status; `None` if a signal ended it.
+    /// The command's exit status; `None` if a signal ended it.
     pub status: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the command.
     pub signal: Option<i32>,
     /// Wall time from before strace was started to after it ended.
     pub wall: Duration,
@@ -49,11 +49,10 @@ pub struct TraceEnd {
 #[derive(Debug, Clone)]
 pub struct Strace {
     path: PathBuf,
-    /// Whether only the traced calls stop the program, by a filter in the kernel;
-    /// without it every call does.
+    /// Whether a filter in the kernel lets only the traced calls stop the program. Otherwise
+    /// every call stops it.
     filters: bool,
-    /// What is printed after a descriptor's number, in the words of
-    /// `--decode-fds`.
+    /// What strace prints after a descriptor's number, as `--decode-fds` names it.
     decodes: &'static str,
     /// Whether to print the times of calls, and the beginnings of strings and lists.
     has_details: bool,
@@ -62,9 +61,9 @@ pub struct Strace {
 /// Why a command cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unstartable {
-    /// There is no program of this name: status 127, as in shells.
+    /// There is no program of this name. The exit status is 127, as in shells.
     NotFound(String),
-    /// It is not a program: status 126.
+    /// The file is not a program. The exit status is 126.
     NotExecutable(String),
 }
 
@@ -81,7 +80,7 @@ impl Strace {
             has_details: false,
         };
         match strace.try_out() {
-            // Without seccomp in the kernel, strace warns and continues without it.
+            // Without seccomp in the kernel, strace warns and continues without a filter.
             Ok(warning) if warning.contains("seccomp") => strace.filters = false,
             Ok(_) => {}
             Err(_) => {
@@ -92,7 +91,7 @@ impl Strace {
         Ok(strace)
     }
 
-    /// Returns the same, with device numbers after the paths of devices.
+    /// Returns the same strace, which prints device numbers after the paths of devices.
     #[must_use]
     pub fn with_devices(self) -> Self {
         Self {
@@ -101,8 +100,8 @@ impl Strace {
         }
     }
 
-    /// Returns the same, with the time that passed before each line, and the first 32
-    /// bytes of strings.
+    /// Returns the same strace, which prints the time that passed before each line, and the first
+    /// 32 bytes of strings.
     #[must_use]
     pub fn with_details(self) -> Self {
         Self {
@@ -129,9 +128,10 @@ impl Strace {
 
     fn options(&self, calls: &[&str], output: &Path) -> Vec<OsString> {
         let mut options: Vec<OsString> = [
-            // Threads and child processes too.
+            // Traces threads and child processes, too.
             "-f",
-            // Omits attachments; the exits of threads are needed.
+            // Omits messages about attachments, but not about the exits of threads, which are
+            // needed.
             "--quiet=attach,personality",
             "--syscall-times=ns",
         ]
@@ -142,7 +142,7 @@ impl Strace {
                 .map(OsString::from)
                 .to_vec()
         } else {
-            // No bytes of the moved data.
+            // Prints no bytes of the moved data.
             ["-s", "0"].map(OsString::from).to_vec()
         });
         options.push(format!("--decode-fds={}", self.decodes).into());
@@ -159,12 +159,12 @@ impl Strace {
         options
     }
 
-    /// Runs a command to its end, with the standard streams of this program,
-    /// and passes each line of strace to `on_line` as it arrives. `calls` are the
-    /// calls to trace; an empty list means all.
+    /// Runs a command to its end, with the standard streams of this program, and passes each line
+    /// of strace to `on_line` as it arrives. `calls` are the calls to trace; an empty list means
+    /// all.
     ///
-    /// Like strace, it also waits for processes that the command left running. It
-    /// polls `signal` ten times a second and forwards a signal to the command.
+    /// Like strace, this function also waits for processes that the command left running. It polls
+    /// `signal` ten times a second and forwards a signal to the command.
     pub fn run(
         &self,
         command: &[OsString],
@@ -176,8 +176,8 @@ impl Strace {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| wrong(e.into()))?;
         // A smaller pipe works, too.
         let _ = fcntl_setpipe_size(&writer, PIPE_BYTES);
-        // strace opens the pipe by this name, so that the command inherits no
-        // descriptor of it: the command could outlive both.
+        // strace opens the pipe by this name, so that the command inherits no descriptor of the
+        // pipe. The command could outlive strace and this program.
         let output = format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd());
         let begin = Instant::now();
         let child = Command::new(&self.path)
@@ -205,8 +205,8 @@ impl Strace {
     }
 }
 
-/// Waits for strace, then closes the last write end of the pipe, so that its
-/// reader sees the end of file.
+/// Waits for strace. Then closes the last write end of the pipe, so that the pipe's reader sees the
+/// end of file.
 fn wait(mut child: Child, writer: OwnedFd) -> io::Result<ExitStatus> {
     let status = child.wait();
     drop(writer);
@@ -256,8 +256,8 @@ fn append(line: &mut Vec<u8>, part: &[u8]) {
     line.extend_from_slice(&part[..part.len().min(room)]);
 }
 
-/// Signals the command itself: strace blocks signals while it writes to a file, so
-/// a signal to strace would not reach the command.
+/// Sends a signal to the command itself. strace blocks signals while it writes to a file, so a
+/// signal to strace would not reach the command.
 fn send_to_command(strace: u32, signal: i32) {
     if signal == SIGINT && has_terminal() {
         return;
@@ -271,8 +271,8 @@ fn send_to_command(strace: u32, signal: i32) {
     }
 }
 
-/// Whether this program is in the foreground of its terminal: then ^C has
-/// already reached the command, and a second signal may act differently.
+/// Whether this program is in the foreground of its terminal. If so, ^C has already reached the
+/// command, and a second signal may act differently.
 pub fn has_terminal() -> bool {
     let terminal = std::fs::File::open("/dev/tty");
     let foreground = terminal.and_then(|terminal| Ok(rustix::termios::tcgetpgrp(terminal)?));
@@ -295,7 +295,7 @@ fn explain(words: &str) -> String {
     format!("cannot trace: a test of strace failed ({last})")
 }
 
-/// Checks whether a command can be started, looked up as `execvp` does.
+/// Checks whether a command can be started. Looks the command up as `execvp` does.
 pub fn startable(command: &OsStr) -> Result<(), Unstartable> {
     let shown = command.to_string_lossy().into_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -329,8 +329,8 @@ pub fn startable(command: &OsStr) -> Result<(), Unstartable> {
     }
 }
 
-/// Prints why a command cannot be started, and returns the exit status that shells use then;
-/// `None` if it can be started.
+/// Prints why a command cannot be started, and returns the exit status that shells use in that
+/// case. `None` if the command can be started.
 pub fn unstartable(command: &OsStr) -> Option<ExitCode> {
     let (status, message) = match startable(command) {
         Ok(()) => return None,

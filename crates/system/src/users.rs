@@ -1,8 +1,8 @@
 //! Users of this machine: their names and home directories.
 //!
-//! The programs are linked statically. In them `getpwuid_r` would load modules of
-//! the system's glibc, which must have the same version. So local users are
-//! read from `/etc/passwd`, and `getent` finds all others.
+//! The programs are linked statically. In them `getpwuid_r` would load modules of the system's
+//! glibc, which must have the same version. So local users are read from `/etc/passwd`, and
+//! `getent` finds all other users.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -57,12 +57,12 @@ pub fn home() -> Result<PathBuf, String> {
     })
 }
 
-/// The name of a user for messages; `uid N` for an unknown one.
+/// Returns the name of a user for messages; `uid N` for an unknown user.
 pub fn user_name(uid: u32) -> String {
     find(uid).map_or_else(|| format!("uid {uid}"), |user| user.name)
 }
 
-/// The user that a process runs as; `None` if it is gone or hidden.
+/// The user that a process runs as; `None` if the process is gone or hidden.
 pub fn user_of_process(pid: u32) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let metadata = Path::new("/proc").join(pid.to_string()).metadata().ok()?;

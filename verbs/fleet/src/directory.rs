@@ -1,4 +1,4 @@
-//! The directory of a submission: the argument that names it, and what its files say.
+//! The directory of a submission: the argument that names it, and the content of its files.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl Submitted {
     }
 }
 
-/// Whether a document exists and is that of a complete run.
+/// Whether a document exists and describes a complete run.
 pub fn is_complete(document: &Path) -> bool {
     #[derive(Deserialize)]
     struct Document {

@@ -29,7 +29,7 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
     let tables = match &arguments.parquet {
         Some(tables) => tables.clone(),
         None => {
-            // A link planted there could make a table overwrite any file.
+            // A link that somebody put there could make a table overwrite any file.
             directory
                 .check_trusted("--parquet", &[directory.tables()])
                 .map_err(Failure::Usage)?;

@@ -29,8 +29,8 @@ pub struct PodRequest<'a> {
     pub work_dir: &'a Path,
 }
 
-/// Builds the manifest (`kubectl apply` reads JSON). Each node gets one pod. Requests equal
-/// limits, for the quality of service `Guaranteed`.
+/// Builds the manifest (`kubectl apply` reads JSON). Each node gets one pod. A pod's requests equal
+/// its limits, so that its quality of service is `Guaranteed`.
 pub fn job(request: &PodRequest) -> Value {
     let labels: serde_json::Map<String, Value> = request
         .node_labels
@@ -64,7 +64,7 @@ pub fn job(request: &PodRequest) -> Value {
         }],
         "volumes": [
             { "name": "fleet", "persistentVolumeClaim": { "claimName": request.claim } },
-            // Work files must not be on the container's root: that is not the node's file system.
+            // Work files must not be on the container's root, which is not the node's file system.
             { "name": "work", "hostPath": { "path": request.work_dir, "type": "DirectoryOrCreate" } },
         ],
     });

@@ -25,7 +25,7 @@ pub enum FleetVerb {
     /// Measure experiments on the nodes of a cluster, with one job for each node
     #[command(after_help = submit::NOTES)]
     Submit(Box<submit::SubmitArguments>),
-    /// Show the progress of each node, and why one waits or failed
+    /// Show the progress of each node, and why nodes wait or failed
     Status(status::StatusArguments),
     /// Submit failed nodes again; they continue after their finished trials
     Retry(retry::RetryArguments),
@@ -33,8 +33,8 @@ pub enum FleetVerb {
     Fetch(fetch::FetchArguments),
     /// Measure a submission on this machine, as a job does
     Work(work::WorkArguments),
-    /// Report on which machines each claim holds, the values over all machines, and which
-    /// facts about machines explain their differences
+    /// Report on which machines each claim holds, the values over all machines, and which facts
+    /// explain differences between machines
     Report(report::ReportArguments),
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::submission::JobArray;
 use crate::slurm::{Node, Task};
 
-/// States of tasks that will run, and of tasks that run (squeue(1), "JOB STATE CODES").
+/// States of tasks that will run, then states of tasks that run (squeue(1), "JOB STATE CODES").
 const WAITING: [&str; 8] = [
     "CONFIGURING",
     "PENDING",
@@ -30,14 +30,14 @@ const RUNNING: [&str; 5] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeState {
-    /// All its runs are complete.
+    /// All runs of the node are complete.
     Complete,
     Running,
-    /// Its job has not begun yet.
+    /// The node's job has not begun yet.
     Waiting,
-    /// Its job ended before all runs were complete.
+    /// The node's job ended before all runs were complete.
     Failed,
-    /// Not all runs are complete, and there is no scheduler to ask about its job.
+    /// Not all runs are complete, and there is no scheduler to ask about the node's job.
     Unfinished,
 }
 
@@ -48,7 +48,7 @@ pub struct NodeProgress {
     pub state: NodeState,
     pub runs_complete: usize,
     pub runs: usize,
-    /// Why it waits or failed.
+    /// Why the node waits or failed.
     pub reason: Option<String>,
 }
 

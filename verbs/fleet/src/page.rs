@@ -18,8 +18,8 @@ const CELL_WIDTH_MAX: f64 = 22.0;
 const ROW_HEIGHT: f64 = 18.0;
 /// Width of a character of a claim's name.
 const CHARACTER_WIDTH: f64 = 7.4;
-/// With more machines than this, neighbours with the same outcome are drawn as one cell,
-/// without their names, so that a page of a thousand machines stays small.
+/// Largest number of machines that are drawn with their names. With more, neighbours with the same
+/// outcome are drawn as one cell, so that a page of a thousand machines stays small.
 const NAMED_MACHINES_MAX: usize = 60;
 
 /// Builds the page: one file without scripts or external references.
@@ -91,14 +91,16 @@ pub fn role(fact: &FleetFact) -> String {
         FactRole::Confounded => {
             format!("splits the machines as {with} does: either may be the cause")
         }
-        FactRole::Associated => format!("no difference remains among machines alike in {with}"),
+        FactRole::Associated => {
+            format!("no difference remains among machines that are alike in {with}")
+        }
         FactRole::NoDifference => "no difference found".to_owned(),
         FactRole::NotTested => "too few machines".to_owned(),
     }
 }
 
-/// Data of the picture: a row for each claim, a column for each machine, and after a gap a
-/// column for each published platform.
+/// Data of the picture. It has a row for each claim and a column for each machine. After a gap, it
+/// has a column for each published platform.
 fn matrix(report: &FleetReport) -> Value {
     let machines = report.machines.len();
     // Columns of published platforms follow after a gap of one cell.
@@ -138,7 +140,8 @@ fn matrix(report: &FleetReport) -> Value {
     }
 }
 
-/// Cells for the platforms about which a publication concludes something, from `x` = `from` on.
+/// Cells for the platforms about which a publication concludes something. The first cell begins at
+/// `x` = `from`.
 fn published_cells(report: &FleetReport, claim: &FleetClaim, from: f64) -> Vec<Value> {
     let platforms = report.published_platforms.iter().enumerate();
     let cell = |(index, platform): (usize, &Platform)| {

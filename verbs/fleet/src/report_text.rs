@@ -78,8 +78,8 @@ fn row(claim: &FleetClaim, platforms: &[Platform]) -> Row {
     row
 }
 
-/// Describes a level: on how many of its machines the claim holds or, for a claim on how
-/// machines differ, their centre.
+/// Describes a level: on how many of its machines the claim holds. For a claim on how machines
+/// differ, describes their centre.
 fn level(level: &FactLevel, claim: &FleetClaim) -> String {
     match (&claim.difference, &level.mean) {
         (None, _) => format!("{} {} of {}", level.level, level.supported, level.machines),

@@ -51,7 +51,7 @@ pub fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
         )));
     }
     (arguments.quiet, arguments.no_html) = (true, true);
-    // Nobody is present to start the job again, so it waits for the measuring lock.
+    // Nobody is present to start the job again, so the job waits for the measuring lock.
     arguments.wait = true;
     Ok(arguments)
 }

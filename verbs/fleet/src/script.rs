@@ -13,8 +13,8 @@ pub struct SlurmRequest<'a> {
     pub time_limit: Option<Duration>,
 }
 
-/// Slurm sends SIGTERM this many seconds before the end of a job's time limit, or of the grace
-/// time of a preempted job. `toll` then drops the running trial and keeps all earlier ones.
+/// Slurm sends SIGTERM this many seconds before the end of a job's time limit, or of the grace time
+/// of a preempted job. `toll` then drops the running trial and keeps all earlier trials.
 const WARNING_S: u32 = 60;
 
 /// Returns the options of sbatch for a job array whose tasks have a node each.
@@ -24,7 +24,7 @@ pub fn sbatch_options(directory: &Path, request: &SlurmRequest) -> Vec<String> {
         "--nodes=1".to_owned(),
         "--ntasks=1".to_owned(),
         "--exclusive".to_owned(),
-        // All of the node's memory.
+        // Requests all of the node's memory.
         "--mem=0".to_owned(),
         "--requeue".to_owned(),
         format!("--signal=B:TERM@{WARNING_S}"),
@@ -42,8 +42,8 @@ pub fn time_limit(limit: Duration) -> String {
     format!("--time={}", limit.as_secs().div_ceil(60).max(1))
 }
 
-/// Returns the script. `directory` is where the job finds the submission, and `work_dir` a
-/// local directory of the node.
+/// Returns the script. `directory` is where the job finds the submission. `work_dir` is a local
+/// directory of the node.
 pub fn script(directory: &Path, work_dir: &Path, options: &[String]) -> String {
     let directives = options.iter().map(|option| format!("#SBATCH {option}\n"));
     let directives: String = directives.collect();
@@ -55,9 +55,9 @@ pub fn script(directory: &Path, work_dir: &Path, options: &[String]) -> String {
 #!/bin/sh
 {directives}
 # Measures the experiments in submission.json on this machine, or continues their runs.
-# Jobs start it; without a scheduler, start it on each machine.
+# Jobs start this script; without a scheduler, start it on each machine.
 node=${{SLURMD_NODENAME:-${{NODE_NAME:-$(uname -n)}}}}
-# On disks of this machine, since home directories may be shared with other machines.
+# Other machines may share home directories, so this directory is on a disk of this machine.
 own={work_dir}/toll-$(id -u)
 mkdir -p {work_dir}
 [ -d \"$own\" ] || mkdir -m 700 \"$own\" || exit

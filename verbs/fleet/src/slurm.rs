@@ -1,4 +1,4 @@
-//! Queries and submits to Slurm by its own commands.
+//! Queries Slurm, and submits jobs to it, by its own commands.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ const UNUSABLE: [&str; 8] = [
 pub struct Node {
     pub name: String,
     pub state: String,
-    /// Why it is down or drained.
+    /// Why the node is down or drained.
     pub reason: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Node {
 pub struct Task {
     /// Slurm's name of the state, such as `NODE_FAIL`.
     pub state: String,
-    /// Why it waits, or ended in this state.
+    /// Why the task waits, or ended in this state.
     pub reason: Option<String>,
 }
 
@@ -55,10 +55,11 @@ pub struct Task {
 pub struct Slurm;
 
 impl Slurm {
-    /// Finds the commands.
+    /// Finds Slurm's commands.
     ///
     /// # Errors
-    /// If one is missing.
+    ///
+    /// If a command is missing.
     pub fn find() -> Result<Self, String> {
         let missing = ["sbatch", "scontrol", "sinfo", "squeue"]
             .into_iter()
@@ -107,7 +108,7 @@ impl Slurm {
         }
     }
 
-    /// Returns why Slurm would not run a job with these options on a node at any time.
+    /// Returns why Slurm would never run a job with these options on a node.
     pub fn refusal(&self, options: &[String], node: &str) -> Option<String> {
         let pinned = format!("--nodelist={node}");
         let mut arguments = vec!["--test-only", "--wrap=true", &pinned];
@@ -115,12 +116,11 @@ impl Slurm {
         run("sbatch", &arguments).err()
     }
 
-    /// Submits a script as a job array with one task for each node, in their order. `note`
-    /// gets the job number before any task may begin. If it or anything else fails, no task
-    /// begins. `options` override those in the script.
+    /// Submits a script as a job array with one task for each node, in their order. `note` gets the
+    /// job number before any task may begin. If `note` or any other step fails, no task begins.
+    /// `options` override the options in the script.
     ///
-    /// # Errors
-    /// What Slurm or `note` reports.
+    /// # Errors What Slurm or `note` reports.
     pub fn submit(
         &self,
         script: &Path,
@@ -134,7 +134,7 @@ impl Slurm {
         arguments.extend(options.iter().map(String::as_str));
         arguments.push(&script);
         let answer = run("sbatch", &arguments)?;
-        // In a federation the cluster's name follows.
+        // In a federation the cluster's name follows the number.
         let number = answer.split(';').next().unwrap_or_default().trim();
         let job: u64 = number
             .parse()
@@ -152,15 +152,14 @@ impl Slurm {
     }
 
     /// Returns what is known about the tasks of job arrays, by array and index. The controller
-    /// knows live and recently ended tasks; the accounting knows the others.
+    /// knows live and recently ended tasks; the accounting knows all other tasks.
     ///
-    /// # Errors
-    /// If the controller does not answer.
+    /// # Errors If the controller does not answer.
     pub fn tasks(&self, jobs: &[u64]) -> Result<BTreeMap<(u64, usize), Task>, String> {
         let mut tasks = BTreeMap::new();
         let numbers: Vec<String> = jobs.iter().map(u64::to_string).collect();
         let listed = format!("--jobs={}", numbers.join(","));
-        // Sites may have no accounting, so its errors are ignored.
+        // Sites may have no accounting, so errors of the accounting are ignored.
         let accounted = run(
             "sacct",
             &[
@@ -243,7 +242,7 @@ fn pin(job: u64, nodes: &[String]) -> Result<(), String> {
     );
     input.write_all(requests.as_bytes()).map_err(cannot)?;
     input.rewind().map_err(cannot)?;
-    // One process for all nodes, since a fleet may have thousands.
+    // A single process handles all nodes, since a fleet may have thousands.
     process::run_on(Stdio::from(input), "scontrol", &[]).map(|_| ())
 }
 
@@ -252,20 +251,21 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     process::run(program, &arguments)
 }
 
-/// Splits a line into fields; the last one may contain the separator.
+/// Splits a line into fields. Only the last field may contain the separator.
 fn fields<const N: usize>(line: &str) -> Option<[&str; N]> {
     let fields: Vec<&str> = line.trim().splitn(N, '|').collect();
     fields.try_into().ok()
 }
 
-/// Returns a field's value; `None` for an empty field or Slurm's placeholders for one.
+/// Returns a field's value; `None` for an empty field, and for Slurm's placeholders for an empty
+/// field.
 fn known(field: &str) -> Option<String> {
     let is_nothing = field.is_empty() || ["none", "None", "(null)"].contains(&field);
     (!is_nothing).then(|| field.to_owned())
 }
 
 fn task_of(state: &str, reason: &str) -> Task {
-    // Only the first word, as in `CANCELLED by 1000`.
+    // Only the first word counts, as in `CANCELLED by 1000`.
     let state = state.split_whitespace().next().unwrap_or_default();
     Task {
         state: state.to_owned(),

@@ -55,7 +55,7 @@ pub fn progress(
             let jobs: Vec<u64> = arrays.iter().map(|array| array.job).collect();
             let cannot = |why| anyhow::anyhow!("cannot find out the progress of the nodes: {why}");
             let tasks = slurm.tasks(&jobs).map_err(cannot)?;
-            // They only explain why a task waits or failed, so an error does not matter.
+            // The nodes only explain why a task waits or failed, so an error does not matter.
             let nodes = slurm.nodes().unwrap_or_default();
             let mut all = of_arrays(arrays, &tasks, &nodes, runs, runs_complete);
             for one in &mut all {

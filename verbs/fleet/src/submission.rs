@@ -32,7 +32,7 @@ pub struct Submission {
     version: u32,
     /// Experiments, each measured in its own run.
     pub experiments: Vec<PlannedExperiment>,
-    /// Options of `toll run` for all of them.
+    /// Options of `toll run` for all experiments.
     pub run_options: Vec<String>,
     pub scheduler: Scheduler,
 }
@@ -108,10 +108,11 @@ fn is_name(text: &str) -> bool {
 pub struct FleetDirectory(PathBuf);
 
 impl FleetDirectory {
-    /// Returns a directory by its absolute path, since jobs do not start in the current one.
+    /// Returns a directory by its absolute path, since jobs start in another directory.
     ///
     /// # Errors
-    /// If its path has characters that are special in a script or in Slurm's file names.
+    ///
+    /// If the path has characters that are special in a script or in Slurm's file names.
     pub fn at(path: &Path) -> anyhow::Result<Self> {
         let cannot = |why: &str| anyhow::anyhow!("cannot use {}: {why}", path.display());
         let absolute = std::path::absolute(path).map_err(|error| cannot(&error.to_string()))?;
@@ -177,7 +178,8 @@ impl FleetDirectory {
         self.0.join("submission.json")
     }
 
-    /// Refuses a directory that another user owns or can change, and such `things` in it.
+    /// Refuses a directory that another user owns or can change. Does the same for `things`, which
+    /// are files and directories in it.
     pub fn check_trusted(&self, setting: &'static str, things: &[PathBuf]) -> Result<(), String> {
         let things = things.iter().filter(|path| path.exists());
         let mut all = [&self.0].into_iter().chain(things);
@@ -192,7 +194,8 @@ impl FleetDirectory {
     /// Reads the submission.
     ///
     /// # Errors
-    /// If there is none, or it is damaged or of another version.
+    ///
+    /// If there is no submission, or it is damaged or of another version.
     pub fn submission(&self) -> anyhow::Result<Submission> {
         #[derive(Deserialize)]
         struct Head {

@@ -69,7 +69,7 @@ pub struct SubmitArguments {
     /// label NAME=VALUE
     #[arg(long, value_name = "FEATURES", value_parser = plain)]
     constraint: Option<String>,
-    /// Time limit of a job (2h); `toll fleet retry` continues after it
+    /// Time limit of a job (2h); `toll fleet retry` continues a job that reached its limit
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     time_limit: Option<Duration>,
     /// Directory on each node for work files, on the disk to measure
@@ -129,10 +129,10 @@ pub fn run(arguments: &SubmitArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to measure.
+/// The experiments to measure.
 struct Planned {
     experiments: Vec<PlannedExperiment>,
-    /// The user's file of each, if it has one.
+    /// The user's file of each experiment; `None` for a built-in experiment.
     files: Vec<Option<PathBuf>>,
     run_options: Vec<String>,
 }
@@ -147,7 +147,7 @@ impl Planned {
     }
 }
 
-/// Checks the experiments as far as this machine can, and returns them.
+/// Checks the experiments as far as possible on this machine, and returns them.
 fn planned(arguments: &SubmitArguments) -> anyhow::Result<Planned> {
     let mut options = run_options(&arguments.run_options)?;
     let mut planned = Planned {
@@ -215,12 +215,12 @@ fn to_slurm(
         lay_out(directory, planned, &script)?;
         submit_array(directory, &mut submission, &[], nodes)
     })?;
-    // After `fill`: on an error of standard output, it would remove the directory of running
-    // jobs.
+    // Comes after `fill`. Within `fill`, an error of standard output would remove the directory of
+    // running jobs.
     output::line(&message)
 }
 
-/// Returns the nodes on which Slurm would run the job. Prints which are left out, and why.
+/// Returns the nodes on which Slurm would run the job. Prints the nodes that are left out, and why.
 fn usable_nodes(
     slurm: &Slurm,
     arguments: &SubmitArguments,
@@ -351,7 +351,7 @@ fn for_kubernetes(
     ))
 }
 
-/// Fills a directory that is new or empty. If that fails, the directory is left unchanged.
+/// Fills a directory that is new or empty. If that fails, the directory is as before.
 fn fill<T>(
     directory: &FleetDirectory,
     work: impl FnOnce(&FleetDirectory) -> anyhow::Result<T>,

@@ -101,8 +101,8 @@ fn measure(
     measured
 }
 
-/// Whether the last run of a store has the submitted experiment, and thus runs only commands
-/// of the submission.
+/// Whether the last run of a store has the submitted experiment. If so, it runs only commands of
+/// the submission.
 fn is_submitted(store: &Path, arguments: &RunArguments) -> anyhow::Result<bool> {
     let stored = match stores::read_if_any(store)? {
         Some(store) => last_run(&store)?,
@@ -113,7 +113,7 @@ fn is_submitted(store: &Path, arguments: &RunArguments) -> anyhow::Result<bool> 
         .zip(submitted.first())
         .is_some_and(|(run, submitted)| {
             let stored = Experiment {
-                // An experiment's share of a time budget depends on when it began.
+                // The share of a time budget depends on when the experiment began.
                 run: submitted.run,
                 ..run.stored.experiment
             };

@@ -31,14 +31,14 @@ pub struct GradeArguments {
     /// `last` [default: the newest complete run of the same work]
     #[arg(long, value_name = "RUN", conflicts_with = "measure")]
     pub(super) run: Option<String>,
-    /// Take the claims and the experiment from this file or built-in experiment, and list
-    /// how the submitted one differs
+    /// Take the claims and the experiment from this file or built-in experiment, and list how the
+    /// submitted experiment differs
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) experiment: Option<String>,
-    /// Profile of that experiment [default: the submission's]
+    /// Profile of the experiment that --experiment names [default: the submission's]
     #[arg(long, value_enum, requires = "experiment")]
     profile: Option<Profile>,
-    /// First measure each experiment here once, after listing what that starts
+    /// First measure each experiment here once, after listing the programs that this starts
     #[arg(long)]
     pub(super) measure: bool,
     /// Let --measure start the programs of a submission; without this option they are

@@ -20,8 +20,7 @@ use toll_system::{Failure, output};
 use crate::arguments::GradeArguments;
 use crate::grading::{HereRun, has_factors_of};
 
-/// Differences that are not causes: they exist between any two runs, or do not
-/// concern the machine.
+/// Differences that are no causes: they exist between any two runs, or do not concern the machine.
 const NO_CAUSES: [&str; 2] = ["hostname", "root"];
 
 /// Finds or makes runs on this machine.
@@ -61,8 +60,8 @@ impl<'a> RunsHere<'a> {
         })
     }
 
-    /// Returns the run to compare a submission with, or the reason why there is none.
-    /// `own` is the grader's copy of its experiment.
+    /// Returns the run to compare a submission with, or the reason why there is none. `own` is the
+    /// grader's copy of the submitted experiment.
     pub fn find(
         &mut self,
         submitted: &StoredRun,

@@ -25,7 +25,7 @@ pub fn run(arguments: &GradeArguments, store: &Path) -> anyhow::Result<ExitCode>
         let file = path.display().to_string();
         let graded = match read(path) {
             Ok(submission) => grade_file(file, submission, arguments, &mut runs)?,
-            // A single file has no overview: the error says everything.
+            // With a single file there is no overview, so the error says everything.
             Err(failure) if arguments.files.len() == 1 => return Err(failure),
             Err(failure) => ungraded(file, failure.to_string()),
         };

@@ -1,4 +1,4 @@
-//! Graded submissions as text: a line each, then the details of each.
+//! Shows graded submissions as text: one line for each, then the details of each.
 
 use toll_core::claim::model::Verdict;
 use toll_core::claim::work::Difference;
@@ -126,7 +126,8 @@ fn claims(claims: &[GradedClaim], style: Style) -> Text {
     table(&columns, &claims.iter().map(row).collect::<Vec<_>>(), style)
 }
 
-/// The checks of the data: failed ones with their reasons, the others by name.
+/// Formats the checks of the data. Failed checks have their reasons; the other checks only have
+/// names.
 fn data(grade: &Grade, style: Style) -> Text {
     let mut text = Text::default();
     text.gap();

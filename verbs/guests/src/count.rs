@@ -64,11 +64,11 @@ pub struct CountArguments {
     /// Commands, each in quotes; all others are compared with the first
     #[arg(value_name = "COMMAND", required = true)]
     commands: Vec<String>,
-    /// Run each command N times, and show whether the runs agree [default: 2; 3 if commands
-    /// or kernels are compared]
+    /// Run each command N times, and show whether the runs agree [default: 2, or 3 if commands or
+    /// kernels are compared]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     runs: Option<u64>,
-    /// Seed of the guest's random numbers in the first run; each later run has the next one
+    /// Seed of the guest's random numbers in the first run; each later run has the next seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Copy a file into the guests, to the same path or another one
@@ -81,8 +81,8 @@ pub struct CountArguments {
     /// Standard input of the commands [default: empty]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Kernels that the guests run (see `toll kernel list`); with several, each command
-    /// is compared with itself on the first one
+    /// Kernels that the guests run (see `toll kernel list`); with several kernels, each command is
+    /// compared with itself on the first kernel
     #[arg(
         long,
         value_name = "KERNEL[,KERNEL…]",
@@ -99,8 +99,8 @@ pub struct CountArguments {
     /// Also count commands that fail
     #[arg(short = 'i', long)]
     ignore_failure: bool,
-    /// Show the functions with the most instructions; with several commands or kernels, those
-    /// that differ from the first, and how much of the difference they explain
+    /// Show the functions with the most instructions; with several commands or kernels, show the
+    /// functions that differ from the first, and how much of the difference they explain
     #[arg(long, value_name = "function", value_parser = ["function"])]
     by: Option<String>,
     /// Show all functions, not only the first 20
@@ -135,7 +135,7 @@ struct Document<'a> {
     comparisons: &'a [CountComparison],
 }
 
-/// The guest that counts a command, and the functions of the programs in it.
+/// A guest that counts a command, and the functions of the programs in the guest.
 struct Counting {
     spec: GuestSpec,
     programs: Programs,
@@ -198,7 +198,7 @@ fn check_kernels(names: &[String]) -> anyhow::Result<()> {
                 "cannot compare kernel {name} with itself; name each kernel once"
             )));
         }
-        // Fails before minutes are spent on counting with another kernel.
+        // A missing kernel fails here, before minutes are spent on counting with another kernel.
         kernel::find(name).map_err(Failure::Prerequisite)?;
     }
     Ok(())
@@ -269,7 +269,7 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
         bail!(usage("cannot count: a command is empty".into()));
     }
     let words = if needs_shell(command) {
-        // A shell may start any word as a program. Trying them all does no harm.
+        // A shell may start any word as a program. Trying all words does no harm.
         for word in command.split(|sign: char| !sign.is_alphanumeric() && !"/._+-".contains(sign)) {
             let _ = program_files::add_program(word, &mut files);
         }
@@ -293,7 +293,7 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
     let input = arguments.input.as_ref().map(absolute).transpose()?;
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let kernel = kernel::find(kernel).map_err(Failure::Prerequisite)?;
-    // The functions of a shell are not those of the user's program.
+    // The functions of a shell do not belong to the user's program.
     let main = Some(&program).filter(|_| !needs_shell(command));
     let main = main.map(PathBuf::as_path);
     let programs = program_files::functions(&files, main, probe.path()).map_err(usage)?;
@@ -312,7 +312,7 @@ fn counting(arguments: &CountArguments, command: &str, kernel: &str) -> anyhow::
             program,
             words,
             environment: BTreeMap::from(environment),
-            directory: std::env::current_dir().context("cannot find the directory")?,
+            directory: std::env::current_dir().context("cannot find the current directory")?,
             input: input.unwrap_or_else(|| "/dev/null".into()),
             seed: 0,
         }),
@@ -346,8 +346,7 @@ fn count(
 ) -> anyhow::Result<Counted> {
     let place = GuestPlace::make().map_err(anyhow::Error::msg)?;
     let interrupted = || interrupt.signal().is_some();
-    // Each run has another seed, so that the variation of a command that uses random numbers
-    // shows.
+    // Each run has another seed. So a command that uses random numbers shows its variation.
     let mut spec = spec.clone();
     spec.seed = seed;
     if let Some(counted) = &mut spec.counted {

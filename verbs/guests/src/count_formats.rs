@@ -57,7 +57,7 @@ pub fn github_action_benchmark(counts: &[CommandCount]) -> Value {
     counts.iter().zip(labels(counts)).map(entry).collect()
 }
 
-/// Builds a document in Bencher Metric Format: measures by benchmark.
+/// Builds a document in Bencher Metric Format, which lists measures by benchmark.
 pub fn bencher(counts: &[CommandCount]) -> Value {
     let entry = |(one, label): (&CommandCount, String)| {
         let totals = || one.runs.iter().map(|run| run.total);

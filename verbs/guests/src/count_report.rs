@@ -146,10 +146,10 @@ fn explained(one: &CountComparison) -> String {
     match (one.explained, one.functions.is_empty()) {
         (None, _) => "there is no difference in total".to_owned(),
         (Some(_), true) => {
-            format!("no function differs by more than its runs do; the total is {whole}")
+            format!("no function differs more than its own runs vary; the total is {whole}")
         }
         (Some(share), false) => format!(
-            "they explain {} of {whole}; the rest is {}",
+            "these functions explain {} of {whole}; the rest is {}",
             format::percent(share),
             format::signed(one.rest)
         ),
@@ -238,7 +238,7 @@ mod tests {
             "cat x on mine executes 1.1500 times the instructions of cat x on toll.",
             "1,000,000",
             "vfs_read      +150,000  +150,000 to +200,000  100",
-            "they explain 100 % of +150,000; the rest is 0",
+            "these functions explain 100 % of +150,000; the rest is 0",
             "cat x on mine varies: its runs differ by 4.3 %, more than 0.01 %, most in\nvfs_read (50,000)",
             "Instructions are not time.",
         ] {

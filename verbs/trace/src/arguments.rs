@@ -60,12 +60,12 @@ pub struct TraceArguments {
         trailing_var_arg = true
     )]
     pub(super) command: Vec<OsString>,
-    /// Trace this running process instead, with its threads and child processes, until it
+    /// Trace this running process instead, with its threads and child processes, until the process
     /// ends or ^C; needs BPF
     #[arg(long, value_name = "PID", group = "running", conflicts_with_all = ["command", "calls"])]
     pub(super) pid: Option<u32>,
-    /// Trace all processes of this control group instead, such as a container's or
-    /// system.slice/NAME.service, until the last one ends or ^C; needs BPF and cgroup v2
+    /// Trace all processes of this control group instead, until the last one ends or ^C; for
+    /// example a container's, or system.slice/NAME.service; needs BPF and cgroup v2
     #[arg(long, value_name = "PATH", group = "running", conflicts_with_all = ["command", "calls"])]
     pub(super) cgroup: Option<PathBuf>,
     /// How long to trace, for example 10s
@@ -96,12 +96,11 @@ pub struct TraceArguments {
     /// Count every system call, not only those that move bytes; slower with strace
     #[arg(long)]
     pub(super) all: bool,
-    /// Price calls by this run of `toll prices` [default: this machine's newest one
-    /// that was measured while it was quiet; without one, the necessary rows are
-    /// measured]
+    /// Price calls by this run of `toll prices` [default: the newest run of this machine that was
+    /// measured while the machine was quiet; without such a run, the necessary rows are measured]
     #[arg(long, value_name = "RUN", conflicts_with = "measure")]
     pub(super) cost_model: Option<String>,
-    /// Measure again what calls cost here, which takes a few seconds
+    /// Measure again the cost of calls here, which takes a few seconds
     #[arg(long)]
     pub(super) measure: bool,
     /// Do not price the calls

@@ -1,5 +1,5 @@
-//! The list of calls and signals. It is written while the command runs, so that
-//! memory does not limit its length.
+//! The list of calls and signals. The list is written while the command runs, so that memory does
+//! not limit its length.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -17,16 +17,16 @@ use crate::lines;
 /// Output of the calls one by one, followed by the summary.
 pub struct CallList {
     to: Box<dyn Write>,
-    /// Writes calls as elements of a list in the JSON document of the summary.
+    /// Whether calls are written as elements of a list in the JSON document of the summary.
     is_json: bool,
     folds: bool,
     style: Style,
     is_empty: bool,
-    /// The thread of the first call.
+    /// The thread that made the first call.
     first_thread: Option<u32>,
     /// Whether a second thread was seen: from then on, each line names its thread.
     has_threads: bool,
-    /// The error after which nothing more is written.
+    /// The first error of a write. After it, nothing more is written.
     broken: Option<io::Error>,
 }
 
@@ -56,7 +56,7 @@ impl CallList {
         Ok(list)
     }
 
-    /// Adds the event's call and its signal, if it has them.
+    /// Adds the call and the signal of an event, if there are any.
     pub fn add(&mut self, event: &Event) {
         if let Some(call) = ListedCall::from_event(event) {
             self.add_one(call.thread, &call, |has_threads, folds, style| {
@@ -90,8 +90,8 @@ impl CallList {
         }
     }
 
-    /// Ends the list, writes the text of the summary after it, and returns the
-    /// first error of a write. A closed pipe is not an error.
+    /// Ends the list, and writes the text of the summary after it. Returns the first error of a
+    /// write. A closed pipe is not an error.
     pub fn finish(mut self, summary: &str) -> anyhow::Result<()> {
         match summary.strip_prefix('{') {
             Some(members) if self.is_json => self.write(&format!("\n  ],{members}")),

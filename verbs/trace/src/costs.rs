@@ -15,20 +15,20 @@ use toll_system::Failure;
 /// Prices known before the command runs.
 pub enum Prices {
     NotWanted,
-    /// They must be measured.
+    /// The prices must be measured.
     Missing,
     Found(Box<Costs>),
 }
 
-/// Loads prices from the store: those of the named run, if there is one. Otherwise
-/// takes this machine's newest price list that was measured while the machine was
-/// quiet, or else its newest one.
+/// Loads prices from the store: the prices of the named run, if a run is named. Otherwise takes
+/// this machine's newest price list that was measured while the machine was quiet, or else its
+/// newest list.
 pub fn stored(name: Option<&str>, store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Prices> {
     if let Some(name) = name {
         let run = stores::load_run(&Store::read(store)?, name)?;
         return Ok(Prices::Found(Box::new(costs_of(&run)?)));
     }
-    // A damaged store does not stop a trace. The error shows when prices are stored.
+    // A damaged store does not stop a trace. Storing prices reports the error.
     let newest = newest(store, work_dir).ok().flatten();
     Ok(newest.map_or(Prices::Missing, |costs| Prices::Found(Box::new(costs))))
 }

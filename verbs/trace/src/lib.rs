@@ -33,7 +33,7 @@ pub fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<ExitCode>
         .map_or(Ok(()), output::check_file)?;
     let source = Source::find(arguments)?;
     let work_dir = arguments.work_dir.as_deref();
-    // Reports a missing run before the command runs.
+    // A missing run is reported here, before the command runs.
     let stored = match (arguments.no_prices, arguments.measure) {
         (true, _) => Prices::NotWanted,
         (false, true) => Prices::Missing,
@@ -83,11 +83,11 @@ pub fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<ExitCode>
 }
 
 fn measure(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Costs> {
-    // Standard error may be one JSON document.
+    // With --json and without --output, standard error is one JSON document.
     if arguments.output.is_some() || !arguments.json {
         output::note(
-            "measuring what calls cost here, which takes a few seconds; later traces find it in \
-             the store …",
+            "measuring what calls cost here, which takes a few seconds; later traces find the \
+             prices in the store …",
         );
     }
     costs::measure(store, arguments.work_dir.as_deref())

@@ -1,4 +1,4 @@
-//! Text of the list of system calls and signals: one line each, or a few.
+//! Formats system calls and signals for the list: one or a few lines each.
 
 use toll_calls::model::{ListedCall, ListedSignal};
 use toll_core::format;
@@ -8,8 +8,8 @@ use toll_document::text::{Paint, Text};
 /// Indent of a call's continuation lines, in columns.
 const INDENT: usize = 4;
 
-/// Formats one call: when it began, its arguments, what it returned, and how long
-/// it took under trace. Without `folds` it stays on one line.
+/// Formats one call: when it began, its arguments, what it returned, and how long it took under
+/// trace. Without `folds` the text stays on one line.
 pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> Text {
     let mut line = begin(has_thread.then_some(call.thread), call.begin_ns);
     let arguments = call.arguments.join(", ");
@@ -33,7 +33,7 @@ pub fn of_signal(signal: &ListedSignal, has_thread: bool, folds: bool, style: St
     shown(format!("{begin}--- {signal} {details} ---"), folds, style)
 }
 
-/// The thread, if it is shown, and the time.
+/// The time, and the thread if it is shown.
 fn begin(thread: Option<u32>, begin_ns: u64) -> String {
     let thread = thread.map_or_else(String::new, |thread| format!("[{thread}] "));
     let (seconds, rest_ns) = (begin_ns / 1_000_000_000, begin_ns % 1_000_000_000);

@@ -1,4 +1,4 @@
-//! What counts the calls (BPF or strace), of which processes, and until when.
+//! Counts calls by BPF or strace: of which processes, and until when.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::call_list::CallList;
 
 /// A source of counts, ready to start.
 pub enum Source {
-    /// Counts the calls of a control group, if one is given.
+    /// BPF counts the calls, of a control group if one is given.
     Bpf(Box<Counter>, Option<Cgroup>),
     Strace {
         strace: Strace,
-        /// Why BPF does not count, if the user chose neither.
+        /// Why BPF does not count, if the user named no counter.
         note: Option<String>,
     },
 }
@@ -46,7 +46,8 @@ pub struct Observation {
 
 impl Source {
     pub fn find(arguments: &TraceArguments) -> anyhow::Result<Self> {
-        // Before anything counts: a signal must not end this program without a summary.
+        // Listens before anything counts, since a signal must not end this program without a
+        // summary.
         Interrupt::listen().context("cannot listen for signals")?;
         let wants_strace = arguments.calls || arguments.with == Some(With::Strace);
         if arguments.with == Some(With::Bpf) && arguments.calls {

@@ -16,7 +16,7 @@ use toll_report::words;
 const BAR_COLUMNS_MAX: usize = 40;
 /// Histograms have no bars if there is room for fewer columns.
 const BAR_COLUMNS_MIN: usize = 4;
-/// Longest command that the heading shows whole, in characters.
+/// Longest command, in characters, that the heading shows whole.
 const COMMAND_COLUMNS_MAX: usize = 240;
 
 /// How much of a trace to show.
@@ -62,9 +62,11 @@ fn header(report: &TraceReport, style: Style) -> Text {
         Ended::Status(status) => format!("ended with status {status} after {wall} under trace"),
         Ended::Signal(signal) => format!("ended by signal {signal} after {wall} under trace"),
         Ended::Watch(WatchEnd::AllEnded) => format!("ended after {wall} under trace"),
-        Ended::Watch(WatchEnd::TimeOver) => format!("traced for {wall}; it is still running"),
+        Ended::Watch(WatchEnd::TimeOver) => {
+            format!("traced for {wall}; the program is still running")
+        }
         Ended::Watch(WatchEnd::Interrupted) => {
-            format!("traced for {wall}, until interrupted; it is still running")
+            format!("traced for {wall}, until interrupted; the program is still running")
         }
     };
     let line = format!("{ended}, {}", words::plural(report.threads, "thread"));
@@ -73,7 +75,7 @@ fn header(report: &TraceReport, style: Style) -> Text {
     text
 }
 
-/// Explains the columns of times.
+/// Explains the columns that show times.
 fn meaning(report: &TraceReport) -> String {
     let stops = match (report.counted_by, report.slowdown) {
         (CountedBy::Bpf, Some(factor)) => format!(
@@ -286,8 +288,8 @@ fn histogram(sizes: &Sizes, style: Style) -> Text {
     text
 }
 
-/// A bar whose length is proportional to `calls`, and `room` columns for `most`.
-/// A nonzero count is always visible.
+/// A bar whose length is proportional to `calls`, with `room` columns for `most`. A nonzero count
+/// is always visible.
 fn bar(calls: u64, most: u64, room: usize, style: Style) -> String {
     let (full, trace) = if style.unicode {
         ("█", "▏")

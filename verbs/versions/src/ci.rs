@@ -34,7 +34,7 @@ run accepts such a file, too.";
 const ITEMS_HELP: &str = "Commands to measure, with {tree} for the directory of a commit, or one \
     experiment file (*.toml) with such commands";
 
-/// Number of last lines shown of a failed build.
+/// Number of last lines that are shown of a failed build.
 const LINES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
@@ -55,15 +55,15 @@ pub struct CiArguments {
     /// Command that builds a commit, run in its directory by sh
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
-    /// Also check out submodules, from those of the repository
+    /// Also check out submodules, without fetching them: from those in the repository
     #[arg(long)]
     submodules: bool,
-    /// Keep both work trees in DIR, so that the next call builds only what differs;
-    /// concurrent calls have their own trees in it
+    /// Keep both work trees in DIR, so that the next call builds only what differs; concurrent
+    /// calls have their own trees in DIR
     #[arg(long, value_name = "DIR")]
     keep_trees: Option<PathBuf>,
-    /// Fail if another run is measuring on this machine, instead of waiting for it before
-    /// the builds
+    /// Fail if another run is measuring on this machine, instead of waiting for its end before the
+    /// builds
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
@@ -127,7 +127,7 @@ fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
                 .into()
         ));
     }
-    // The levels are replaced when the directories exist.
+    // The levels are replaced once the directories exist.
     asked.levels.push(LevelOverride {
         name: TREE.into(),
         levels: SIDES.map(Level::new).into(),
@@ -152,7 +152,7 @@ pub fn tell_last_of_build(directory: &Path) {
 }
 
 impl CiArguments {
-    /// Finds base and head.
+    /// Finds the base commit and the head commit.
     fn versions(&self, repository: &Repository) -> Result<[Version; 2], String> {
         let head = repository.find(self.head.as_deref().unwrap_or("HEAD"))?;
         if self.head.is_none()
@@ -161,7 +161,7 @@ impl CiArguments {
         {
             return Err(format!(
                 "cannot compare HEAD: the work tree differs from it in {} ({first}); commit or stash \
-                 that, or ignore it with --head HEAD",
+                 the changes, or ignore them with --head HEAD",
                 plural(changed.len(), "file")
             ));
         }

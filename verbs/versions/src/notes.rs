@@ -8,11 +8,11 @@ use crate::series::Commit;
 /// Name of the notes below `refs/notes/`.
 const REF: &str = "toll";
 
-/// A branch along first parents, and the notes on its commits.
+/// A branch along first parents, with the notes on its commits.
 pub struct Branch {
-    /// Oldest first.
+    /// The commits, the oldest first.
     pub commits: Vec<Commit>,
-    /// Lines of notes, each with a name of its note for messages.
+    /// Lines of notes, each with the name of its note for messages.
     pub lines: Vec<(String, String)>,
     /// Whether older commits are missing because the clone is shallow.
     pub is_shallow: bool,
@@ -47,7 +47,7 @@ pub fn branch(repository: &Repository, tip: &str) -> Result<Branch, String> {
         // Notes are written by others, and may contain the byte that separates commits.
         if !is_hash(&hash) {
             return Err(format!(
-                "cannot read the notes of {tip}: one has a byte that toll never writes; see git \
+                "cannot read the notes of {tip}: a note has a byte that toll never writes; see git \
                  notes --ref={REF}"
             ));
         }

@@ -44,9 +44,9 @@ impl Version {
 /// Why a version cannot be measured.
 #[derive(Debug)]
 pub enum BuildFailure {
-    /// This version does not build; others may.
+    /// The version does not build; other versions may.
     OfVersion(String),
-    /// Something else, which would also affect other versions.
+    /// Another failure, which would also affect other versions.
     Other(String),
 }
 
@@ -122,7 +122,7 @@ impl Repository {
             let why = if self.is_shallow() {
                 SHALLOW
             } else {
-                "they have no commit in common; name the base with --base"
+                "these two have no commit in common; name the base with --base"
             };
             format!("cannot find where {} left {branch}: {why}", commit.short())
         })?;
@@ -153,9 +153,9 @@ impl Repository {
         answer.is_ok_and(|answer| answer == "true")
     }
 
-    /// Lists the files of the work tree that differ from its commit.
+    /// Lists the files of the work tree that differ from the checked-out commit.
     pub fn changed_files(&self) -> Result<Vec<String>, String> {
-        // This format is made for programs: no setting changes it.
+        // git made this format for programs: no setting changes it.
         let words = [
             "status",
             "--porcelain=v2",
@@ -165,8 +165,8 @@ impl Repository {
         ];
         let listed = self.git(&words)?;
         let paths = listed.split('\0').filter_map(|entry| {
-            // Number of fields for a changed and for an unmerged file; the path comes last and may
-            // have spaces.
+            // Number of fields for a changed file, and for an unmerged file. The path comes last
+            // and may have spaces.
             let fields = match entry.get(..2)? {
                 "1 " => 9,
                 "u " => 11,
@@ -178,7 +178,8 @@ impl Repository {
     }
 
     pub fn version(&self, hash: &str) -> Result<Version, String> {
-        // Unlike git log, it ignores the user's settings. It first prints one line of its own.
+        // Unlike git log, this command ignores the user's settings. Its output begins with a line
+        // of its own.
         let format = "--format=%H%n%an <%ae>%n%as%n%s";
         let words = [
             "rev-list",
@@ -199,7 +200,7 @@ impl Repository {
         })
     }
 
-    /// Removes all versions that were built with this command.
+    /// Removes all versions that were built with this build command.
     pub fn remove_built(&self, build: Option<&str>) -> Result<(), String> {
         let directory = self.built(build)?.path()?;
         if directory.exists() {
@@ -236,7 +237,7 @@ impl Repository {
         format!("{:016x}", xxhash_rust::xxh3::xxh3_64(made_of.as_bytes()))
     }
 
-    /// Checks a version out and builds it, unless that is already done.
+    /// Checks a version out and builds it, unless both are already done.
     pub fn prepare(
         &self,
         version: &Version,
@@ -270,7 +271,7 @@ impl Repository {
     }
 }
 
-/// Runs the build of one version; its output goes to a file next to the directory.
+/// Runs the build of one version. The output goes to a file next to the version's directory.
 pub fn run_build(
     command: &str,
     directory: &Path,
@@ -311,7 +312,7 @@ pub fn run_build(
     if status.success() {
         Ok(())
     } else {
-        // The log is removed with what was built.
+        // The log is removed together with the built files.
         let last = last_lines(&log, 1);
         let last = last.first().map_or("no message", |line| line.trim());
         Err(BuildFailure::OfVersion(format!("{status}: {last}")))

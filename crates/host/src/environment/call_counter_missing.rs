@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toll_calls::tally::Tally;
 
-/// Never constructed.
+/// This type is never constructed.
 pub struct Counter(());
 
 #[derive(Clone, Copy)]

@@ -20,12 +20,12 @@ const SERVED: [&str; 6] = [
     "passthrough-hp",
 ];
 
-/// One thing that experiments may need.
+/// Something that experiments may need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
-    /// Its name, as shown to the user.
+    /// Name of the capability, as shown to the user.
     pub name: String,
-    /// How it is available, or why it is not.
+    /// How the capability is available, or why it is not.
     pub state: Result<String, String>,
 }
 
@@ -124,13 +124,13 @@ fn perf() -> Result<String, String> {
 fn io_uring() -> Result<String, String> {
     match std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled") {
         Ok(text) if text.trim() == "0" => Ok("yes".into()),
-        // 1 excludes callers without a privilege that root has.
+        // The value 1 excludes callers without a privilege that root has.
         Ok(text) if text.trim() == "1" && rustix::process::geteuid().is_root() => Ok("yes".into()),
         Ok(text) => Err(format!(
             "kernel.io_uring_disabled is {}; set it to 0",
             text.trim()
         )),
-        // This switch exists since Linux 6.6; older kernels that have io_uring enable it.
+        // The switch exists since Linux 6.6. Older kernels that have io_uring enable it.
         Err(_) => Ok("unknown until the first trial".into()),
     }
 }

@@ -31,8 +31,9 @@ impl Cgroup {
         })
     }
 
-    /// Whether the group or one below it has a process; `None` once the group is removed, even if
-    /// a new one has its name, as after a restart of a service. The root never ends.
+    /// Whether the group or one below it has a process. `None` once the group is removed. A new
+    /// group of the same name, as after a restart of a service, does not count. The root group is
+    /// never removed.
     pub fn is_populated(&self) -> Option<bool> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let events = openat(&self.descriptor, "cgroup.events", flags, Mode::empty());
@@ -67,13 +68,13 @@ fn directory_of(path: &Path) -> Result<PathBuf, String> {
                     .into(),
             );
         }
-        // A path below the mount of version 2 may also name another directory.
+        // A path relative to the mount of version 2 may also name another directory.
         _ => {}
     }
     let mount = mounts()
         .into_iter()
         .find(|mount| mount.kind == "cgroup2")
-        .ok_or("control groups of version 2 are not mounted; mount -t cgroup2 none DIR")?;
+        .ok_or("control groups of version 2 are not mounted; run mount -t cgroup2 none DIR")?;
     let root = mount.point.display();
     let below = path.strip_prefix("/").unwrap_or(path);
     let directory = mount.point.join(below);

@@ -1,16 +1,15 @@
 //! Journal of what a run must undo, written before each change.
 //!
-//! Each running instance appends one line per change to its own file, and
-//! removes the file when everything is undone. A file whose process is gone was
-//! left by a killed run: the next start, or `toll doctor --restore`, undoes what
-//! it lists. A program that the killed instance had started for such a change
-//! may still run. It holds a lock on the file, and the next start waits for it.
+//! Each running instance appends one line per change to its own file, and removes the file when
+//! everything is undone. A file whose process is gone was left by a killed run: the next start, or
+//! `toll doctor --restore`, undoes what it lists. A program that the killed instance had started
+//! for a change may still run. That program holds a lock on the file, and the next start waits for
+//! it to end.
 //!
-//! A journal is followed only if this user wrote it: its directory belongs to
-//! this user alone, and nobody else may write the file. Its first line
-//! names the machine, the boot and the PID namespace. Journals of other machines
-//! and namespaces are left alone, since it cannot be seen here whether their
-//! process lives. After a reboot only the directories of a run remain.
+//! A journal is followed only if this user wrote it: its directory belongs to this user alone, and
+//! nobody else may write the file. Its first line names the machine, the boot and the PID
+//! namespace. Journals of other machines and namespaces are left alone, since this process cannot
+//! see whether their process lives. After a reboot only the directories of a run remain.
 
 mod origin;
 mod undo;
@@ -32,38 +31,38 @@ use super::instance::Instance;
 
 pub use self::undo::{Leftover, restore};
 
-/// A change that must be undone. Something with a path is recorded twice: before
-/// it is made, without an identity, and again with one when it is made.
+/// A change that must be undone. A change with a path is recorded twice: without an identity before
+/// it is made, and with one afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Change {
-    /// Removed with everything in it.
+    /// A directory, which is removed with everything in it.
     Directory {
         path: PathBuf,
         made: Option<Identity>,
     },
-    /// The file of a loop device, which is detached. Like the paths of the next two
-    /// variants it is inside a directory of the same journal.
+    /// The image file of a loop device, which is detached. Like the paths of the next two variants,
+    /// the file is inside a directory of the same journal.
     LoopImage(PathBuf),
-    /// A directory on which a program mounts a file system, which is unmounted.
+    /// A directory on which a program mounts a file system. That file system is unmounted.
     MountPoint(PathBuf),
-    /// Taken out of use as swap.
+    /// A swap file, which is taken out of use.
     SwapFile(PathBuf),
-    /// Removed with all processes in it.
+    /// A control group, which is removed with all processes in it.
     ControlGroup {
         path: PathBuf,
         made: Option<Identity>,
     },
-    /// Killed with all its descendants.
+    /// A process, which is killed with all its descendants.
     Process(Instance),
 }
 
-/// The journal of this process, or of one that has ended.
+/// The journal of this process, or of a process that has ended.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    /// Locked by this process and by the programs that [`Self::run`] starts, as
-    /// long as one of them lives.
+    /// The journal's file, locked by this process and by the programs that [`Self::run`] starts, as
+    /// long as any of them lives.
     file: File,
     changes: Vec<Change>,
     /// Whether the changes were made in the current boot.

@@ -25,7 +25,7 @@ use toll_system::strace::{TraceEnd, has_terminal};
 use super::call_counter::{Counter, Marker};
 use super::cgroup::Cgroup;
 
-/// Longest wait before checking for a signal or the end of the time.
+/// Longest wait before the next check for a signal or the end of the time.
 const NAP: Duration = Duration::from_millis(100);
 
 /// Runs a command to its end with the standard streams of this program, and also waits for
@@ -87,7 +87,7 @@ fn pass_on(signal: i32, pid: Pid) {
         return;
     }
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // It may just have ended.
+        // The process may just have ended.
         let _ = kill_process(pid, signal);
     }
 }
@@ -96,7 +96,7 @@ fn pass_on(signal: i32, pid: Pid) {
 #[derive(Debug)]
 pub enum Watched {
     Processes(Vec<OwnedFd>),
-    /// The processes of a control group, from its first to its last.
+    /// The processes of a control group, until the last one has ended.
     Cgroup {
         cgroup: Cgroup,
         was_populated: bool,
@@ -114,7 +114,7 @@ impl Watched {
                 cgroup,
                 was_populated,
             } => {
-                // A process may come and go between two checks, and one may appear between
+                // A process may come and go between two checks. A process may also appear between
                 // the two queries here.
                 let had_process = *was_populated || counter.has_counted();
                 let is_populated = cgroup.is_populated();
@@ -141,7 +141,7 @@ impl Watched {
 pub fn mark_processes(counter: &mut Counter, pid: u32) -> Result<(Watched, Vec<String>), String> {
     let mut marked = BTreeSet::new();
     let mut processes = Vec::new();
-    // Until nothing new is found: a process that is not marked yet may start another.
+    // Repeats until nothing new is found: a process that is not marked yet may start another.
     loop {
         let found = descendants(pid);
         let new: Vec<u32> = found
@@ -157,7 +157,7 @@ pub fn mark_processes(counter: &mut Counter, pid: u32) -> Result<(Watched, Vec<S
                 Err(reason) if one == pid => {
                     return Err(format!("cannot trace process {pid}: {reason}"));
                 }
-                // It has ended meanwhile.
+                // The process has ended meanwhile.
                 Err(_) => {}
             }
         }
@@ -195,7 +195,7 @@ fn descendants(pid: u32) -> Vec<u32> {
         let children = children
             .into_iter()
             .filter_map(|pid| u32::try_from(pid).ok());
-        // This program may be one of them; its own calls are not part of the trace.
+        // This program may be a descendant; its own calls are not part of the trace.
         all.extend(children.filter(|pid| *pid != std::process::id()));
         at += 1;
     }

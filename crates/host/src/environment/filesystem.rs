@@ -22,7 +22,7 @@ const IMAGE_BYTES_MIN: u64 = 512 << 20;
 /// File system types that count as foreign: another program or machine holds the files.
 const FOREIGN_KINDS: &[&str] = &["9p", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "vboxsf"];
 
-/// Longest wait for a server to mount: those over SSH connect first.
+/// Longest wait for a server to mount. A server over SSH connects first.
 const MOUNT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// A file system under test. Dropping it unmounts it if we mounted it, and kills
@@ -35,7 +35,7 @@ pub(super) struct Mounted {
     mount_point: Option<PathBuf>,
     /// The server of a user-level file system, if we started it.
     server: Option<Child>,
-    /// Where its files are stored, if it shows those of another file system.
+    /// Where the files are stored, if this file system shows those of another one.
     pub below: Option<PathBuf>,
     /// Why files stay in memory when they are dropped from the page cache; `None` if they do
     /// not.
@@ -94,10 +94,9 @@ impl Drop for Mounted {
     }
 }
 
-/// Moves this thread, and what it starts, into a new mount namespace.
-/// Mounts made there vanish with the last process in it, so even
-/// `kill -9` leaves none behind. Must be called before other threads start:
-/// those would stay outside. Needs root.
+/// Moves this thread, and what it starts, into a new mount namespace. Mounts made there vanish with
+/// the last process in it, so even `kill -9` leaves none behind. Must be called before other
+/// threads start, since they would stay outside. Needs root.
 pub(super) fn enter_mount_namespace() -> Result<(), String> {
     let wrong = |error: rustix::io::Errno| format!("cannot make a mount namespace: {error}");
     // SAFETY: only the flag CLONE_FILES makes descriptors owned elsewhere
@@ -171,8 +170,8 @@ fn kernel_has(kind: &str) -> bool {
             .lines()
             .any(|line| line.split_whitespace().last() == Some(kind))
     };
-    // A file system built as a module is listed only once it is loaded; mount
-    // would load it, and so may we.
+    // A file system built as a module is listed only once the module is loaded. mount would load
+    // it, and so may this program.
     listed() || (process::run("modprobe", &[kind.as_ref()]).is_ok() && listed())
 }
 
@@ -201,8 +200,8 @@ pub(super) fn mount_loop(
     let make_options = [&["-q"][..], make_options].concat();
     journal.run(&format!("mkfs.{kind}"), &make_options, &image)?;
     journal.note(Change::LoopImage(image.clone()))?;
-    // Direct I/O below the loop device: otherwise the image's pages stay in the
-    // host's page cache, and a file dropped from the cache above is still warm.
+    // Uses direct I/O below the loop device. Otherwise the image's pages stay in the host's page
+    // cache, and a file dropped from the cache above is still warm.
     let attach = |options: &[&str]| journal.run("losetup", options, &image);
     let device = attach(&["--find", "--show", "--direct-io=on"])
         .or_else(|_| attach(&["--find", "--show"]))?;
@@ -215,7 +214,7 @@ pub(super) fn mount_loop(
     });
     let mount_options = [&["-t", kind][..], mount_options, &[device.as_str()]].concat();
     let mounted = journal.run("mount", &mount_options, &point);
-    // Detaching a device in use marks it to clear itself after the last user.
+    // A device that is detached in use clears itself after its last user.
     let detached = journal.run("losetup", &["-d"], Path::new(&device));
     mounted.and(detached)?;
     let mut mounted = Mounted::at(&point);
@@ -223,8 +222,8 @@ pub(super) fn mount_loop(
     Ok(mounted)
 }
 
-/// Whether a loop device bypasses the page cache below it. The kernel may set one up without
-/// direct I/O although it was requested, and no call reports that (loop_update_dio in
+/// Whether a loop device bypasses the page cache below it. The kernel may make a device without
+/// direct I/O although direct I/O was requested. No call reports that (loop_update_dio in
 /// drivers/block/loop.c).
 fn has_direct_io(device: &str) -> bool {
     let name = device.trim().trim_start_matches("/dev/");
@@ -262,7 +261,7 @@ pub(super) fn mount_tmpfs(
     Ok(Mounted::at(&point))
 }
 
-/// Returns the source, as in the mount table, of a FUSE file system mounted at `point`.
+/// Whether files on a file system of this type are held by another program or machine.
 fn is_foreign(kind: &str) -> bool {
     FOREIGN_KINDS.contains(&kind) || is_fuse(kind)
 }
@@ -294,9 +293,9 @@ pub(super) fn bindfs() -> Result<PathBuf, String> {
     })
 }
 
-/// Returns a directory on a foreign file system: in the one that the user named,
-/// or the work directory seen through `bindfs`, a pass-through on FUSE. Other foreign
-/// mounts belong to somebody else.
+/// Returns a directory on a foreign file system: inside the user's own, or the work directory seen
+/// through `bindfs`, a pass-through on FUSE. Does not use other foreign mounts, which belong to
+/// somebody else.
 pub(super) fn mount_foreign(
     named: Option<&Path>,
     directory: &Path,
@@ -338,8 +337,8 @@ fn is_writable(path: &Path) -> bool {
 /// Unmounts what a killed run left mounted. Only a run without its own mount namespace
 /// leaves mounts. Other mounts stay.
 pub(super) fn unmount_left(point: &Path) {
-    // Mounts are listed by paths without links. Once its server is gone, the mount point
-    // itself cannot be resolved.
+    // The kernel lists mounts by paths without links. A mount point whose server is gone cannot be
+    // resolved, so its parent is.
     let directory = point.parent().and_then(|parent| parent.canonicalize().ok());
     let (Some(directory), Some(name)) = (directory, point.file_name()) else {
         return;
@@ -348,13 +347,12 @@ pub(super) fn unmount_left(point: &Path) {
     let mounts = mounts();
     let mut here = mounts.iter().filter(|mount| mount.point == *point);
     if here.any(MountEntry::is_fuse) {
-        // If this fails, removing its directory reports it.
+        // The removal of the directory reports a failure.
         unmount(point);
     }
 }
 
-/// Unmounts without waiting for its users: what stays busy goes with the
-/// mount namespace.
+/// Unmounts without waiting for users. A busy mount vanishes with the mount namespace.
 fn unmount(point: &Path) {
     let _ = if rustix::process::geteuid().is_root() {
         rustix::mount::unmount(point, UnmountFlags::DETACH).map_err(drop)

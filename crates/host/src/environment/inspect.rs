@@ -8,7 +8,7 @@ use toll_system::mount_table::mount_of;
 
 use crate::run::{FileSystem, Machine};
 
-/// Number of clock reads that are timed to find the cost of one.
+/// Number of timed clock reads from which the cost of one read is found.
 const CLOCK_READS: usize = 20_001;
 
 /// Describes this machine, with the file system that holds `work_directory`.
@@ -129,9 +129,9 @@ fn virtualization(cpuinfo: &str) -> String {
         .unwrap_or_else(|| "unknown hypervisor".into())
 }
 
-/// The name that a hypervisor returns at CPUID leaf 0x4000_0000, which the CPU
-/// vendors reserve for it ("Hypervisor CPUID Interface Proposal", 2008; used by
-/// all Linux guest code, arch/x86/kernel/cpu/hypervisor.c).
+/// The name that a hypervisor returns at CPUID leaf 0x4000_0000, which the CPU vendors reserve for
+/// hypervisors ("Hypervisor CPUID Interface Proposal", 2008). All Linux guest code uses it
+/// (arch/x86/kernel/cpu/hypervisor.c).
 #[cfg(target_arch = "x86_64")]
 fn hypervisor_signature() -> Option<String> {
     let leaf = std::arch::x86_64::__cpuid(0x4000_0000);
@@ -157,15 +157,15 @@ fn hypervisor_signature() -> Option<String> {
     None
 }
 
-/// Median cost of one clock read, made as in the probe.
+/// Median cost of one clock read, with the clock that the probe uses.
 fn clock_read_ns() -> f64 {
     use rustix::time::{ClockId, clock_gettime};
     let read = || {
         let time = clock_gettime(ClockId::MonotonicRaw);
         time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
     };
-    // Batches, because a clock whose tick is longer than a read gives mostly
-    // zeros for single reads.
+    // Times reads in batches, since a clock whose tick is longer than a read gives mostly zeros for
+    // single reads.
     let batch = 64;
     let mut costs: Vec<f64> = (0..CLOCK_READS / batch)
         .map(|_| {

@@ -40,7 +40,7 @@ impl Instance {
         let Some(pid) = number.and_then(Pid::from_raw) else {
             return;
         };
-        // A pidfd refers to one process. If that is the recorded one, and it is stopped, its
+        // A pidfd refers to one process. If that is the recorded process, and it is stopped, its
         // PID is not reused before it is killed.
         let descriptor = pidfd_open(pid, PidfdFlags::empty());
         if !self.is_alive() {

@@ -1,8 +1,8 @@
-//! Finds the shared libraries of a program as the dynamic linker of a guest will find
-//! them there (ld.so(8)), from files alone.
+//! Finds the shared libraries that a program loads in a guest, in the same way as the guest's
+//! dynamic linker (ld.so(8)). Only reads files.
 //!
-//! A guest has no `LD_LIBRARY_PATH` and no `/etc/ld.so.preload`. Its CPU differs from the
-//! host's, so it gets a library's variants for all CPUs.
+//! A guest has no `LD_LIBRARY_PATH` and no `/etc/ld.so.preload`. Its CPU differs from the host's,
+//! so it gets a library's variants for all CPUs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ const CACHE_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of libraries of a program.
 const LIBRARIES_MAX: usize = 4096;
 
-/// Maximum number of directories to search, each counted as often as it is named.
+/// Maximum number of directories to search. A directory counts as often as it is named.
 const DIRECTORIES_MAX: usize = 1 << 16;
 
 /// Directories that glibc searches last: Debian's, then those of other distributions.
@@ -38,7 +38,7 @@ const DIRECTORIES: [&str; 6] = [
 /// Directories that musl searches last, unless a file names others.
 const MUSL_DIRECTORIES: &str = "/lib:/usr/local/lib:/usr/lib";
 
-/// Prefixes of the names of libraries that musl's dynamic linker contains.
+/// Prefixes of the names of libraries that are part of musl's dynamic linker.
 const OF_MUSL: [&str; 7] = [
     "libc.",
     "libpthread.",
@@ -68,14 +68,14 @@ impl Place {
     }
 }
 
-/// A file whose libraries have still to be found.
+/// A file whose libraries are still to be found.
 #[derive(Debug)]
 struct Loaded {
     path: PathBuf,
     needed: Vec<String>,
-    /// Its own search directories.
+    /// The file's own search directories.
     own: Vec<Place>,
-    /// Search directories that it passes on to the libraries that it needs.
+    /// Search directories that the file passes on to the libraries that it needs.
     inherited: Vec<Place>,
 }
 
@@ -92,11 +92,12 @@ pub(super) struct Libraries {
 }
 
 impl Libraries {
-    /// Finds the interpreter and all libraries of a program, with the files by which the
-    /// guest's interpreter finds them.
+    /// Finds the interpreter and all libraries of a program, with the files by which the guest's
+    /// interpreter finds them.
     ///
     /// # Errors
-    /// If one is missing.
+    ///
+    /// If a file is missing.
     pub fn required_by(program: &Path, linking: Linking) -> Result<ProgramFiles, String> {
         let interpreter = linking.interpreter.as_deref().unwrap_or_default();
         let interpreter = std::path::absolute(interpreter)
@@ -130,7 +131,7 @@ impl Libraries {
             if search.files.len() > LIBRARIES_MAX {
                 return Err(format!("it needs more than {LIBRARIES_MAX} libraries"));
             }
-            // Each library passes its directories on.
+            // Each library passes its search directories on.
             let inherited = search.left.iter().map(|one| one.inherited.len());
             if inherited.sum::<usize>() > DIRECTORIES_MAX {
                 return Err(format!(
@@ -145,7 +146,7 @@ impl Libraries {
         self.files.insert(guest, host).is_none()
     }
 
-    /// Records the default library directories, and takes the files that name them.
+    /// Records the default library directories, and adds the files that name them.
     fn find_directories(&mut self, interpreter: &str) -> Result<(), String> {
         if self.is_musl {
             // ld-musl-x86_64.so.1 reads ld-musl-x86_64.path.
@@ -177,15 +178,15 @@ impl Libraries {
         Ok(())
     }
 
-    /// Queues a file whose libraries are to be found. `inherited` are the directories that the
-    /// file that needs it passes on.
+    /// Queues a file whose libraries are to be found. `inherited` has the search directories that
+    /// the file which needs this one passes on.
     fn load(&mut self, path: &Path, linking: Linking, inherited: &[Place]) {
         let places = |paths: &[String]| {
             let expanded = paths.iter().flat_map(|one| expand(one, path));
             expanded.collect::<Vec<Place>>()
         };
         let (mut handed_on, mut own) = (places(&linking.rpath), places(&linking.runpath));
-        // musl treats both alike.
+        // musl treats both kinds of search paths alike.
         if self.is_musl {
             handed_on.append(&mut own);
         }
@@ -210,7 +211,7 @@ impl Libraries {
             self.found(Place::same(&path), linking, by);
             return Ok(());
         }
-        // A file with its own directories ignores those that it inherits (ld.so(8)).
+        // A file with its own search directories ignores inherited ones (ld.so(8)).
         let inherited = if by.own.is_empty() {
             &by.inherited[..]
         } else {
@@ -302,7 +303,7 @@ fn expand(path: &str, program: &Path) -> Vec<Place> {
             |origin: &Path| PathBuf::from(path.replace("$ORIGIN", &origin.to_string_lossy()));
         let guest = with(&here);
         for host in [with(&here), with(&real)] {
-            // Other tokens that the linker would expand are not known here.
+            // This program does not know the other tokens that the linker would expand.
             if guest.is_absolute() && !path.replace("$ORIGIN", "").contains('$') {
                 places.push(Place {
                     guest: guest.clone(),
@@ -316,13 +317,13 @@ fn expand(path: &str, program: &Path) -> Vec<Place> {
 }
 
 /// Reads libraries by name from ldconfig's cache (`struct cache_file_new` in glibc's
-/// sysdeps/generic/dl-cache.h). A damaged cache has none.
+/// sysdeps/generic/dl-cache.h). A damaged cache yields no libraries.
 fn entries(bytes: &[u8]) -> BTreeMap<String, Vec<PathBuf>> {
     const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
     const HEAD_BYTES: usize = 48;
     const ENTRY_BYTES: usize = 24;
     let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    // Older versions of ldconfig put a list for older linkers before it.
+    // Older versions of ldconfig put a list for older linkers first.
     let Some(begin) = bytes.windows(MAGIC.len()).position(|here| here == MAGIC) else {
         return found;
     };

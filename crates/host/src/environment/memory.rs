@@ -3,8 +3,8 @@
 use std::fs::read_to_string;
 
 /// Returns why a buffer of `bytes` in a kind of pages is not available here; `None` if it is.
-/// `huge_pages` is a value of the parameter of that name. What the kernel does
-/// not report is no obstacle; the trial will show it.
+/// `huge_pages` is a value of the parameter of that name. What the kernel does not report is no
+/// obstacle, since the trial will show whether the memory suffices.
 pub fn memory_obstacle(bytes: u64, huge_pages: &str) -> Option<String> {
     let meminfo = read_to_string("/proc/meminfo").unwrap_or_default();
     match huge_pages {
@@ -27,13 +27,14 @@ pub(super) fn huge_pages(kind: &str) -> Result<String, String> {
 }
 
 fn space_obstacle(meminfo: &str, bytes: u64) -> Option<String> {
-    // Swap counts: a buffer that has to be paged is slow, but possible.
+    // Memory that needs swap is available, too: a paged buffer is slow, but possible.
     let available = field(meminfo, "MemAvailable")?
         .checked_add(field(meminfo, "SwapFree").unwrap_or(0))?
         .checked_mul(1024)?;
     (bytes > available).then(|| {
         format!(
-            "{} MiB of memory are needed, but {} MiB available; free some or use a smaller buffer",
+            "{} MiB of memory are needed, but {} MiB are available; free some, or use a smaller \
+             buffer",
             bytes >> 20,
             available >> 20
         )

@@ -95,8 +95,8 @@ impl Drop for MemoryLimit {
     }
 }
 
-/// Removes a group; a missing one is no error. Kills the processes in it only if it
-/// certainly `is_ours`.
+/// Removes a group; a missing one is no error. Kills the processes in it only if it certainly
+/// belongs to this program (`is_ours`).
 pub(super) fn remove(directory: &Path, is_ours: bool) -> Result<(), String> {
     let deadline = Instant::now() + LEAVE_TIMEOUT;
     loop {
@@ -106,9 +106,9 @@ pub(super) fn remove(directory: &Path, is_ours: bool) -> Result<(), String> {
         match fs::remove_dir(directory) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            // It is somebody else's: the run's own group is gone.
+            // The group is somebody else's: the run's own group is gone.
             Err(_) if !is_ours => return Ok(()),
-            // Busy until the last process is gone.
+            // The group is busy until its last process is gone.
             Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
             Err(error) => {
                 return Err(format!("cannot remove {}: {error}", directory.display()));
@@ -132,12 +132,12 @@ pub fn memory_limit_obstacle() -> Option<String> {
     parent().err().or_else(swap_obstacle)
 }
 
-/// The group in which we make ours.
+/// The group in which this program makes its own.
 #[derive(Debug, PartialEq, Eq)]
 struct Parent {
     directory: PathBuf,
     version: Version,
-    /// Whether this process has to leave it first, since only groups without processes may pass
+    /// Whether this process has to leave the group first. Only groups without processes may pass
     /// their controllers on ("no internal process constraint" of cgroup-v2.rst).
     must_leave: bool,
 }
@@ -149,7 +149,7 @@ impl Parent {
         }
         let leaf = self.directory.join(LEAF);
         match fs::create_dir(&leaf) {
-            // A killed run may have left it.
+            // A killed run may have left the group.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
@@ -160,10 +160,12 @@ impl Parent {
     }
 }
 
-/// Finds the group in which to make ours: our own, where limits from above still apply.
+/// Finds the group in which to make ours: this process's group, where limits from above still
+/// apply.
 fn parent() -> Result<Parent, String> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    // systemd documents this as the test whether it is the service manager (sd_booted(3)).
+    // systemd documents this file as the test whether systemd is the service manager
+    // (sd_booted(3)).
     let is_managed = Path::new("/run/systemd/system").is_dir();
     for (mount, version) in MOUNTS {
         let mount = Path::new(mount);
@@ -184,14 +186,15 @@ fn parent() -> Result<Parent, String> {
         }
     }
     Err(
-        "no control group has a memory controller for its children; mount one, or write +memory \
-         into cgroup.subtree_control of its root"
+        "no control group gives its children a memory controller; write +memory into the root \
+         group's cgroup.subtree_control, or mount the controller"
             .into(),
     )
 }
 
-/// Finds the version 2 group in which to make ours; `None` without a memory controller. Uses
-/// the root only without a service manager, which owns every group that it did not delegate.
+/// Finds the version 2 group in which to make ours; `None` without a memory controller. Uses the
+/// root group only if there is no service manager, which would own every group that it did not
+/// delegate.
 fn of_version_two(mount: &Path, own: &str, is_managed: bool) -> Option<Result<Parent, String>> {
     let parent = |directory: &Path, must_leave| Parent {
         directory: directory.to_owned(),
@@ -232,8 +235,8 @@ fn is_ours_alone(group: &Path) -> bool {
     all.iter().all(|pid| ours.contains(&pid.as_raw_pid()))
 }
 
-/// Returns our group in a hierarchy, as a relative path. Version 1 is selected by a controller,
-/// version 2 by an empty one.
+/// Returns our group in a hierarchy, as a relative path. `controller` selects a hierarchy of
+/// version 1; an empty text selects version 2.
 fn own_group<'a>(listed: &'a str, controller: &str) -> &'a str {
     let found = listed.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;

@@ -1,5 +1,5 @@
-//! Measures how much of this machine's CPUs other programs use, and how much the times of equal
-//! work vary while they run.
+//! Measures how much of this machine's CPUs other programs use. Also measures how much the times of
+//! equal work vary meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
@@ -12,19 +12,19 @@ use toll_system::process_stat::{ProcessStat, all_processes};
 
 /// Time between the two snapshots: about ten of the kernel's ticks.
 const LOOK: Duration = Duration::from_millis(100);
-/// Busy CPUs from which other work is worth a message.
+/// Number of busy CPUs from which other work is worth a message.
 const BUSY_CPUS: f64 = 0.3;
-/// How long equal work is repeated while other programs run, and how long one piece takes alone:
-/// longer than the scheduler's time slice of about 3 ms.
+/// How long equal work is repeated beside other programs, and how long one piece of it takes alone.
+/// A piece is longer than the scheduler's time slice of about 3 ms.
 const REPEATED: Duration = Duration::from_millis(500);
 const PIECE: Duration = Duration::from_millis(5);
 
 /// Work of other programs, observed for a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtherWork {
-    /// How many CPUs it keeps busy.
+    /// How many CPUs the other programs keep busy.
     pub cpus_busy: f64,
-    /// How many CPUs the hypervisor gives to others.
+    /// How many CPUs the hypervisor gives to other guests.
     pub cpus_stolen: f64,
     pub cpus_online: usize,
     /// CPUs that each program keeps busy, by its name, the busiest first.
@@ -36,9 +36,9 @@ pub struct OtherWork {
 /// Variation of the times of equal work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scatter {
-    /// Time that a piece takes alone.
+    /// Time that a piece of work takes on a machine without other work.
     pub piece: Duration,
-    /// Average wall time of a piece here.
+    /// Average wall time of a piece while other programs run.
     pub mean: Duration,
     /// Standard deviation of the logarithm of the wall time, and of the CPU time.
     pub wall_deviation: f64,
@@ -68,7 +68,7 @@ struct Snapshot {
     processes: BTreeMap<u32, ProcessStat>,
 }
 
-/// CPUs busy between two snapshots.
+/// Numbers of CPUs that were busy between two snapshots.
 struct Seen {
     cpus_busy: f64,
     cpus_stolen: f64,
@@ -115,14 +115,15 @@ impl Snapshot {
     }
 }
 
-/// Ticks in which all CPUs were busy, and in which they were stolen (proc_stat(5)).
+/// Returns the ticks in which CPUs were busy, and those in which the hypervisor took them
+/// (proc_stat(5)).
 fn busy_and_stolen(stat: &str) -> Option<[u64; 2]> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line
         .split_whitespace()
         .map_while(|field| field.parse().ok())
         .collect();
-    // user, nice, system, idle, iowait, irq, softirq, steal.
+    // The fields are user, nice, system, idle, iowait, irq, softirq and steal.
     let [user, nice, system, _, _, hard, soft, stolen, ..] = fields[..] else {
         return None;
     };
@@ -149,8 +150,9 @@ impl Scatter {
         }
     }
 
-    /// Returns the smallest relative difference that shows within a time with 80 % power, at an
-    /// error of 5 %, by wall time and by CPU time. Each block has a pair of pieces and a twin.
+    /// Returns the smallest relative differences that a comparison of this length finds, by wall
+    /// time and by CPU time. The power is 80 % at an error of 5 %. Each block has two pieces of
+    /// work and a twin.
     pub fn least_visible(&self, within: Duration) -> [f64; 2] {
         // The 0.975 and 0.8 quantiles of the normal distribution.
         const DEVIATIONS: f64 = 1.96 + 0.84;
@@ -175,7 +177,8 @@ fn cpu_time_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Returns how many rounds take this much CPU time; the fastest try is not interrupted.
+/// Returns how many rounds take this much CPU time. The fastest try counts, since nothing
+/// interrupted it.
 fn rounds_of(time: Duration) -> u64 {
     const TRIED: u64 = 100_000;
     let tries = (0..8).map(|_| {

@@ -1,4 +1,4 @@
-//! The files that a program needs in a guest, and what is read of them.
+//! The files that a program needs in a guest, and the part of a file that is read.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,14 +9,14 @@ use toll_system::bounded::{open_bounded, read_bounded};
 /// Largest program or library.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes that are read of another file: the first line of a script is not longer.
+/// Bytes that are read of a file that is not ELF. The first line of a script is not longer.
 const BEGIN_BYTES: u64 = 4096;
 
 /// Files to copy, by their paths in the guest.
 pub type ProgramFiles = BTreeMap<PathBuf, PathBuf>;
 
-/// Returns the content of an ELF file, or only the beginning of any other, which may be large.
-/// Files of `/proc` and `/sys` that would block have no content.
+/// Returns the content of an ELF file. Of any other file, which may be large, returns only the
+/// beginning. Files of `/proc` and `/sys` that would block have no content.
 pub(super) fn content_of(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut begin = Vec::new();
     let file = open_bounded(path, u64::MAX)?;

@@ -1,4 +1,4 @@
-//! Collects the files that a program needs in a guest that has none.
+//! Collects the files that a program needs in a guest, which has no file of its own.
 //!
 //! Files are read and never executed, since the program may be anybody's.
 
@@ -84,7 +84,7 @@ fn add_below(
     for entry in std::fs::read_dir(host).map_err(|error| cannot(&error))? {
         let entry = entry.map_err(|error| cannot(&error))?;
         let (from, to) = (entry.path(), guest.join(entry.file_name()));
-        // Follows links; leaves out dangling ones, and sockets.
+        // Follows links. Leaves out dangling links and sockets.
         match std::fs::metadata(&from) {
             Ok(found) if found.is_dir() => add_below(&from, &to, deeper, files)?,
             Ok(found) if found.is_file() => drop(files.insert(to, from)),
@@ -94,9 +94,9 @@ fn add_below(
     Ok(())
 }
 
-/// Reads the functions of all programs and libraries. Those of the main one are named
-/// `program`, so that two versions of it have the same names. The guest's init is among
-/// them, since some hundred of its instructions are counted, too.
+/// Reads the functions of all programs and libraries. The main program is named `program`, so that
+/// two versions of it have the same function names. The guest's init is included, since some
+/// hundred of its instructions are counted, too.
 pub fn functions(
     files: &ProgramFiles,
     main: Option<&Path>,
@@ -137,7 +137,7 @@ fn add(path: &Path, files: &mut ProgramFiles, depth: u32) -> Result<(), String> 
             .ok_or_else(|| cannot(&"its interpreters are nested too deep"))?;
         let absolute = std::path::absolute(interpreter).map_err(|error| cannot(&error))?;
         add(&absolute, files, depth)?;
-        // Options and assignments come first (env(1)).
+        // Options and assignments come before the program (env(1)).
         let program = words.find(|word| !word.starts_with('-') && !word.contains('='));
         if let (true, Some(program)) = (interpreter.ends_with("/env"), program) {
             add_program(program, files)?;

@@ -18,7 +18,8 @@ type Key = [u8; BYTES];
 /// Returns the user's key, which is made at its first use.
 ///
 /// # Errors
-/// If it cannot be read or made, or somebody else may read it.
+///
+/// If the key cannot be read or made, or somebody else may read it.
 pub fn own() -> Result<Key, String> {
     let directory = paths::run_key_directory()?.make()?;
     read_or_make(&directory.path().join("run.key"))
@@ -27,8 +28,8 @@ pub fn own() -> Result<Key, String> {
 fn read_or_make(path: &Path) -> Result<Key, String> {
     let cannot = |why: &str| {
         format!(
-            "cannot use the key {}: {why}; remove it to have a new one made, which does not \
-             recognise the runs begun so far",
+            "cannot use the key {}: {why}; remove it, and toll makes a new key, which does \
+             not fit earlier runs",
             path.display()
         )
     };
@@ -59,7 +60,7 @@ fn read(path: &Path) -> io::Result<Key> {
     Ok(bytes)
 }
 
-/// Writes a key under a temporary name first, so that no other toll reads a partial one.
+/// Writes a key under a temporary name first, so that no other toll reads a partial key.
 fn make(path: &Path) -> io::Result<()> {
     let (mut bytes, mut name) = ([0; BYTES], [0; 8]);
     for part in [&mut bytes[..], &mut name[..]] {
@@ -67,7 +68,7 @@ fn make(path: &Path) -> io::Result<()> {
             return Err(io::Error::other("there are too few random bytes"));
         }
     }
-    // With the PID as name it could meet a file that a killed process left.
+    // A name with the PID could be that of a file that a killed process left.
     let new = path.with_extension(format!("{:016x}", u64::from_le_bytes(name)));
     let made = File::options()
         .write(true)
@@ -79,7 +80,7 @@ fn make(path: &Path) -> io::Result<()> {
         .and_then(|()| fs::hard_link(&new, path));
     let _ = fs::remove_file(&new);
     match linked {
-        // Another toll made one meanwhile.
+        // Another toll made a key meanwhile.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }

@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::Xxh3;
 /// Describes a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceSpec {
-    /// Its size, in bytes.
+    /// Size of the file, in bytes.
     pub size_bytes: u64,
-    /// Its content.
+    /// Content of the file.
     pub content: SourceContent,
 }
 
@@ -25,7 +25,7 @@ impl SourceSpec {
         }
     }
 
-    /// Its name in a work directory.
+    /// Name of the file in a work directory.
     pub fn name(&self) -> String {
         match self.content {
             SourceContent::Random => format!("source-{}", self.size_bytes),
@@ -40,9 +40,9 @@ const LINES: &[u8] = b"meow!\nCats are so cute!\n";
 /// A source file, with the hash of a correct copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// XXH3-64 of its content.
+    /// XXH3-64 of the file's content.
     pub xxh3: u64,
 }
 
@@ -56,7 +56,7 @@ impl SourceFile {
         let mut rng = toll_stats::Rng::new(spec.size_bytes);
         let mut chunk = match spec.content {
             SourceContent::Random => vec![0_u8; CHUNK_BYTES],
-            // Whole lines, so that each chunk continues where the last one ended.
+            // A chunk has whole lines, so that the next one continues where it ended.
             SourceContent::Lines => LINES.repeat(CHUNK_BYTES / LINES.len()),
         };
         let mut left = spec.size_bytes;
@@ -80,8 +80,7 @@ impl SourceFile {
     }
 }
 
-/// Creates a file of zeros without holes, all of its blocks allocated, and writes
-/// it back to the device.
+/// Creates a file of zeros, and writes it back to the device. All of its blocks are allocated.
 pub fn lay_zeros(path: &Path, size_bytes: u64) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     io::copy(&mut io::repeat(0).take(size_bytes), &mut file)?;

@@ -1,4 +1,4 @@
-//! A run's own swap, for what a limit pushes out of memory.
+//! A run's own swap, for what a memory limit pushes out.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,8 +9,8 @@ use toll_system::process;
 
 use super::cleanup_journal::{Change, Journal, with_path};
 
-/// A swap file in use. Dropping it takes it out of use; its directory is
-/// removed with the run's.
+/// A swap file in use. Dropping it takes it out of use. The file is removed with the run's
+/// directory.
 #[derive(Debug)]
 pub(super) struct Swap {
     path: PathBuf,
@@ -33,11 +33,11 @@ impl Swap {
         let file = File::options()
             .write(true)
             .create_new(true)
-            // A user who can read swap can read memory (swapon(8)).
+            // The mode excludes others: a user who can read swap can read memory (swapon(8)).
             .mode(0o600)
             .open(&path)
             .map_err(|error| cannot(&error))?;
-        // Without holes, which swapon(2) refuses.
+        // Allocates all blocks, since swapon(2) refuses holes.
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes)
             .map_err(|errno| cannot(&std::io::Error::from(errno)))?;
         drop(file);
@@ -57,7 +57,7 @@ impl Drop for Swap {
     }
 }
 
-/// Takes a swap file out of use; one that is not in use is no error.
+/// Takes a swap file out of use. A file that is not in use is no error.
 pub(super) fn take_out(path: &Path) -> Result<(), String> {
     if !is_in_use(path) {
         return Ok(());

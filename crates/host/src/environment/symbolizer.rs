@@ -14,8 +14,8 @@ impl Symbolizer {
         Ok(Self(symbolize::Symbolizer::default()))
     }
 
-    /// Returns the names at offsets in a file, or at addresses of the kernel if `file` is `None`.
-    /// A file that cannot be read has none.
+    /// Returns the names at offsets in a file, or at addresses of the kernel if `file` is `None`. A
+    /// file that cannot be read has no names.
     pub fn names(&self, file: Option<&str>, addresses: &[u64]) -> Vec<Option<String>> {
         let found = match file {
             None => self.0.symbolize(

@@ -19,7 +19,7 @@ pub struct Symbols {
     symbolizer: Symbolizer,
     functions: HashMap<ProfiledFunction, u32>,
     stacks: HashMap<Vec<u32>, u32>,
-    /// By file and offset, or by kernel address.
+    /// Known functions, by file and offset, or by kernel address.
     known: HashMap<(Option<String>, u64), ProfiledFunction>,
 }
 
@@ -34,7 +34,8 @@ impl Symbols {
         })
     }
 
-    /// Adds a trial's stacks to a record. Returns activity, stack and time in nanoseconds of each.
+    /// Adds a trial's stacks to a record. Returns the activity, the stack's number and the time in
+    /// nanoseconds, for each stack.
     pub fn add(
         &mut self,
         profile: &Profile,
@@ -68,8 +69,8 @@ impl Symbols {
         self.known[&key(profile, frame)].clone()
     }
 
-    /// Looks up the addresses that are not known yet, file by file: opening one
-    /// takes longer than finding all of its functions.
+    /// Looks up the addresses that are not known yet, file by file. Opening a file takes longer
+    /// than finding all of its functions.
     fn look_up(&mut self, profile: &Profile) {
         let mut wanted: BTreeMap<Option<String>, BTreeSet<u64>> = BTreeMap::new();
         let frames = profile.stacks.iter().flat_map(|stack| &stack.frames);
@@ -121,8 +122,8 @@ fn bare_name(file: &str) -> String {
     )
 }
 
-/// Whether the innermost instruction follows a system call. Interrupts are off on the way out
-/// of the kernel, so the timer's samples of that path appear there.
+/// Whether the innermost instruction follows a system call. Interrupts are off while the kernel
+/// returns, so the timer's samples of that time appear at this instruction.
 fn returns_from_call(profile: &Profile, frames: &[CodeAddress]) -> bool {
     let Some(CodeAddress::File(file, offset)) = frames.first() else {
         return false;

@@ -15,7 +15,7 @@ pub fn inherited() -> Vec<Variable> {
         .collect()
 }
 
-/// The variables that can change what commands measure, with their values. Others are not
+/// The variables that can change what commands measure, with their values. Other variables are not
 /// recorded, since some hold secrets.
 pub fn that_change_measurements() -> BTreeMap<String, String> {
     let is_recorded = |name: &str| {

@@ -1,5 +1,5 @@
-//! Work trees of a repository: separate repositories that borrow its objects, so that
-//! neither its own work tree nor its list of work trees is touched.
+//! Work trees of a repository. They are separate repositories that borrow its objects, so the
+//! repository's own work tree and its list of work trees stay untouched.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,12 +60,12 @@ impl WorkTrees {
         ))
     }
 
-    /// Reopens the trees of an earlier call, if the commits that it compared are still there.
+    /// Reopens the trees of an earlier call, if they still have the commits that the call compared.
     pub fn again(trees: &Trees) -> Result<Self, String> {
         let directory = PathBuf::from(&trees.directory);
         let gone = || {
             format!(
-                "{} no longer has its commits; start the same toll ci again",
+                "{} no longer has the commits of this run; start the same toll ci again",
                 directory.display()
             )
         };
@@ -85,7 +85,8 @@ impl WorkTrees {
         })?;
         for (side, commit) in SIDES.iter().zip(&trees.commits) {
             let tree = directory.join(side);
-            // Without .git, git would find another repository that contains this directory.
+            // Without a .git in the tree, git would find another repository that contains this
+            // directory.
             let is_there = tree.join(".git").is_dir();
             let head = is_there.then(|| git(&tree, &["rev-parse", "HEAD"]));
             if head.is_none_or(|head| head.as_ref() != Ok(commit)) {
@@ -111,8 +112,8 @@ impl Drop for WorkTrees {
     }
 }
 
-/// Checks a commit out in a directory. If an earlier call did so already, only files that
-/// differ are written, and what a build made and git ignores stays.
+/// Checks a commit out in a directory. If an earlier call used the directory, only files that
+/// differ are written. Files that a build made and git ignores stay.
 pub fn check_out(repository: &Path, hash: &str, directory: &Path) -> Result<(), String> {
     if !directory.join(".git").exists() {
         borrow(repository, directory)?;
@@ -126,16 +127,16 @@ pub fn check_out(repository: &Path, hash: &str, directory: &Path) -> Result<(), 
     Ok(())
 }
 
-/// Makes a repository that borrows the objects of another one, as `git clone --shared` does.
-/// A clone would start upload-pack, which refuses another user's repository even if
-/// safe.directory names it: it looks for the name of its `.git`. Here git has accepted the
-/// repository by the user's own settings when it was opened, and only objects are read.
+/// Makes a repository that borrows the objects of another repository, as `git clone --shared` does.
+/// A clone would start upload-pack, which refuses another user's repository unless safe.directory
+/// names its `.git`. Borrowing only reads objects, and git accepted the repository by the user's
+/// settings when it was opened.
 fn borrow(repository: &Path, directory: &Path) -> Result<(), String> {
     let format = git(repository, &["rev-parse", "--show-object-format"])?;
     let format = format!("--object-format={format}");
     let made = directory.display().to_string();
     let init = ["init", "--quiet", "--template=", &format, "--", &made];
-    // The references are written below in the files format.
+    // `lay_refs` writes references in the files format.
     let settings = ["-c", "init.defaultRefFormat=files"];
     git(repository, &[&settings[..], &init].concat())?;
     let path_of = |name: &str| {
@@ -171,15 +172,15 @@ fn lay_refs(repository: &Path, directory: &Path) -> Result<(), String> {
     fs::write(&path, refs + "\n").cannot("write", &path)
 }
 
-/// Checks out the submodules of a work tree, recursively, from those of the repository, so
-/// that nothing is fetched over the network.
+/// Checks out the submodules of a work tree, recursively. Takes them from the repository, so that
+/// nothing is fetched over the network.
 pub fn check_out_submodules(repository: &Path, directory: &Path) -> Result<(), String> {
     if !directory.join(".gitmodules").exists() {
         return Ok(());
     }
     let listed = git(directory, &["ls-files", "--stage", "-z"])?;
     for entry in listed.split('\0') {
-        // MODE HASH STAGE<tab>PATH; mode 160000 is a commit of another repository.
+        // An entry is MODE HASH STAGE<tab>PATH; mode 160000 is a commit of another repository.
         let Some((words, path)) = entry.split_once('\t') else {
             continue;
         };
@@ -197,8 +198,8 @@ pub fn check_out_submodules(repository: &Path, directory: &Path) -> Result<(), S
         };
         laid_out.map_err(|why| {
             format!(
-                "cannot check out the submodule {path}: {why}; it has to be in the repository with \
-                 this commit: git submodule update --init --recursive"
+                "cannot check out the submodule {path}: {why}; fetch its commit into the \
+                 repository: git submodule update --init --recursive"
             )
         })?;
         check_out_submodules(&own, &laid)?;

@@ -20,8 +20,8 @@ use super::workspace_check::{Fault, Made, lacks_room};
 /// What the trials of a run need.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceRequest {
-    /// File systems, by level name of the factor `fs`, followed by a colon and the
-    /// level of `mount_cache` if a program serves it and the trial has one.
+    /// Names of file systems: a level of the factor `fs`. If a program serves the file system and
+    /// the trial has a level of `mount_cache`, a colon and that level follow.
     pub file_systems: Vec<String>,
     /// Source files, each with the file system to create it on.
     pub sources: Vec<(String, SourceSpec)>,
@@ -36,10 +36,9 @@ pub struct WorkspaceRequest {
     pub guest_swap_bytes: Option<u64>,
     /// Whether two guests run at a time, each with its own disks.
     pub has_two_guests: bool,
-    /// Where to make the work directory; the default place if absent.
+    /// Where to make the work directory; `None` for the default place.
     pub base: Option<PathBuf>,
-    /// The user's directory on a foreign file system; the run makes its own if
-    /// absent.
+    /// The user's directory on a foreign file system; `None` if the run makes its own.
     pub foreign: Option<PathBuf>,
 }
 
@@ -68,17 +67,17 @@ impl WorkspaceRequest {
 
 const NOT_ASKED: &str = "it was not requested";
 
-/// Work directories, one for each file system, and the source files. Dropping
-/// it unmounts and removes everything.
+/// Work directories, one for each file system, and the source files. Dropping this value unmounts
+/// and removes everything.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
-    /// By name; the error says why one is not available.
+    /// File systems by name; an error says why one is not available.
     file_systems: BTreeMap<String, Result<Mounted, String>>,
     servers: Servers,
     sources: BTreeMap<(String, SourceSpec), SourceFile>,
     zeros: BTreeMap<(String, u64), PathBuf>,
-    /// By size in bytes, or why they are not available.
+    /// Memory limits by size in bytes, or why there are none.
     memory_limits: Result<BTreeMap<u64, MemoryLimit>, String>,
     swap: Option<Swap>,
     made: Made,
@@ -88,10 +87,9 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Makes the work directories. An unavailable file system is not an
-    /// error; [`Self::directory`] says why. Must be called before other threads
-    /// start, since it may move this one into a mount namespace. Checks
-    /// `interrupted` before each step that takes time.
+    /// Makes the work directories. An unavailable file system is not an error; [`Self::directory`]
+    /// gives the reason. Must be called before other threads start, since it may move the calling
+    /// thread into a mount namespace. Checks `interrupted` before each step that takes time.
     pub fn create(
         request: &WorkspaceRequest,
         interrupted: &dyn Fn() -> bool,
@@ -105,7 +103,7 @@ impl Workspace {
                 return Err(why);
             }
         };
-        // If anything fails from here on, the drop of the workspace undoes it.
+        // Dropping the workspace undoes everything if a later step fails.
         let mut workspace = Self {
             root: root.clone(),
             file_systems: BTreeMap::new(),
@@ -136,8 +134,8 @@ impl Workspace {
     }
 
     fn bytes_needed(request: &WorkspaceRequest) -> u64 {
-        // A quarter more and 128 MiB, for metadata and journals.
-        // Counts all sources for each file system.
+        // Adds a quarter, and 128 MiB for metadata and journals. Counts all sources for each file
+        // system.
         let sources: BTreeSet<SourceSpec> = request.sources.iter().map(|(_, spec)| *spec).collect();
         let sources = sources.into_iter().map(|source| source.size_bytes);
         let laid = sources.chain(request.zeros_sizes.iter().copied());
@@ -183,7 +181,7 @@ impl Workspace {
             .unwrap_or(u64::MAX);
         if free < needed {
             return Err(format!(
-                "cannot lay out the work files: {} needs about {} MiB free and has {}; choose \
+                "cannot make the work files: {} needs about {} MiB free and has {}; choose \
                  another place with --work-dir, or fewer levels of fs or size",
                 directory.display(),
                 needed >> 20,
@@ -249,9 +247,8 @@ impl Workspace {
         Ok(())
     }
 
-    /// Returns what happened from outside to the work directory or a file system in it, if
-    /// trials can no longer work there. Ignores file systems that are not used any
-    /// more.
+    /// Returns what happened from outside to the work directory or to a file system in it, if
+    /// trials can no longer work there. Ignores file systems that are no longer used.
     pub fn fault(&self, is_used: &dyn Fn(&str) -> bool) -> Option<Fault> {
         let changed = self.made.changed(is_used);
         changed.or_else(|| {
@@ -260,14 +257,14 @@ impl Workspace {
         })
     }
 
-    /// Whether a file system is still mounted where it was. Otherwise a trial that makes its
-    /// own files would measure the file system below the mount point.
+    /// Whether a file system is still mounted where it was. If not, a trial that makes its own
+    /// files would measure the file system below the mount point.
     pub fn is_mounted(&self, file_system: &str) -> bool {
         let directory = self.directory(file_system);
         directory.map_or(true, |directory| self.made.is_there(directory))
     }
 
-    /// Makes the limits, and swap for what they push out: as large as the
+    /// Makes the memory limits, and swap for what they push out. The swap is as large as the
     /// largest limit, a customary size.
     fn limit_memory(
         &mut self,
@@ -299,13 +296,13 @@ impl Workspace {
         found.as_ref().map_err(String::as_str)
     }
 
-    /// Returns the directory on a file system, or the reason why this machine does not
-    /// have it.
+    /// Returns the directory on a file system, or the reason why this machine does not have that
+    /// file system.
     pub fn directory(&self, file_system: &str) -> Result<&Path, &str> {
         Ok(&self.file_system(file_system)?.directory)
     }
 
-    /// Returns where a file system's files are stored, if it shows those of another one;
+    /// Returns where a file system's files are stored, if it shows the files of another one;
     /// otherwise its own directory.
     pub fn below(&self, file_system: &str) -> Result<&Path, &str> {
         let mounted = self.file_system(file_system)?;
@@ -342,7 +339,7 @@ impl Workspace {
             .try_for_each(|change| journal.note(change))
     }
 
-    /// The directory that contains all others.
+    /// The directory that contains all work directories.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -358,7 +355,7 @@ fn mounted(
 
 fn go_on_unless(interrupted: &dyn Fn() -> bool) -> Result<(), String> {
     if interrupted() {
-        Err("cannot lay out the work files: interrupted".into())
+        Err("cannot make the work files: interrupted".into())
     } else {
         Ok(())
     }
@@ -367,7 +364,7 @@ fn go_on_unless(interrupted: &dyn Fn() -> bool) -> Result<(), String> {
 impl Drop for Workspace {
     fn drop(&mut self) {
         self.file_systems.clear();
-        // Swap empties sooner once its users are gone.
+        // Removes the limits first, since swap empties sooner without users.
         self.memory_limits = Ok(BTreeMap::new());
         self.swap = None;
         // What cannot be undone stays in the journal for the next start.

@@ -1,5 +1,5 @@
-//! Checks whether the work directory and the file systems under test are still as they were
-//! made, and have room: a trial that fails because of them says nothing about its treatment.
+//! Checks whether the work directory and the file systems under test are unchanged and have room. A
+//! trial that fails because of them says nothing about its treatment.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 /// Least free space in which trials can work at all, in bytes.
 const ROOM_BYTES_MIN: u64 = 1 << 20;
 
-/// A change from outside to what was made.
+/// A change from outside to the work directories.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No trial can run here any longer.
     WorkDirectory(String),
-    /// Trials on this file system can no longer run; all others can.
+    /// Trials on this file system can no longer run; all other trials can.
     FileSystem { name: String, why: String },
 }
 
@@ -27,7 +27,8 @@ pub(super) struct Made {
 #[derive(Debug)]
 struct Entry {
     path: PathBuf,
-    /// The file system under test that it is on; `None` for the work directory's own.
+    /// The file system under test that contains the entry; `None` for the work directory's own file
+    /// system.
     file_system: Option<String>,
     device: u64,
     inode: u64,
@@ -49,9 +50,8 @@ impl Made {
         Ok(())
     }
 
-    /// Returns how an entry differs from what was made, if one does: the work directory
-    /// first, which contains all others. Ignores file systems that are not used any
-    /// more.
+    /// Returns the first entry that differs from what was made. Checks the work directory first,
+    /// since it contains all others. Ignores file systems that are no longer used.
     pub fn changed(&self, is_used: &dyn Fn(&str) -> bool) -> Option<Fault> {
         let matters = |entry: &&Entry| entry.file_system.as_deref().is_none_or(is_used);
         self.entries.iter().filter(matters).find_map(|entry| {
@@ -80,7 +80,7 @@ impl Made {
         })
     }
 
-    /// Bytes on disk in a directory, without the recorded files.
+    /// Bytes on disk in a directory, except for the recorded files.
     pub fn others_bytes(&self, directory: &Path) -> u64 {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let bytes = entries.map(|entry| {
@@ -112,9 +112,8 @@ impl Entry {
     }
 }
 
-/// Returns a message if a file system has less free space than trials need. What the
-/// trials themselves left in the directory counts as free: a command that fills
-/// the disk fails by its own fault.
+/// Returns a message if a file system has less free space than trials need. Files that the trials
+/// themselves left count as free: a command that fills the disk fails by its own fault.
 pub(super) fn lacks_room(root: &Path, made: &Made, needed_bytes: u64) -> Option<String> {
     let stat = rustix::fs::statvfs(root).ok()?;
     let blocks = if rustix::process::geteuid().is_root() {

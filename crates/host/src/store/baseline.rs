@@ -1,18 +1,18 @@
-//! Runs that others are compared with, by name.
+//! Baselines: runs, saved under names, that other runs are compared with.
 
 use rusqlite::{OptionalExtension, params};
 
 use super::connection::Store;
 use super::error::StoreError;
 
-/// A run that others are compared with. A name can have one for each experiment.
+/// A run that others are compared with. A name can have one run for each experiment.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Baseline {
     pub name: String,
     /// Name of the experiment.
     pub experiment: String,
     pub run_id: i64,
-    /// Time it was saved, RFC 3339 in UTC.
+    /// Time at which the baseline was saved, RFC 3339 in UTC.
     pub saved_at: String,
 }
 
@@ -57,8 +57,8 @@ impl Store {
         })
     }
 
-    /// Removes a baseline, of one experiment or of all, and returns how many were
-    /// removed. The runs stay.
+    /// Removes a baseline, of one experiment or of all, and returns how many were removed. The runs
+    /// stay in the store.
     pub fn remove_baseline(
         &mut self,
         name: &str,

@@ -12,14 +12,14 @@ use super::readable::readable;
 #[derive(Debug)]
 pub struct Store {
     pub(super) connection: Connection,
-    /// The file; `None` in memory.
+    /// The store's file; `None` for a store in memory.
     pub(super) path: Option<PathBuf>,
     /// The key that signs written experiments.
     pub(super) key: Option<RunKey>,
 }
 
 impl Store {
-    /// The file; `None` in memory.
+    /// The store's file; `None` for a store in memory.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -53,8 +53,8 @@ impl Store {
         changed.map_err(|error| self.explained(error))
     }
 
-    /// Adds the store's path to an error, and the runs that can still be read to
-    /// that of a damaged store.
+    /// Adds the store's path to an error. For a damaged store, also adds the runs that can still be
+    /// read.
     pub(super) fn explained(&self, error: StoreError) -> StoreError {
         let error = match error {
             StoreError::Damaged { what, .. } => StoreError::Damaged {

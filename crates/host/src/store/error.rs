@@ -14,8 +14,8 @@ pub enum StoreError {
     /// The file or its directory could not be used.
     #[error("cannot use the store: {0}; choose another file with --store")]
     Io(io::Error),
-    /// The file, or what is in it, is not what this program wrote. `readable`
-    /// are the runs that can still be read.
+    /// The file or its content is not what this program wrote. `readable` are the runs that can
+    /// still be read.
     #[error("cannot read the store: {what}; {}", what_is_left(readable))]
     Damaged { what: String, readable: Vec<i64> },
     /// The document to import is not a run, or is inconsistent.
@@ -25,7 +25,8 @@ pub enum StoreError {
         "cannot use the store: the file is another program's database; choose another with --store"
     )]
     Foreign,
-    /// It defines this name, and this program does not, or does so differently.
+    /// The store defines this name differently than this program does, or only one of the two
+    /// defines it.
     #[error(
         "cannot use the store: {0} in it is not as toll makes it; export the run with \
          `toll export --json` where the store comes from, or choose another file with --store"
@@ -50,7 +51,7 @@ pub enum StoreError {
     Busy,
     #[error("cannot find any run: there is no store yet; `toll run` makes one")]
     Empty,
-    /// The file exists and is empty.
+    /// The store's file exists and is empty.
     #[error(
         "cannot find any run: the store's file exists but is empty; `toll run` makes a store of it"
     )]
@@ -69,7 +70,7 @@ pub enum StoreError {
     Lost,
     #[error("cannot find run {0}; see `toll list` for all runs")]
     NoSuchRun(String),
-    /// The identities of several runs begin with this.
+    /// The identities of several runs begin with this text.
     #[error("cannot tell which run {0} is: several begin with it; give more digits")]
     Ambiguous(String),
     /// The run to import already exists, under this number.
@@ -78,10 +79,10 @@ pub enum StoreError {
     /// Another program runs the same trials of this run.
     #[error(
         "cannot continue run {0}: another toll is also continuing it, and has stored the same \
-         trial; leave the run to that one"
+         trial; leave the run to that toll"
     )]
     KeptByAnother(i64),
-    /// One of the above, with the store's path.
+    /// Another error of this type, with the store's path.
     #[error("{error} ({})", path.display())]
     At {
         path: PathBuf,
@@ -108,8 +109,8 @@ impl StoreError {
     }
 
     /// Returns the same error, or that the disk is full if that is the cause. SQLite does not
-    /// always report that: for its files next to the store it reports an I/O error, and after
-    /// rolling back by itself that there is no transaction.
+    /// always report a full disk. For its files next to the store it reports an I/O error. After
+    /// rolling back by itself, it reports that there is no transaction.
     pub(super) fn or_full(self, path: &Path) -> Self {
         match self {
             Self::Sqlite(_) if lacks_room(path) => Self::Full,
@@ -158,7 +159,7 @@ fn what_is_left(readable: &[i64]) -> String {
     }
 }
 
-/// Formats ascending numbers, consecutive ones as one range: `1-3, 5`.
+/// Formats ascending numbers, with consecutive numbers as one range: `1-3, 5`.
 fn ranges(numbers: &[i64]) -> String {
     let rows = numbers.chunk_by(|one, next| one + 1 == *next);
     let texts = rows.map(|row| match row {
@@ -173,19 +174,19 @@ impl From<rusqlite::Error> for StoreError {
         use rusqlite::ErrorCode as Code;
         use rusqlite::ffi::SQLITE_IOERR_SHORT_READ;
         let Some(failure) = error.sqlite_error().copied() else {
-            // A column has another type or range than was written into it.
+            // A value has another type or range than the one that was written.
             return Self::damaged(error);
         };
         match failure.code {
-            // A file that exists and cannot be opened: its log, which every
-            // reader shares, cannot be made next to it.
+            // The file exists and cannot be opened. SQLite cannot make the log next to it that all
+            // readers share.
             Code::ReadOnly | Code::CannotOpen => Self::ReadOnly,
             Code::DiskFull => Self::Full,
             Code::DatabaseBusy | Code::DatabaseLocked => Self::Busy,
             Code::Unknown if error.to_string().contains("no transaction is active") => {
                 Self::Sqlite(error)
             }
-            // A missing table or column makes a statement wrong.
+            // If a table or column is missing, SQLite calls the statement wrong.
             Code::DatabaseCorrupt | Code::NotADatabase | Code::Unknown => Self::damaged(error),
             _ if failure.extended_code == SQLITE_IOERR_SHORT_READ => {
                 Self::damaged("the file ends too early")

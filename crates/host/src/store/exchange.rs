@@ -1,6 +1,6 @@
 //! The JSON document for exchanging runs between machines and programs.
 //!
-//! `docs/schema/run.schema.json` is its published description.
+//! `docs/schema/run.schema.json` describes the document.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,11 @@ use crate::spec::{BLOCKS_MAX, Experiment};
 /// Version of the document that this program reads and writes.
 pub const DOCUMENT_VERSION: u32 = 1;
 
-/// Largest document read, in bytes.
+/// Largest document that is read, in bytes.
 pub const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
 
-/// Whether a text is the identity of a run, which is also the name of its tables' files.
+/// Whether a text is the identity of a run. The identity is also the name of the run's files of
+/// tables.
 pub fn is_uid(text: &str) -> bool {
     text.len() == 16 && text.chars().all(|c| c.is_ascii_hexdigit())
 }
@@ -26,17 +27,17 @@ pub fn is_uid(text: &str) -> bool {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunDocument {
-    /// Always `toll-run`.
+    /// The name of the format, always `toll-run`.
     pub format: String,
-    /// [`DOCUMENT_VERSION`] of the writer.
+    /// The writer's [`DOCUMENT_VERSION`].
     pub version: u32,
-    /// The run.
+    /// The record of the run.
     pub run: RunRecord,
-    /// The experiment as it was run. Its inner shape is described in
-    /// `docs/FORMAT.md` and may grow within a version.
+    /// The experiment as it was run. `docs/FORMAT.md` describes its inner shape, which may grow
+    /// within a version.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub experiment: Experiment,
-    /// Treatments in plan order. Their inner shape may grow within a version.
+    /// Treatments in the plan's order. Their inner shape may grow within a version.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub treatments: Vec<Treatment>,
     /// Trials in the order in which they ran, every sample included.
@@ -47,7 +48,7 @@ pub struct RunDocument {
     /// Profiles of treatments in their order; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<ProfileRecord>,
-    /// What this program concluded; made anew at import, never trusted.
+    /// What this program concluded. An import ignores this and analyses the run again.
     pub analysis: Option<Analysis>,
 }
 

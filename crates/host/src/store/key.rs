@@ -2,7 +2,7 @@
 
 use hmac_sha256::HMAC;
 
-/// Prefix of what is signed, so that no other use of the key is mistaken for it.
+/// Prefix of everything that is signed, so that a signature for another purpose is never accepted.
 const PURPOSE: &[u8] = b"toll experiment of a run\0";
 
 /// A secret key of this user.
@@ -20,7 +20,7 @@ impl RunKey {
         Self(bytes)
     }
 
-    /// Signs a run's experiment, as the text that the store holds.
+    /// Signs a run's experiment. `experiment` is the text that the store holds.
     pub(super) fn signature(&self, uid: &str, experiment: &str) -> [u8; 32] {
         let mut mac = HMAC::new(self.0);
         mac.update(PURPOSE);

@@ -1,7 +1,7 @@
 //! The recorder: runs and their trials in one SQLite file.
 //!
-//! Every finished trial is committed before the next begins, so that a run
-//! killed at any moment keeps all of them.
+//! Every finished trial is committed before the next begins, so that a run that is killed at any
+//! moment keeps all finished trials.
 //!
 //! Architecture invariant: only this module speaks SQL.
 

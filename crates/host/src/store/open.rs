@@ -15,13 +15,13 @@ use super::connection::Store;
 use super::error::StoreError;
 use super::schema::{APPLICATION_ID, SCHEMA_VERSION, TABLES};
 
-/// Longest text or blob that is read or written, in bytes. A probe's answer is shorter: one line
-/// of at most 64 MiB.
+/// Longest text or blob that is read or written, in bytes. A probe's answer is shorter: one line of
+/// at most 64 MiB.
 const VALUE_BYTES_MAX: i32 = 256 << 20;
 
 impl Store {
-    /// Opens a store for writing, and makes it if it is missing. Refuses a damaged one
-    /// and leaves it unchanged.
+    /// Opens a store for writing, and makes it if it is missing. Refuses a damaged store and leaves
+    /// it unchanged.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let at = |error: StoreError| error.at(path);
         let store = Self {
@@ -30,7 +30,7 @@ impl Store {
             key: None,
         };
         let prepare = || {
-            // Until it is known to be sound, not even its log is written back into it.
+            // Until the store is known to be sound, nothing is written into it, not even its log.
             keep_log(&store.connection, true)?;
             prepare_to_write(&store.connection)?;
             check_pages(&store.connection)?;
@@ -49,8 +49,8 @@ impl Store {
         }
     }
 
-    /// Opens an existing store for reading. Changes nothing,
-    /// neither the file nor a log that a killed process left next to it.
+    /// Opens an existing store for reading. Changes neither the file nor a log that a killed
+    /// process left next to it.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let at = |error: StoreError| error.at(path);
         path.try_exists().map_err(|error| at(error.into()))?;
@@ -69,8 +69,8 @@ impl Store {
             prepared(connection)
         });
         let connection = match ordinary.map_err(|error| error.or_full(path)) {
-            // SQLite keeps a file next to the store by which readers know of each
-            // other, and it cannot be made here.
+            // SQLite keeps a file next to the store by which readers know of each other. That file
+            // cannot be made here.
             Err(StoreError::ReadOnly | StoreError::Full) => connect_alone(path).and_then(prepared),
             other => other,
         };
@@ -134,7 +134,8 @@ fn is_there(store: &Path) -> bool {
     store.exists() || has_log(store)
 }
 
-/// Opens a file, after checking for what SQLite would not report, or would destroy.
+/// Opens a file. First checks for faults that SQLite would not report, and for data that it would
+/// destroy.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
     // Opening a pipe would wait for its writer.
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
@@ -153,7 +154,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         }
         Ok(file) => file.metadata()?.len(),
     };
-    // SQLite would start a new database, and remove the log.
+    // Without this check, SQLite would start a new database and remove the log.
     if length == 0 && has_log(path) {
         return Err(StoreError::damaged(
             "its log (-wal) exists, but the file is lost",
@@ -162,8 +163,8 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     Ok(Connection::open(path)?)
 }
 
-/// Opens a file if neither it nor its directory can be written. Uses no locks: other
-/// processes without write access cannot change it, either.
+/// Opens a file if neither the file nor its directory can be written. Uses no locks, since other
+/// processes without write access cannot change the file, either.
 fn connect_alone(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     if !has_log(path) {
@@ -173,8 +174,8 @@ fn connect_alone(path: &Path) -> Result<Connection, StoreError> {
         let uri = format!("file:{escaped}?immutable=1");
         return Ok(Connection::open_with_flags(uri, flags)?);
     }
-    // An immutable file has no log. Without the lock file, a log can be
-    // read in exclusive mode (`sqlite.org/wal.html`, section 8).
+    // An immutable file has no log. In exclusive mode a log can be read without the lock file
+    // (`sqlite.org/wal.html`, section 8).
     let connection = Connection::open_with_flags_and_vfs(path, flags, "unix-none")?;
     keep_log(&connection, true)?;
     connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE")?;
@@ -192,13 +193,13 @@ enum Found {
     Tables,
 }
 
-/// Configures a connection. Returns whether the file has this program's tables, or none.
+/// Configures a connection. Returns whether the file has this program's tables, or is empty.
 fn prepare(connection: &Connection) -> Result<Found, StoreError> {
     distrust(connection)?;
     connection.execute_batch(
         "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA busy_timeout = 10000",
     )?;
-    // Read in one transaction: another program may be making the tables right now.
+    // Reads in one transaction, since another program may be making the tables right now.
     let reading = connection.unchecked_transaction()?;
     let number = |sql: &str| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
@@ -212,7 +213,7 @@ fn prepare(connection: &Connection) -> Result<Found, StoreError> {
     }
 }
 
-/// Makes SQLite trust a file as little as possible: it may be damaged, or somebody else's.
+/// Makes SQLite trust a file as little as possible, since it may be damaged, or somebody else's.
 fn distrust(connection: &Connection) -> Result<(), StoreError> {
     for (setting, is_on) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -226,8 +227,8 @@ fn distrust(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a store whose schema is not the one that this program makes: a trigger, a view or a
-/// generated column would compute what is read or written.
+/// Refuses a store whose schema is not the one that this program makes. A trigger, a view or a
+/// generated column could change what is read or written.
 fn check_schema(connection: &Connection) -> Result<(), StoreError> {
     let own = Connection::open_in_memory()?;
     own.execute_batch(TABLES)?;
@@ -252,17 +253,16 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     if connection.is_readonly("main")? {
         return Err(StoreError::ReadOnly);
     }
-    // Only after the checks: the journal mode is written into the file.
-    // FULL: a commit has reached the device before the next trial begins, so
-    // that nothing of the store is left for a measured fsync to flush, and
-    // it survives even a power cut.
+    // The journal mode is set after the checks, since it is written into the file. With FULL, a
+    // commit has reached the device before the next trial begins. So nothing of the store is left
+    // for a measured fsync to flush, and the commit survives even a power cut.
     keep_a_log(connection)?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
     if let Found::Tables = found {
         return Ok(());
     }
-    // One transaction, so that two programs that start at once on a new store
-    // do not both create the tables, and a kill does not leave only some of them.
+    // With one transaction, only one of two programs that start at once on a new store makes the
+    // tables. A kill never leaves only some of the tables.
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version == 0 {
@@ -275,7 +275,7 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Sets the journal mode. SQLite does not wait for others that set it at the same time.
+/// Sets the journal mode. SQLite does not wait for other programs that set it at the same time.
 fn keep_a_log(connection: &Connection) -> Result<(), StoreError> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -289,8 +289,8 @@ fn keep_a_log(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-/// Makes SQLite check the structure of all pages: with a wrong list of free pages,
-/// new rows would overwrite old ones.
+/// Makes SQLite check the structure of all pages. With a wrong list of free pages, new rows would
+/// overwrite old rows.
 pub(super) fn check_pages(connection: &Connection) -> Result<(), StoreError> {
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     match found.as_str() {

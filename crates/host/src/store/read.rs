@@ -30,8 +30,8 @@ impl Store {
         })
     }
 
-    /// Returns the id of the run that `name` refers to: its number, `last`, or the start
-    /// of its `uid`, at least 4 digits.
+    /// Returns the id of the run that `name` refers to: its number, `last`, or at least the first 4
+    /// digits of its `uid`.
     pub fn find_run(&self, name: &str) -> Result<i64, StoreError> {
         self.read_with(|connection| find_run(connection, name))
     }
@@ -50,7 +50,7 @@ impl Store {
         self.read_with(|connection| Ok(connection.query_row(sql, [], |row| row.get(0))?))
     }
 
-    /// The treatments of a run, in plan order.
+    /// The treatments of a run, in the plan's order.
     pub fn treatments(&self, run_id: i64) -> Result<Vec<Treatment>, StoreError> {
         let sql = "SELECT treatments FROM runs WHERE id = ?1";
         self.read_with(|connection| {
@@ -59,7 +59,7 @@ impl Store {
         })
     }
 
-    /// Loads everything stored for a run, if it is what was written.
+    /// Loads everything stored for a run. Fails if the run has changed since it was completed.
     pub fn load(&self, run_id: i64) -> Result<StoredRun, StoreError> {
         rows::load(&self.connection, run_id).map_err(|error| self.explained(error))
     }
@@ -93,8 +93,8 @@ fn find_run(connection: &Connection, name: &str) -> Result<i64, StoreError> {
     }
 }
 
-/// Returns the number of the newest run. SQLite records the last number that it gave: if
-/// that run is lost, another must not be taken for it.
+/// Returns the number of the newest run. SQLite records the last number that it gave. If that run
+/// is lost, this is an error, so that no other run is taken for it.
 fn newest(connection: &Connection) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'runs') FROM runs";
     let (found, given): (Option<i64>, Option<i64>) =

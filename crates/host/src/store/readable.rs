@@ -1,4 +1,4 @@
-//! Finds the runs of a store that can be read, be it damaged or not.
+//! Finds the runs that can be read of a store, whether the store is damaged or not.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ pub(super) fn readable(connection: &Connection) -> Vec<i64> {
         .collect()
 }
 
-/// Returns the numbers of all runs that left a trace: from both ends of the
-/// table, and from what refers to them.
+/// Returns the numbers of all runs that left a trace. Searches the table from both ends, and
+/// everything that refers to runs.
 pub(super) fn run_ids(connection: &Connection) -> BTreeSet<i64> {
     [
         "SELECT id FROM runs ORDER BY id",

@@ -21,14 +21,14 @@ pub(super) fn load(connection: &Connection, run_id: i64) -> Result<StoredRun, St
 /// A run as read from its rows.
 pub(super) struct ReadRun {
     stored: StoredRun,
-    /// XXH3-64 of everything in its rows.
+    /// XXH3-64 of everything in the run's rows.
     pub hash: i64,
-    /// The hash when it was completed; `None` while it may change.
+    /// The hash when the run was completed; `None` while the run may change.
     kept_hash: Option<i64>,
 }
 
 impl ReadRun {
-    /// Returns the run, unless it has changed since it was completed, or is inconsistent.
+    /// Returns the run. Fails if the run has changed since it was completed, or is inconsistent.
     pub fn checked(self) -> Result<StoredRun, StoreError> {
         let StoredRun {
             run,
@@ -38,7 +38,7 @@ impl ReadRun {
             profiles,
             ..
         } = &self.stored;
-        // The identity names files of exports.
+        // The run's identity is also the name of exported files.
         if !is_uid(&run.uid) {
             return Err(StoreError::damaged(
                 "its identity is not 16 hexadecimal digits",
@@ -54,7 +54,7 @@ impl ReadRun {
     }
 }
 
-/// Most bytes that are read of one run, the same as of a document.
+/// Most bytes that are read of one run, as many as of a document.
 const RUN_BYTES_MAX: u64 = DOCUMENT_BYTES_MAX;
 
 /// Hashes everything that is read of a run.
@@ -65,7 +65,10 @@ struct Hashed {
 }
 
 impl Hashed {
+    /// Adds bytes of the run to the hash.
+    ///
     /// # Errors
+    ///
     /// If the run is larger than any that this program keeps.
     fn add(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.bytes += bytes.len() as u64;

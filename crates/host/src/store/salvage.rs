@@ -1,4 +1,4 @@
-//! Finds the runs of a damaged store that can still be read, and copies them to a new one.
+//! Finds the runs of a damaged store that can still be read, and copies them to a new store.
 
 use std::fs;
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::{open, rows, signature, write};
 /// The readable content of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
-    /// Whether everything in it can be read.
+    /// Whether everything in the store can be read.
     pub is_whole: bool,
     /// Runs that can be read.
     pub runs: Vec<SurveyedRun>,
     /// Numbers of runs that cannot be read.
     pub lost_runs: Vec<i64>,
-    /// Number of readable baselines whose run can be read, too.
+    /// Number of readable baselines whose run is readable, too.
     pub baselines: usize,
     /// Descriptions of the damage.
     pub damages: Vec<String>,
@@ -30,9 +30,9 @@ pub struct Survey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SurveyedRun {
     pub id: i64,
-    /// Its experiment.
+    /// Name of the run's experiment.
     pub experiment: String,
-    /// When it was made, RFC 3339 in UTC.
+    /// When the run was made, RFC 3339 in UTC.
     pub created_at: String,
     pub status: RunStatus,
     pub trials: usize,
@@ -76,7 +76,7 @@ impl Store {
         });
         if copied.is_err() {
             drop(store);
-            // It was made above: a partial store would be taken for a whole one.
+            // This call made the file. A partial store would be taken for a whole one.
             let _ = fs::remove_file(new);
         }
         copied
@@ -138,7 +138,7 @@ impl Store {
     }
 }
 
-/// The cause of an error, without the advice.
+/// The cause of an error, without the remedy.
 fn reason(error: &StoreError) -> String {
     match error.kind() {
         StoreError::Damaged { what, .. } => what.clone(),

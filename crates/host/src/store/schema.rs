@@ -3,13 +3,12 @@
 /// Version of the tables below. A store of any other version is refused.
 pub const SCHEMA_VERSION: i64 = 3;
 
-/// Marks the file as a store of this program (`PRAGMA application_id`), so
-/// that another program's database is never mistaken for one: "toll" in ASCII.
+/// Marks the file as a store of this program (`PRAGMA application_id`), so that no other program's
+/// database is taken for a store. The value is "toll" in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x746f_6c6c;
 
-// Samples are 64-bit little-endian floats in one blob for each trial and metric:
-// a row for each would cost ten times the space and time at a million samples,
-// and text three times the time.
+// Samples are 64-bit little-endian floats in one blob for each trial and metric. At a million
+// samples, a row for each would cost ten times the space and time, and text three times the time.
 pub(super) const TABLES: &str = "
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

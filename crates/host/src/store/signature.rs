@@ -1,7 +1,7 @@
 //! Checks whether this user's toll wrote the experiment of a run, which names commands.
 //!
-//! A store is a file that may come from anywhere, and so may everything in it. This program signs
-//! what it writes with a key that is kept outside of the store.
+//! A store may come from anywhere, and so may everything in it. This program signs what it writes
+//! with a key that is kept outside of the store.
 
 use rusqlite::{Connection, params};
 use toll_core::run::StoredRun;
@@ -17,9 +17,10 @@ impl Store {
         self.key = Some(key);
     }
 
-    /// Whether the experiment of a run, as it was read, was signed by the key.
+    /// Whether the key signed the experiment of a run, as it was read.
     ///
     /// # Errors
+    ///
     /// If the store has another experiment by now.
     pub fn is_signed(&self, stored: &StoredRun) -> Result<bool, StoreError> {
         let Some(key) = &self.key else {
@@ -40,6 +41,7 @@ impl Store {
     /// Signs the experiment of an existing run, as it was read.
     ///
     /// # Errors
+    ///
     /// If the store has another experiment by now.
     pub fn sign(&mut self, stored: &StoredRun) -> Result<(), StoreError> {
         let (key, run_id) = (self.key.clone(), stored.run.id);
@@ -52,7 +54,7 @@ impl Store {
 
 /// Refuses a run whose experiment somebody else has changed since it was read.
 fn check_unchanged(stored: &StoredRun, experiment: &str) -> Result<(), StoreError> {
-    // A number may be read as a neighbour of the one that was written.
+    // A number that is read may be a neighbour of the written number.
     let is_same = serde_json::to_string(&stored.experiment)? == experiment
         || serde_json::from_str::<Experiment>(experiment)? == stored.experiment;
     if is_same {

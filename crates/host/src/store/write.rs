@@ -14,8 +14,7 @@ use crate::reason::Reason;
 use crate::spec::Experiment;
 
 impl Store {
-    /// Adds a run with its treatments; the record's `id` is ignored, and the
-    /// new one returned.
+    /// Adds a run with its treatments. Ignores the record's `id`, and returns the new `id`.
     pub fn add_run(
         &mut self,
         run: &RunRecord,
@@ -39,7 +38,7 @@ impl Store {
         })
     }
 
-    /// Adds one boot of a guest, after it has ended.
+    /// Adds one boot of a guest that has ended.
     pub fn add_boot(&mut self, run_id: i64, boot: &BootRecord) -> Result<(), StoreError> {
         self.change(|connection| {
             drop_hash(connection, run_id)?;
@@ -47,7 +46,7 @@ impl Store {
         })
     }
 
-    /// Adds a profile of two treatments of a run, which may be complete.
+    /// Adds a profile of two treatments to a run, which may be complete.
     pub fn add_profile(&mut self, run_id: i64, profile: &ProfileRecord) -> Result<(), StoreError> {
         self.change(|connection| {
             drop_hash(connection, run_id)?;
@@ -112,7 +111,7 @@ impl Store {
             };
             refuse_known()?;
             insert_whole(connection, None, stored).or_else(|error| {
-                // Another program may have added it meanwhile.
+                // Another program may have added the run meanwhile.
                 refuse_known()?;
                 Err(error)
             })
@@ -120,7 +119,7 @@ impl Store {
     }
 }
 
-/// Adds a run with everything in it, under a number or the next free one.
+/// Adds a run with everything in it, under the given number or the next free number.
 pub(super) fn insert_whole(
     connection: &Connection,
     id: Option<i64>,

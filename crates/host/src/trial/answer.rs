@@ -1,4 +1,4 @@
-//! The answer of a probe, and the wait for it.
+//! The wait for a probe's answer.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -17,16 +17,17 @@ const STDERR_BYTES_MAX: usize = 4096;
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Interval between checks whether a process of the trial is stopped. A process that is stopped at
-/// two checks in a row will stay stopped. The checks cost a ten-thousandth of the time of longer
-/// trials.
+/// two checks in a row counts as stopped for good. The checks cost a ten-thousandth of the time of
+/// longer trials.
 const STOPPED_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How the wait for an answer ended.
 pub(super) enum End {
-    /// There is an answer, or there will be none.
+    /// The answer is there, or there will be none.
     Answered,
     Deadline,
-    /// A process of the trial is stopped and waits to be continued; its PID and name.
+    /// A process of the trial is stopped and waits to be continued. The fields are its PID and
+    /// name.
     Stopped(i32, String),
     Interrupted,
     TooLong,
@@ -47,8 +48,8 @@ impl Answer {
         response.map_or_else(|| decode(&self.stdout), Ok)
     }
 
-    /// Adds a part of standard output. Returns whether the answer, which is one line, is
-    /// complete. It is decoded at once, while the probe exits on another CPU.
+    /// Adds a part of standard output. Returns whether the answer, which is one line, is complete.
+    /// A complete answer is decoded at once, while the probe exits on another CPU.
     fn add(&mut self, chunk: &[u8]) -> bool {
         let is_first_line = !self.has_line;
         let line_end = chunk.iter().position(|byte| *byte == b'\n');
@@ -80,8 +81,8 @@ impl Answer {
             if let Some(stderr) = &stderr {
                 watched.push(PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN));
             }
-            // poll would sleep through an interrupt that comes after the check
-            // above, so no sleep is longer than this.
+            // A poll would sleep through an interrupt that comes after the check above. So no sleep
+            // is longer than this nap.
             let nap = left.min(Duration::from_millis(200));
             let nap = Timespec::try_from(nap).expect("short");
             if poll(&mut watched, Some(&nap)).is_err() {
@@ -89,8 +90,8 @@ impl Answer {
             }
             let ready = |i: usize| watched.get(i).is_some_and(|fd| !fd.revents().is_empty());
             let (stdout_ready, stderr_ready) = (ready(0), ready(1));
-            // Only after looking for output: if toll itself was stopped
-            // meanwhile, the answer is still in time.
+            // The check comes after the look for output: if toll itself was stopped meanwhile, the
+            // answer is still in time.
             if left.is_zero() && !stdout_ready {
                 return End::Deadline;
             }
@@ -135,7 +136,7 @@ impl StoppedLook {
         }
     }
 
-    /// Returns a process that was stopped at the last check and still is.
+    /// Returns a process that was stopped at the last check and still is stopped.
     fn look(&mut self, child: &Child) -> Option<(i32, String)> {
         if Instant::now() < self.next {
             return None;

@@ -1,4 +1,4 @@
-//! Trials that count system calls by kind, separate from those that are timed or profiled.
+//! Trials that count system calls by kind. These trials are neither timed nor profiled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::claim::SYSTEM_CALLS;
 use crate::environment::call_counter::{Counter, Marker, Scope};
 use crate::run::ProfileRecord;
 
-/// Bytes that read calls took from files, without those that storage delivered meanwhile.
+/// Bytes that read calls took from files and that storage did not deliver meanwhile.
 const FROM_PAGE_CACHE: &str = "page_cache_bytes";
 
 impl Session<'_> {
@@ -41,7 +41,7 @@ impl Session<'_> {
                 let label = format!("calls: {}", self.plan.treatments[treatment].label);
                 let (label, of) = (label.as_str(), pair.len());
                 observer.notice(&Event::TrialStarts { done, of, label });
-                // A pause may have ended a trial whose calls were counted, too.
+                // A pause may have ended a trial whose calls were already counted.
                 let mut before = Sums::default();
                 let trial = self.unpaused(observer, |session| {
                     before = Sums::from_tally(counter.so_far());
@@ -87,7 +87,7 @@ impl Session<'_> {
     }
 }
 
-/// Counts of calls, of all trials so far or of one.
+/// Counts of calls: of all trials so far, or of a single trial.
 #[derive(Debug, Default)]
 struct Sums {
     calls: BTreeMap<String, u64>,
@@ -139,8 +139,7 @@ impl Sums {
     }
 }
 
-/// Adds the counts to the trials of a record; a call that a trial did not make counts
-/// as 0.
+/// Adds the counts to the trials of a record. A call that a trial did not make counts as 0.
 fn add(record: &mut ProfileRecord, counted: &[(u32, usize, BTreeMap<String, f64>)]) {
     let metrics: BTreeSet<&String> = counted
         .iter()

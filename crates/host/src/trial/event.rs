@@ -1,9 +1,9 @@
-//! The events of a session, and how it ends.
+//! The events of a session, and how a session ends.
 
 use crate::claim::Question;
 use crate::store::{StoreError, TrialRecord};
 
-/// What happens during a run, for its display.
+/// Events during a run, for its display.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A trial is about to begin.
@@ -26,7 +26,7 @@ pub enum Event<'a> {
     Continues,
     /// Something went wrong that does not end the run.
     Trouble(&'a str),
-    /// A treatment will not be run any more.
+    /// A treatment is no longer run.
     Skipped {
         label: &'a str,
         reason: &'a str,
@@ -38,7 +38,7 @@ pub trait Observer {
     /// Receives an event.
     fn notice(&mut self, event: &Event<'_>);
 
-    /// Whether it shows the state of the claims during a run.
+    /// Whether the observer shows the state of the claims during a run.
     fn wants_looks(&self) -> bool {
         false
     }
@@ -46,9 +46,9 @@ pub trait Observer {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionEnd {
-    /// The run is complete, for this reason.
+    /// The run is complete; the text is the reason.
     Complete(String),
-    /// A signal ended it; the run can be resumed.
+    /// A signal ended the session; the run can be resumed.
     Interrupted(i32),
 }
 
@@ -56,11 +56,11 @@ pub enum SessionEnd {
 #[derive(Debug)]
 pub enum SessionError {
     Store(StoreError),
-    /// No treatment can run here, with the first reason.
+    /// No treatment can run here; the text is the first reason.
     NothingRuns(String),
-    /// Trials ran, and every treatment failed, with the last error.
+    /// Trials ran, and every treatment failed; the text is the last error.
     EverythingFailed(String),
-    /// The work directory is no longer what was made, or is full.
+    /// The work directory has changed, or is full.
     WorkDirectory(String),
     /// A set-up command failed.
     Setup(String),
@@ -89,7 +89,7 @@ impl std::fmt::Display for SessionError {
             }
             Self::WorkDirectory(why) => write!(
                 f,
-                "cannot continue: {why}; every trial before is kept; fix this, and continue with \
+                "cannot continue: {why}; all earlier trials are kept; fix this, and continue with \
                  `toll run --resume`"
             ),
             Self::Setup(message) => write!(f, "cannot set up the experiment: {message}"),

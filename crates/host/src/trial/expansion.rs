@@ -10,8 +10,8 @@ use crate::spec::adhoc::{self, effective_shell};
 use crate::spec::quoting::Quotes;
 use crate::spec::{Experiment, PerCommand, Shell};
 
-/// Returns why a treatment's command cannot run on this machine: its program is
-/// given by a path and does not exist.
+/// Returns why a treatment's command cannot run on this machine: its program is given by a path
+/// that does not exist.
 pub fn missing_program(experiment: &Experiment, treatment: &Treatment) -> Option<String> {
     if experiment.workload.commands.is_empty() || treatment.boot().is_some() {
         return None;
@@ -62,7 +62,7 @@ pub fn command_files(experiment: &Experiment, treatment: &Treatment) -> [Option<
         workdir: String::new(),
     };
     let file = |template: Option<&String>, words: &[&str]| {
-        // The work directory is made for this run, and has none of the user's files.
+        // The work directory is made for this run, and contains no file of the user.
         let template = template.filter(|template| !template.contains("{workdir}"))?;
         let name = expansion.expand(template);
         (!words.contains(&name.as_str())).then(|| name.into())
@@ -82,18 +82,17 @@ pub(super) struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// Expands a command that accompanies this treatment's and is run by `sh`.
+    /// Expands a command that `sh` runs beside the treatment's own command.
     pub fn beside(&self, lines: Option<&PerCommand>) -> Result<Option<String>, String> {
         let line = lines.and_then(|lines| lines.get(self.command_name()));
         line.map(|line| self.command_line(line, &sh())).transpose()
     }
 
-    /// Returns why a command cannot run: its program is given by a path and does not
-    /// exist.
+    /// Returns why a command cannot run: its program is given by a path that does not exist.
     pub fn missing_program(&self, command: &str) -> Option<String> {
         let spec = &self.experiment.workload;
-        // A program that a set-up or preparation makes need not exist yet. One that
-        // the command line names was mistyped, which must not pass as skipped.
+        // A set-up or preparation may make the program later. Otherwise the program's name was
+        // mistyped, which must not pass as skipped.
         let may_be_made = spec.setup.is_some() || spec.prepare.is_some();
         let is_direct = effective_shell(&spec.shell, command) == toll_wire::ShellChoice::None;
         if !is_direct || may_be_made || self.experiment.name == adhoc::NAME {
@@ -108,7 +107,7 @@ impl Expansion<'_> {
         (!is_program).then(|| format!("there is no program {program}"))
     }
 
-    /// The name of the treatment's command: its level, or the name of the only one.
+    /// The name of the treatment's command: its level, or the only command's name.
     pub fn command_name(&self) -> &str {
         let commands = &self.experiment.workload.commands;
         let level = self.treatment.levels.get("command");
@@ -139,9 +138,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// Does the same for a command line that a shell reads, or that is split into words: the
-    /// work directory is one word, or part of one, whatever its path. A level's text comes from
-    /// the user, and so do its quotes.
+    /// Expands a command line that a shell reads, or that is split into words. The work directory
+    /// is one word, or part of one, whatever its path. A level's text comes from the user, and so
+    /// do its quotes.
     pub fn command_line(&self, template: &str, shell: &Shell) -> Result<String, String> {
         let mut quotes = Quotes::new(shell);
         let mut passed = 0;
@@ -156,9 +155,9 @@ impl Expansion<'_> {
         })
     }
 
-    /// Fills in placeholders. Other braces stay, since shells and awk have their own uses for
-    /// them. A level's text is not itself expanded. `put` gets the text before the work
-    /// directory, and its path.
+    /// Fills in placeholders. Other braces stay, since shells and awk have their own uses for them.
+    /// A level's text is not itself expanded. `put` gets the text before the work directory, and
+    /// the directory's path.
     fn filled<E>(
         &self,
         template: &str,

@@ -6,7 +6,7 @@ use toll_wire::guest::{SHARED_DIRECTORY, TMPFS_DIRECTORY, WORK_DIRECTORY};
 
 use crate::environment::{SourceFile, SourceSpec, Workspace};
 
-/// The directory of this machine whose files are copied to a guest's work disk.
+/// Name of the directory on this machine whose files are copied to a guest's work disk.
 pub(super) const LAID_FOR_GUESTS: &str = "work";
 
 /// Where a trial finds its files.
@@ -14,7 +14,7 @@ pub(super) const LAID_FOR_GUESTS: &str = "work";
 pub(super) enum Files<'a> {
     /// In the work directories of this machine.
     Host(&'a Workspace),
-    /// In a guest, with the files that the workspace laid out for it.
+    /// In a guest, with the files that the workspace made for the guest.
     Guest(&'a Workspace),
 }
 
@@ -34,7 +34,7 @@ impl Files<'_> {
         }
     }
 
-    /// Returns where a file system's files are stored, if it shows those of another one;
+    /// Returns where a file system's files are stored, if it shows the files of another one;
     /// otherwise its directory.
     pub fn below(&self, file_system: &str) -> Result<PathBuf, String> {
         match self {
@@ -48,7 +48,7 @@ impl Files<'_> {
     pub fn cold_obstacle(&self, file_system: &str) -> Option<String> {
         match self {
             Self::Host(workspace) => workspace.cold_obstacle(file_system).map(str::to_owned),
-            // Its disks have the host's page cache below them: see
+            // A guest's disks have the host's page cache below them: see
             // `environment/guest/arguments.rs`.
             Self::Guest(_) => None,
         }
@@ -57,7 +57,7 @@ impl Files<'_> {
     /// Returns a source file, with the hash of its content.
     pub fn source(&self, file_system: &str, spec: SourceSpec) -> Result<SourceFile, String> {
         let laid = self.workspace().source(self.laid_on(file_system)?, spec);
-        let file = laid.ok_or("the source file was not laid out")?;
+        let file = laid.ok_or("the source file was not made")?;
         Ok(SourceFile {
             path: self.path(file_system, &file.path)?,
             ..file.clone()
@@ -69,7 +69,7 @@ impl Files<'_> {
         let laid = self
             .workspace()
             .zeros(self.laid_on(file_system)?, size_bytes);
-        let laid = laid.ok_or("the file to be mapped was not laid out")?;
+        let laid = laid.ok_or("the file to map was not made")?;
         self.path(file_system, laid)
     }
 
@@ -84,7 +84,7 @@ impl Files<'_> {
             (Self::Host(_), _) => Ok(file_system),
             (Self::Guest(_), "work" | "ext4" | "foreign") => Ok(LAID_FOR_GUESTS),
             (Self::Guest(_), _) => Err(
-                "files can be laid only on a guest's work disk and foreign file system; use \
+                "files for trials can only be on a guest's work disk or foreign file system; use \
                  fs = \"work\" or \"foreign\""
                     .into(),
             ),
@@ -95,7 +95,7 @@ impl Files<'_> {
         match self {
             Self::Host(_) => Ok(laid.to_owned()),
             Self::Guest(_) => {
-                let name = laid.file_name().ok_or("the laid file has no name")?;
+                let name = laid.file_name().ok_or("the file to copy has no name")?;
                 Ok(self.directory(file_system)?.join(name))
             }
         }

@@ -10,23 +10,23 @@ use crate::store::{BootRecord, TrialRecord};
 /// The factor by which a run may exceed its budget for verdicts.
 const STRETCH: f64 = 1.25;
 
-/// Time that verdicts of a run take, estimated from the durations of its blocks. It ignores
+/// Estimated time of the verdicts of a run, from the durations of its blocks. The estimate ignores
 /// measured values, so it biases no verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// Blocks after which there can be a verdict.
     pub blocks: u32,
-    /// Time that these take.
+    /// Time that these blocks take.
     pub time: Duration,
-    /// Blocks after which claims can be decided together, and the time that they take.
+    /// Blocks after which claims can be decided together, and the time that these blocks take.
     together: (u32, Duration),
     /// Time that the run has.
     budget: Duration,
 }
 
 impl Forecast {
-    /// Makes a forecast. `None` before the end of the first block, if no claim can be tested, or if
-    /// the run's limit allows fewer blocks than a verdict needs.
+    /// Makes a forecast. `None` before the end of the first block, or if no claim can be tested.
+    /// Also `None` if the run's limit allows fewer blocks than a verdict needs.
     pub fn from_trials(
         experiment: &Experiment,
         treatments: &[Treatment],
@@ -59,7 +59,7 @@ impl Forecast {
         })
     }
 
-    /// Returns a sufficient budget in minutes, with the same reserve.
+    /// Returns a sufficient budget in minutes, with a reserve of a quarter.
     pub fn budget_minutes(&self) -> u64 {
         self.time.mul_f64(STRETCH).as_secs() / 60 + 1
     }

@@ -1,4 +1,4 @@
-//! The guests of a session: each block boots what its trials need.
+//! The guests of a session. Each block boots the guests that its trials need.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::spec::Experiment;
 use crate::spec::guest::GuestParameters;
 use crate::store::BootRecord;
 
-/// Why the levels of a boot are valid.
+/// Message for levels of a boot that are known to be valid.
 const CHECKED: &str = "the levels of guests are checked when an experiment is read";
 
 /// A trial in a guest.
@@ -39,7 +39,7 @@ pub struct Guests<'a> {
     counts_functions: bool,
     /// Space that trials need on the work disk, in bytes.
     disk_bytes: u64,
-    /// Whether they have a host directory over 9p.
+    /// Whether the guests have a host directory over 9p.
     has_shared_directory: bool,
     /// The directory that is copied to the work disk.
     laid: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub struct Guests<'a> {
 struct Current {
     /// The guest, or why there is none.
     guest: Result<GuestGroup, Failure>,
-    /// With the block and the levels that it was booted for.
+    /// The record of the boot, with its block and levels.
     record: BootRecord,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Guests<'a> {
         Self {
             probe,
             interrupt,
-            // Functions explain how a treatment differs from the reference.
+            // The functions explain how a treatment differs from the reference.
             counts_functions: experiment.reference.is_some(),
             disk_bytes,
             has_shared_directory: shares_directory(experiment, plan),
@@ -80,7 +80,8 @@ impl<'a> Guests<'a> {
         }
     }
 
-    /// Returns further guests of the same kind, which run in parallel with these on separate disks.
+    /// Returns further guests of the same kind, which run in parallel with the first ones on
+    /// separate disks.
     pub(super) fn beside(&self, number: usize) -> Self {
         Self {
             laid: self.laid.clone(),
@@ -96,8 +97,8 @@ impl<'a> Guests<'a> {
         kernel_of(boot).err().or_else(guest_obstacle)
     }
 
-    /// Runs one trial, booting its guest first unless it is up. Returns `None` if an
-    /// interrupt ended it.
+    /// Runs one trial. Boots its guest first unless the guest is up. Returns `None` if an interrupt
+    /// ended the trial.
     pub(super) fn trial(&mut self, trial: &TrialInGuest) -> Option<Outcome> {
         if !self.is_up(trial.block, &trial.boot) {
             self.end();
@@ -119,9 +120,9 @@ impl<'a> Guests<'a> {
         outcome
     }
 
-    /// Whether this guest is already running, or is known not to boot in this block.
-    /// One that died is booted again: only the trial that killed it has failed,
-    /// and the others may still succeed.
+    /// Whether this guest is already running, or is known not to boot in this block. A guest that
+    /// died is booted again: only the trial that killed it has failed, and the others may still
+    /// succeed.
     pub(super) fn is_up(&self, block: u32, boot: &Boot) -> bool {
         self.current.as_ref().is_some_and(|current| {
             let is_usable = current.guest.as_ref().map_or(true, GuestGroup::is_alive);
@@ -171,7 +172,7 @@ impl<'a> Guests<'a> {
             }
             _ => {}
         }
-        // New for each boot: what a trial left behind, or a crash wrote partially, must not
+        // Each boot gets new disks: what a trial left behind, or a crash wrote partially, must not
         // reach the next guest.
         let disk = |side: PairSide, content| {
             let directory = self.directory.join(side.word());
@@ -207,7 +208,7 @@ impl<'a> Guests<'a> {
     }
 }
 
-/// Whether trials in guests have their files in a host directory.
+/// Whether trials in guests find their files in a host directory.
 fn shares_directory(experiment: &Experiment, plan: &Plan) -> bool {
     let in_guests = plan.treatments.iter().filter(|one| one.boot().is_some());
     let mut parameters = in_guests.filter_map(|one| TreatmentParameters::new(experiment, one).ok());
@@ -251,7 +252,7 @@ fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {
     })
 }
 
-/// Returns what is set in the guest's kernel for a treatment.
+/// Returns the settings of the guest's kernel for a treatment.
 pub(super) fn knobs(experiment: &Experiment, treatment: &Treatment) -> Vec<Knob> {
     let Some(guest) = &experiment.guest else {
         return Vec::new();

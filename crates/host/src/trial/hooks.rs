@@ -11,20 +11,20 @@ use super::{Session, SessionError, request};
 /// Which processes a hook may leave running.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
-    /// Servers for the trials.
+    /// The hook may leave servers for the trials.
     Servers,
     Nothing,
 }
 
 impl Session<'_> {
-    /// Runs the set-up once for each treatment that runs, and adds those to `done`.
-    /// Returns the signal if it was interrupted.
+    /// Runs the set-up once for each treatment that runs, and adds these treatments to `done`.
+    /// Returns the signal that interrupted the set-up, if one did.
     pub(super) fn set_up(
         &mut self,
         done: &mut BTreeSet<usize>,
     ) -> Result<Option<i32>, SessionError> {
         let Some(template) = self.experiment.workload.setup.as_deref() else {
-            // Clean-up makes sense without a set-up too.
+            // Clean-up makes sense without a set-up, too.
             let running = self.plan.treatments.iter().filter(|t| t.skipped.is_none());
             done.extend(running.map(|treatment| treatment.index));
             return Ok(None);
@@ -34,7 +34,8 @@ impl Session<'_> {
             if self.plan.treatments[index].skipped.is_some() {
                 continue;
             }
-            // Added before: a set-up that fails half-way leaves things behind, too.
+            // Added before the set-up runs, since a set-up that fails half-way leaves things
+            // behind, too.
             done.insert(index);
             let before = children::of_this_process();
             let ran = self.hook(template, index, Leaves::Servers, &mut seen);
@@ -48,9 +49,8 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Runs the clean-up for each treatment whose set-up ran, even after
-    /// one fails. The signal that ended the run does not end the clean-up;
-    /// a new one does, and is returned.
+    /// Runs the clean-up for each treatment whose set-up ran, even after a clean-up fails. The
+    /// signal that ended the run does not end the clean-up. A new signal does, and is returned.
     pub(super) fn clean_up(&self, set_up: &BTreeSet<usize>) -> Result<Option<i32>, SessionError> {
         let Some(template) = &self.experiment.workload.cleanup else {
             return Ok(None);
@@ -70,16 +70,16 @@ impl Session<'_> {
         first_error.map_or(Ok(None), Err)
     }
 
-    /// Records what a set-up left running for the trials, so that the next start kills
-    /// it if this program is killed.
+    /// Records the processes that a set-up left running for the trials. The next start kills them
+    /// if this program is killed.
     fn note_servers(&mut self, before: &BTreeSet<i32>) {
         let left = &children::of_this_process() - before;
         self.servers.extend(&left);
-        // A set-up without this record is still better than none.
+        // A set-up whose servers are not recorded is still better than none.
         let _ = self.workspace.note_processes(&left);
     }
 
-    /// Kills what the set-up left running.
+    /// Kills the processes that the set-up left running.
     pub(super) fn end_servers(&mut self) {
         if self.servers.is_empty() {
             return;
@@ -89,9 +89,9 @@ impl Session<'_> {
         children::end_all_but(&others);
     }
 
-    /// Runs a hook, unless the same one has already run: twins,
-    /// and treatments that the template does not distinguish, share it. `None`
-    /// if it was interrupted.
+    /// Runs a hook, unless the same command has already run. Twins share a hook, and so do
+    /// treatments that the template does not distinguish. Returns `None` if a signal interrupted
+    /// the hook.
     fn hook(
         &self,
         template: &str,

@@ -1,10 +1,10 @@
 //! Allows one measuring run at a time on a machine.
 //!
-//! The lock is flock(2) on the time namespace of this process. That is a kernel object
-//! that all processes of a machine share: those of all users, and of containers,
-//! which have their own namespaces of all other kinds. Nobody can replace it, it needs no write
-//! permission, and another machine has another one, whatever directories they share. Any user
-//! can hold it; the refusal names the holder.
+//! The lock is flock(2) on the time namespace of this process. All processes of a machine share
+//! that kernel object. This includes the processes of all users and of containers, although
+//! containers have their own namespaces of other kinds. Nobody can replace the object, and locking
+//! it needs no write permission. Another machine has another namespace, whatever directories the
+//! machines share. Any user can hold the lock; the refusal names the holder.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -15,15 +15,15 @@ use toll_system::users::user_of_process;
 
 use crate::environment::Instance;
 
-/// The variable that names another lock, for runs that do not disturb each other.
+/// The environment variable that names another lock, for runs that do not disturb each other.
 const VARIABLE: &str = "TOLL_RUN_LOCK";
 
-/// The first of these that the kernel has is used: time namespaces exist since Linux 5.6 and are
-/// optional. Containers without root have their own user namespaces.
+/// Kinds of namespaces, of which the first that the kernel has is locked. Time namespaces exist
+/// since Linux 5.6 and are optional. Containers without root have their own user namespaces.
 const NAMESPACES: [&str; 3] = ["time", "user", "mnt"];
 
-/// Longest wait for a lock whose holder is gone. A process that it was just
-/// starting when it was killed keeps all its descriptors until it executes another program.
+/// Longest wait for a lock whose holder is gone. A process that the holder was starting when it was
+/// killed keeps all descriptors until it executes another program.
 const DEAD_HOLDER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Interval between checks whether the lock is free.
@@ -32,8 +32,8 @@ const HOLDER_POLL: Duration = Duration::from_millis(5);
 /// Longest command line in a message, in characters.
 const COMMAND_CHARACTERS_MAX: usize = 80;
 
-/// Held while trials run, so that two runs do not disturb each other. The
-/// kernel releases it when the process ends, however it ends.
+/// A lock that is held while trials run, so that two runs do not disturb each other. The kernel
+/// releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct RunLock {
     _file: File,
@@ -43,7 +43,7 @@ pub struct RunLock {
 #[derive(Debug)]
 pub enum LockAttempt {
     Taken(RunLock),
-    /// The holder, described for a message.
+    /// Another process holds the lock; the text describes it for a message.
     Held(String),
 }
 
@@ -112,7 +112,7 @@ fn open() -> Result<(File, PathBuf), String> {
     ))
 }
 
-/// Opens a file read-only, which is enough to lock it, so that users can share one.
+/// Opens a file read-only, which is enough to lock it, so that users can share a lock.
 fn open_chosen(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -129,12 +129,12 @@ fn open_chosen(path: &Path) -> Result<File, String> {
     })
 }
 
-/// Finds the process that holds a flock(2) on a file in `/proc/locks` (proc_locks(5)).
+/// Finds in `/proc/locks` the process that holds a flock(2) on a file (proc_locks(5)).
 fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let [major, minor] = [rustix::fs::major(device), rustix::fs::minor(device)];
     let file = format!("{major:02x}:{minor:02x}:{inode}");
     locks.lines().find_map(|line| {
-        // A waiting process has an arrow in place of the kind.
+        // A waiting process has an arrow in place of the kind of lock.
         let mut words = line.split_whitespace().skip(1);
         let is_flock = words.next() == Some("FLOCK");
         let pid = words.nth(2)?.parse().ok()?;

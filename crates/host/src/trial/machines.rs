@@ -1,4 +1,4 @@
-//! The machines of a boot: a guest, or two that are joined.
+//! The machines of a boot: a guest, or two guests that are joined.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::environment::guest::GuestGroup;
 use crate::spec::guest::NOT_TWO_ENDS;
 use crate::store::{BootRecord, PartnerRecord};
 
-/// Runs one trial, with one end in each guest of a pair. Returns `None` if an interrupt ended
-/// it.
+/// Runs one trial, with one end in each guest of a pair. Returns `None` if an interrupt ended the
+/// trial.
 pub(super) fn run(
     guests: &mut GuestGroup,
     trial: &GuestTrial,
@@ -26,7 +26,7 @@ pub(super) fn run(
     }
 }
 
-/// Records what was booted.
+/// Adds to a record what was booted.
 pub(super) fn describe(guests: &GuestGroup, record: &mut BootRecord) {
     record.accelerator = Some(guests.main().accelerator().word().to_owned());
     record.facts = known_facts(guests.main().facts());

@@ -1,7 +1,6 @@
-//! Running the trials of a plan, each a fresh probe process.
+//! Runs the trials of a plan. Each trial is a new probe process.
 //!
-//! Architecture invariant: only this module and [`crate::environment`] start
-//! processes.
+//! Architecture invariant: only this module and [`crate::environment`] start processes.
 
 mod answer;
 mod call_counts;

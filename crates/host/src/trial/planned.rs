@@ -6,17 +6,18 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlannedTrial {
     pub block: u32,
-    /// Position in the block.
+    /// The trial's position in its block.
     pub position: usize,
     pub treatment: usize,
-    /// Whether its block is a warm-up, which is thrown away; those are numbered separately.
+    /// Whether the block is a warm-up, which is thrown away. Warm-up blocks are numbered
+    /// separately.
     pub is_warmup: bool,
 }
 
 /// A running trial.
 pub(super) struct RunningTrial {
     pub planned: PlannedTrial,
-    /// RFC 3339 in UTC.
+    /// When the trial began, RFC 3339 in UTC.
     pub started_at: String,
     pub begin: Instant,
 }

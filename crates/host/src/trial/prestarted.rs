@@ -6,11 +6,11 @@ use toll_system::children::end_tree;
 
 /// A probe process that has no request yet. Dropping it kills the process.
 ///
-/// Starting a program takes about as long as making a trial durable, so both
-/// happen in parallel. The probe only starts up and waits.
+/// Starting a program takes about as long as saving a trial, so both happen in parallel. The probe
+/// only starts up and waits.
 #[derive(Debug)]
 pub struct PrestartedProbe {
-    /// `None` once it was taken.
+    /// The probe's process; `None` once it was taken.
     child: Option<Child>,
     padding_bytes: usize,
 }
@@ -23,7 +23,7 @@ impl PrestartedProbe {
         }
     }
 
-    /// Number of bytes by which its environment is padded.
+    /// Number of bytes by which the probe's environment is padded.
     pub(super) fn padding_bytes(&self) -> usize {
         self.padding_bytes
     }
@@ -33,7 +33,7 @@ impl PrestartedProbe {
         i32::try_from(id).expect("PIDs are below 2^22")
     }
 
-    /// Returns its process, which the caller must now end.
+    /// Returns the probe's process, which the caller must now end.
     pub(super) fn into_child(mut self) -> Child {
         self.child.take().expect("it is taken once")
     }

@@ -26,26 +26,25 @@ use super::answer::{Answer, End};
 /// Where the probe finds programs, whatever the user's `PATH` is.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Interval between checks whether a probe has ended after its answer, if its end
-/// cannot be waited for; and longest single wait for it.
+/// Interval between checks whether a probe has ended after its answer, if its end cannot be waited
+/// for. Also the longest single wait for that end.
 const END_POLL: Duration = Duration::from_micros(200);
 const END_LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Longest time of busy-waiting for the end of a probe. It has answered
-/// and its timed region is over, so this disturbs nothing. A CPU that
-/// slept instead, especially in a virtual machine, would take as long to
-/// wake up as the probe takes to end.
+/// Longest time of busy-waiting for the end of a probe. The probe has answered and its timed region
+/// is over, so the wait disturbs nothing. A CPU that slept instead would take as long to wake up as
+/// the probe takes to end, especially in a virtual machine.
 const END_SPIN: Duration = Duration::from_micros(500);
 
 /// Options for the process of one trial.
 pub struct ProbeOptions<'a> {
-    /// Is called with the probe's PID before the probe gets its request.
+    /// Called with the probe's PID before the probe gets its request.
     pub admit: &'a dyn Fn(u32) -> Result<(), String>,
-    /// Number of bytes by which its environment is padded (see
+    /// Number of bytes by which the probe's environment is padded (see
     /// [`crate::plan::Plan::padding_bytes`]).
     pub padding_bytes: usize,
-    /// The same for the next trial, if one is known to follow: its probe is started
-    /// as soon as this one has answered, and starts up while the trial is recorded.
+    /// Padding of the next trial's probe, if a trial is known to follow. The next probe is started
+    /// as soon as the current one has answered, and starts up while the trial is recorded.
     pub next_padding_bytes: Option<usize>,
     /// Longest time for an answer.
     pub timeout: Duration,
@@ -57,9 +56,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Finds the probe: `TOLL_PROBE`, or next to this program, or in
-    /// `../libexec/toll` relative to it. A probe that was not named explicitly must have this
-    /// program's version.
+    /// Finds the probe: `TOLL_PROBE`, or next to this program, or in `../libexec/toll` relative to
+    /// this program. A probe that `TOLL_PROBE` does not name must have this program's version.
     pub fn find() -> Result<Self, String> {
         if let Some(path) = std::env::var_os("TOLL_PROBE").map(PathBuf::from) {
             return if path.is_file() {
@@ -91,8 +89,8 @@ impl Probe {
         }
     }
 
-    /// Refuses another version: after an update of only one of the two programs, the probe would
-    /// measure other work than this program assumes.
+    /// Refuses another version: after an update of only this program or only the probe, the probe
+    /// would measure other work than this program assumes.
     fn check_version(&self) -> Result<(), String> {
         let path = self.path.display();
         let own = env!("CARGO_PKG_VERSION");
@@ -120,12 +118,12 @@ impl Probe {
         &self.path
     }
 
-    /// Starts a probe, which waits for its request. Its environment is padded
-    /// by `padding_bytes` (see [`crate::plan::Plan::padding_bytes`]).
+    /// Starts a probe, which waits for its request. Its environment is padded by `padding_bytes`
+    /// (see [`crate::plan::Plan::padding_bytes`]).
     fn start(&self, padding_bytes: usize) -> io::Result<PrestartedProbe> {
         let mut command = Command::new(&self.path);
         // No variable of the user may change how the probe is loaded, allocates or measures;
-        // commands get them with the request.
+        // commands get the variables with the request.
         command.env_clear().env("PATH", PATH).env("LC_ALL", "C");
         if let Some(home) = std::env::var_os("HOME") {
             command.env("HOME", home);
@@ -135,18 +133,18 @@ impl Probe {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Its own group, so that ^C at the terminal reaches only toll,
-            // and the probe can be ended with everything that it started.
+            // The probe has its own group. So ^C at the terminal reaches only toll, and the probe
+            // can be ended with everything that it started.
             .process_group(0)
             .spawn()?;
         Ok(PrestartedProbe::new(child, padding_bytes))
     }
 
-    /// Runs one trial. Returns `None` if an interrupt ended it. Kills whatever it leaves
-    /// running, unless the request says otherwise.
+    /// Runs one trial. Returns `None` if an interrupt ended the trial. Kills the processes that the
+    /// trial leaves running, unless the request says otherwise.
     ///
-    /// `prestarted` is the probe that was started for this trial while the previous one
-    /// was recorded, if there is one. It is replaced by that of the next trial.
+    /// `prestarted` is the probe, if any, that was started for this trial while the previous trial
+    /// was recorded. The probe of the next trial replaces it.
     pub fn run(
         &self,
         request: &Request,
@@ -166,7 +164,7 @@ impl Probe {
                 return failed(FailureKind::Instrument, message);
             }
         };
-        // The probe is among these, and has ended before any others are looked for.
+        // The probe is among these children. It has ended before any other children are looked for.
         let mut known = children::of_this_process();
         let outcome = self.converse(&mut child, request, options, prestarted, interrupt);
         if !request.may_leave_processes {
@@ -176,7 +174,7 @@ impl Probe {
         outcome
     }
 
-    /// Runs one trial that belongs to no run. Returns `None` if an interrupt ended it.
+    /// Runs one trial that belongs to no run. Returns `None` if an interrupt ended the trial.
     pub fn run_alone(&self, request: &Request, interrupt: &Interrupt) -> Option<Outcome> {
         const TIMEOUT: Duration = Duration::from_secs(60);
         let options = ProbeOptions {
@@ -188,8 +186,8 @@ impl Probe {
         self.run(request, &options, &mut None, interrupt)
     }
 
-    /// Starts the probe of the next trial. If that fails, it is tried
-    /// again, and reported, when the trial's turn has come.
+    /// Starts the probe of the next trial. A failure is not reported here: the next trial tries
+    /// again, and reports it.
     fn start_next(&self, options: &ProbeOptions<'_>) -> Option<PrestartedProbe> {
         self.start(options.next_padding_bytes?).ok()
     }
@@ -217,7 +215,7 @@ impl Probe {
         let mut answer = Answer::default();
         let deadline = Instant::now() + options.timeout;
         match answer.collect(child, deadline, interrupt) {
-            // While this one ends on another CPU.
+            // The next probe starts while the current one ends on another CPU.
             End::Answered => *prestarted = self.start_next(options),
             End::Deadline => {
                 end_tree(child);
@@ -228,7 +226,7 @@ impl Probe {
                 end_tree(child);
                 let message = format!(
                     "cannot finish the trial: its process {pid} ({name}) was stopped by a signal, \
-                     and nobody continued it; leave that out of the work"
+                     and nobody continued it; measure work that does not stop"
                 );
                 return failed(FailureKind::Failed, message);
             }
@@ -259,8 +257,8 @@ fn failed(kind: FailureKind, message: String) -> Option<Outcome> {
     Some(Outcome::Failed(Failure { kind, message }))
 }
 
-/// Waits for the end of a probe that has answered or gone silent, which is imminent.
-/// Kills one that does not end.
+/// Waits for the end of a probe that has answered or gone silent, and so ends soon. Kills a probe
+/// that does not end.
 fn await_end(child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> Option<ExitStatus> {
     let begin = Instant::now();
     loop {
@@ -275,8 +273,8 @@ fn await_end(child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> Opt
     }
 }
 
-/// Sleeps until a probe ends, or for a while: a sleep of any fixed length would take
-/// a large part of the time of a short trial.
+/// Sleeps until a probe ends, or for a while. A sleep of a fixed length would take a large part of
+/// the time of a short trial.
 fn sleep_until_end(child: &Child, deadline: Instant) {
     let left = deadline.saturating_duration_since(Instant::now());
     let left = Timespec::try_from(left.min(END_LOOK_EVERY)).expect("short");

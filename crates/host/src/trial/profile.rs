@@ -19,8 +19,8 @@ use crate::store::{TrialRecord, TrialState};
 const BLOCKS_MAX: u32 = 20;
 const BUDGET: Duration = Duration::from_secs(10);
 
-/// Least time of a profiled trial's regions, so that it has about 200 samples. Short
-/// work is repeated within the trial.
+/// Least time of a profiled trial's regions, so that the trial has about 200 samples. Short work is
+/// repeated within the trial.
 const REGION_NS: f64 = 50e6;
 const ITERATIONS_MAX: f64 = 200.0;
 
@@ -29,11 +29,11 @@ const ITERATIONS_MAX: f64 = 200.0;
 pub enum ProfileEnd {
     Made(Box<ProfileRecord>),
     Interrupted(i32),
-    /// A trial failed, with its message.
+    /// A trial failed; the text is its message.
     Failed(String),
 }
 
-/// The signal that ended a trial.
+/// The signal that interrupted a trial.
 #[derive(Debug)]
 pub(super) struct Interrupted(pub i32);
 
@@ -47,7 +47,7 @@ impl Session<'_> {
         seed: u64,
         observer: &mut dyn Observer,
     ) -> Result<ProfileEnd, SessionError> {
-        // The set-up runs only for these two.
+        // The set-up runs only for these two treatments.
         for treatment in &mut self.plan.treatments {
             if !pair.contains(&treatment.index) {
                 treatment.skipped = Some("it is not profiled".into());
@@ -189,7 +189,7 @@ impl Session<'_> {
         Ok(request)
     }
 
-    /// Runs such a trial; `None` if an interrupt ended it.
+    /// Runs a trial that is not timed; `None` if an interrupt ended it.
     pub(super) fn run_recording(
         &mut self,
         block: u32,
@@ -216,13 +216,13 @@ impl Session<'_> {
         })
     }
 
-    /// Adds what the timed trials show by themselves if sampling is not permitted: time in
+    /// Adds what the timed trials show by themselves if sampling is not permitted: the time in
     /// programs, in the kernel, and in waits.
     fn add_accounts(&self, record: &mut ProfileRecord, why: &str) {
         record.notes = vec![
-            format!("{why}; until then no function is named"),
-            "times are those of the timed trials (getrusage): the kernel separates its time from \
-             that of programs by timer ticks, and waits include those for a CPU"
+            format!("{why}; otherwise functions have no names"),
+            "times come from the timed trials (getrusage): timer ticks separate the kernel's time \
+             from that of programs, and waits include waits for a CPU"
                 .to_owned(),
         ];
         record.stacks = vec![Vec::new()];
@@ -262,8 +262,8 @@ fn accounted(trial: &TrialRecord) -> Option<ProfiledTrial> {
     // Parallel threads use more CPU time than wall time.
     let scale = (wall_ns / (programs_ns + kernel_ns).max(1.0)).min(1.0);
     let waits_ns = wall_ns - (programs_ns + kernel_ns) * scale;
-    // The machine's pressure (PSI) does not help to distinguish waits: it showed a sleep next to
-    // busy programs as a wait for a CPU.
+    // The machine's pressure (PSI) does not help to distinguish waits. Next to busy programs, it
+    // showed a sleep as a wait for a CPU.
     let times = [
         (Activity::OnCpuInPrograms, programs_ns * scale),
         (Activity::OnCpuInKernel, kernel_ns * scale),
@@ -281,7 +281,7 @@ fn accounted(trial: &TrialRecord) -> Option<ProfiledTrial> {
     })
 }
 
-/// Adds a trial to a record, with the names of its functions.
+/// Adds a trial to a record, with the names of the functions.
 fn keep(
     record: &mut ProfileRecord,
     symbols: &mut Symbols,
@@ -309,7 +309,7 @@ fn keep(
     });
 }
 
-/// Counts per iteration: all metrics except times and what is derived from them.
+/// Counts per iteration: all metrics except times and metrics that are derived from times.
 fn counts(values: impl Fn(&str) -> Option<Vec<f64>>) -> BTreeMap<String, f64> {
     let counted = metrics_with(Role::Counter).filter_map(|metric| {
         let values = values(metric.name).filter(|values| !values.is_empty())?;

@@ -19,12 +19,11 @@ use crate::spec::adhoc::effective_shell;
 use crate::spec::quantity::parse_size;
 use crate::spec::{Experiment, PerCommand};
 
-/// Most bytes of each of a command's outputs that are kept for metrics parsed
-/// from them.
+/// Most bytes that are kept of each of a command's outputs, from which metrics are parsed.
 const CAPTURE_BYTES_MAX: u32 = 1 << 20;
 
-/// Returns why this machine lacks the memory for a treatment; `None` if it has enough. A guest
-/// has its own memory, and a trial that needs more than that fails.
+/// Returns why this machine lacks the memory for a treatment; `None` if it has enough. A guest has
+/// its own memory, and a trial that needs more memory fails there.
 pub fn memory_shortage(parameters: &TreatmentParameters) -> Option<String> {
     if parameters.guest.is_some() {
         return None;
@@ -35,7 +34,7 @@ pub fn memory_shortage(parameters: &TreatmentParameters) -> Option<String> {
         _ => HugePages::None,
     };
     match parameters.memory_limit() {
-        // All of it may be in use at once, and the rest is swapped.
+        // All of the limit may be in use at once, and the rest is swapped.
         Some(limit) => memory_limit_obstacle().or_else(|| memory_obstacle(limit, "none")),
         None => {
             let bytes = parameters.workload.memory_bytes()?;
@@ -87,7 +86,7 @@ fn filled(
     if parameters.workload.begins_cold()
         && let Some(obstacle) = files.cold_obstacle(&file_system)
     {
-        return Err(format!("nothing on {file_system} can be cold: {obstacle}"));
+        return Err(format!("no file on {file_system} can be cold: {obstacle}"));
     }
     let source = source_of(&parameters);
     let needs = parameters.workload.disk_needs();
@@ -207,12 +206,12 @@ impl Expansion<'_> {
         };
         if spec.copies && (laid.is_none() || matches!(output, OutputPolicy::File(_))) {
             return Err(
-                "cannot check the copy: copies needs input = \"file\" or \"pipe\", and no output \
+                "cannot check the copy: `copies` needs input = \"file\" or \"pipe\", and no output \
                  to a named file; use output = \"file\""
                     .into(),
             );
         }
-        // Both outputs of all iterations together have to fit.
+        // Both outputs of all iterations together have to fit into one answer.
         let outputs = 2 * u64::from(self.experiment.run.iterations);
         let share = u32::try_from(CAPTURED_BYTES_MAX / outputs).unwrap_or(u32::MAX);
         Ok(CommandRequest {
@@ -268,7 +267,7 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
     let mut request = WorkspaceRequest::default();
     for treatment in &plan.treatments {
         let parameters = TreatmentParameters::new(experiment, treatment)?;
-        // It will be skipped, so nothing has to be laid out for it.
+        // The treatment will be skipped, so no file has to be laid out for it.
         if memory_shortage(&parameters).is_some() {
             continue;
         }

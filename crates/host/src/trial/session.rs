@@ -18,19 +18,20 @@ use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord};
 
-/// Interval at which the trials that have ended since the last time are saved to the store. Saving
-/// takes half a millisecond, as long as some trials. Until then they are only in memory, so
-/// that nothing of the store is left for a measured fsync to flush.
+/// Interval at which ended trials are saved to the store. Saving takes half a millisecond, as long
+/// as some trials. Until then the trials are only in memory, so that nothing of the store is left
+/// for a measured fsync to flush.
 const SAVE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How strictly a run keeps its time budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeLimit {
-    /// No block begins that would end past it: the user set it, or wants no verdict.
+    /// No block begins that would end past the budget. The user set the budget, or wants no
+    /// verdict.
     Fixed,
-    /// It may be exceeded by a quarter for the block that decides.
+    /// The block that decides may exceed the budget by a quarter.
     Stretched,
-    /// Like `Stretched`; a run ends early if that is too short for any verdict.
+    /// Like `Stretched`, but a run ends early if even that is too short for any verdict.
     OrGivenUp,
 }
 
@@ -39,18 +40,18 @@ pub struct Session<'a> {
     pub store: &'a mut Store,
     pub run_id: i64,
     pub experiment: &'a Experiment,
-    /// Its plan; skips are recorded here as well as in the store.
+    /// The plan of the run. Skips are recorded here as well as in the store.
     pub plan: &'a mut Plan,
     pub workspace: &'a Workspace,
     pub probe: &'a Probe,
     pub guests: Guests<'a>,
     pub interrupt: &'a Interrupt,
     pub time_limit: TimeLimit,
-    /// Trials recorded by earlier sessions, then also by this one.
+    /// Trials recorded by earlier sessions, then also by this session.
     pub trials: Vec<TrialRecord>,
     /// How many of the trials are in the store, and when they were last saved.
     pub saved: (usize, Instant),
-    /// Boots of guests recorded by earlier sessions, then also by this one.
+    /// Boots of guests recorded by earlier sessions, then also by this session.
     pub boots: Vec<BootRecord>,
     pub time: RunTime,
     /// Processes that the set-up left running for the trials.
@@ -91,8 +92,7 @@ impl Session<'_> {
             self.store
                 .set_status(self.run_id, RunStatus::Complete, Some(reason))?;
         }
-        // What set-up made is cleaned up whatever happened in between, and
-        // before any error is reported.
+        // The clean-up runs whatever happened before, and before any error is reported.
         let cleaned = self.clean_up(&set_up);
         self.end_servers();
         match (outcome?, cleaned) {
@@ -106,7 +106,7 @@ impl Session<'_> {
         }
     }
 
-    /// Runs blocks; a requested pause takes place between two trials.
+    /// Runs blocks. A requested pause takes place between two trials.
     fn blocks_with_pauses(
         &mut self,
         observer: &mut dyn Observer,
@@ -145,9 +145,8 @@ impl Session<'_> {
         }
         let mut blocks = self.complete_blocks(&done);
         loop {
-            // Checked before a block and not after one, so that a run that was
-            // killed between its last trial and its end stops where it would
-            // have stopped.
+            // Checked before a block, not after one. So a run that was killed between its last
+            // trial and its end stops where it would have stopped.
             if blocks > 0 {
                 let elapsed = self.time.elapsed();
                 let reason = self.stop_reason(blocks, elapsed, observer);
@@ -164,7 +163,7 @@ impl Session<'_> {
         }
     }
 
-    /// Runs one block; returns the signal if it was interrupted.
+    /// Runs one block. Returns the signal that interrupted the block, if one did.
     fn block(
         &mut self,
         block: u32,
@@ -202,7 +201,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Splits a block into parts whose trials share a boot, or are not in guests.
+    /// Splits a block into parts. The trials of a part share a boot, or none of them is in a guest.
     fn by_boot(&self, todo: &[PlannedTrial]) -> VecDeque<Range<usize>> {
         let boot = |trial: &PlannedTrial| self.plan.treatments[trial.treatment].boot();
         let mut end = 0;
@@ -215,7 +214,7 @@ impl Session<'_> {
             .collect()
     }
 
-    /// Runs some trials of a block; returns the signal if it was interrupted.
+    /// Runs some trials of a block. Returns the signal that interrupted them, if one did.
     fn one_by_one(
         &mut self,
         todo: &[PlannedTrial],
@@ -287,8 +286,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs one trial, and repeats it if a pause ended it. Returns `None` if an
-    /// interrupt ended it.
+    /// Runs one trial, and repeats it if a pause ended it. Returns `None` if an interrupt ended the
+    /// trial.
     fn unpaused_trial(
         &mut self,
         planned: PlannedTrial,
@@ -307,8 +306,8 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the padding of the next trial, if its probe runs on this machine: from the
-    /// rest of the block, or from the next block, which begins unless the run ends.
+    /// Returns the padding for the probe of the next trial, if it runs on this machine. The next
+    /// trial is in this block or in the next one, which begins unless the run ends.
     fn next_padding_bytes(
         &self,
         block: u32,
@@ -345,7 +344,7 @@ impl Session<'_> {
         let outcome = match self.numbered_request(planned) {
             Err(failure) => Outcome::Failed(failure),
             Ok(request) if is_in_guest => {
-                // Started for a trial that was skipped meanwhile.
+                // The probe was started for a trial that was skipped meanwhile.
                 self.prestarted = None;
                 self.guests.trial(&self.in_guest(planned, request))?
             }
@@ -364,7 +363,7 @@ impl Session<'_> {
         Some(self.ended(running, outcome))
     }
 
-    /// Builds the request to the guest of a trial that is planned in one.
+    /// Builds the request to the guest in which a trial is planned.
     pub(super) fn in_guest(&self, planned: PlannedTrial, request: Request) -> TrialInGuest {
         let PlannedTrial {
             block, treatment, ..
@@ -417,8 +416,8 @@ impl Session<'_> {
         Ok(request)
     }
 
-    /// Numbers the iterations of one trial, so that those of a command are counted
-    /// from 0 without gaps, including its twin's.
+    /// Numbers the iterations of one trial. A command's iterations, including its twin's, are
+    /// counted from 0 without gaps.
     fn numbering(&self, planned: PlannedTrial) -> Numbering {
         let treatment = planned.treatment;
         let run = &self.experiment.run;
@@ -447,7 +446,7 @@ impl Session<'_> {
         request::request(self.experiment, treatment, self.workspace, seed)
     }
 
-    /// Adds metrics parsed from a command's output to its samples.
+    /// Adds metrics parsed from a command's output to the trial's samples.
     fn with_parsed_metrics(&self, outcome: Outcome) -> Outcome {
         let Outcome::Completed(mut data) = outcome else {
             return outcome;

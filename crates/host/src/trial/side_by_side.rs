@@ -1,7 +1,7 @@
 //! Trials in two guests at the same time.
 //!
-//! If clocks count instructions, a second guest does not change what the first one counts.
-//! A guest that is timed runs alone.
+//! If clocks count instructions, a second guest does not change the counts of the first. A guest
+//! whose times are measured runs alone.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,11 +16,11 @@ use crate::environment::memory_obstacle;
 use crate::spec::guest::GuestParameters;
 use crate::store::BootRecord;
 
-/// One of two guests, as the session sees it.
+/// The session's view of one of two guests.
 struct Side {
-    /// Trials that it has not been sent yet.
+    /// Trials that the guest has not been sent yet.
     rest: Range<usize>,
-    /// Takes its requests. It ends once this is dropped.
+    /// Sends requests to the guest, which ends once this sender is dropped.
     ask: Option<Sender<Result<TrialInGuest, Failure>>>,
     running: Option<RunningTrial>,
 }
@@ -28,14 +28,15 @@ struct Side {
 /// A message from one of two guests.
 struct Answer {
     side: usize,
-    /// The trial's outcome. `None` if an interrupt ended it, or there was no trial.
+    /// The trial's outcome. `None` if an interrupt ended the trial, or there was no trial.
     outcome: Option<Outcome>,
     /// Boots that have ended.
     boots: Vec<BootRecord>,
 }
 
 impl Session<'_> {
-    /// Whether the guests of two parts of a block may run at the same time, and fit.
+    /// Whether the guests of two parts of a block may run at the same time, and fit into the
+    /// machine's CPUs and memory.
     pub(super) fn may_run_side_by_side(
         &self,
         todo: &[PlannedTrial],
@@ -55,8 +56,8 @@ impl Session<'_> {
             && memory_obstacle(memory_bytes, "none").is_none()
     }
 
-    /// Runs the trials of two guests, those of each one after another; returns the signal if
-    /// it was interrupted.
+    /// Runs the trials of two guests, those of each guest one after another. Returns the signal
+    /// that interrupted them, if one did.
     pub(super) fn side_by_side(
         &mut self,
         todo: &[PlannedTrial],
@@ -70,7 +71,7 @@ impl Session<'_> {
         let (first, count) = (parts[0].start, parts[0].len() + parts[1].len());
         let ran = scope(|scope| {
             let (answer, answers) = channel();
-            // A guest ends with the thread that booted it, so each has its own thread.
+            // A guest ends with the thread that booted it. So each guest has its own thread.
             let begin = |(number, rest): (usize, Range<usize>)| {
                 let (ask, asked) = channel();
                 let (guests, answer) = (self.guests.beside(number), answer.clone());
@@ -138,7 +139,7 @@ impl Session<'_> {
         side.running = Some(RunningTrial::begin(planned));
         let request = self.numbered_request(planned);
         let asked = request.map(|request| self.in_guest(planned, request));
-        // Its thread receives until the sender is dropped.
+        // The guest's thread receives until the sender is dropped.
         let _ = ask.send(asked);
     }
 }
@@ -151,7 +152,7 @@ fn serve(
     answer: &Sender<Answer>,
 ) {
     let say = |outcome, boots| {
-        // Nobody receives it if the session cannot continue.
+        // Nobody receives the answer if the session cannot continue.
         let _ = answer.send(Answer {
             side,
             outcome,

@@ -7,8 +7,8 @@ use crate::plan::TreatmentParameters;
 use crate::reason::Reason;
 use crate::store::{TrialRecord, TrialState};
 
-/// After this many failures in a row a treatment is given up: its errors are
-/// kept, and the time goes to those that work.
+/// A treatment is given up after this many failures in a row. Its errors are kept, and the time
+/// goes to treatments that work.
 const FAILURES_IN_A_ROW_MAX: usize = 3;
 
 impl Session<'_> {
@@ -33,9 +33,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether a trial says nothing because its file system is gone, which is not the
-    /// treatment's fault. Skips all treatments on that file system. Without the
-    /// work directory the session ends, and the trial is repeated when the run continues.
+    /// Whether a trial does not count because its file system is gone, which is not the treatment's
+    /// fault. Skips all treatments on that file system. Without the work directory the session
+    /// ends, and the trial is repeated when the run continues.
     pub(super) fn is_of_a_lost_file_system(
         &mut self,
         trial: &TrialRecord,
@@ -95,7 +95,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// If only claims matter, one block is enough for times that no claim judges.
+    /// If only claims matter, skips treatments that no claim judges, after one block for their
+    /// times.
     pub(super) fn skip_unjudged(
         &mut self,
         observer: &mut dyn Observer,

@@ -1,4 +1,4 @@
-//! Decides when a run ends, and what it continues for.
+//! Decides when a run ends, and which treatments it continues with.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::claim::{self, Question};
 use crate::spec::{ComparisonGoal, Experiment};
 use crate::store::TrialRecord;
 
-/// The progress line also judges the claims between the looks that may end the run.
-/// That takes at most this fraction of the time: one part in `PEEK_EVERY`.
+/// Judging the claims between looks, for the progress line, takes at most one part in `PEEK_EVERY`
+/// of the time.
 const PEEK_EVERY: u32 = 100;
 
-/// After each of the first blocks, up to this number, the time for a verdict is estimated. The
-/// first block runs treatments that later ones leave out.
+/// Number of first blocks after each of which the time for a verdict is estimated. The first block
+/// also runs treatments that later blocks leave out.
 const FORECAST_BLOCKS: u32 = 2;
 
 /// How long an undecided comparison continues, if no time is set.
@@ -30,13 +30,13 @@ pub fn comparison_time(experiment: &Experiment, questions: &[Question]) -> Optio
 }
 
 impl Session<'_> {
-    /// Whether the run may end after this many blocks because of what it saw.
+    /// Whether the run may end after this many blocks because of its results.
     pub(super) fn is_look(&self, blocks: u32) -> bool {
         self.experiment.run.looks().is_look(blocks as usize)
     }
 
-    /// Counts the leading blocks in which every treatment that they run has an outcome. Each look
-    /// of an earlier session is repeated, on what was recorded before it.
+    /// Counts the leading blocks in which every planned treatment has an outcome. Repeats each look
+    /// of an earlier session on the trials that were recorded before it.
     pub(super) fn complete_blocks(&mut self, done: &BTreeSet<(u32, usize)>) -> u32 {
         let mut blocks = 0;
         while blocks < self.experiment.run.max_blocks {
@@ -62,8 +62,8 @@ impl Session<'_> {
         claim::questions(self.experiment, &self.plan.treatments, trials, &self.boots)
     }
 
-    /// Returns the treatments that the next blocks need; without questions they run everything.
-    /// Uses the recorded time, so that a resumed run finds the same.
+    /// Returns the treatments that the next blocks need; without questions, all treatments. Uses
+    /// the recorded time, so that a resumed run finds the same treatments.
     fn open(&self, questions: &[Question], trials: &[TrialRecord]) -> Option<Vec<Vec<usize>>> {
         let spent_ns = trials.iter().map(|trial| trial.run_ns).max();
         let spent = Duration::from_nanos(spent_ns.unwrap_or_default());
@@ -77,7 +77,7 @@ impl Session<'_> {
         (!questions.is_empty()).then(|| needed.collect())
     }
 
-    /// Returns why the run ends after some blocks, if it does.
+    /// Returns why the run ends after some blocks; `None` if it continues.
     pub(super) fn stop_reason(
         &mut self,
         blocks: u32,
@@ -116,11 +116,11 @@ impl Session<'_> {
                 in_words(settings.max_blocks)
             ));
         }
-        // Does not wait for a look, which may be a quarter of the blocks later.
+        // Does not wait for the next look, which may be a quarter of the blocks later.
         if let Some(time) = self.comparison_time.filter(|time| elapsed >= *time) {
             let time_s = time.as_secs();
             return Some(format!(
-                "a comparison takes {time_s} s, after {}; --time-budget gives it more",
+                "the {time_s} s of a comparison are over, after {}; --time-budget gives more",
                 in_words(blocks)
             ));
         }

@@ -28,9 +28,9 @@ Examples:
   toll compare 1-3 4-6 --fail-on regression=5%
 
 With three or more runs per side, the intervals include what changes between runs (memory layout,
-neighbours, heat). With fewer, three runs of the same work in the store show how large such a shift
-may be, and no smaller difference counts as one. Without them, the output says that such a shift is
-not excluded. It is best to alternate the sides while you measure: old, new, old, new, old, new.";
+neighbours, heat). With fewer, three stored runs of the same work show how much runs shift by
+themselves, and no smaller difference counts. Without such runs, the output says that a shift is not
+excluded. It is best to alternate the sides while you measure: old, new, old, new, old, new.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -118,7 +118,7 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Loads the runs of each side. The first side is the one that others are compared with.
+/// Loads the runs of each side. Other sides are compared with the first side.
 fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Vec<Run>>> {
     let last = ["last".to_owned()];
     let named = match arguments.sides.as_slice() {
@@ -200,7 +200,7 @@ fn check_distinct(sides: &[Vec<i64>]) -> anyhow::Result<()> {
     }
 }
 
-/// Returns why the ratio of two sides can never be a regression, if that is so.
+/// Returns why the ratio of two sides can never be a regression; `None` if it can.
 fn why_never(new: &Side, old: &Side) -> Option<String> {
     let treatments = |side: &Side| -> BTreeSet<BTreeMap<String, String>> {
         let all = side.runs().iter().flat_map(|run| &run.analysis.treatments);

@@ -95,7 +95,7 @@ fn directories(work_dir: Option<&Path>) -> Vec<Finding> {
     });
     let mut findings: Vec<Finding> = refused.collect();
     if findings.is_empty() {
-        let all = "all existing ones belong to this user alone";
+        let all = "all existing directories belong to this user alone";
         findings.push(Finding::new("directories", Ok(all.into())));
     }
     findings
@@ -149,7 +149,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
         (false, Ok(probe)) => match measure(arguments, &probe) {
             Ok(Ok(measured)) => Some(measured),
             Ok(Err(signal)) => return Ok(toll_system::exit_code_of(signal)),
-            // The rest of the examination is shown, too: it may say what to repair.
+            // The rest of the examination is shown, too, since it may say what to repair.
             Err(error) => {
                 findings.push(Finding::new("noise", Err(format!("{error:#}"))));
                 None
@@ -173,7 +173,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tries KVM with a guest. Returns the signal that interrupted it, if one did.
+/// Boots a guest to try KVM. Returns the signal that interrupted the boot, if one did.
 fn retry_kvm() -> anyhow::Result<Option<i32>> {
     let kernel = ["toll", "stock"]
         .into_iter()
@@ -211,8 +211,8 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> anyhow::R
     })
 }
 
-/// Measures noise and the cost of an empty region. The inner error is the signal that
-/// interrupted it.
+/// Measures noise and the cost of an empty region. The inner error is the signal that interrupted
+/// the measurement.
 fn measure(
     arguments: &DoctorArguments,
     probe: &Probe,
@@ -225,8 +225,8 @@ fn measure(
     Ok(region.map(|region| (band, region)))
 }
 
-/// Runs one command against its twin, with a store in memory. The inner error is the
-/// signal that interrupted it.
+/// Runs one command against its twin, with a store in memory. The inner error is the signal that
+/// interrupted the run.
 fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
     output::note("measuring how noisy this machine is …");
     let request = AdhocCommands {

@@ -25,7 +25,7 @@ fn commands(page: &str) -> Vec<String> {
     lines.filter(|line| line.starts_with("toll ")).collect()
 }
 
-/// The words of a command, up to the sign at which the shell ends or redirects it.
+/// The words of a command, up to the sign at which the shell ends or redirects the command.
 fn words(line: &str) -> Option<Vec<String>> {
     let words = shlex::split(line)?.into_iter();
     let ends = |word: &String| {

@@ -29,15 +29,14 @@ const COUNTERS: [&str; 6] = [
 #[derive(Debug, Serialize)]
 pub(super) struct EmptyRegion {
     duration_ns: f64,
-    /// User and system time together: separately, they mean nothing for so short a
-    /// region.
+    /// User and system time together. Separately, they mean nothing for so short a region.
     cpu_ns: f64,
     minor_faults: f64,
     /// The counters that can be opened here, all at once.
     counters: BTreeMap<String, f64>,
 }
 
-/// Measures the empty region. The inner error is the signal that interrupted it.
+/// Measures the empty region. The inner error is the signal that interrupted the measurement.
 pub(super) fn measure(probe: &Probe) -> anyhow::Result<Result<EmptyRegion, i32>> {
     let mut request = Request::new(Workload::Crossing(CrossingRequest {
         operation: CrossingOperation::UserCall,
@@ -84,7 +83,7 @@ impl EmptyRegion {
         }
     }
 
-    /// Formats it as one line.
+    /// Formats the metrics as one line.
     pub(super) fn text(&self) -> String {
         let mut text = format!(
             "{}, {} of CPU time, {} faults",

@@ -16,14 +16,14 @@ use crate::format;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
-    /// Run to export: its number, the start of its identity, or `last`; with --parquet
-    /// alone, several, or none for all runs of the store
+    /// Run to export: its number, the start of its identity, or `last`; --parquet alone takes
+    /// several runs, and exports all runs of the store if none is named
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
     #[command(flatten)]
     files: ExportFiles,
-    /// Write all tables as Parquet below DIR, next to those of other runs and
-    /// machines, for query engines
+    /// Write all tables as Parquet below DIR, for query engines; other runs and machines may have
+    /// tables there, too
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
     /// Schema of hyperfine's JSON: 2 as in hyperfine 2.0, 1 as in earlier versions

@@ -10,8 +10,7 @@ use toll_system::output;
 #[derive(Debug, Args)]
 pub(super) struct ManArguments {}
 
-/// Prints one page (roff) with a section for each verb, so that `toll man |
-/// man -l -` has everything.
+/// Prints one page (roff) with a section for each verb. So `toll man | man -l -` shows everything.
 pub(super) fn run(_: &ManArguments, mut command: Command) -> anyhow::Result<ExitCode> {
     command.build();
     let mut page = Vec::new();

@@ -107,21 +107,22 @@ enum Verb {
     ///
     /// Compares identical work with itself and, as a positive control, with work that is 1, 2 and 5
     /// % longer by construction. Each comparison is a separate run, with the same kind of plan,
-    /// stopping rule and verdicts as any other. The report shows how often identical work is called
-    /// different, how often each delay is, with exact intervals, and the smallest difference that
+    /// stopping rule and verdicts as any other. The report shows how often identical work and each
+    /// delay are called different, with exact intervals. It also shows the smallest difference that
     /// can be detected on this machine.
     ///
     /// The exit status is 6 if the 95 % interval of a rate lies wholly on the wrong side of its
     /// limit. Wrong verdicts, and intervals of identical work that exclude 1, must not be above 5
     /// %. Delays of 5 % that are called different must not be below 80 %. A delay of 1 % is never
-    /// called different, because differences up to 1 % get no such verdict. It counts as seen if
-    /// the interval excludes 1.
+    /// called different, because differences up to 1 % get no such verdict. A delay of 1 % counts
+    /// as seen if the interval excludes 1.
     ///
-    /// Identical work is compared 20 times, and 12 times more for each error, at most
-    /// 125 times. So a false-alarm rate of 15 % is found in nine of ten self-tests.
+    /// Identical work is compared 20 times, and 12 times more for each error, at most 125 times. So
+    /// a false-alarm rate of 15 % is found in nine of ten self-tests.
     ///
-    /// Takes about a minute on a quiet machine and at most about ten; with --full, seven
-    /// and at most about 25. A signal ends it, and it reports the results so far.
+    /// Takes about one minute on a quiet machine, and at most about ten minutes. With --full, takes
+    /// about seven minutes, and at most about 25. A signal ends the self-test, which then reports
+    /// the results so far.
     Selftest(WithStore<selftest::SelftestArguments>),
     /// Build, list and remove the kernels that guests run
     Kernel(KernelArguments),

@@ -1,4 +1,4 @@
-//! `toll report`: writes a page or plots of runs.
+//! `toll report`: writes a page about runs, or their plots.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

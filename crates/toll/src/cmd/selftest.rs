@@ -21,13 +21,13 @@ use crate::claim::model::SelftestReport;
 use crate::claim::selftest::{self, Compared, Size};
 use crate::run::Machine;
 
-/// Exit status if the rates are off.
+/// Exit status if a rate is on the wrong side of its limit.
 const EXIT_OFF: u8 = 6;
 
 #[derive(Debug, Args)]
 pub(super) struct SelftestArguments {
-    /// Make 200 comparisons of identical work and 50 of each delay, instead of
-    /// 20 to 125 and 10
+    /// Make 200 comparisons of identical work, instead of 20 to 125, and 50 of each delay, instead
+    /// of 10
     #[arg(long)]
     full: bool,
     /// Keep the runs in the store [default: only in memory]
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
         let index = made.len();
         progress.step(index, size.planned(&made));
         let delay_percent = schedule.get(index).copied().unwrap_or(0);
-        // Each comparison has its own seed, so that they do not share the order of trials.
+        // Each comparison has its own seed, so that comparisons do not share the order of trials.
         let own_seed = seed.wrapping_add(1 + index as u64);
         match compare(&mut store, arguments, delay_percent, own_seed)? {
             Ok((compared, count)) => {
@@ -102,7 +102,7 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
     })
 }
 
-/// Makes one comparison. Returns it with its number of trials, or the signal that
+/// Makes one comparison. Returns the comparison with its number of trials, or the signal that
 /// interrupted it.
 fn compare(
     store: &mut Store,

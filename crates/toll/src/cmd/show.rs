@@ -29,10 +29,9 @@ pub(super) struct ShowArguments {
     /// Print the kernel logs of the run's guests, boot by boot
     #[arg(long, conflicts_with = "json")]
     kernel_log: bool,
-    /// Instead, judge each claim over all comparable runs of the experiment: those of the same
-    /// machine, kernel and workload. Their evidence is multiplied. Conditions of --fail-on still
-    /// apply to the single run. RUN may also be the name of an experiment, which stands for its
-    /// newest run
+    /// Instead, judge each claim over all comparable runs of the experiment, on the same machine,
+    /// kernel and workload; their evidence is multiplied. Conditions of --fail-on still apply to
+    /// the single run. RUN may also be the name of an experiment, for its newest run
     #[arg(long, conflicts_with = "kernel_log")]
     all_runs: bool,
     #[command(flatten)]

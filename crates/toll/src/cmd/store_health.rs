@@ -1,4 +1,5 @@
-//! The state of the store for `toll doctor`, and saving the readable runs of a damaged one.
+//! Describes the state of the store for `toll doctor`, and saves the readable runs of a damaged
+//! store.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ use toll_system::output;
 /// Most damages that are listed one by one.
 const DAMAGES_MAX: usize = 5;
 
-/// Describes the state of the store; an error is a fault of it.
+/// Describes the state of the store; an error describes its damage.
 pub(super) fn state(store: &Path, work: &Path) -> Result<String, String> {
     match Store::survey(store) {
         Ok(survey) if !survey.is_whole => Err(damage(store, &survey)),

@@ -23,7 +23,7 @@ pub(super) struct WhyArguments {
     /// differs most from its reference]
     #[arg(long, value_name = "LABEL")]
     treatment: Option<String>,
-    /// Label of the treatment to compare it with [default: the run's reference]
+    /// Label of the treatment to compare with [default: the run's reference]
     #[arg(long, value_name = "LABEL")]
     reference: Option<String>,
     /// Show stored explanations, and run nothing
@@ -105,7 +105,7 @@ fn show(arguments: &WhyArguments, run: &Run, shown: &[usize]) -> anyhow::Result<
     }
 }
 
-/// Finds the two treatments: the named ones, or those that differ most.
+/// Finds the two treatments to explain: the named ones, or the pair that differs most.
 fn pair(arguments: &WhyArguments, run: &Run) -> anyhow::Result<[usize; 2]> {
     let found = |label: &str| match run.stored.treatments.iter().find(|one| one.label == label) {
         Some(treatment) => Ok(treatment.index),

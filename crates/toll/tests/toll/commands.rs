@@ -489,5 +489,8 @@ fn a_comparison_that_nothing_decides_ends_by_time() {
     bench.write("wait", line);
     let run = bench.measured("'sh wait 0' 'sh wait 1'");
     let reason = run["run"]["stop_reason"].as_str().unwrap();
-    has(reason, &["a comparison takes 3 s", "--time-budget"]);
+    has(
+        reason,
+        &["the 3 s of a comparison are over", "--time-budget"],
+    );
 }

@@ -19,8 +19,8 @@ const CLOCK_SLACK: f64 = 0.01;
 /// Most contradictions that a check names.
 const NAMED_MAX: usize = 3;
 
-/// Checks a run that was read from a document. `concluded` is what the document says about
-/// it, `analysis` what follows from its samples, and `version` is that of this program.
+/// Checks a run that was read from a document. `concluded` is what the document says about the run,
+/// `analysis` is what follows from its samples, and `version` is this program's.
 pub fn check(
     stored: &StoredRun,
     concluded: Option<&Analysis>,
@@ -29,7 +29,7 @@ pub fn check(
 ) -> Vec<DataCheck> {
     let of_other_version = (stored.run.toll_version != version).then(|| {
         format!(
-            "toll {} made it, and this is toll {version}, whose results may differ",
+            "toll {} made the run, and this is toll {version}, whose results may differ",
             stored.run.toll_version
         )
     });
@@ -87,7 +87,8 @@ fn planned(stored: &StoredRun, mut not_made: Option<String>) -> Vec<DataCheck> {
     vec![treatments, order, trials]
 }
 
-/// Returns the treatments as planned: without the reasons for skipping that the run added.
+/// Returns the treatments as the plan has them, without the reasons for skipping that the run
+/// added.
 fn bare(treatments: &[Treatment]) -> Vec<Treatment> {
     let clear = |treatment: &Treatment| Treatment {
         skipped: None,
@@ -100,7 +101,7 @@ fn bare(treatments: &[Treatment]) -> Vec<Treatment> {
 fn times(stored: &StoredRun) -> DataCheck {
     let mut check = made(
         "times",
-        "trials run one after another, and none takes longer than the run had lasted at its end",
+        "trials run one after another, and no trial takes longer than its run so far",
     );
     let mut trials: Vec<&TrialRecord> = stored.trials.iter().collect();
     trials.sort_by_key(|trial| trial.run_ns);
@@ -108,7 +109,7 @@ fn times(stored: &StoredRun) -> DataCheck {
     let mut contradictions: Vec<String> = too_long
         .map(|trial| {
             format!(
-                "{} took longer than the run had lasted",
+                "{} took longer than the run had taken so far",
                 name(trial, stored)
             )
         })
@@ -127,7 +128,7 @@ fn times(stored: &StoredRun) -> DataCheck {
     check
 }
 
-/// Checks that the samples of each trial fit into it.
+/// Checks that the samples of each trial fit into the trial's time.
 fn durations(stored: &StoredRun) -> DataCheck {
     let mut check = made(
         "durations",
@@ -267,7 +268,8 @@ fn is_same_verdict(one: &Verdict, other: &Verdict) -> bool {
     one.outcome == other.outcome && one.blocks == other.blocks && is_same_interval
 }
 
-/// Returns completed trials on the machine itself: the clock of a guest may run differently.
+/// Returns the completed trials that ran on the machine itself, since the clock of a guest may run
+/// differently.
 fn host_trials(stored: &StoredRun) -> impl Iterator<Item = &TrialRecord> {
     let is_on_host = |trial: &&TrialRecord| {
         let treatment = &stored.treatments[trial.treatment];
@@ -300,7 +302,7 @@ fn of_blocks(blocks: Vec<u32>, what: &str) -> Vec<String> {
     named(wrong.collect())
 }
 
-/// Returns the first contradictions, and how many more there are.
+/// Returns the first contradictions, and the number of further ones.
 fn named(mut contradictions: Vec<String>) -> Vec<String> {
     let more = contradictions.len().saturating_sub(NAMED_MAX);
     if more > 0 {

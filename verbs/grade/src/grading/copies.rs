@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Blocks count as copies only if honest ones are the same with less than this probability.
+/// Blocks count as copies only if honest blocks are the same with less than this probability.
 const CHANCE_MAX: f64 = 1e-4;
 
-/// Shortest trial that counts: shorter ones may be the same on a coarse clock.
+/// Shortest trial that counts. Shorter trials may be the same on a coarse clock.
 const TRIAL_NS_MIN: f64 = 1e6;
 
-/// Time from which two trials differ by more than any clock's resolution, the coarsest
-/// resolution, and the largest chance that two such trials are the same.
+/// Time from which two trials differ by more than any clock's resolution. The other constants are
+/// the coarsest resolution, and the largest chance that two such trials are the same.
 const NOISY_NS: f64 = 1e7;
 const RESOLUTION_NS: f64 = 1e3;
 const NOISY_SAME_MAX: f64 = 0.01;
@@ -24,17 +24,16 @@ pub type Block<'a> = BTreeMap<usize, &'a [f64]>;
 struct Pair {
     places: (usize, usize),
     common: i32,
-    /// Number of these trials that are the same in all iterations.
+    /// Number of common trials that are the same in all iterations.
     same: i32,
 }
 
-/// Returns the pairs of blocks that are the same in all trials they have in common, unless
-/// chance explains that. Trials count as a whole, since iterations of one may resemble each
-/// other.
+/// Returns the pairs of blocks that are the same in all common trials, unless chance explains that.
+/// Trials count as a whole, since iterations of a trial may resemble each other.
 ///
-/// The resolution of the clock is not known. If it were so coarse that whole blocks became
-/// the same by chance, single trials would often be the same, too. So the chance is the
-/// largest one, over all resolutions, of such pairs of blocks and as few single trials.
+/// The resolution of the clock is not known. If the clock were so coarse that whole blocks became
+/// the same by chance, single trials would often be the same, too. So the chance is that of so many
+/// equal blocks with so few equal trials, at the resolution where it is largest.
 pub fn copied_blocks(blocks: &[Block]) -> Vec<(usize, usize)> {
     let blocks = &blocks[..blocks.len().min(BLOCKS_COMPARED_MAX)];
     let pairs: Vec<Pair> = (0..blocks.len())
@@ -50,7 +49,7 @@ pub fn copied_blocks(blocks: &[Block]) -> Vec<(usize, usize)> {
     } else {
         1.0
     };
-    // By the number of trials in common: all such pairs, and those that are the same.
+    // Counts all pairs, and the pairs that are the same, by the number of trials in common.
     let mut alike: BTreeMap<i32, (usize, usize)> = BTreeMap::new();
     for pair in &pairs {
         let (all, whole) = alike.entry(pair.common).or_default();

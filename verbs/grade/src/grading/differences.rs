@@ -6,7 +6,7 @@ use serde_json::Value;
 use toll_core::claim::work::{Difference, differing};
 use toll_core::spec::Experiment;
 
-/// Members that affect neither what is measured nor what is claimed about it.
+/// Members that affect neither the measurement nor the claims.
 const LEFT_OUT: [&str; 9] = [
     "title",
     "question",
@@ -19,7 +19,7 @@ const LEFT_OUT: [&str; 9] = [
     "platforms",
 ];
 
-/// Settings of a run that change what a trial measures. The others set the number of
+/// Settings of a run that change what a trial measures. The other settings set the number of
 /// trials.
 const RUN_SETTINGS: [&str; 2] = ["iterations", "warmup_iterations"];
 

@@ -81,7 +81,7 @@ fn measured(verdict: &Verdict) -> String {
     }
 }
 
-/// Explains why a claim is undecided, and what would decide it.
+/// Explains why a claim is undecided, and what would decide the claim.
 fn open(verdict: &Verdict, run: &Run) -> String {
     if verdict.outcome == Outcome::NotTestable {
         return format!("{}.", verdict.reason);

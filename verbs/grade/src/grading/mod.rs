@@ -31,9 +31,9 @@ pub struct HereRun {
     pub machine_differences: Vec<Difference>,
 }
 
-/// Grades a submission by the claims of the grader's own experiment, if there is one, else
-/// by the submitted ones. `here` is the run on this machine, or why there is none; `version`
-/// is that of this program.
+/// Grades a submission by the claims of the grader's own experiment, if there is one, else by the
+/// submitted claims. `here` is the run on this machine, or why there is none. `version` is this
+/// program's version.
 pub fn grade(
     submission: Submission,
     own: Option<&Experiment>,
@@ -107,7 +107,7 @@ fn judge(stored: &StoredRun, of: &Experiment) -> Result<Run, String> {
     experiment.derived.clone_from(&of.derived);
     experiment.parsed_metrics.clone_from(&of.parsed_metrics);
     experiment.platforms.clone_from(&of.platforms);
-    // They may name quantities that no longer exist.
+    // These parts may name quantities that no longer exist.
     (experiment.tables, experiment.figures, experiment.advice) = Default::default();
     experiment.check()?;
     Ok(stored.into())

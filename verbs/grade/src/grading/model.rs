@@ -1,4 +1,4 @@
-//! The result of grading submitted runs, as it is shown and exported.
+//! The result of grading submitted runs, in the form in which it is shown and exported.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use toll_core::run::RunRecord;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GradeReport {
-    /// In the order in which the files were named.
+    /// The graded files, in the order in which they were named.
     pub files: Vec<GradedFile>,
 }
 
@@ -18,13 +18,13 @@ pub struct GradeReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GradedFile {
-    /// Its name.
+    /// Name of the file.
     pub file: String,
-    /// Result of grading it.
+    /// Result of grading the file.
     pub result: GradeResult,
-    /// Why, in a sentence.
+    /// Reason of the result, in a sentence.
     pub reason: String,
-    /// The grade of its run; absent if it cannot be graded.
+    /// The grade of the file's run; absent if the file cannot be graded.
     pub grade: Option<Grade>,
 }
 
@@ -54,7 +54,7 @@ pub enum GradeResult {
 pub struct Grade {
     /// The submitted run, as the file describes it.
     pub run: RunRecord,
-    /// Blocks in it.
+    /// Number of blocks in the run.
     pub blocks: usize,
     /// Checks of the submitted data.
     pub checks: Vec<DataCheck>,
@@ -65,21 +65,22 @@ pub struct Grade {
     pub here: Option<RunHere>,
     /// Why there is no run on this machine.
     pub why_not_here: Option<String>,
-    /// In the order of the experiment; empty if the submission varied something else.
+    /// The graded claims, in the order of the experiment; empty if the submission varied something
+    /// else.
     pub claims: Vec<GradedClaim>,
 }
 
-/// A check that an honest run passes.
+/// A check that every honest run passes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataCheck {
-    /// Its name.
+    /// Name of the check.
     pub id: String,
     /// What is true of every honest run.
     pub reason: String,
-    /// How the data contradict it, each in a sentence; empty if they pass the check.
+    /// How the data contradict the reason, each in a sentence; empty if the data pass the check.
     pub contradictions: Vec<String>,
-    /// Why it was not made, or not for all trials.
+    /// Why the check was not made, or not for all trials.
     pub not_made: Option<String>,
 }
 
@@ -87,9 +88,9 @@ pub struct DataCheck {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunHere {
-    /// The run.
+    /// The record of the run.
     pub run: RunRecord,
-    /// Blocks in it.
+    /// Number of blocks in the run.
     pub blocks: usize,
     /// What the two runs did differently; the value here comes first.
     pub work_differences: Vec<Difference>,
@@ -101,9 +102,9 @@ pub struct RunHere {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GradedClaim {
-    /// Its result.
+    /// Result of the claim.
     pub result: ClaimResult,
-    /// Why, in a sentence or two.
+    /// Reason of the result, in a sentence or two.
     pub explanation: String,
     /// The verdict by the submitted data.
     pub submitted: Verdict,
@@ -115,11 +116,12 @@ pub struct GradedClaim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimResult {
-    /// The submitted data support it, the run is complete, and no run here refutes it.
+    /// The submitted data support the claim, the run is complete, and no run here refutes the
+    /// claim.
     Holds,
-    /// The submitted data refute it.
+    /// The submitted data refute the claim.
     RefutedBySubmission,
-    /// A run here refutes it, and the submitted data do not.
+    /// A run here refutes the claim, and the submitted data do not.
     RefutedHere,
     /// The submitted data decide nothing, or are from an unfinished run.
     Undecided,

@@ -1,4 +1,4 @@
-//! Checks that trials are where their plan puts them.
+//! Checks that trials are in the order of their plan.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use toll_core::plan::{Plan, pairs};
 use toll_core::run::{RunStatus, StoredRun, TrialRecord};
 use toll_core::spec::Experiment;
 
-/// Most questions of which every subset is tried. A resumed run may have new limits. A block before
-/// the first look by the new limits may have come after a look by the earlier ones.
+/// Most questions of which every subset is tried. A resumed run may have new limits. So a block
+/// before the first look by the new limits may come after a look by the earlier limits.
 const QUESTIONS_MAX: usize = 8;
 
 /// What contradicts the plan of a run, and why some blocks were not compared.
@@ -41,7 +41,7 @@ pub fn compare(stored: &StoredRun, plan: &Plan) -> Compared {
             compared.incomplete.push(block);
             continue;
         }
-        // Later blocks run what the first look left open, which is not recorded.
+        // Later blocks run what the first look left open. The run does not record these questions.
         let is_before_looks = block < stored.experiment.run.min_blocks;
         if block > 0 && (compared.not_compared.is_some() || !is_before_looks) {
             continue;
@@ -118,8 +118,8 @@ fn orders(plan: &Plan, block: u32) -> Vec<Vec<usize>> {
     orders
 }
 
-/// Whether trials are in one order or, since the run may have been resumed among them, the
-/// first of them in one order and the others in another.
+/// Whether trials are in one order. The run may have been resumed among them, so also accepts first
+/// trials in one order and later trials in another.
 fn may_be_of(trials: &[&TrialRecord], orders: &[Vec<usize>]) -> bool {
     let stands = |trial: &&TrialRecord, order: &[usize]| {
         order.get(trial.position as usize) == Some(&trial.treatment)

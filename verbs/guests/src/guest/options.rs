@@ -1,4 +1,4 @@
-//! Options of the guests that a user runs, and booting them.
+//! Options of the guests that a user runs, and the boot of these guests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -69,13 +69,13 @@ fn accelerator(word: &str) -> Result<AcceleratorChoice, String> {
 const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl GuestOptions {
-    /// Time limit of what the guest runs; `None`: no limit.
+    /// Time limit of the guest's command; `None` for no limit.
     pub fn timeout(&self, is_interactive: bool) -> Option<Duration> {
         let default = (!is_interactive).then_some(TIMEOUT);
         self.timeout.or(default)
     }
 
-    /// Boots the guest, runs `work` in it, and ends it. Returns this program's exit status,
+    /// Boots the guest, runs `work` in it, and ends the guest. Returns this program's exit status,
     /// which follows from the command's end.
     pub fn run(
         &self,
@@ -133,7 +133,7 @@ impl GuestOptions {
             }
             extra_files.push((file.clone(), Path::new(HOST_FILES_DIRECTORY).join(name)));
         }
-        // A user who asks for the log wants all of it.
+        // A user who asks for the log wants all messages.
         let verbosity = self.log.as_ref().map_or("", |_| "loglevel=7 ");
         let probe = Probe::find().map_err(Failure::Prerequisite)?;
         kernel::require(&self.kernel).map_err(Failure::Usage)?;

@@ -7,7 +7,7 @@ use toll_host::environment::guest::Stream;
 /// Passes on the output of a command in a guest. A closed pipe does not end the
 /// command.
 pub fn pass_on(stream: Stream, bytes: &[u8]) {
-    // The reader may be gone, and the command goes on without it.
+    // The reader may be gone. The command goes on without a reader.
     let _ = match stream {
         Stream::Output => {
             let mut stdout = io::stdout().lock();

@@ -56,8 +56,8 @@ fn words(command: &[OsString]) -> anyhow::Result<Vec<String>> {
     let word = |word: &OsString| {
         word.to_str().map(str::to_owned).ok_or_else(|| {
             Failure::Usage(format!(
-                "cannot run {}: it is not UTF-8; put it into a script, and that into the guest \
-                 with --add",
+                "cannot run {}: it is not UTF-8; put it into a script, and give the script \
+                 to the guest with --add",
                 word.to_string_lossy()
             ))
         })

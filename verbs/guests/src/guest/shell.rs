@@ -17,7 +17,7 @@ use super::terminal::{self, RawMode};
 /// Size of the largest script on standard input, in bytes.
 const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 
-/// Size for a terminal that does not report one.
+/// Size for a terminal that does not report its size.
 const SIZE_DEFAULT: TerminalSize = TerminalSize {
     rows: 24,
     columns: 80,
@@ -82,7 +82,7 @@ pub fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         }
         command.words.push("-l".into());
         command.terminal = Some(terminal::size(&stdin).unwrap_or(SIZE_DEFAULT));
-        // From here on every key goes to the guest, until this value is dropped.
+        // From now on every key goes to the guest, until this value is dropped.
         let raw = RawMode::enter(&stdin);
         let input = Input::From(stdin.as_fd());
         let timeout = arguments.options.timeout(true);

@@ -44,7 +44,7 @@ pub struct AbArguments {
     run: RunArguments,
 }
 
-/// Seconds after which no new block begins: so long that the number of blocks ends a
+/// Seconds after which no new block begins. The time is so long that the number of blocks ends a
 /// comparison, since fewer blocks than needed decide nothing.
 const TIME_BUDGET_S: f64 = 12.0 * 3600.0;
 
@@ -79,7 +79,8 @@ pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
     toll_driver::run_all(&asked, store, experiments, None)
 }
 
-/// Sets the number of blocks to what all comparisons together need, without earlier looks.
+/// Sets the number of blocks to the number that all comparisons together need. There are no earlier
+/// looks.
 fn fix_blocks(experiment: &mut Experiment) -> anyhow::Result<()> {
     let plan = Plan::new(experiment, 0).map_err(Failure::Usage)?;
     let run = &mut experiment.run;

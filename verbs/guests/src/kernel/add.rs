@@ -30,7 +30,7 @@ A name is a level of the factor kernel: toll run crossing --guest -L kernel=toll
 pub struct AddArguments {
     /// Name of the kernel: a lower-case letter, then letters, digits and any of ._-
     name: KernelName,
-    /// Kernel on which this one is based [default: toll]
+    /// Kernel on which the new one is based [default: toll]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["tree", "image"])]
     base: Option<KernelName>,
     /// Apply a patch, or all files NAME.patch of a directory in the order of their names
@@ -80,7 +80,7 @@ fn based_on(definition: &Definition) -> Definition {
     }
 }
 
-/// Returns the definition with absolute paths, since it is used from other directories.
+/// Returns the definition with absolute paths, since other directories use it, too.
 fn definition(arguments: &AddArguments) -> anyhow::Result<Definition> {
     let all = |paths: &[PathBuf]| {
         let paths = paths.iter().map(|path| absolute(path));
@@ -108,8 +108,7 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
         .map_err(|error| Failure::Usage(format!("{error:#}")).into())
 }
 
-/// Returns the directory of a release, also if a directory above it is given, such as
-/// /lib/modules.
+/// Returns the directory of a release. Accepts a directory above it, too, such as /lib/modules.
 fn of_one_release(directory: PathBuf) -> PathBuf {
     let below = [directory.join("lib/modules"), directory.clone()];
     let candidates = below.iter().flat_map(|place| place.read_dir()).flatten();

@@ -9,7 +9,7 @@ use serde::Serialize;
 use toll_host::environment::kernel::{Definition, Kernel, find, load, names, require};
 use toll_system::{Failure, output};
 
-/// Most differing options that are listed; the rest are counted.
+/// Most differing options that are listed. The other options are only counted.
 const DIFFERENCES_MAX: usize = 40;
 
 const NOTES: &str = "\
@@ -38,7 +38,7 @@ struct Shown {
     #[serde(flatten)]
     kernel: Kernel,
     options_set: usize,
-    /// Definition of a kernel of `toll kernel add`.
+    /// The user's definition, for a kernel of `toll kernel add`.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition: Option<Definition>,
     #[serde(skip_serializing_if = "Option::is_none")]

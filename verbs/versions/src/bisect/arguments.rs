@@ -47,7 +47,7 @@ pub struct BisectArguments {
     /// Metric to compare [default: duration_ns; with --kernel path_length_instructions]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// Fail if another run is measuring on this machine, instead of waiting for it
+    /// Fail if another run is measuring on this machine, instead of waiting for its end
     #[arg(long)]
     pub no_wait: bool,
 }

@@ -1,4 +1,4 @@
-//! Versions of Linux as kernels of guests: each has a name during the search.
+//! Versions of Linux as kernels of guests. Each version has a name during the search.
 
 use toll_core::spec::KernelName;
 use toll_driver::kernel_builds::{build_one, cpus};

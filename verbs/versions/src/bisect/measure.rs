@@ -1,4 +1,4 @@
-//! The runs of a search: one for each stage and set of versions, extended as needed.
+//! The runs of a search: one run for each stage and set of versions, extended as needed.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ use crate::search::{Block, Stage};
 
 /// Name of the experiments of a search.
 const NAME: &str = "bisect";
-/// Seconds after which no new block begins: long, since the search sets the number of blocks.
+/// Seconds after which no new block begins. The time is long, since the search sets the number of
+/// blocks.
 const TIME_BUDGET_S: f64 = 12.0 * 3600.0;
 
 type Key = (Stage, Vec<usize>);
@@ -45,7 +46,7 @@ pub struct Measurements<'a> {
     title: String,
     /// Runs of this search, by this process or an earlier one.
     runs: BTreeMap<Key, i64>,
-    /// Number of blocks of each run that were returned already.
+    /// Number of blocks of each run that were already returned.
     taken: BTreeMap<Key, usize>,
     /// Locks the built versions against other searches.
     _lock: LockFile,
@@ -115,7 +116,7 @@ impl<'a> Measurements<'a> {
         levels.filter_map(|level| place(&level.text)).collect()
     }
 
-    /// The level that represents a version.
+    /// The level of the factor that represents a version.
     fn level(&self, version: &Version) -> String {
         if self.arguments.kernel {
             kernels::name(version).into()
@@ -182,7 +183,7 @@ impl<'a> Measurements<'a> {
         Ok(stored.is_some_and(|run| self.complete(&run, places).len() >= taken + blocks))
     }
 
-    /// Returns blocks that were not returned before: stored ones, then new ones.
+    /// Returns blocks that were not returned before: stored blocks, then new blocks.
     pub fn measure(
         &mut self,
         stage: Stage,
@@ -252,8 +253,7 @@ impl<'a> Measurements<'a> {
             return launch(self.store, launching);
         };
         stored.experiment = experiment;
-        // The run may be signed: its commands are those of this command line, no matter who
-        // started it.
+        // The run may be signed, whoever started it: its commands are those of this command line.
         consent::sign_by_own_key(self.store)?;
         self.store.reopen(stored.run.id, &stored.experiment)?;
         resume(self.store, stored, &directories, Purpose::Aside)
@@ -308,11 +308,11 @@ fn of_guest(name: &str, levels: impl IntoIterator<Item = String>) -> LevelOverri
     }
 }
 
-/// The question of a run, by which its stage is recognized later.
+/// The question of a run. A later search recognizes the stage of the run by it.
 fn words(stage: Stage) -> String {
     match stage {
         Stage::Ends => "Do the ends differ?".into(),
-        Stage::Search => "Which end is the commit between them like?".into(),
+        Stage::Search => "Which end does the commit between the ends resemble?".into(),
         Stage::Confirmation(attempt) => {
             format!(
                 "Does the commit differ from the one before it? ({})",

@@ -147,7 +147,7 @@ impl Search<'_> {
         }
     }
 
-    /// Builds versions. Returns the first that does not build, with the reason.
+    /// Builds versions. Returns the first version that does not build, with the reason.
     fn prepare(&self, places: &[usize]) -> anyhow::Result<Option<(usize, String)>> {
         let build = self.arguments.build.as_deref();
         for place in places {

@@ -70,7 +70,8 @@ fn relation(relation: Relation) -> &'static str {
 pub fn ratio(logs: &Interval) -> String {
     let natural = logs.map(f64::exp);
     if !natural.reaches(CONFIDENCE) {
-        // With few blocks the interval does not reach the confidence.
+        // With few blocks the interval does not reach the confidence, so only the estimate is
+        // shown.
         return format::ratio(natural.estimate);
     }
     format::ratio_interval(&Estimate {

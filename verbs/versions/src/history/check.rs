@@ -28,16 +28,16 @@ pub struct CheckArguments {
     /// Command that builds a commit, run in its directory by sh
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
-    /// Benchmark that the command belongs to; needed if there are several
+    /// Benchmark that the command belongs to; needed if there are several benchmarks
     #[arg(long, value_name = "LABEL")]
     benchmark: Option<String>,
-    /// Metric to compare; needed if the benchmark has several
+    /// Metric to compare; needed if the benchmark has several metrics
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
-    /// Branch or commit up to which to check, along first parents
+    /// Last commit or branch to check, along first parents
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     branch: String,
-    /// Fail if another run is measuring on this machine, instead of waiting for it
+    /// Fail if another run is measuring on this machine, instead of waiting for its end
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]

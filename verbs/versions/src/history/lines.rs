@@ -27,7 +27,7 @@ pub struct PlaceArguments {
 
 impl PlaceArguments {
     pub fn open(&self) -> anyhow::Result<Place> {
-        // Lines are added to it.
+        // No result may overwrite the file, since lines are added to it.
         if let Some(file) = &self.file {
             kept_files::check(file)?;
         }
@@ -42,7 +42,7 @@ impl PlaceArguments {
 /// A repository, and the place of its history.
 pub struct Place {
     pub repository: Repository,
-    /// `None` for notes.
+    /// The file of the history; `None` for notes.
     file: Option<PathBuf>,
 }
 
@@ -90,7 +90,7 @@ impl Place {
         })
     }
 
-    /// Reads the series of a branch. A branch without any is an error.
+    /// Reads the series of a branch. A branch without a series is an error.
     pub fn series(&self, tip: &str) -> anyhow::Result<(History, Vec<Series>)> {
         let history = self.read(tip)?;
         let found = series(&history.commits, &history.lines);
@@ -104,11 +104,11 @@ impl Place {
             let merged = match &self.file {
                 Some(_) => "",
                 None => {
-                    ", or git fetch origin refs/notes/toll:refs/notes/toll fetches those of others"
+                    ", or git fetch origin refs/notes/toll:refs/notes/toll fetches more records"
                 }
             };
             return Err(Failure::Usage(format!(
-                "cannot find a record of {tip} and the commits before it; toll history record \
+                "cannot find a record of {tip} or an earlier commit; toll history record \
                  makes one{merged}"
             ))
             .into());
@@ -116,7 +116,7 @@ impl Place {
         Ok((history, found))
     }
 
-    /// Adds a line to the notes of its commit, or to the file.
+    /// Adds a line to the notes of the line's commit, or to the file.
     pub fn append(&self, line: &Line) -> anyhow::Result<()> {
         let text = line.text();
         let Some(file) = &self.file else {

@@ -77,8 +77,8 @@ fn record(arguments: &RecordArguments, store: &Path) -> anyhow::Result<()> {
         && let Some(first) = changed.first()
     {
         return Err(Failure::Usage(format!(
-            "cannot record HEAD: the work tree differs from it in {} ({first}); commit that and \
-             measure again, or name the measured commit with --revision",
+            "cannot record HEAD: the work tree differs from it in {} ({first}); commit the \
+             changes and measure again, or name the measured commit with --revision",
             plural(changed.len(), "file")
         ))
         .into());

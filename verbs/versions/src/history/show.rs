@@ -13,7 +13,7 @@ use crate::series::{Candidate, RECORDS_MIN, Series, State};
 pub struct ShowArguments {
     #[command(flatten)]
     place: PlaceArguments,
-    /// Branch or commit up to which to show, along first parents
+    /// Last commit or branch to show, along first parents
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     branch: String,
     /// Print one JSON document
@@ -64,7 +64,7 @@ fn lines(all: &[Series]) -> Vec<String> {
     let is_short = |one: &Series| one.values.len() < RECORDS_MIN;
     if let short @ 1.. = all.iter().filter(|one| is_short(one)).count() {
         lines.push(format!(
-            "{short} of them are too short to search: that needs {RECORDS_MIN} commits"
+            "{short} of them are too short: a search needs {RECORDS_MIN} commits"
         ));
     }
     lines
@@ -74,12 +74,13 @@ fn place(series: &Series) -> (&str, &str) {
     (&series.experiment, &series.machine)
 }
 
-/// Describes a candidate in two lines, and a third if it may be one of several commits.
+/// Describes a candidate in two lines. A third line follows if one of several commits may be the
+/// change.
 pub fn candidate(candidate: &Candidate) -> Vec<String> {
     let state = match candidate.state {
         State::Unchecked => "candidate, not checked",
         State::Confirmed => "confirmed",
-        State::Noise => "noise: the commits were compared",
+        State::Noise => "noise: compared side by side, the commits do not differ",
     };
     let (before, commit) = (&candidate.before[..12], &candidate.commit[..12]);
     let ratio = format::ratio(candidate.ratio);

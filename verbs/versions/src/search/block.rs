@@ -1,9 +1,9 @@
-//! Blocks of measured versions: what each is measured for, and between which versions.
+//! Blocks of measured versions, and the questions and gaps for which they are measured.
 
 use std::ops::RangeInclusive;
 
-/// Values of the versions of one block: each version's place in the history, and the
-/// logarithm of its measured value.
+/// Values of the versions in a block: each version's place in the history, and the logarithm of its
+/// measured value.
 pub type Block = Vec<(usize, f64)>;
 
 /// The question for which blocks are measured.
@@ -11,14 +11,14 @@ pub type Block = Vec<(usize, f64)>;
 pub enum Stage {
     /// Whether the ends differ.
     Ends,
-    /// On which side of the step a version is.
+    /// On which side of the step a version lies.
     Search,
-    /// Whether a found version differs from its predecessor; numbered from 0.
+    /// Whether a found version differs from its predecessor. Confirmations are numbered from 0.
     Confirmation(usize),
 }
 
-/// Where a step may be: after one version, and no later than in another. Versions between
-/// them cannot be measured.
+/// A place where a step may be: after one version, and no later than in another. The versions in
+/// between cannot be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     pub before: usize,

@@ -1,16 +1,16 @@
 //! The search for the version that introduced a change: which versions to compare next,
-//! and the result. It does not know what versions are or how they are measured.
+//! and the result. This module does not know what versions are or how they are measured.
 //!
 //! 1. The ends are compared. Without a difference there is nothing to search for.
 //! 2. Each gap between neighbouring versions has a probability of containing the step.
 //!    Blocks of both ends and of the version in the middle of the remaining probability
-//!    update it, until one gap has nearly all of it (probabilistic bisection: Waeber,
+//!    update these, until one gap is nearly certain (probabilistic bisection: Waeber,
 //!    Frazier and Henderson, "Bisection search with noisy responses", SIAM Journal on
 //!    Control and Optimization 51 (2013)). So a version is measured only as long as it
 //!    gives information. A version whose value lies between the ends has one step before
 //!    it and another after it. The search then continues before it.
 //! 3. The found version is compared with its predecessor, in fresh blocks. Only this
-//!    verdict names it, and it does not depend on the assumptions of the search.
+//!    verdict names the version. It does not depend on the assumptions of the search.
 //!
 //! So a wrong version is named only if a confirmation errs. All confirmations share
 //! [`ALPHA`]: the first has half of it, each further one half as much as the previous one.
@@ -57,7 +57,7 @@ pub enum Ending {
     NoDifference,
     /// A difference was confirmed between two versions.
     Confirmed { gap: Gap, effect: Judged },
-    /// The most probable version was not confirmed; no other is left, or too many were
+    /// The most probable version was not confirmed. No other version is left, or too many were
     /// tried.
     NotConfirmed { gap: Gap, effect: Judged },
 }
@@ -84,7 +84,7 @@ pub struct Limits {
     pub error: f64,
     /// Most blocks of a comparison of two versions.
     pub comparison_blocks: usize,
-    /// Most blocks of the search between them.
+    /// Most blocks of the search between the ends.
     pub search_blocks: usize,
 }
 
@@ -103,7 +103,7 @@ impl Limits {
 /// A search, and all that was measured for it.
 #[derive(Debug, Clone)]
 pub struct Bisection {
-    /// Place of the last version; that of the first is 0.
+    /// Place of the last version; the first version has place 0.
     last: usize,
     better: Better,
     limits: Limits,
@@ -112,7 +112,7 @@ pub struct Bisection {
 }
 
 impl Bisection {
-    /// Starts a search among the versions from 0, without the change, to `last`, with it.
+    /// Starts a search among the versions from 0, which lacks the change, to `last`, which has it.
     pub fn new(last: usize, better: Better, limits: Limits) -> Self {
         assert!(last > 0, "a history needs two versions");
         Self {
@@ -145,7 +145,7 @@ impl Bisection {
         self.judge(Stage::Ends, self.whole())
     }
 
-    /// Compares one version with the first one, in blocks of the search; not a verdict.
+    /// Compares one version with the first version, in blocks of the search. This is not a verdict.
     /// Returns the interval of the log-ratio, and the number of blocks.
     pub fn of_first(&self, place: usize) -> Option<(Interval, usize)> {
         let logs = self.logs(
@@ -167,12 +167,12 @@ impl Bisection {
         self.judge(stage, gap)
     }
 
-    /// Returns the versions that contain the step with a probability of 98 %.
+    /// Returns the shortest range of versions that contains the step with a probability of 98 %.
     pub fn suspects(&self) -> RangeInclusive<usize> {
         self.posterior().suspects(PROBABLE)
     }
 
-    /// Returns what to do next, which follows only from what was measured.
+    /// Returns what to do next. The result follows only from what was measured.
     pub fn next(&self) -> Next {
         let Some(ends) = self.ends().filter(|ends| self.is_over(Stage::Ends, ends)) else {
             return self.compare(Stage::Ends, self.whole());
@@ -185,7 +185,8 @@ impl Bisection {
             .suspects()
             .all(|place| place == self.last || self.skipped.contains(&place))
         {
-            // The ends are the two sides of the only gap, and nothing was selected.
+            // The ends are the two sides of the only gap. Nothing was selected, so no confirmation
+            // is needed.
             return Next::Done(Ending::Confirmed { gap, effect: ends });
         }
         let mut refuted = Vec::new();
@@ -208,8 +209,7 @@ impl Bisection {
         self.search(&refuted)
     }
 
-    /// Measures the middle of the remaining probability, or confirms a gap that is probable
-    /// enough.
+    /// Measures the middle of the remaining probability, or confirms a gap that is probable enough.
     fn search(&self, refuted: &[(Gap, Judged)]) -> Next {
         let mut posterior = self.posterior();
         refuted.iter().for_each(|(gap, _)| posterior.remove(*gap));
@@ -255,8 +255,8 @@ impl Bisection {
         Posterior::new(self.range(), &self.skipped, &self.measured)
     }
 
-    /// Returns the versions among which the search continues: up to the last, or to one that
-    /// lies between the ends.
+    /// Returns the versions among which the search continues: up to the last version, or up to a
+    /// version that lies between the ends.
     fn range(&self) -> Gap {
         let mut range = self.whole();
         while let Some(between) = (1..range.at).find(|place| self.lies_between(*place, range)) {
@@ -265,8 +265,8 @@ impl Bisection {
         range
     }
 
-    /// Whether a version is shown to be farther than a quarter of the step from either end,
-    /// so that it is on neither side of a single step.
+    /// Whether a version is shown to be farther than a quarter of the step from both ends. Such a
+    /// version is on neither side of a single step.
     fn lies_between(&self, place: usize, range: Gap) -> bool {
         let distances = |(stage, block): &(Stage, Block)| {
             let ends = (value(block, range.before)?, value(block, range.at)?);

@@ -11,11 +11,11 @@ use super::block::{Block, Gap, Stage, value};
 /// Smallest noise of a value, as a share of the step: even if counts repeat exactly, one
 /// block proves nothing.
 const NOISE_MIN: f64 = 0.1;
-/// A version is measured further while the step is before it with a probability between
-/// this and one minus this. That saves builds of its neighbours, which would show little
-/// more.
+/// A version is measured further while its side is undecided. That is, the probability that the
+/// step is before it lies between this value and one minus this value. This saves builds of
+/// neighbours, which would show little more.
 const UNDECIDED: f64 = 0.25;
-/// Most blocks of one version before its probability is computed again.
+/// Most blocks of one version before the probabilities are computed again.
 const BLOCKS_MAX: usize = 8;
 
 pub struct Posterior {
@@ -25,8 +25,8 @@ pub struct Posterior {
 }
 
 impl Posterior {
-    /// Computes the probabilities from all measurements in a range of versions. Beforehand
-    /// all versions are equally likely.
+    /// Computes the probabilities from all measurements in a range of versions. Before these, all
+    /// versions are equally likely.
     pub fn new(range: Gap, skipped: &BTreeSet<usize>, measured: &[(Stage, Block)]) -> Self {
         let places = range.before..=range.at;
         let is_left = |place: &usize| places.contains(place) && !skipped.contains(place);
@@ -78,7 +78,7 @@ impl Posterior {
         self.normalise();
     }
 
-    /// Returns the most probable gap with its probability; `None` if none is possible.
+    /// Returns the most probable gap with its probability; `None` if no gap is possible.
     pub fn most_probable(&self) -> Option<(Gap, f64)> {
         let all = self
             .gaps
@@ -89,8 +89,8 @@ impl Posterior {
         possible.max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
-    /// Returns the version for which it is nearest to even odds whether it has the step, or
-    /// the `current` one while that is undecided. `None` if no version is between the ends.
+    /// Returns the version whose probability of having the step is nearest to one half, or the
+    /// `current` version while its side is undecided. `None` if no version is between the ends.
     pub fn middle(&self, current: Option<usize>) -> Option<usize> {
         let mut sum = 0.0;
         let inner = self.gaps.len() - 1;
@@ -115,7 +115,7 @@ impl Posterior {
         on.or_else(nearest).map(|(place, _)| *place)
     }
 
-    /// Returns how many blocks of both ends and a version make the version's side about 3
+    /// Returns how many blocks of both ends and a version make one side of the version about 3
     /// times as likely as the other.
     pub fn blocks_to_tell(&self) -> usize {
         // Expected log-likelihood ratio of a block of three normal values with an unknown
@@ -149,8 +149,8 @@ fn model(ends: Gap, blocks: &[Block]) -> StepModel {
     let logs: Vec<f64> = blocks.iter().filter_map(log).collect();
     let height = hodges_lehmann(&logs, CONFIDENCE).estimate;
     let distances: Vec<f64> = logs.iter().map(|log| (log - height).abs()).collect();
-    // The median absolute deviation, scaled to the deviation of one normal value; a
-    // log-ratio has the noise of two.
+    // The median absolute deviation is scaled to the deviation of one normal value. A log-ratio has
+    // the noise of two values.
     let noise = 1.4826 * median(&distances) / 2.0_f64.sqrt();
     StepModel {
         height,

@@ -10,7 +10,7 @@ use super::{Check, Line, Record, Value, candidates};
 /// A commit of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
-    /// Full hash.
+    /// Full hash of the commit.
     pub hash: String,
     pub subject: String,
 }
@@ -23,24 +23,26 @@ pub struct Series {
     pub benchmark: String,
     pub metric: String,
     pub unit: String,
-    /// One for each commit with a record, oldest first.
+    /// A value for each commit with a record, the oldest first.
     pub values: Vec<Value>,
-    /// Where the series may have changed, oldest first.
+    /// Places where the series may have changed, the oldest first.
     pub candidates: Vec<Candidate>,
 }
 
 /// A place where a series may have changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Candidate {
-    /// Full hash of the last recorded commit before it.
+    /// Full hash of the last recorded commit before the change.
     pub before: String,
-    /// Full hash of the first recorded commit after it.
+    /// Full hash of the first recorded commit after the change.
     pub commit: String,
-    /// The later commit's subject.
+    /// The subject of the later commit.
     pub subject: String,
-    /// Number of commits of the branch after `before` up to `commit`; one of them caused it.
+    /// Number of commits of the branch after `before` up to `commit`; one of them caused the
+    /// change.
     pub suspects: usize,
-    /// Median after it divided by median before it, each up to the neighbouring candidate.
+    /// Median after the change divided by the median before it, each up to the neighbouring
+    /// candidate.
     pub ratio: f64,
     pub state: State,
 }
@@ -49,11 +51,11 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It was not measured side by side.
+    /// The candidate was not measured side by side.
     Unchecked,
-    /// Measured side by side, the commits differ.
+    /// A side-by-side measurement shows that the commits differ.
     Confirmed,
-    /// Measured side by side, no difference was shown.
+    /// A side-by-side measurement shows no difference.
     Noise,
 }
 
@@ -137,7 +139,7 @@ fn one(
                 && (check.experiment.as_str(), check.benchmark.as_str()) == (experiment, benchmark)
                 && check.metric == metric
         });
-        // Merged lines have no order of their own.
+        // Merged lines are in no particular order.
         let check = of_this.max_by_key(|check| &check.created_at);
         Candidate {
             before: before.hash.clone(),

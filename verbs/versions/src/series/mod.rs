@@ -1,5 +1,5 @@
-//! Measurements of a repository's commits, one line of JSON per record, and the places
-//! where the series that they form may have changed.
+//! Measurements of a repository's commits, with one line of JSON per record. They form series, in
+//! which this module finds places of possible changes.
 
 mod branch;
 mod candidates;

@@ -1,5 +1,5 @@
-//! The lines of a history. Each is complete in itself, so the lines of two clones are
-//! merged by keeping all of them, in any order.
+//! The lines of a history. Each line is complete in itself. So the lines of two clones are merged
+//! by keeping all of them, in any order.
 
 use serde::{Deserialize, Serialize};
 use toll_core::claim::model::Estimate;
@@ -20,7 +20,7 @@ pub enum Line {
 /// What a run measured of a commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Full hash.
+    /// Full hash of the measured commit.
     pub commit: String,
     /// Identity of the run.
     pub run: String,
@@ -29,7 +29,7 @@ pub struct Record {
     /// When the run was made, RFC 3339 in UTC.
     pub created_at: String,
     pub toll_version: String,
-    /// The machine, as fleets name it.
+    /// The machine, named as fleets name it.
     pub machine: String,
     pub measured: Vec<Measured>,
 }
@@ -45,22 +45,22 @@ pub struct Measured {
     pub values: Vec<f64>,
 }
 
-/// Two commits compared in interleaved blocks.
+/// A comparison of two commits in interleaved blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// Full hash of the commit before the candidate.
     pub before: String,
-    /// Full hash of the commit from which on the series differs.
+    /// Full hash of the first commit of the new level.
     pub commit: String,
     pub experiment: String,
     pub benchmark: String,
     pub metric: String,
     pub toll_version: String,
-    /// When it was made, RFC 3339 in UTC.
+    /// When the check was made, RFC 3339 in UTC.
     pub created_at: String,
-    /// The later commit over the earlier one.
+    /// The later commit's median over the earlier commit's.
     pub ratio: Estimate,
-    /// Blocks that were measured.
+    /// Number of blocks that were measured.
     pub blocks: usize,
     /// Whether the commits differ.
     pub confirmed: bool,
@@ -71,7 +71,7 @@ pub struct Check {
 pub struct Value {
     /// Full hash of the commit.
     pub commit: String,
-    /// Median of all trials of all its records.
+    /// Median of all trials of all records of the commit.
     pub median: f64,
     /// Number of trials.
     pub trials: usize,
@@ -95,7 +95,8 @@ impl Line {
 /// Parses a line.
 ///
 /// # Errors
-/// What is wrong with it.
+///
+/// What is wrong with the line.
 pub fn parse(text: &str) -> Result<Line, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }

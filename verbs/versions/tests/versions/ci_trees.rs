@@ -94,9 +94,15 @@ fn calls_that_share_kept_trees_have_a_pair_each_and_only_the_same_commits_are_go
     assert_eq!(third.end().code(), Some(0), "{}", bench.read("third"));
     assert_eq!(head_of(&bench, "trees/0/head").trim(), "Before");
     let more = [&resume[..], &["--max-runs", "9"]].concat();
-    has(&bench.fails(2, &more), &["no longer has its commits"]);
+    has(
+        &bench.fails(2, &more),
+        &["no longer has the commits of this run"],
+    );
     shell(&bench, "rm -r trees");
-    has(&bench.fails(2, &more), &["no longer has its commits"]);
+    has(
+        &bench.fails(2, &more),
+        &["no longer has the commits of this run"],
+    );
     assert_eq!(bench.document("1")["trials"], before["trials"]);
 }
 

@@ -12,7 +12,7 @@ use crate::environment::instance::Instance;
 #[serde(deny_unknown_fields)]
 pub(super) struct Origin {
     pub host: String,
-    /// machine-id(5); empty where there is none.
+    /// The machine ID (machine-id(5)); empty where there is none.
     pub machine_id: String,
     pub boot_id: String,
     /// Inode of the PID namespace of `process`.
@@ -24,9 +24,9 @@ pub(super) struct Origin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Lives,
-    /// It ended in this boot.
+    /// The instance ended in this boot.
     Gone,
-    /// It ended with an earlier boot of this machine.
+    /// The instance ended with an earlier boot of this machine.
     Rebooted,
     OtherNamespace,
     OtherMachine,
@@ -56,7 +56,7 @@ impl Origin {
     pub fn state(&self, here: &Self) -> State {
         let is_same_host = self.host == here.host && self.machine_id == here.machine_id;
         if self.boot_id == here.boot_id {
-            // The same kernel; containers on it have other host names.
+            // Both instances ran on the same kernel; containers on it have other host names.
             match self.pid_namespace == here.pid_namespace {
                 true if self.process.is_alive() => State::Lives,
                 true => State::Gone,

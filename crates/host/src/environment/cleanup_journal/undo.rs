@@ -1,4 +1,5 @@
-//! Undoes the changes of a journal, of this process or of one that has ended.
+//! Undoes the changes of a journal. The journal is this process's, or that of a process that has
+//! ended.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -24,17 +25,17 @@ const JOURNAL_BYTES_MAX: u64 = 4 << 20;
 /// Longest wait for programs that a killed instance had started.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Interval between checks whether they have ended.
+/// Interval between checks whether those programs have ended.
 const LOCK_POLL: Duration = Duration::from_millis(10);
 
 /// What a killed instance left.
 #[derive(Debug)]
 pub enum Leftover {
-    /// It was undone.
+    /// The leftover was undone.
     Cleared(String),
-    /// It could not be undone.
+    /// The leftover could not be undone.
     Failed(String),
-    /// It may still be in use elsewhere.
+    /// The leftover may still be in use elsewhere.
     LeftAlone(String),
 }
 
@@ -52,7 +53,7 @@ impl Journal {
         }
     }
 
-    /// Undoes one change. It is no error if it was not made, or is already undone.
+    /// Undoes one change. A change that was not made, or is already undone, is no error.
     fn put_back(&self, change: &Change) -> Result<(), String> {
         match change {
             Change::Directory { path, made } => self.remove_directory(path, *made),
@@ -95,8 +96,8 @@ impl Journal {
             })
     }
 
-    /// Whether a directory is the one that the instance made. Its name has 64 random bits.
-    /// Device numbers may change with each boot.
+    /// Whether a directory is the one that the instance made. Its name has 64 random bits. The
+    /// device number counts only within a boot, since it may change with the next boot.
     fn is_still(&self, path: &Path, made: Identity) -> bool {
         identity(path).is_some_and(|(found, stat)| {
             FileType::from_raw_mode(stat.st_mode) == FileType::Directory
@@ -111,8 +112,8 @@ impl Journal {
             return Ok(());
         }
         let Some(made) = made else {
-            // It was only about to be made, and is empty. If it was made, the next line
-            // of the journal says so, and it is already removed.
+            // The directory was only about to be made, and is empty. Once it is made, the next line
+            // of the journal says so, and undoing that line removes it.
             return match fs::remove_dir(path) {
                 Err(error) if identity(path).is_some() => Err(format!(
                     "cannot remove {}: {error}; look at it and remove it",
@@ -224,12 +225,12 @@ pub fn restore() -> Vec<Leftover> {
 fn restore_one(directory: &Directory, name: &OsStr, here: &Origin) -> Option<Leftover> {
     let (origin, mut journal) = match read(directory, name) {
         Ok(read) => read,
-        // Its owner removed it.
+        // The owner removed its journal.
         Err(_) if identity(&directory.path().join(name)).is_none() => return None,
         Err(why) => return Some(Leftover::Failed(why)),
     };
     let Some(origin) = origin else {
-        // Nothing was changed yet. A live owner holds the lock, and its PID is in the name.
+        // The run has changed nothing yet. A live owner holds the lock, and its PID is in the name.
         let is_free = journal.file.try_lock().is_ok() && !is_named_after_a_process(name);
         let removed = is_free.then(|| fs::remove_file(&journal.path));
         return match removed {
@@ -243,7 +244,7 @@ fn restore_one(directory: &Directory, name: &OsStr, here: &Origin) -> Option<Lef
     let left_alone = |whose: &str| {
         Some(Leftover::LeftAlone(format!(
             "{} belongs to {whose} (process {} on {}) and was left alone; if that run is over, \
-             remove what it lists, then the file",
+             remove what the file lists, then the file",
             journal.path.display(),
             origin.process.pid,
             origin.host
@@ -270,11 +271,11 @@ fn is_named_after_a_process(name: &OsStr) -> bool {
 }
 
 /// Removes one of our directories with everything in it. The standard library opens each
-/// subdirectory relative to its parent's descriptor and follows no link (O_NOFOLLOW), so
-/// one that is replaced by a link meanwhile cannot redirect the removal.
+/// subdirectory relative to its parent's descriptor and follows no link (O_NOFOLLOW). So a link
+/// that replaces a subdirectory meanwhile cannot redirect the removal.
 fn remove_tree(directory: &Path) -> Result<(), String> {
-    // The removal would empty a file system that is mounted below it in a live namespace. The
-    // kernel lists mount points by paths without links.
+    // The removal would empty a file system that is mounted below the directory in a live
+    // namespace. The kernel lists mount points by paths without links.
     let real = directory.canonicalize().cannot("look at", directory)?;
     let mut mounts = mounts().into_iter();
     if let Some(mount) = mounts.find(|mount| mount.point.starts_with(&real)) {
@@ -292,8 +293,8 @@ fn remove_tree(directory: &Path) -> Result<(), String> {
     }
 }
 
-/// Detaches loop devices from an image. Normally there are none: each is set
-/// to clear itself right after it is mounted.
+/// Detaches loop devices from an image. Normally there are none, since each is set to clear itself
+/// right after the mount.
 fn detach(image: &Path) {
     let listed = process::run("losetup", &with_path(&["-n", "-O", "NAME", "-j"], image));
     for device in listed.unwrap_or_default().lines() {

@@ -1,4 +1,4 @@
-//! The served file systems, what each needs, and its command line.
+//! The served file systems: the requirements and the command line of each.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,7 @@ use toll_system::{paths, process, products};
 /// (`FUSE_PASSTHROUGH`, merged for 6.9).
 const PASSTHROUGH_KERNEL: (u32, u32) = (6, 9);
 
-/// Timeout of cached names and attributes if nobody else changes
-/// the files: passthrough_hp's own choice.
+/// Timeout of cached names and attributes if nobody else changes the files, as in passthrough_hp.
 const LONG_SECONDS: &str = "86400";
 
 /// The default timeout of sshfs (`dcache_timeout`).
@@ -25,8 +24,8 @@ const SSHFS_SECONDS: &str = "20";
 pub struct Served {
     server: Server,
     cache: Cache,
-    /// Round-trip time to the SSH server that is added to the loopback
-    /// interface's. Not used by file systems without such a server.
+    /// Round-trip time to the SSH server, in addition to the loopback interface's. File systems
+    /// without an SSH server do not use it.
     pub(super) round_trip: Duration,
 }
 
@@ -38,10 +37,10 @@ enum Server {
     TollWriteBack,
     TollPassThrough,
     TollSftp,
-    /// It caches names and attributes as long as sshfs does by default.
+    /// `toll mount` over SFTP. Names and attributes are cached as long as sshfs does by default.
     TollSftp20s,
     Sshfs,
-    /// The version that `tools/unpack-newest-sshfs` unpacked.
+    /// The version of sshfs that `tools/unpack-newest-sshfs` unpacked.
     SshfsNewest,
     /// The example `passthrough_hp` of libfuse.
     PassthroughHp,
@@ -65,7 +64,7 @@ const LEVELS: [(&str, Server, Cache); 9] = [
     ),
 ];
 
-/// What a server caches of files.
+/// What a server of a file system caches of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cache {
     Whole,
@@ -90,7 +89,7 @@ impl Host<'_> {
     /// The `-o` options of ssh.
     fn ssh_settings(self) -> Vec<String> {
         let mut settings = self.sshd.ssh_settings();
-        // Its host key is known for its own port; a relay has another port.
+        // The server's host key is known for its own port; a relay has another port.
         let own = self.sshd.port();
         settings.push(format!("HostKeyAlias=[127.0.0.1]:{own}"));
         settings
@@ -98,8 +97,8 @@ impl Host<'_> {
 }
 
 impl Served {
-    /// Parses the name of a file system: a level of `fs`, then optionally a level of
-    /// `mount_cache` and a round-trip time (`20ms`), each after a colon.
+    /// Parses the name of a file system: a level of `fs`, then optionally a level of `mount_cache`
+    /// and a round-trip time (`20ms`). A colon precedes each option.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split(':');
         let level = parts.next()?;
@@ -118,13 +117,13 @@ impl Served {
         })
     }
 
-    /// Whether it is reached through an SSH server.
+    /// Whether the file system is reached through an SSH server.
     pub(super) fn is_over_ssh(self) -> bool {
         use Server::{Sshfs, SshfsNewest, TollSftp, TollSftp20s};
         matches!(self.server, TollSftp | TollSftp20s | Sshfs | SshfsNewest)
     }
 
-    /// Returns the program that serves it, or what is missing.
+    /// Returns the program that serves the file system, or what is missing.
     fn program(self) -> Result<PathBuf, String> {
         use Server as S;
         match self.server {
@@ -136,7 +135,7 @@ impl Served {
             S::SshfsNewest => peer("sshfs-newest").ok_or_else(|| {
                 "sshfs-newest is missing; unpack it with tools/unpack-newest-sshfs".into()
             }),
-            // Debian has no package of it.
+            // Debian has no package of passthrough_hp.
             S::PassthroughHp | S::PassthroughHpNoSplice => peer("passthrough_hp")
                 .or_else(|| process::find("passthrough_hp"))
                 .ok_or_else(|| {
@@ -145,7 +144,7 @@ impl Served {
         }
     }
 
-    /// Returns why it is not available here; `None` if it is.
+    /// Returns why the file system is not available here; `None` if it is.
     pub fn obstacle(self) -> Option<String> {
         let is_root = rustix::process::geteuid().is_root();
         if let Some(obstacle) = fuse_obstacle() {
@@ -207,9 +206,8 @@ impl Served {
         Ok(line)
     }
 
-    /// The cache options of `toll mount`. When compared with passthrough_hp, it
-    /// has no extended attributes: libfuse builds that program without
-    /// them.
+    /// The cache options of `toll mount`. For a comparison with passthrough_hp, these options turn
+    /// extended attributes off, since libfuse builds that program without them.
     fn own_options(self) -> &'static [&'static str] {
         match self.server {
             Server::TollWriteBack => &[

@@ -47,7 +47,7 @@ impl Servers {
         let place = |what: &str| root.join(format!("{name}{what}"));
         let (below, point, own) = (place("-below"), place(""), place("-own"));
         for path in [&below, &point, &own] {
-            // `toll mount` keeps copies only in a directory that others cannot enter.
+            // `toll mount` keeps copies only in a directory that other users cannot enter.
             let mut builder = DirBuilder::new();
             builder.mode(0o700).create(path).cannot("make", path)?;
         }

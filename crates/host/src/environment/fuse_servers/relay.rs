@@ -1,9 +1,9 @@
-//! A relay on the loopback interface that delays what passes through: a distant
-//! host's round-trip time without a network, and without root.
+//! A relay on the loopback interface that delays what passes through. It gives a distant host's
+//! round-trip time without a network, and without root.
 //!
-//! It delays bytes, not packets. Each of the two TCP connections acknowledges
-//! at once, so neither slow start nor a congestion window is part of the delay,
-//! no packet is lost, and there is no limit on bandwidth.
+//! It delays bytes, not packets. Each of the two TCP connections acknowledges at once. So neither
+//! slow start nor a congestion window is part of the delay. No packet is lost, and there is no
+//! limit on bandwidth.
 
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -15,18 +15,18 @@ use std::time::{Duration, Instant};
 
 /// Most bytes that are read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Most chunks in flight in one direction. More than a connection fills: 64 MiB in
-/// 50 ms are 1.3 GB/s, which is more than its cipher achieves.
+/// Most chunks in flight in one direction. A connection does not fill so many: 64 MiB in 50 ms are
+/// 1.3 GB/s, and its cipher achieves less.
 const CHUNKS_MAX: usize = 1024;
 
-/// Some bytes, and when the other side may see them.
+/// Some bytes, and the time from which the receiver may see them.
 struct Chunk {
     due: Instant,
     bytes: Vec<u8>,
 }
 
-/// A listening relay. Dropping it refuses new connections; existing ones
-/// end when either side closes.
+/// A listening relay. Dropping it refuses new connections; existing connections end when either
+/// side closes.
 #[derive(Debug)]
 pub(super) struct Relay {
     port: u16,
@@ -34,8 +34,8 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Listens on a free port of 127.0.0.1, and forwards connections to port `target`
-    /// there. Each byte arrives half of `round_trip` after it was sent.
+    /// Listens on a free port of 127.0.0.1, and forwards connections to port `target` of that
+    /// address. Each byte arrives half of `round_trip` after it was sent.
     pub fn start(target: u16, round_trip: Duration) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
@@ -47,7 +47,7 @@ impl Relay {
         Ok(Self { port, is_over })
     }
 
-    /// The port on which it listens.
+    /// The port on which the relay listens.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -89,7 +89,7 @@ fn pass(from: TcpStream, to: TcpStream, delay: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Reads until the sender has closed, or the other end accepts no more.
+/// Reads until the sender has closed, or the receiver accepts no more.
 fn take(mut from: TcpStream, delay: Duration, chunks: &SyncSender<Chunk>) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
@@ -118,7 +118,7 @@ fn give(mut to: TcpStream, chunks: &Receiver<Chunk>) {
             return;
         }
     }
-    // The other side may have closed it already.
+    // The receiver may have closed the connection already.
     let _ = to.shutdown(Shutdown::Write);
 }
 

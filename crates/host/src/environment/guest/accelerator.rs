@@ -1,9 +1,8 @@
 //! Chooses the accelerator for `auto`.
 //!
-//! That `/dev/kvm` can be opened says little: in a virtual machine it may exist although
-//! every guest dies or hangs. So KVM is used if a guest has booted under
-//! it within a few seconds. The result is kept until the machine changes, since each failure
-//! costs those seconds.
+//! An open `/dev/kvm` proves little: in a virtual machine, every guest may still die or hang. So
+//! KVM is used only if a guest has booted under it within a few seconds. The result is kept until
+//! the machine changes, since each failure costs those seconds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,16 +15,15 @@ use super::machine;
 use super::spec::Accelerator;
 use crate::environment::inspect;
 
-/// Longest time that a guest may take to boot under KVM for KVM to count as working. It
-/// takes a second where KVM works.
+/// Longest time that a guest may take to boot under KVM for KVM to count as working. The boot takes
+/// a second where KVM works.
 pub(super) const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The file of known results.
 const FILE: &str = "kvm.json";
 
-/// Results of boots under KVM: why no guest came up, or `None` if one did. Keyed by
-/// the properties of the machine that matter to KVM, then by the name of the
-/// kernel.
+/// Results of boots under KVM: why no guest came up, or `None` if a guest did. Keyed by the
+/// properties of the machine that matter to KVM, then by the name of the kernel.
 type Known = BTreeMap<String, BTreeMap<String, Option<String>>>;
 
 /// Returns what `auto` means for a kernel; `None` if a guest has to try KVM first.
@@ -43,8 +41,7 @@ pub(super) fn choose(program: &Path, kernel: &str) -> Result<Option<Accelerator>
     }))
 }
 
-/// Saves the result of a boot, with the other results of the same machine. If it
-/// cannot be saved, the next guest tries again.
+/// Saves the result of a boot. If the result cannot be saved, the next guest tries again.
 pub(super) fn remember(program: &Path, kernel: &str, obstacle: Option<String>) {
     if let Ok(host) = host(program) {
         let directory = paths::kvm_trials().and_then(|place| place.make());
@@ -64,15 +61,15 @@ fn remember_in(path: &Path, host: String, kernel: &str, obstacle: Option<String>
     let _ = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
 }
 
-/// Reads all known results. A directory that is refused counts as empty; toll doctor
-/// reports it.
+/// Reads all known results. A directory that is refused counts as empty; `toll doctor` reports the
+/// refusal.
 fn known() -> Known {
     let directory = paths::kvm_trials().and_then(|place| place.path());
     directory.map_or_else(|_| Known::new(), |directory| read(&directory.join(FILE)))
 }
 
-/// Reads a file of results. One that cannot be read or parsed counts as missing: KVM is
-/// tried again.
+/// Reads a file of results. A file that cannot be read or parsed counts as missing, so KVM is tried
+/// again.
 fn read(path: &Path) -> Known {
     let text = fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()

@@ -13,8 +13,8 @@ use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::{Accelerator, GuestSpec};
 use crate::environment::kernel::Board;
 
-/// Descriptors that QEMU inherits: its ends of the guest's ports, and of the cable
-/// of its network card.
+/// Descriptors that QEMU inherits: its ends of the guest's ports, and its end of the network card's
+/// cable.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Descriptors {
     pub requests: RawFd,
@@ -37,10 +37,10 @@ pub(super) fn qemu(
     let mut list: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| list.extend(words.iter().map(OsString::from));
     add(&["-nodefaults", "-no-user-config", "-display", "none"]);
-    // A guest that panics or ends reboots, which ends QEMU.
+    // When a guest panics or ends, it reboots, which ends QEMU.
     add(&["-no-reboot"]);
     match board {
-        // With ACPI this board hangs silently under kernels without it.
+        // A kernel without ACPI hangs silently on this board if ACPI is on.
         Board::Microvm => add(&["-machine", "microvm,acpi=off"]),
         Board::Pc => add(&["-machine", "q35"]),
     }
@@ -68,7 +68,7 @@ pub(super) fn qemu(
         let places = format!("./{PLUGIN},out={COUNTS},limit={COUNTS_BYTES_MAX}");
         add(&["-plugin", &places]);
     }
-    // A disk would reply at another instruction each time.
+    // A disk would reply at another instruction in each run, so there is no disk.
     if spec.counted.is_none() {
         disk(&mut add, board, work, WORK_DISK);
     }
@@ -91,8 +91,8 @@ pub(super) fn qemu(
     list
 }
 
-/// Virtual CPUs that a guest really gets: with a clock that counts instructions
-/// QEMU runs only one at a time.
+/// Virtual CPUs that a guest really gets. With a clock that counts instructions, QEMU runs only one
+/// CPU at a time.
 pub(super) fn vcpus(spec: &GuestSpec, accelerator: Accelerator) -> u32 {
     match accelerator {
         Accelerator::Icount => 1,
@@ -107,10 +107,10 @@ fn accelerate(add: &mut impl FnMut(&[&str]), spec: &GuestSpec, accelerator: Acce
         // flag the guest's kernel clears memory 4 to 8 times faster.
         Accelerator::Tcg => add(&["-accel", "tcg,thread=multi", "-cpu", "max,-erms"]),
         Accelerator::Icount => {
-            // While the guest waits, its clock advances as the host's does. With `sleep=off` it
-            // would jump to the guest's next timer again and again, so that minutes pass on it
-            // during one disk write: journals commit and requests time out. That is repeatable
-            // only if all waiting is for timers.
+            // While the guest waits, its clock advances as the host's does. With `sleep=off` the
+            // clock would jump to the guest's next timer again and again. So minutes would pass in
+            // the guest during one disk write: journals commit and requests time out. The jumps are
+            // repeatable only if the guest waits for nothing but timers.
             let sleep = if spec.counted.is_some() { "off" } else { "on" };
             add(&[
                 "-accel",
@@ -118,8 +118,8 @@ fn accelerate(add: &mut impl FnMut(&[&str]), spec: &GuestSpec, accelerator: Acce
                 "-icount",
                 &format!("shift=0,sleep={sleep}"),
             ]);
-            // To make runs repeatable: no random numbers except QEMU's, which follow
-            // from the seed, and a calendar that starts with the guest.
+            // Makes runs repeatable. The only random numbers are QEMU's, which follow from the
+            // seed, and the calendar starts with the guest.
             add(&["-cpu", "max,-erms,-rdrand,-rdseed"]);
             add(&["-seed", &spec.seed.to_string()]);
             add(&["-rtc", "base=2020-01-01,clock=vm"]);
@@ -128,11 +128,10 @@ fn accelerate(add: &mut impl FnMut(&[&str]), spec: &GuestSpec, accelerator: Acce
     add(&["-smp", &vcpus(spec, accelerator).to_string()]);
 }
 
-/// Adds a raw image as a disk. `cache=writeback` puts the host's page cache below the
-/// guest's: what the guest flushes, QEMU flushes too, so a durable write costs
-/// at least what it costs on the host. But data that is cold in the guest may be warm
-/// on the host, so a cold read is cold only for the guest's cache. File systems such as
-/// tmpfs refuse the modes that open the image with `O_DIRECT`.
+/// Adds a raw image as a disk. `cache=writeback` puts the host's page cache below the guest's: QEMU
+/// flushes what the guest flushes. So a durable write costs at least as much as on the host. But
+/// data that is cold in the guest may be warm on the host. So a cold read is cold only for the
+/// guest's cache. File systems such as tmpfs refuse the modes that open the image with `O_DIRECT`.
 fn disk(add: &mut impl FnMut(&[&str]), board: Board, image: &str, serial: &str) {
     let drive = format!("file={image},id={serial},if=none,format=raw,cache=writeback");
     let device = device("virtio-blk", board);
@@ -143,8 +142,8 @@ fn disk(add: &mut impl FnMut(&[&str]), board: Board, image: &str, serial: &str) 
     ]);
 }
 
-/// Adds a host directory over 9p. The guest's files become those of QEMU's user, whatever
-/// owner the guest gives them.
+/// Adds a host directory over 9p. The guest's files belong to QEMU's user, whatever owner the guest
+/// gives them.
 fn shared_directory(add: &mut impl FnMut(&[&str]), board: Board) {
     let file_system = format!("local,id=shared,path={SHARED},security_model=none");
     let device = device("virtio-9p", board);
@@ -155,9 +154,9 @@ fn shared_directory(add: &mut impl FnMut(&[&str]), board: Board) {
     ]);
 }
 
-/// Adds a network card that is joined to another guest's by a stream socket, over which QEMU
-/// sends the length of each packet and then the packet. The card has no boot ROM, for
-/// which QEMU would search its own files.
+/// Adds a network card that a stream socket joins to another guest's card. For each packet, QEMU
+/// sends its length and then the packet. The card has no boot ROM, since QEMU would search its own
+/// files for one.
 fn network_card(
     add: &mut impl FnMut(&[&str]),
     board: Board,
@@ -185,9 +184,9 @@ fn device(name: &str, board: Board) -> String {
 
 /// Builds the kernel's command line: what a guest needs, then what its user adds.
 ///
-/// `tsc_khz` is the rate of the guest's time-stamp counter, if known. A
-/// guest that measures it against an emulated timer on a busy machine
-/// fails and counts ticks instead, many of which are lost there.
+/// `tsc_khz` is the rate of the guest's time-stamp counter, if known. Otherwise the guest measures
+/// the rate against an emulated timer, which fails on a busy machine. It then counts timer ticks,
+/// many of which are lost.
 fn kernel_command_line(
     spec: &GuestSpec,
     accelerator: Accelerator,
@@ -199,10 +198,9 @@ fn kernel_command_line(
         Accelerator::Icount => INIT_ICOUNT,
         Accelerator::Kvm | Accelerator::Tcg => INIT_ORDINARY,
     };
-    // Only warnings and worse on the console: each character there is an exit from
-    // the guest. The archive's files are in ramfs, which is never swapped out. With
-    // an init that is named twice, a kernel that cannot run it panics instead of
-    // continuing with the shell.
+    // The console shows only warnings and worse, since each character is an exit from the guest.
+    // The archive's files are in ramfs, which is never swapped out. The init is named twice, so
+    // that a kernel that cannot run it panics instead of continuing with the shell.
     let mut words = vec![
         "console=ttyS0 panic=-1 reboot=t loglevel=5 rootfstype=ramfs init=/init".to_owned(),
         format!("{INIT_VARIABLE}={kind}"),
@@ -220,10 +218,10 @@ fn kernel_command_line(
         words.push(format!("tsc=reliable tsc_early_khz={khz}"));
     }
     if accelerator != Accelerator::Kvm && cfg!(target_arch = "x86_64") {
-        // The kernel counts ticks of its timer while it spins for some, and
-        // panics if they are too few (timer_irq_works in arch/x86/kernel/apic/
-        // io_apic.c): on a busy machine QEMU's timer thread runs later than the
-        // translated code. Under KVM the kernel skips this check by itself.
+        // The kernel spins for some ticks of its timer, and panics if it sees too few
+        // (timer_irq_works in arch/x86/kernel/apic/io_apic.c). On a busy machine QEMU's timer
+        // thread runs later than the translated code. Under KVM the kernel skips this check by
+        // itself.
         words.push("no_timer_check".into());
     }
     if accelerator == Accelerator::Icount {

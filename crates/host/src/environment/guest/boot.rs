@@ -6,7 +6,7 @@ use std::path::Path;
 use super::disk::GuestDisk;
 use super::spec::GuestSpec;
 
-/// All that a boot needs.
+/// Everything that a boot needs.
 pub(super) struct Boot<'a> {
     pub spec: &'a GuestSpec,
     pub disk: &'a GuestDisk,
@@ -19,11 +19,11 @@ pub(super) struct Boot<'a> {
 /// The network card of a guest.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Card<'a> {
-    /// It has none.
+    /// The guest has no network card.
     None,
-    /// That of the main guest of a pair. Each start gets a new cable: a
-    /// killed QEMU may leave half a packet in the old one.
+    /// The card of the main guest of a pair. Each start gets a new cable, since a killed QEMU may
+    /// leave half a packet in the old cable.
     Main,
-    /// That of its partner, at the other end of the cable.
+    /// The card of the partner, at the other end of the cable.
     Partner(&'a UnixStream),
 }

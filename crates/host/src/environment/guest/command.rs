@@ -35,7 +35,7 @@ pub enum Stream {
 pub enum Input<'a> {
     /// Nothing.
     None,
-    /// Everything that can be read here, to its end.
+    /// Everything that can be read from the descriptor, to its end.
     From(BorrowedFd<'a>),
 }
 
@@ -50,8 +50,8 @@ impl From<Gone> for GuestFailure {
 }
 
 impl Guest {
-    /// Runs a user's command and passes on its output. The command may take up to
-    /// `timeout`, or any time without one. If it cannot be started, the guest is still usable.
+    /// Runs a user's command and passes on its output. The command may take up to `timeout`; `None`
+    /// is no limit. If the command cannot be started, the guest is still usable.
     pub fn run(
         &mut self,
         command: &GuestCommand,
@@ -153,7 +153,7 @@ impl Guest {
         if !matches!(poll(&mut watched, Some(&Timespec::default())), Ok(1..)) {
             return;
         }
-        // A little at a time, so that no more is in flight than a terminal accepts.
+        // Sends a little at a time, so that no more is in flight than a terminal accepts.
         let mut chunk = [0_u8; 256];
         match rustix::io::read(*descriptor, &mut chunk) {
             Ok(0) => {
@@ -167,8 +167,8 @@ impl Guest {
     }
 }
 
-/// Sends all bytes, unless the guest accepts none for too long; then it has another
-/// problem, which is reported elsewhere.
+/// Sends all bytes. Gives up if the guest accepts none for too long, since the cause is reported
+/// elsewhere.
 fn send(port: &mut UnixStream, mut bytes: &[u8]) {
     let deadline = Instant::now() + PATIENCE;
     while !bytes.is_empty() && Instant::now() < deadline {

@@ -2,7 +2,7 @@
 //!
 //! A guest may be hostile: somebody else's image, or a kernel with a hole. Bugs in QEMU have let
 //! guests take it over, so QEMU gets no more than a guest needs. Its own seccomp filter limits its
-//! system calls, and if `toll` is root, it runs as a separate user without privileges.
+//! system calls. If `toll` is root, QEMU runs as a separate user without privileges.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -23,14 +23,15 @@ use super::disk::{INITRAMFS, KERNEL, SHARED, SWAP_IMAGE, WORK_IMAGE, WORK_SOCKET
 use super::plugin::{COUNTS, COUNTS_BYTES_MAX, PLUGIN};
 use super::spec::Accelerator;
 
-/// QEMU's system call filter: it may not start programs, change users or set priorities.
+/// QEMU's filter of system calls. QEMU may not start programs, change users or set priorities.
 const SANDBOX: [&str; 2] = [
     "-sandbox",
     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 ];
 
-/// User IDs without a name: systemd assigns them to services while they run (systemd.exec(5),
-/// "DynamicUser"). Each `toll` takes one, so that its guests cannot access another's.
+/// First of the user IDs without a name that systemd assigns to services while they run
+/// (systemd.exec(5), "DynamicUser"). Each `toll` takes one, so that its guests cannot access those
+/// of another `toll`.
 const USER_FIRST: u32 = 61_184;
 const USERS: u32 = 4_336;
 
@@ -41,7 +42,7 @@ const KVM: &str = "/dev/kvm";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Confinement {
     has_sandbox: bool,
-    /// The user that it runs as; `None` for the user of `toll`.
+    /// The user that QEMU runs as; `None` for the user of `toll`.
     user: Option<u32>,
     /// The group that may open `/dev/kvm`.
     kvm_group: Option<u32>,
@@ -55,7 +56,7 @@ impl Confinement {
             Accelerator::Kvm => kvm_group(),
             Accelerator::Tcg | Accelerator::Icount => Ok(None),
         };
-        // A lower limit of the caller cannot be raised.
+        // The limit of the caller cannot be raised.
         let limit = getrlimit(Resource::Fsize).maximum.unwrap_or(u64::MAX);
         Self {
             has_sandbox: sandbox(program).is_ok(),
@@ -65,13 +66,13 @@ impl Confinement {
         }
     }
 
-    /// The beginning of QEMU's arguments.
+    /// Returns the arguments with which QEMU's command line begins.
     pub fn arguments(&self) -> &'static [&'static str] {
         if self.has_sandbox { &SANDBOX } else { &[] }
     }
 
-    /// Gives the files of its directory to QEMU's user. The directory stays the caller's: otherwise
-    /// a link in it could make the next boot overwrite any file.
+    /// Gives the files of a guest's directory to QEMU's user. The directory itself stays the
+    /// caller's. Otherwise a link in it could make the next boot overwrite any file.
     pub fn hand_over(&self, directory: &Path) -> io::Result<()> {
         let Some(user) = self.user else {
             return Ok(());
@@ -85,14 +86,14 @@ impl Confinement {
         })
     }
 
-    /// Explains a refused start of QEMU by the other user that it runs as.
+    /// Explains why QEMU did not start, if the other user that it runs as may be the cause.
     pub fn explain(&self, program: &Path, error: io::Error) -> io::Error {
         match self
             .user
             .filter(|_| error.kind() == io::ErrorKind::PermissionDenied)
         {
             Some(user) => io::Error::other(format!(
-                "cannot run {}: {error}; as root toll runs QEMU as user {user}, so put it where \
+                "cannot run {}: {error}; as root toll runs QEMU as user {user}, so put QEMU where \
                  everybody may execute it",
                 program.display()
             )),
@@ -179,7 +180,7 @@ pub(super) fn describe(program: &Path) -> String {
     format!("QEMU runs {who}, {sandbox}")
 }
 
-/// Returns the user for QEMU, or why it runs as the caller.
+/// Returns the user for QEMU, or why QEMU runs as the caller.
 fn user() -> Result<u32, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("toll is not root".into());
@@ -188,7 +189,7 @@ fn user() -> Result<u32, String> {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
     let has_all = capabilities(None).is_ok_and(|has| has.effective.contains(needed));
     if !has_all {
-        return Err("this root may not change users".into());
+        return Err("root may not change users here".into());
     }
     // A container may have only a few users.
     let is_mapped = |path: &str| {
@@ -218,7 +219,7 @@ fn kvm_group() -> Result<Option<u32>, String> {
     }
 }
 
-/// Checks whether this QEMU can limit its system calls; one that was built without seccomp
+/// Checks whether this QEMU can limit its system calls. A QEMU that was built without seccomp
 /// refuses to start.
 fn sandbox(program: &Path) -> Result<(), String> {
     static KNOWN: OnceLock<Result<(), String>> = OnceLock::new();
@@ -227,7 +228,7 @@ fn sandbox(program: &Path) -> Result<(), String> {
 
 fn try_sandbox(program: &Path) -> Result<(), String> {
     let (reader, mut writer) = io::pipe().map_err(|error| error.to_string())?;
-    // A machine without devices, which exits at once.
+    // Starts a machine without devices, which exits at once.
     let written = writer.write_all(b"quit\n");
     written.map_err(|error| error.to_string())?;
     drop(writer);

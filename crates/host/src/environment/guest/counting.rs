@@ -10,12 +10,12 @@ use super::boot::Boot;
 use super::plugin;
 use crate::count::{Symbols, functions_in_the_middle};
 
-/// What the plugin counts in a guest, and the kernel's functions.
+/// The plugin's counts in a guest, and the kernel's functions.
 #[derive(Debug)]
 pub(super) struct Counting {
     directory: PathBuf,
     symbols: Option<Symbols>,
-    /// Whether modules are inserted for each trial, maybe at other addresses each time.
+    /// Whether modules are inserted for each trial, perhaps at other addresses each time.
     has_trial_modules: bool,
 }
 
@@ -32,7 +32,7 @@ impl Counting {
         self.symbols.is_none() || self.has_trial_modules
     }
 
-    /// Adds to a trial what was counted during it; if there is nothing, a note says why.
+    /// Adds to a trial the counts that were made during it. If there are none, a note says why.
     pub fn add_to(&mut self, outcome: Outcome, symbols: Option<String>) -> Outcome {
         if let Some(lines) = symbols {
             self.symbols = Some(Symbols::read(&lines));

@@ -10,30 +10,31 @@ use toll_system::process;
 /// Name of the work disk's image in the directory of a [`GuestDisk`].
 pub(super) const WORK_IMAGE: &str = "work.img";
 
-/// Name there of the socket on which the caller may serve the work disk by NBD.
+/// Name of the socket in the directory of a [`GuestDisk`] on which the caller may serve the work
+/// disk by NBD.
 pub(super) const WORK_SOCKET: &str = "work.nbd";
 
-/// Name of the swap disk's image there.
+/// Name of the swap disk's image in the directory of a [`GuestDisk`].
 pub(super) const SWAP_IMAGE: &str = "swap.img";
 
-/// Name there of the directory that the guest has over 9p.
+/// Name of the directory, inside that of a [`GuestDisk`], that the guest has over 9p.
 pub(super) const SHARED: &str = "shared";
 
-/// Name of the archive there from which the guest boots.
+/// Name of the archive from which a guest boots, in the directory of a [`GuestDisk`].
 pub(super) const INITRAMFS: &str = "initramfs.cpio";
 
-/// Name of the kernel's image there.
+/// Name of the kernel's image in the directory of a [`GuestDisk`].
 pub(super) const KERNEL: &str = "kernel";
 
-/// UUID of the work file system, and the seed of its directories' hashes: the
-/// same for all guests, so that a guest's work on it is repeatable.
+/// UUID of the work file system, and the seed of its directories' hashes. All guests use the same
+/// value, so that a guest's work on the file system is repeatable.
 const IDENTITY: &str = "746f6c6c-0000-4000-8000-67756573740a";
 
 /// Bytes of the header of a swap area: one page.
 const SWAP_HEADER_BYTES: usize = 4096;
 
-/// The disks of a guest: sparse image files in a directory of the caller, which
-/// are removed with that directory.
+/// The disks of a guest. They are sparse image files in a directory of the caller, and are removed
+/// with that directory.
 #[derive(Debug)]
 pub struct GuestDisk {
     directory: PathBuf,
@@ -44,9 +45,9 @@ pub struct GuestDisk {
 }
 
 impl GuestDisk {
-    /// Makes a work disk of `size_bytes` with ext4 on it, and copies the `content`
-    /// directory to it, if one is given, with the same relative paths.
-    /// `directory` is made if it is missing, and serves one guest at a time.
+    /// Makes a work disk of `size_bytes` with ext4. If `content` is given, copies that directory to
+    /// the disk, with the same relative paths. Makes `directory` if it is missing; it serves one
+    /// guest at a time.
     pub fn create(
         directory: &Path,
         size_bytes: u64,
@@ -66,8 +67,8 @@ impl GuestDisk {
         let made = File::create(&image).and_then(|file| file.set_len(size_bytes));
         made.map_err(|error| cannot(&error))?;
         let extended = format!(
-            // A thread of the guest's kernel would do what is left for later
-            // during the trials.
+            // Otherwise a thread of the guest's kernel would finish the file system during the
+            // trials.
             "lazy_itable_init=0,lazy_journal_init=0,hash_seed={IDENTITY},root_owner=0:0"
         );
         // No blocks are reserved for root (-m): there is no other user.
@@ -97,7 +98,7 @@ impl GuestDisk {
         let Some(content) = content else {
             return Ok(());
         };
-        // Everything in it, but not the directory itself.
+        // Copies everything in the directory, but not the directory itself.
         let source = content.join(".");
         let arguments = ["-R".as_ref(), source.as_os_str(), shared.as_os_str()];
         process::run("cp", &arguments)
@@ -134,7 +135,7 @@ impl GuestDisk {
         self.bytes
     }
 
-    /// The directory of its images.
+    /// The directory of the disks' images.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -151,9 +152,8 @@ impl GuestDisk {
     }
 }
 
-/// Builds the first page of a swap area (`union swap_header` in include/linux/swap.h):
-/// version 1, number of the last page, no bad pages, and the magic word at its
-/// end.
+/// Builds the first page of a swap area (`union swap_header` in include/linux/swap.h). It has
+/// version 1, the number of the last page, no bad pages, and the magic word at the end.
 fn swap_header(size_bytes: u64) -> [u8; SWAP_HEADER_BYTES] {
     let pages = size_bytes / SWAP_HEADER_BYTES as u64;
     let last = u32::try_from(pages.saturating_sub(1)).unwrap_or(u32::MAX);

@@ -22,7 +22,7 @@ use super::spec::GuestSpec;
 /// The program that contains many programs.
 const BUSYBOX: &str = "busybox";
 
-/// The beginning of a program that the kernel starts without an interpreter.
+/// First bytes of a program that the kernel starts without an interpreter.
 const ELF: &[u8] = b"\x7fELF";
 
 /// Largest size of a file in an archive.
@@ -105,8 +105,8 @@ fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
 }
 
-/// Finds a busybox that runs without libraries, which guests lack, and the names
-/// of its applets.
+/// Finds a busybox that runs without libraries, since guests have none. Returns its path and the
+/// names of its applets.
 fn static_busybox() -> Option<(PathBuf, Vec<String>)> {
     let program = process::find(BUSYBOX)?;
     let content = fs::read(&program).ok()?;
@@ -114,7 +114,7 @@ fn static_busybox() -> Option<(PathBuf, Vec<String>)> {
         return None;
     }
     let list = process::run(&program.to_string_lossy(), &["--list".as_ref()]).ok()?;
-    // It lists itself, too.
+    // busybox lists itself, too.
     let applets = list.lines().filter(|applet| *applet != BUSYBOX);
     Some((program, applets.map(str::to_owned).collect()))
 }
@@ -175,7 +175,7 @@ impl Archive {
     fn directories_above(&mut self, name: &Path) {
         let name = name.strip_prefix("/").unwrap_or(name);
         let mut above: Vec<&Path> = name.ancestors().skip(1).collect();
-        // The last is the root.
+        // The last ancestor is the root.
         above.pop();
         for directory in above.into_iter().rev() {
             if self.directories.insert(directory.to_owned()) {
@@ -190,8 +190,8 @@ impl Archive {
         let size = u32::try_from(content.len()).expect("larger files are refused");
         let name_bytes = u32::try_from(name.len() + 1).expect("a path is short");
         let number = self.entries;
-        // Number, mode, owner, group, links, time, size, device of the file
-        // system (two), device (two), length of the name, check sum (unused).
+        // The fields are number, mode, owner, group, links, time, size, device of the file system
+        // (two), device (two), length of the name, check sum (unused).
         let fields = [
             number, mode, 0, 0, 1, 0, size, 0, 0, device.0, device.1, name_bytes, 0,
         ];
@@ -199,7 +199,7 @@ impl Archive {
         self.bytes.extend(format!("070701{fields}").bytes());
         self.bytes.extend(name);
         self.bytes.push(0);
-        // Name and content are padded to multiples of 4, where each header begins.
+        // Names and contents are padded to multiples of 4, where each header begins.
         self.pad();
         self.bytes.extend(content);
         self.pad();

@@ -21,8 +21,8 @@ use super::machine::{self, Machine, Ports};
 use super::port::{LinePort, PortEnd, Wait};
 use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
 
-/// Time after a trial's own limit within which the guest must answer. The init enforces
-/// that limit; this one is only for a guest that hangs.
+/// Time after a trial's own limit within which the guest must answer. The init enforces the trial's
+/// limit; this time is only for a guest that hangs.
 pub(super) const ANSWER_GRACE: Duration = Duration::from_secs(30);
 
 /// Longest wait for a guest to power itself off.
@@ -38,8 +38,8 @@ pub enum GuestFailure {
     Interrupted,
     /// QEMU or something else is missing on this machine.
     Missing(String),
-    /// It did not come up, could not start a command, or died: the reason, with
-    /// the last lines of its log.
+    /// The guest did not come up, could not start a command, or died. The text is the reason, with
+    /// the last lines of the guest's log.
     Failed(String),
 }
 
@@ -52,8 +52,8 @@ impl std::fmt::Display for GuestFailure {
     }
 }
 
-/// A running guest. Dropping it kills it at once. So does the end of the thread
-/// that booted it.
+/// A running guest. The guest is killed at once when this value is dropped, or when the thread that
+/// booted it ends.
 #[derive(Debug)]
 pub struct Guest {
     pub(super) machine: Machine,
@@ -64,7 +64,7 @@ pub struct Guest {
     pub(super) cable: Option<UnixStream>,
     accelerator: Accelerator,
     counting: Option<Counting>,
-    /// Whether it accepts requests. Once it is gone it stays gone, and QEMU is killed.
+    /// Whether the guest accepts requests. Once it is gone it stays gone, and QEMU is killed.
     is_alive: bool,
     facts: GuestFacts,
 }
@@ -98,8 +98,8 @@ impl Guest {
         Self::start(&boot)
     }
 
-    /// Boots under the accelerator that the specification chooses. Tries KVM first if
-    /// nothing is known about it on this machine, and remembers the result.
+    /// Boots under the accelerator that the specification chooses. Tries KVM first if nothing is
+    /// known about KVM on this machine, and remembers the result.
     pub(super) fn start(boot: &Boot<'_>) -> Result<Self, GuestFailure> {
         let failed = GuestFailure::Failed;
         let program = machine::program().map_err(GuestFailure::Missing)?;
@@ -114,7 +114,7 @@ impl Guest {
         }
         let (guest, obstacle) = match Self::within(boot, &program, Accelerator::Kvm, TRIAL_PATIENCE)
         {
-            // A guest that does not come up under TCG either says nothing about KVM.
+            // The same guest would not come up under TCG, either, so nothing is known about KVM.
             Err(GuestFailure::Failed(why)) => {
                 (Self::under(boot, &program, Accelerator::Tcg)?, Some(why))
             }
@@ -174,7 +174,7 @@ impl Guest {
         let vcpus = arguments::vcpus(boot.spec, accelerator);
         if facts.cpus_online != vcpus {
             return Err(cannot(&format!(
-                "it found {} of {vcpus} CPUs; choose another kernel or number",
+                "it found {} of {vcpus} CPUs; choose another kernel, or fewer CPUs",
                 facts.cpus_online
             )));
         }
@@ -215,20 +215,20 @@ impl Guest {
         self.machine.process_id()
     }
 
-    /// Whether it still accepts requests.
+    /// Whether the guest still accepts requests.
     pub fn is_alive(&self) -> bool {
         self.is_alive
     }
 
-    /// The kernel's log so far; only the last part of a long one.
+    /// The kernel's log so far. Of a long log, only the last part.
     pub fn log(&self) -> String {
         self.machine.console.text()
     }
 
-    /// Runs one trial. Returns `None` if an interrupt ended it, and the guest with it.
+    /// Runs one trial. Returns `None` if an interrupt ended the trial and the guest.
     ///
-    /// If the guest dies or no longer answers, the trial fails with the last lines of the
-    /// guest's log, and the guest is not alive any more.
+    /// If the guest dies or no longer answers, the trial fails with the last lines of the guest's
+    /// log, and the guest is not alive any more.
     pub fn trial(&mut self, trial: &GuestTrial, interrupted: &dyn Fn() -> bool) -> Option<Outcome> {
         let limit = self.answer_limit(trial);
         let wait = Wait {
@@ -244,7 +244,7 @@ impl Guest {
         }
     }
 
-    /// Requests a trial, and the kernel's functions if they are needed and not known.
+    /// Requests a trial. Also requests the kernel's functions if they are needed and not known.
     pub(super) fn ask(&mut self, trial: &GuestTrial, wait: &Wait<'_>) -> Result<(), Gone> {
         let mut trial = trial.clone();
         trial.wants_symbols = self.counting.as_ref().is_some_and(Counting::lacks_symbols);
@@ -252,7 +252,7 @@ impl Guest {
     }
 
     /// Longest time until a trial is answered. A guest whose clock counts instructions enforces no
-    /// limit. So this one is then the limit of the trial, and ends the guest.
+    /// limit of its own. So this limit is then the trial's, and ends the guest.
     pub(super) fn answer_limit(&self, trial: &GuestTrial) -> Duration {
         let limit = Duration::from_millis(trial.timeout_ms);
         match self.accelerator {
@@ -261,8 +261,8 @@ impl Guest {
         }
     }
 
-    /// Turns an answer to a trial, or its absence, into an outcome. `None` if the caller
-    /// is to stop.
+    /// Turns an answer to a trial, or its absence, into an outcome. `None` if the caller is to
+    /// stop.
     pub(super) fn outcome(&mut self, answer: Result<GuestEvent, Gone>) -> Option<Outcome> {
         let failed = |kind, message| Some(Outcome::Failed(Failure { kind, message }));
         match answer {
@@ -342,7 +342,7 @@ impl Guest {
         }
     }
 
-    /// How its kernel was stopped from within, if it was.
+    /// How the guest's kernel was stopped from within, if it was.
     pub fn stop(&self) -> Option<Stop> {
         self.machine.console.stop()
     }
@@ -359,13 +359,13 @@ impl Guest {
         )
     }
 
-    /// Kills it at once.
+    /// Kills the guest at once.
     pub(super) fn give_up(&mut self) {
         self.machine.kill();
         self.is_alive = false;
     }
 
-    /// Makes it unmount its disks and shut down; kills it if it does not. Returns the
+    /// Makes the guest unmount its disks and shut down; kills it if it does not. Returns the
     /// kernel's log.
     pub fn end(mut self) -> String {
         let deadline = Instant::now() + END_PATIENCE;
@@ -381,15 +381,15 @@ impl Guest {
     }
 }
 
-/// Longest time that a guest may take to boot: several times what it takes on a
-/// busy machine. It only prevents a guest that hangs from blocking the run.
+/// Longest time that a guest may take to boot: several times the usual time on a busy machine. The
+/// limit only prevents a guest that hangs from blocking the run.
 fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
     let seconds = match accelerator {
         Accelerator::Kvm => 60,
         Accelerator::Tcg => 300,
         Accelerator::Icount => 900,
     };
-    // A kernel that checks itself is that much slower.
+    // A kernel that checks itself is four times as slow.
     let factor = if spec.kernel.checks_itself { 4 } else { 1 };
     Duration::from_secs(seconds * factor)
 }
@@ -399,8 +399,8 @@ fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
 pub(super) enum Gone {
     /// The caller is to stop.
     Interrupted,
-    /// It ended, or sent nonsense: a sentence that says so.
+    /// The guest ended, or sent nonsense; the sentence says so.
     Dead(String),
-    /// It sent nothing for too long.
+    /// The guest sent nothing for too long.
     Silent(String),
 }

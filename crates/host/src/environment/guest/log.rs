@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most bytes of a log that are kept: its end.
+/// Most bytes that are kept of a log, from its end.
 const LOG_BYTES_MAX: usize = 256 << 10;
 
-/// Most bytes that are written to a file.
+/// Most bytes of a log that are written to a file.
 const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// Number of log lines that are shown for a guest that died.
@@ -46,7 +46,7 @@ impl std::fmt::Display for Stop {
     }
 }
 
-/// Last lines of a kernel that stops (kernel/reboot.c). microvm has no ACPI to power it
+/// Last lines of a kernel that stops (kernel/reboot.c). microvm has no ACPI to power the machine
 /// off, so QEMU keeps running with a CPU that waits forever.
 const STOPS: [(&[u8], Stop); 4] = [
     (b"reboot: Power off not available", Stop::PoweredOff),
@@ -55,7 +55,7 @@ const STOPS: [(&[u8], Stop); 4] = [
     (b"reboot: Restarting system", Stop::Rebooted),
 ];
 
-/// Length of the longest of these.
+/// Length of the longest text in [`STOPS`].
 const STOP_BYTES_MAX: usize = 31;
 
 /// What the kernel prints when it has killed a process for lack of memory (mm/oom_kill.c).
@@ -64,7 +64,7 @@ const OUT_OF_MEMORY: &str = "ut of memory: Killed process";
 /// Longest wait for the rest of a log whose writer has ended.
 const REST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A growing log of bounded size.
+/// A growing log, of which a limited part is kept.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     kept: Arc<Mutex<VecDeque<u8>>>,
@@ -73,9 +73,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Collects the content of a stream until it ends, in a thread, so that
-    /// the writer never waits. A file, if there is one, also gets all of it, up to
-    /// a limit.
+    /// Collects the content of a stream until it ends, in a thread, so that the writer never waits.
+    /// If there is a file, all content up to a limit is also written there.
     pub fn collect(mut stream: impl Read + Send + 'static, file: Option<File>) -> Self {
         let log = Self::default();
         let kept = log.clone();
@@ -104,7 +103,7 @@ impl Log {
         self.text()
     }
 
-    /// How the kernel was stopped, if it reported that.
+    /// How the kernel was stopped, if the log reports that.
     pub fn stop(&self) -> Option<Stop> {
         self.stop.get().copied()
     }

@@ -40,8 +40,8 @@ pub(super) fn program() -> Result<PathBuf, String> {
     })
 }
 
-/// A running QEMU. Dropping it kills it; so does the kernel if this program dies,
-/// or the thread that started it.
+/// A running QEMU. Dropping this value kills it. So does the kernel when this program dies, or the
+/// thread that started QEMU.
 #[derive(Debug)]
 pub(super) struct Machine {
     child: Child,
@@ -112,7 +112,7 @@ impl Machine {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A ^C at the terminal is for toll, which then ends the guest.
+            // A ^C at the terminal is for toll. toll then ends the guest.
             .process_group(0);
         hand_down(&mut command, descriptors, confinement);
         let child = command.spawn();
@@ -130,7 +130,8 @@ impl Machine {
             error,
             cable,
         };
-        // Its ends are closed here on return, so that only QEMU holds them, and they close with it.
+        // This process closes the guest's ends here. So only QEMU holds them, and they close when
+        // QEMU ends.
         Ok((machine, ports))
     }
 
@@ -138,7 +139,7 @@ impl Machine {
         self.child.id()
     }
 
-    /// Waits for its end until a deadline, and returns how it ended.
+    /// Waits for QEMU's end until a deadline, and returns how it ended.
     pub fn ended_by(&mut self, deadline: Instant) -> Option<ExitStatus> {
         loop {
             match self.child.try_wait() {
@@ -149,7 +150,7 @@ impl Machine {
         }
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills QEMU and waits until it is gone.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -174,9 +175,9 @@ fn hand_down(command: &mut Command, descriptors: Descriptors, confinement: Confi
     let card = card.map(|(_, descriptor)| descriptor);
     let prepare = move || {
         confinement.enter()?;
-        // Changing the user clears this setting, so it comes afterwards.
+        // Comes after the change of the user, which clears this setting.
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If the parent died before that call, there is no signal.
+        // If the parent died before the previous call, there is no signal.
         if getppid().is_none_or(|pid| pid.as_raw_pid().cast_unsigned() != parent) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -185,13 +186,13 @@ fn hand_down(command: &mut Command, descriptors: Descriptors, confinement: Confi
         }
         Ok(())
     };
-    // SAFETY: between fork and exec it only makes system calls by rustix, and
-    // allocates nothing.
+    // SAFETY: between fork and exec, `prepare` only makes system calls by rustix, and allocates
+    // nothing.
     unsafe { command.pre_exec(prepare) };
 }
 
 fn borrow(descriptor: &RawFd) -> BorrowedFd<'_> {
-    // SAFETY: it is one of the ends that `Machine::start` or its caller holds open
-    // until the process is started; a forked process has them at the same numbers.
+    // SAFETY: `Machine::start` or its caller holds this descriptor open until the process is
+    // started. A forked process has it at the same number.
     unsafe { BorrowedFd::borrow_raw(*descriptor) }
 }

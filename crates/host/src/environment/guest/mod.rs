@@ -1,8 +1,8 @@
 //! Virtual machines in which trials run.
 //!
-//! A guest is one QEMU process with a kernel of the caller's choice and the probe as its init. It
-//! has no network except the one that joins the guests of a pair. `toll` sends it requests over a
-//! virtio serial port; its console carries the kernel's log.
+//! A guest is one QEMU process with a kernel of the caller's choice and the probe as its init. Its
+//! only network joins the guests of a pair. `toll` sends requests over a virtio serial port. The
+//! guest's console carries the kernel's log.
 
 mod accelerator;
 mod arguments;
@@ -39,8 +39,7 @@ pub use pair::GuestGroup;
 pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};
 
-/// Size of the disk of a guest that only tries KVM: the smallest for ext4
-/// with a journal.
+/// Disk size of a guest that only tries KVM: the smallest for ext4 with a journal.
 const TRIAL_DISK_BYTES: u64 = 16 << 20;
 
 /// Returns why guests cannot run here; `None` if they can.
@@ -57,7 +56,8 @@ pub fn guest_obstacle() -> Option<String> {
 /// Describes what executes the instructions of guests here.
 ///
 /// # Errors
-/// Why guests cannot run here.
+///
+/// If guests cannot run here.
 pub(super) fn guest_state() -> Result<String, String> {
     match guest_obstacle() {
         Some(reason) => Err(reason),
@@ -73,7 +73,7 @@ pub(super) fn guest_state() -> Result<String, String> {
     }
 }
 
-/// Forgets the results for KVM and boots a small guest, which tries it again.
+/// Forgets the results for KVM, and boots a small guest, which tries KVM again.
 pub fn retry_kvm(
     kernel: Kernel,
     probe: PathBuf,

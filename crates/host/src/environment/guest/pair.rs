@@ -1,4 +1,4 @@
-//! A single guest, or two that are joined by a network.
+//! A single guest, or two guests that are joined by a network.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -13,20 +13,20 @@ use super::life::{ANSWER_GRACE, Guest, GuestFailure};
 use super::port::{PortEnd, Wait, wait_for_any};
 use super::spec::{AcceleratorChoice, GuestSpec};
 
-/// Both sides, in the order of all lists that cover both.
+/// Both sides, in the order that all lists of both sides have.
 const SIDES: [PairSide; 2] = [PairSide::Main, PairSide::Partner];
 
-/// A guest, or two of the same kind that are joined by one virtio network card each.
-/// Nobody else is on that network, not even the host. When one of them ends, both end:
-/// the other would wait for it in vain.
+/// A guest, or two guests of the same kind that are joined by one virtio network card each. Nobody
+/// else is on that network, not even the host. When one guest ends, both end: otherwise its peer
+/// would wait in vain.
 #[derive(Debug)]
 pub struct GuestGroup {
     guests: Vec<Guest>,
 }
 
 impl GuestGroup {
-    /// Boots a guest on each disk, the main one first. If one does not come up,
-    /// neither leaves anything behind.
+    /// Boots a guest on each disk, the main one first. If one guest does not come up, neither
+    /// leaves anything behind.
     pub fn boot(
         spec: &GuestSpec,
         disks: &[&GuestDisk],
@@ -49,7 +49,7 @@ impl GuestGroup {
         let mut main = boot(spec, main, Card::Main)?;
         let cable = main.cable.take();
         let cable = cable.expect("the main guest of a pair has a cable");
-        // The choice has the same result for both.
+        // The accelerator is chosen once for both guests.
         let spec = GuestSpec {
             accelerator: AcceleratorChoice::Only(main.accelerator()),
             counts_functions: false,
@@ -75,18 +75,18 @@ impl GuestGroup {
         self.guests.get(1)
     }
 
-    /// Whether all still accept requests.
+    /// Whether all guests still accept requests.
     pub fn is_alive(&self) -> bool {
         self.guests.iter().all(Guest::is_alive)
     }
 
-    /// Runs a trial that has one part in each guest, all at once. Returns `None` if an
-    /// interrupt ended it, and the guests with it.
+    /// Runs a trial that has one part in each guest, all at once. Returns `None` if an interrupt
+    /// ended the trial and the guests.
     ///
-    /// The outcome is the main guest's if both parts complete. Otherwise it is
-    /// the failure, with the side that it belongs to; of two failures, the one that explains
-    /// the other. Once a part has failed, the other one has `ANSWER_GRACE` left
-    /// to notice; if it does not, or a guest dies, both guests are killed.
+    /// The outcome is the main guest's if both parts complete. Otherwise it is the failure with its
+    /// side; of two failures, the one that explains the other. Once a part has failed, the other
+    /// part has `ANSWER_GRACE` left to notice. If that part does not end in time, or a guest dies,
+    /// both guests are killed.
     pub fn trial(
         &mut self,
         parts: &[GuestTrial],
@@ -102,7 +102,7 @@ impl GuestGroup {
         answers.map(joined)
     }
 
-    /// Returns how the parts ended, in the order in which that became known.
+    /// Returns how the parts ended, in the order in which their ends became known.
     fn answers(
         &mut self,
         parts: &[GuestTrial],
@@ -136,7 +136,7 @@ impl GuestGroup {
                 (Instant::now() > deadline).then_some(PortEnd::Deadline)
             };
             for side in missing {
-                // A guest that has sent nothing by the end gets no other chance.
+                // A guest that has sent nothing by the deadline gets no other chance.
                 let guest = &mut self.guests[side as usize];
                 let answer = match (guest.requests.line_now(), end) {
                     (Ok(Some(line)), _) => guest.decode(&line),
@@ -152,7 +152,7 @@ impl GuestGroup {
         Some(answers)
     }
 
-    /// Makes all unmount their disks and shut down.
+    /// Makes all guests unmount their disks and shut down.
     pub fn end(self) {
         self.guests.into_iter().for_each(|guest| drop(guest.end()));
     }
@@ -185,8 +185,8 @@ fn joined(answers: Vec<(PairSide, Outcome)>) -> Outcome {
     of_main.expect("both have answered").1
 }
 
-/// Ranks failures: the lower, the more likely it caused the other side's. A side that loses
-/// its peer fails because of that, and one that waits for it in vain runs out of time.
+/// Ranks failures: the lower, the more likely the failure caused the other side's. A side that
+/// loses its peer fails because of that. A side that waits for its peer in vain runs out of time.
 fn rank(kind: FailureKind) -> u8 {
     match kind {
         FailureKind::Crashed => 0,

@@ -7,22 +7,22 @@ use std::path::Path;
 /// The plugin's name in the directory of a guest.
 pub(super) const PLUGIN: &str = "count_blocks.so";
 
-/// The name there of the file of its counts.
+/// The name of the file with the plugin's counts in the directory of a guest.
 pub(super) const COUNTS: &str = "counts";
 
-/// Most bytes that it writes between two reads. A region takes 32 bytes per block, and the
+/// Most bytes that the plugin writes between two reads. A region takes 32 bytes per block, and the
 /// longest trials of this project's experiments write a few megabytes.
 pub(super) const COUNTS_BYTES_MAX: u64 = 256 << 20;
 
 const CONTENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count_blocks.so"));
 
-/// Writes the plugin to the directory in which QEMU is started, and an empty file for its counts.
+/// Writes the plugin, and an empty file for its counts, to the directory in which QEMU is started.
 pub(super) fn write(directory: &Path) -> io::Result<()> {
     fs::write(directory.join(PLUGIN), CONTENT)?;
     fs::write(directory.join(COUNTS), "")
 }
 
-/// Reads what the plugin has written since the last call. It appends, so the file may be
+/// Reads what the plugin has written since the last call. The plugin appends, so the file may be
 /// emptied meanwhile.
 pub(super) fn take_counts(directory: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::options()

@@ -1,7 +1,7 @@
 //! The host's ends of a guest's ports.
 //!
-//! The other end may be broken or hostile: what it sends is bounded in size, and
-//! every wait has a deadline.
+//! A guest may be broken or hostile. So what it sends is limited in size, and every wait has a
+//! deadline.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,8 +14,8 @@ use toll_wire::MESSAGE_BYTES_MAX;
 /// Longest wait between checks whether the caller is to stop.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Waits until one of these can be read or written, or for a little while. A signal
-/// is not an error; the caller checks again soon.
+/// Waits until one of the descriptors can be read or written, or for a little while. A signal is
+/// not an error; the caller checks again soon.
 pub(super) fn wait_for_any(descriptors: &[BorrowedFd<'_>], flags: PollFlags, most: Duration) {
     let mut watched: Vec<PollFd<'_>> = descriptors
         .iter()
@@ -68,15 +68,15 @@ impl Wait<'_> {
 #[derive(Debug)]
 pub(super) struct LinePort {
     stream: UnixStream,
-    /// Bytes received after the last line.
+    /// Bytes received after the last complete line.
     rest: Vec<u8>,
-    /// Number of bytes of it that contain no end of a line. A long line arrives in many parts,
-    /// each of which is searched once.
+    /// Number of bytes of `rest` that contain no end of a line. A long line arrives in many parts,
+    /// and each part is searched once.
     scanned: usize,
 }
 
 impl LinePort {
-    /// Uses one end of a pair of sockets.
+    /// Makes a port from one end of a pair of sockets.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {

@@ -12,23 +12,23 @@ use crate::spec::guest::GuestAccelerator;
 pub struct GuestSpec {
     pub kernel: Kernel,
     pub memory_bytes: u64,
-    /// Its number of virtual CPUs; [`Accelerator::Icount`] always has 1.
+    /// The guest's number of virtual CPUs; [`Accelerator::Icount`] always has 1.
     pub vcpus: u32,
-    /// Its swap in bytes; 0 for none.
+    /// The guest's swap in bytes; 0 for none.
     pub swap_bytes: u64,
-    /// Appended to the kernel's command line, where the last of two conflicting
+    /// Text that is appended to the kernel's command line, where the last of two conflicting
     /// settings takes effect.
     pub command_line: String,
     pub accelerator: AcceleratorChoice,
     /// Seed of QEMU's random numbers, for [`Accelerator::Icount`].
     pub seed: u64,
-    /// The static probe program, which becomes its init.
+    /// The static probe program, which becomes the guest's init.
     pub probe: PathBuf,
-    /// Further files: the path on the host, and the path in the guest.
+    /// Further files: the path of each on the host, and its path in the guest.
     pub extra_files: Vec<(PathBuf, PathBuf)>,
-    /// Whether it has a host directory over 9p, that of [`super::GuestDisk::share`].
+    /// Whether the guest has a host directory over 9p, which [`super::GuestDisk::share`] makes.
     pub has_shared_directory: bool,
-    /// The command whose instructions it counts, instead of serving trials.
+    /// The command whose instructions the guest counts, instead of serving trials.
     pub counted: Option<CountedCommand>,
     /// Whether the instructions of trials are counted by function, under
     /// [`Accelerator::Icount`].
@@ -66,17 +66,17 @@ impl GuestSpec {
 pub enum AcceleratorChoice {
     /// KVM if a guest boots under it on this machine, else TCG.
     Auto,
-    /// This one; a guest that does not boot under it fails.
+    /// This accelerator; a guest that does not boot under it fails.
     Only(Accelerator),
 }
 
 /// What executes a guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The CPU itself. Times are times of a virtual machine.
+    /// The CPU itself. Measured times are those of a virtual machine.
     Kvm,
-    /// QEMU's translator, a thread for each virtual CPU. Counts and results are
-    /// meaningful; times are those of an emulation.
+    /// QEMU's translator, with a thread for each virtual CPU. Counts and results are meaningful;
+    /// times are those of an emulation.
     Tcg,
     /// QEMU's translator, in which each instruction takes one nanosecond of the guest's time.
     Icount,

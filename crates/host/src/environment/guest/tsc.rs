@@ -2,9 +2,9 @@
 
 use super::spec::Accelerator;
 
-/// Returns the rate in kHz, if the host knows it better than the guest could measure
-/// it. QEMU's translator gives the guest the host's counter, or, with a clock
-/// that counts instructions, that clock in nanoseconds (`cpu_get_ticks` in QEMU's
+/// Returns the rate of a guest's counter in kHz, if the host knows the rate better than the guest
+/// could measure it. QEMU's translator gives the guest the host's counter. With a clock that counts
+/// instructions, the counter is that clock in nanoseconds (`cpu_get_ticks` in QEMU's
 /// softmmu/cpu-timers.c). Under KVM the guest has a clock from its host.
 pub(super) fn khz(accelerator: Accelerator) -> Option<u64> {
     match accelerator {
@@ -14,7 +14,7 @@ pub(super) fn khz(accelerator: Accelerator) -> Option<u64> {
     }
 }
 
-/// Time between two readings of counter and clock.
+/// Time between the two readings of the counter and the clock.
 #[cfg(target_arch = "x86_64")]
 const MEASURED: std::time::Duration = std::time::Duration::from_millis(20);
 
@@ -31,8 +31,8 @@ fn host_khz() -> Option<u64> {
         .filter(|khz| *khz > 0)
 }
 
-/// Reads the counter and the clock, in nanoseconds: of several readings, the
-/// one with the shortest time around the clock's.
+/// Reads the counter and the clock, in nanoseconds. Of several readings, takes the one in which the
+/// clock was read fastest.
 #[cfg(target_arch = "x86_64")]
 fn look() -> (u64, u64) {
     use rustix::time::{ClockId, clock_gettime};
@@ -49,11 +49,12 @@ fn look() -> (u64, u64) {
 
 #[cfg(target_arch = "x86_64")]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 CPU has the instruction, which touches no memory.
+    // SAFETY: every x86-64 CPU has this instruction, which touches no memory.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// On other hosts QEMU's counter for a guest does not come from an x86 CPU.
+/// On other hosts, QEMU's counter for a guest does not come from an x86 CPU, so its rate is not
+/// known.
 #[cfg(not(target_arch = "x86_64"))]
 fn host_khz() -> Option<u64> {
     None

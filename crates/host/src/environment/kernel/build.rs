@@ -21,10 +21,10 @@ use super::error::BuildError;
 use super::record::Kernel;
 use super::{inputs, sources};
 
-/// Longest wait before checking for an interruption.
+/// Longest wait before the next check for an interruption.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Time between the signal that asks programs to end and the one that kills them.
+/// Time between the signal that asks programs to end and the signal that kills them.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Progress of a build.
@@ -44,8 +44,8 @@ pub struct Built {
     pub unasked: Option<String>,
 }
 
-/// Checks that everything needed to build these kernels is installed; one that is
-/// already built needs nothing. Names all that is missing at once.
+/// Checks that everything needed to build these kernels is installed. A kernel that is already
+/// built needs nothing. Names everything that is missing at once.
 pub fn check_requirements(names: &[String]) -> Result<(), BuildError> {
     let missing: Vec<&str> = names
         .iter()
@@ -60,11 +60,11 @@ pub fn check_requirements(names: &[String]) -> Result<(), BuildError> {
         settings += &inputs::find(name).map_err(BuildError::failed)?.settings;
     }
     let names = format!("NAMES={}", missing.join(" "));
-    // From standard input, since nothing may be written yet.
+    // The Makefile comes from standard input, since nothing may be written yet.
     let mut command = make(&["-f", "-", "check", &names])?;
     command.current_dir("/");
     let makefile = sources::makefile();
-    // The settings follow the built-in kernels, to which they may refer.
+    // The settings come after the built-in kernels, to which they may refer.
     let text = format!("{makefile}\n{settings}");
     attend(command, &text, None, &mut |_| {}, &|| false).map(drop)
 }
@@ -153,7 +153,7 @@ fn check_place(place: &Path) -> Result<(), BuildError> {
 }
 
 /// Prepares make with only those environment variables that a build may use, so that the same
-/// inputs make the same bytes. It ends when this program dies, however that happens.
+/// inputs make the same bytes. make ends when this program dies, however that happens.
 fn make(arguments: &[&str]) -> Result<Command, BuildError> {
     let program = process::find("make").ok_or_else(|| {
         BuildError::Prerequisite(
@@ -174,7 +174,7 @@ fn make(arguments: &[&str]) -> Result<Command, BuildError> {
             command.env(name, value);
         }
     }
-    // Its last line is the message of a failed step, so make itself may print nothing after it.
+    // The last line is the message of a failed step, so make itself may print nothing after it.
     command.arg("--no-print-directory").args(arguments);
     Ok(command)
 }
@@ -196,11 +196,10 @@ fn attend(
         .stdin(Stdio::piped())
         .stdout(writer.try_clone().map_err(cannot_run)?)
         .stderr(writer)
-        // ^C at the terminal reaches only this program, which ends the others in
-        // order.
+        // ^C at the terminal reaches only this program, which ends the other processes in order.
         .process_group(0);
     let mut child = command.spawn().map_err(cannot_run)?;
-    // It holds the write ends.
+    // The command holds the write ends of the pipes.
     drop(command);
     // If make closes its standard input, its own error explains why.
     let _ = child
@@ -265,7 +264,7 @@ fn explain(said: &[String]) -> BuildError {
 /// Ends make and everything that it started.
 fn end(child: &mut Child) {
     let group = Pid::from_child(child);
-    // An error means that it has already ended.
+    // An error means that the group has already ended.
     let _ = kill_process_group(group, Signal::TERM);
     let begin = Instant::now();
     while begin.elapsed() < GRACE && !matches!(child.try_wait(), Ok(Some(_))) {
@@ -276,8 +275,8 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Counts the compiled objects in a build's log. The log is read from its beginning, so
-/// that those of an interrupted build count, too.
+/// Counts the compiled objects in a build's log. The log is read from its beginning, so that
+/// objects of an interrupted build count, too.
 struct Progress {
     log: PathBuf,
     expected: u64,
@@ -293,7 +292,7 @@ impl Progress {
             file.seek(SeekFrom::Start(self.read_bytes))?;
             file.read_to_end(&mut text)
         });
-        // An incomplete line is read the next time.
+        // An incomplete line is read at the next call.
         let end = text.iter().rposition(|byte| *byte == b'\n');
         let lines = &text[..end.map_or(0, |at| at + 1)];
         self.read_bytes += lines.len() as u64;

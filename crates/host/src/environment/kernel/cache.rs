@@ -1,4 +1,4 @@
-//! The cache of kernels: finds them in it, lists it with its disk usage, and cleans it.
+//! The cache of kernels: finds kernels, lists them with their disk usage, and cleans the cache.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -18,12 +18,11 @@ const KERNEL_RECORD_VERSION: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelState {
-    /// Guests use it.
+    /// Guests use this kernel.
     Today,
-    /// Made from sources other than this program's, or there is a newer
-    /// one.
+    /// The kernel was made from sources other than this program's, or there is a newer kernel.
     Stale,
-    /// It has no record, or one that this program cannot use.
+    /// The entry has no record, or one that this program cannot use.
     Unusable,
 }
 
@@ -32,17 +31,17 @@ pub enum KernelState {
 pub struct ListedKernel {
     pub directory: PathBuf,
     pub state: KernelState,
-    /// Its disk usage.
+    /// Disk usage of the directory.
     pub bytes: u64,
-    /// Why it cannot be used.
+    /// Why the kernel cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(flatten)]
     pub kernel: Option<Kernel>,
 }
 
-/// Lists the directories of a cache, each with its kernel or why that is unusable;
-/// empty if there is no cache.
+/// Lists the directories of a cache, each with its kernel or why that kernel is unusable; empty if
+/// there is no cache.
 pub(super) fn entries(cache: &Path) -> Vec<(PathBuf, Result<Kernel, String>)> {
     let directories = below(cache).into_iter().filter(|path| path.is_dir());
     directories
@@ -82,11 +81,12 @@ pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
     Ok(kernel)
 }
 
-/// Finds the newest complete kernel of a name in the cache that was made from the name's
-/// current definition.
+/// Finds the newest complete kernel of a name in the cache that was made from the current
+/// definition.
 ///
 /// # Errors
-/// If there is none, with the command that makes it.
+///
+/// If there is no such kernel. The error names the command that makes it.
 pub fn find(name: &str) -> Result<Kernel, String> {
     find_in(
         &paths::kernels()?.path()?,
@@ -117,7 +117,7 @@ fn find_in(cache: &Path, name: &str, recipe: &str) -> Result<Kernel, String> {
         .ok_or_else(|| format!("cannot use kernel {name}: {why}; run {command}"))
 }
 
-/// Lists the content of the cache: by name, the newest first.
+/// Lists the content of the cache by name, the newest entries first.
 pub fn list() -> Vec<ListedKernel> {
     let names = names();
     let todays: Vec<PathBuf> = names
@@ -155,10 +155,10 @@ pub fn list() -> Vec<ListedKernel> {
     listed
 }
 
-/// Removes what is no longer needed, and returns each path with its disk usage in
-/// bytes: entries that no guest would use, build trees, and what was not completely fetched
-/// or unpacked. With `all`, removes everything, including the packages that were
-/// fetched. Refused while a build is running.
+/// Removes what is no longer needed, and returns each path with its disk usage in bytes. Removes
+/// entries that no guest would use, build trees, and packages that were not completely fetched or
+/// unpacked. With `all`, removes everything, including fetched packages. Refused while a build is
+/// running.
 pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
     let [work, kernels] = [paths::kernel_work(), paths::kernels()].map(|place| {
         place
@@ -178,10 +178,10 @@ pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
     let is_partial = |path: &Path| path.extension().is_some_and(|word| word == "partial");
     let sources = below(&work.join("source")).into_iter();
     let sources = sources.filter(|path| all || is_partial(path));
-    // A directory was left by a killed fetch.
+    // A killed fetch leaves a directory.
     let packages = below(&work.join("packages")).into_iter();
     let packages = packages.filter(|path| all || path.is_dir());
-    // The lock file stays: processes that wait for it have it open already.
+    // The lock file stays, since processes that wait for the lock have the file open already.
     entries
         .chain(below(&work.join("build")))
         .chain(below(&work.join("makefile")))
@@ -231,12 +231,12 @@ fn below(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the disk usage of a file, or of a directory with everything below it, in bytes.
+/// Returns disk usage in bytes: of a file, or of a directory with everything below it.
 fn disk_bytes(path: &Path) -> u64 {
     let Ok(metadata) = path.symlink_metadata() else {
         return 0;
     };
-    // In units of 512 bytes, whatever the file system's block size is: stat(2).
+    // The unit is 512 bytes, whatever the file system's block size is: stat(2).
     let own = metadata.blocks() * 512;
     if metadata.is_dir() {
         own + below(path).iter().map(|path| disk_bytes(path)).sum::<u64>()

@@ -10,10 +10,10 @@ use toll_system::process::git;
 use super::user_files::{config_of, patches_of, release_of};
 use crate::spec::{KernelName, suggestion};
 
-/// The built-in kernels, in the order in which they are listed: Debian's
-/// source with this project's patches, configured for guests; the same with the kernel's
-/// own checks (KASAN, lockdep), for tests; this system's Debian kernel, unchanged; and
-/// those of `SUITES`.
+/// The built-in kernels, in the order in which they are listed. The first is Debian's source with
+/// this project's patches, configured for guests. The second adds the kernel's own checks (KASAN,
+/// lockdep), for tests. The third is this system's Debian kernel, unchanged. Those of `SUITES`
+/// follow.
 pub const BUILT_IN: [&str; 7] = [
     "toll",
     "toll-debug",
@@ -24,8 +24,8 @@ pub const BUILT_IN: [&str; 7] = [
     "sid",
 ];
 
-/// Unchanged kernels of Debian's suites, from the oldest to the newest. No module can be
-/// built for them.
+/// Unchanged kernels of Debian's suites, from the oldest to the newest suite. No module can be
+/// built for these kernels.
 const SUITES: &[&str] = BUILT_IN.split_at(3).1;
 
 /// Whether a built-in kernel is compiled here.
@@ -43,19 +43,21 @@ pub(super) fn takes_modules(name: &str) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
-    /// The kernel that the rest is applied to; `None` with a tree or an image.
+    /// The kernel that the patches, fragments and modules are applied to; `None` with a tree or an
+    /// image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<KernelName>,
     /// A git repository of Linux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<PathBuf>,
-    /// The revision to build; without one, the tracked files as they are.
+    /// The revision to build. `None` for the tracked files as they are in the work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// A built image, bzImage.
+    /// A built image (bzImage).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<PathBuf>,
-    /// Its modules, as `make modules_install` installs them: the directory with `modules.dep`.
+    /// The modules of `image`, as `make modules_install` installs them: the directory with
+    /// `modules.dep`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_modules: Option<PathBuf>,
     /// Patches, and directories of patches, in order.
@@ -115,7 +117,8 @@ pub fn require(name: &str) -> Result<(), String> {
 /// Loads a user's definition; `None` for a built-in kernel.
 ///
 /// # Errors
-/// If there is no such kernel, or it cannot be read.
+///
+/// If there is no such kernel, or its definition cannot be read.
 pub fn load(name: &str) -> Result<Option<Definition>, String> {
     if BUILT_IN.contains(&name) {
         return Ok(None);
@@ -130,10 +133,11 @@ pub fn load(name: &str) -> Result<Option<Definition>, String> {
     Ok(Some(definition))
 }
 
-/// Lists a kernel and those that it is based on, down to the last.
+/// Lists a kernel and the kernels that it is based on, down to the last.
 ///
 /// # Errors
-/// If one of them is missing, or they are based on each other in a cycle.
+///
+/// If a kernel is missing, or kernels are based on each other in a cycle.
 pub fn lineage(name: &str) -> Result<Vec<(String, Option<Definition>)>, String> {
     let mut found: Vec<(String, Option<Definition>)> = Vec::new();
     let mut next = Some(name.to_owned());
@@ -151,9 +155,10 @@ pub fn lineage(name: &str) -> Result<Vec<(String, Option<Definition>)>, String> 
     Ok(found)
 }
 
-/// Saves a definition, after checking what can be checked now.
+/// Saves a definition, after all checks that are possible before a build.
 ///
 /// # Errors
+///
 /// If it does not define a kernel, or the name is taken and `replaces` is false.
 pub fn add(name: &KernelName, definition: &Definition, replaces: bool) -> Result<PathBuf, String> {
     let cannot = |why: &str| format!("cannot add kernel {name}: {why}");
@@ -163,7 +168,7 @@ pub fn add(name: &KernelName, definition: &Definition, replaces: bool) -> Result
     let path = path_of(name).map_err(|why| cannot(&why))?;
     if path.exists() && !replaces {
         return Err(cannot(
-            "there is already one of this name; choose another, or replace it with --replace",
+            "it already exists; choose another name, or replace it with --replace",
         ));
     }
     definition.check(name).map_err(|why| cannot(&why))?;
@@ -178,10 +183,11 @@ pub fn add(name: &KernelName, definition: &Definition, replaces: bool) -> Result
     Ok(path)
 }
 
-/// Removes a definition. What was built from it is stale afterwards.
+/// Removes a definition. Kernels that were built from it are stale afterwards.
 ///
 /// # Errors
-/// If there is none, or another kernel is based on it.
+///
+/// If there is no such definition, or another kernel is based on it.
 pub fn remove(name: &KernelName) -> Result<(), String> {
     let cannot = |why: &str| format!("cannot remove kernel {name}: {why}");
     if load(name.as_str())?.is_none() {

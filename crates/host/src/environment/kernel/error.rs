@@ -7,9 +7,9 @@ use std::path::Path;
 pub enum BuildError {
     /// Something must be installed, or space must be freed, first.
     Prerequisite(String),
-    /// The next build continues from there.
+    /// The build was interrupted. The next build continues from there.
     Interrupted,
-    /// Something else went wrong; with the last lines of a log, if there is one.
+    /// Something else went wrong. `log` has the last lines of a log, if there is one.
     Failed { message: String, log: Vec<String> },
 }
 
@@ -19,7 +19,7 @@ impl BuildError {
         Self::Failed { message, log }
     }
 
-    /// A file or directory that cannot be read or written.
+    /// An error for a file or directory that cannot be read or written.
     pub(super) fn file(path: &Path, error: &std::io::Error) -> Self {
         Self::failed(format!("cannot use {}: {error}", path.display()))
     }

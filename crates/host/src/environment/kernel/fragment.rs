@@ -1,13 +1,14 @@
 //! Checks the kernel configuration fragments that users write.
 
-/// Characters of a value, besides letters and digits. Kconfig writes values into files that make
-/// includes and shells read, so a character that either of them expands is refused.
+/// Characters that a value may have besides letters and digits. Kconfig writes values into files
+/// that make includes and shells read. So a character that make or a shell expands is refused.
 const VALUE_CHARACTERS: &str = " ._,:=+/@%~()[]*-";
 
-/// Checks that each line is one that Kconfig accepts, or a comment.
+/// Checks that each line is a comment, or a setting that Kconfig accepts.
 ///
 /// # Errors
-/// The first other line, and what is wrong with it.
+///
+/// The first wrong line, and what is wrong with it.
 pub(super) fn check(content: &[u8]) -> Result<(), String> {
     for (index, line) in content.split(|byte| *byte == b'\n').enumerate() {
         let line = String::from_utf8_lossy(line);
@@ -23,7 +24,7 @@ fn check_line(line: &str) -> Result<(), &'static str> {
     }
     if let Some(comment) = line.strip_prefix('#') {
         let comment = comment.trim();
-        // Kconfig interprets this one form of comment, and ignores what only looks like it.
+        // Kconfig interprets only this form of comment, and ignores similar ones.
         let looks_obeyed = comment.starts_with("CONFIG_") && comment.contains("is not set");
         let is_obeyed = line
             .strip_prefix("# ")

@@ -1,7 +1,7 @@
-//! Everything that goes into a kernel, as it is now.
+//! The current content of everything that goes into a kernel.
 //!
-//! Names, paths and texts from others never reach make: a kernel's inputs are laid out below
-//! the cache under names that this program chooses, and the Makefile reads only those.
+//! Names, paths and texts from others never reach make. This program lays out a kernel's inputs
+//! below the cache under names of its own. The Makefile reads only these files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ const DIRECTORY: &str = "$(INPUTS)";
 /// What goes into a kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Inputs {
-    /// A hash of everything, as computed by the Makefile's target `recipe`.
+    /// A hash of all inputs, as the Makefile's target `recipe` computes it.
     pub recipe: String,
     /// Settings for the Makefile; empty for a built-in kernel.
     pub settings: String,
@@ -40,8 +40,8 @@ enum Input {
 }
 
 impl Inputs {
-    /// Lays out the settings and the files that they name, and returns the directory; `None`
-    /// for a built-in kernel.
+    /// Lays out the settings and the files that they name, and returns the directory; `None` for a
+    /// built-in kernel.
     pub fn lay_out(&self) -> Result<Option<PathBuf>, String> {
         if self.settings.is_empty() {
             return Ok(None);
@@ -60,11 +60,12 @@ impl Inputs {
     }
 }
 
-/// Returns the inputs of a kernel. The first result is kept as long as this process
-/// lives: a file that is edited meanwhile only counts for the next process.
+/// Returns the inputs of a kernel. The first result is kept as long as this process lives: a file
+/// that is edited meanwhile only counts for the next process.
 ///
 /// # Errors
-/// If there is no such kernel, or a file of it is missing or wrong.
+///
+/// If there is no such kernel, or a file of the kernel is missing or wrong.
 pub(super) fn find(name: &str) -> Result<Arc<Inputs>, String> {
     static KNOWN: Mutex<BTreeMap<String, Arc<Inputs>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(|poison| poison.into_inner());
@@ -176,7 +177,7 @@ fn tree_root(
         &["rev-parse", "--verify", &format!("{revision}^{{commit}}")],
     )?;
     let epoch = git(tree, &["show", "--no-patch", "--format=%ct", &commit])?;
-    // One build tree for a repository, however many kernels its commits are.
+    // A repository has one build tree, however many of its commits are kernels.
     let root = format!("git-{}", short_hash(repository.as_bytes()));
     settings.set("ROOT", &root)?;
     settings.set("REVISION", &commit)?;

@@ -10,15 +10,15 @@ use hmac_sha256::Hash;
 
 use super::hash::hex;
 
-/// A file of such a directory.
+/// A file of a directory that [`lay_out`] makes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Content<'a> {
     Bytes(&'a [u8]),
     LinkTo(&'a Path),
 }
 
-/// Lays out files below a directory whose name is a hash of their content, and returns
-/// that directory. It gets its name once it is complete.
+/// Lays out files below a directory whose name is a hash of their content, and returns that
+/// directory. The directory gets its name once it is complete.
 pub(super) fn lay_out(place: &Path, files: &[(&str, Content<'_>)]) -> io::Result<PathBuf> {
     let mut digest = Hash::new();
     for (path, content) in files {
@@ -49,7 +49,7 @@ pub(super) fn lay_out(place: &Path, files: &[(&str, Content<'_>)]) -> io::Result
         }
     }
     match fs::rename(&partial, &directory) {
-        // Another process was faster.
+        // Another process has made the directory meanwhile.
         Err(_) if directory.is_dir() => fs::remove_dir_all(&partial)?,
         renamed => renamed?,
     }

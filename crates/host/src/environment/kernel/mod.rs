@@ -1,7 +1,7 @@
 //! Kernels for guests, and the cache that holds them. `kernel/Makefile` builds them.
 //!
-//! A cache entry is a directory `$XDG_CACHE_HOME/toll/kernels/KEY/`. Its
-//! `kernel.json` is written last, so that an entry with one is complete.
+//! A cache entry is a directory `$XDG_CACHE_HOME/toll/kernels/KEY/`. Its `kernel.json` is written
+//! last, so an entry with this file is complete.
 
 mod build;
 mod cache;

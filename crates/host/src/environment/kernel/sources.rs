@@ -1,5 +1,5 @@
-//! The files of `kernel/`. They are compiled into the program, since an installed
-//! `toll` has no tree to read them from.
+//! The files of `kernel/`, which are compiled into the program. An installed `toll` has no source
+//! tree.
 
 use std::fmt::Write;
 use std::io;
@@ -33,8 +33,8 @@ pub(super) fn kept_environment() -> impl Iterator<Item = &'static str> {
     names.expect("the script names them").split(' ')
 }
 
-/// The input of a kernel's hash: configurations, patches, modules, in this order. The
-/// target `recipe` of the Makefile computes the same for a built-in kernel.
+/// The input of a kernel's hash: configurations, patches, modules, in this order. The Makefile's
+/// target `recipe` computes the same hash for a built-in kernel.
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     /// The commit of a kernel from a repository.
@@ -47,7 +47,7 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// Adds what this program has for a built-in kernel.
+    /// Adds this program's files for a built-in kernel.
     pub fn add_built_in(&mut self, name: &str) {
         self.add_configs(name);
         if is_from_source(name) {
@@ -118,8 +118,8 @@ fn add_own(lines: &mut String, is_it: impl Fn(&str) -> bool) {
     }
 }
 
-/// Adds a line for a user's file. The path is escaped, since a line break in it would make two
-/// lists of files look the same.
+/// Adds a line for a user's file. The path is escaped: with a line break in a path, two different
+/// lists of files could look the same.
 fn add(lines: &mut String, path: &Path, hash: [u8; 32]) {
     writeln!(lines, "{}  {path:?}", hex(&hash)).expect("a string grows");
 }

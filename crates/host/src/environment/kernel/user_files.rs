@@ -1,4 +1,4 @@
-//! The files that users name for a kernel: lists, reads and checks them.
+//! Lists, reads and checks the files that users name for a kernel.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,8 @@ pub(super) fn patches_of(path: &Path) -> Result<Vec<PathBuf>, String> {
 /// Reads and checks a configuration fragment.
 ///
 /// # Errors
-/// If it cannot be read, or has a line that sets nothing or more than an option.
+///
+/// If the file cannot be read, or has a line that is neither a comment nor one setting.
 pub(super) fn config_of(path: &Path) -> Result<Vec<u8>, String> {
     let content = text_of(path)?;
     fragment::check(&content).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -48,7 +49,7 @@ pub(super) fn text_of(path: &Path) -> Result<Vec<u8>, String> {
     read_at_most(path, TEXT_BYTES_MAX)
 }
 
-/// Lists the sources of a module, without what was built next to them.
+/// Lists the sources of a module, without files that were built next to them.
 pub(super) fn module_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
@@ -110,7 +111,7 @@ pub(super) fn check_word(word: &str) -> Result<(), String> {
     ))
 }
 
-/// The hash of a file, or why there is none.
+/// Returns the hash of a file, or why there is none.
 pub(super) fn file_hash(path: &Path) -> Result<[u8; 32], String> {
     Ok(Hash::hash(&read_at_most(path, FILE_BYTES_MAX)?))
 }

@@ -40,10 +40,10 @@ pub(super) struct PricesArguments {
     /// Measure nothing: show the newest list of this machine in the store
     #[arg(long, conflicts_with_all = ["blocks", "quiet"])]
     last: bool,
-    /// Measure only these groups of rows, or show only these with --last
+    /// Measure only these groups of rows; with --last, show only these
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
-    /// Measure only these rows, or show only these with --last
+    /// Measure only these rows; with --last, show only these
     #[arg(long = "row", value_name = "ROW")]
     rows: Vec<String>,
     /// Number of blocks to measure; with 6 or more, intervals cover 95 % [default: 16]
@@ -76,7 +76,7 @@ pub(super) struct PricesArguments {
 
 pub(super) fn run(arguments: &PricesArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let experiment = chosen(arguments)?;
-    // Fails on a missing file before measuring for a minute.
+    // A missing file fails here, before a minute of measuring.
     let other = arguments.compare.as_deref().map(read).transpose()?;
     let (run, ended) = if arguments.last {
         (last(arguments, store)?, Ok(ExitCode::SUCCESS))
@@ -106,7 +106,7 @@ impl PricesArguments {
         !(self.groups.is_empty() && self.rows.is_empty())
     }
 
-    /// Whether to show a line.
+    /// Whether to show the line of a price.
     fn is_shown(&self, price: &Price) -> bool {
         match &price.group {
             _ if self.rows.contains(&price.name) => true,
@@ -116,7 +116,7 @@ impl PricesArguments {
     }
 }
 
-/// Keeps the named rows, and those from which quantities of named groups are derived.
+/// Keeps the named rows, and the rows from which quantities of named groups are derived.
 fn choose_rows(experiment: &mut Experiment, arguments: &PricesArguments) -> anyhow::Result<()> {
     let rows = experiment.rows.clone();
     let groups: Vec<&String> = rows.iter().filter_map(|row| row.group.as_ref()).collect();
@@ -156,7 +156,7 @@ fn require_known(what: &str, wanted: &[String], mut known: Vec<&String>) -> anyh
     )));
 }
 
-/// Measures. Returns the run and how it ended, since an incomplete run is also kept
+/// Measures the chosen rows. Returns the run and how it ended, since an incomplete run is also kept
 /// and shown.
 fn measure(
     arguments: &PricesArguments,
@@ -201,7 +201,7 @@ fn last(arguments: &PricesArguments, store: &Path) -> anyhow::Result<Run> {
     Ok(newest)
 }
 
-/// Reads a list of another machine, or an earlier one of this machine.
+/// Reads a price list of another machine, or an earlier list of this machine.
 fn read(path: &Path) -> anyhow::Result<Run> {
     let bytes = output::read_file(path, DOCUMENT_BYTES_MAX)?;
     let stored = RunDocument::parse(&String::from_utf8_lossy(&bytes))

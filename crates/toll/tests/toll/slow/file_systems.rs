@@ -204,7 +204,7 @@ fn nothing_begins_cold_on_a_loop_device_without_direct_io() {
         let skipped = treatment["skipped"].as_str().unwrap_or_default();
         assert_eq!(
             is_cold,
-            skipped.contains("nothing on ext4 can be cold: the loop device"),
+            skipped.contains("no file on ext4 can be cold: the loop device"),
             "{treatment:#}"
         );
     }
