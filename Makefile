@@ -88,7 +88,7 @@ run-bench = LC_ALL=C $(RELEASE)/toll --store target/bench.sqlite run bench/$(1).
 		--markdown $(BENCH_OUT)/$(1).md --json $(BENCH_OUT)/$(1).json
 
 .PHONY: bench-bisect
-bench-bisect: ## Simulate searches for the version that introduced a change, two minutes
+bench-bisect: ## Simulate searches for the version that introduced a change, about 2 minutes
 	$(CARGO) run --release -p toll-bench --bin bench-bisect -- --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-cat
@@ -113,12 +113,12 @@ bench-device: bench-programs ## Compare the virtual device with two programs in 
 	$(call run-bench,device)
 
 .PHONY: bench-fleet
-bench-fleet: bench-programs ## Measure reports on 10 to 10,000 machines, and a query of DuckDB on 100 million samples, about 15 minutes
+bench-fleet: bench-programs ## Time reports on 10 to 10,000 machines, and a DuckDB query on 100 million samples, about 15 minutes
 	mkdir -p $(BENCH_OUT)
 	tools/bench-fleet.py $(RELEASE)/toll $(BENCH_OPTIONS) >$(BENCH_OUT)/fleet.md
 
 .PHONY: bench-fleet-statistics
-bench-fleet-statistics: ## Simulate fleets with known effects: how often are reports on them right, about 6 minutes
+bench-fleet-statistics: ## Simulate fleets with known effects, and count how often reports are right, about 6 minutes
 	$(CARGO) run --release -p toll-bench --bin bench-fleet-statistics -- --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-functions
@@ -157,7 +157,7 @@ bench-toll: bench-programs ## Measure the overhead of toll itself, about 15 minu
 	$(call run-bench,toll-call)
 
 .PHONY: bench-trace
-bench-trace: bench-programs ## Compare the savings that toll trace predicts with the real ones, and time its overhead, about 6 minutes
+bench-trace: bench-programs ## Compare savings predicted by toll trace with measured ones, and time its overhead, about 6 minutes
 	@tools/prerequisites bench
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,trace)
@@ -172,7 +172,7 @@ bench-why: bench-programs ## Measure how often toll run --why finds planted dela
 	tools/bench-why $(RELEASE) --runs $(WHY_RUNS) --out $(BENCH_OUT)/why.md
 
 .PHONY: replay
-replay: ## Simulate runs of the built-in experiments: how often are their claims decided, and how often rightly
+replay: ## Simulate runs of the built-in experiments, and count how often claims are decided and how often rightly
 	$(CARGO) build --release -p toll-bench --bin bench-replay
 	$(RELEASE)/bench-replay --out $(BENCH_OUT) $(BENCH_OPTIONS) >/dev/null
 
@@ -188,7 +188,7 @@ power-cuts: ## Cut the power of guests POWER_CUTS (500) times for each cache mod
 		$(NEXTEST) --profile rest --no-capture slow::power_cuts::what_was
 
 .PHONY: check
-check: ## Check formatting, lints, documentation, circles of files and shell scripts
+check: ## Check formatting, lints, documentation, circular dependencies of files, and shell scripts
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --document-private-items --no-deps
@@ -270,13 +270,13 @@ packaged-programs:
 dist: packaged-programs ## Pack what make install installs as a tarball, in target/packages
 
 .PHONY: deb
-deb: packaged-programs ## Pack the same as a Debian package
+deb: packaged-programs ## Pack what make install installs as a Debian package
 
 .PHONY: rpm
-rpm: packaged-programs ## Pack the same as an RPM package
+rpm: packaged-programs ## Pack what make install installs as an RPM package
 
 .PHONY: wheel
-wheel: packaged-programs ## Pack the same as a wheel, for pip
+wheel: packaged-programs ## Pack what make install installs as a wheel, for pip
 
 dist deb rpm wheel:
 	@tools/make-package $@ $(PACKAGES) $(RELEASE:release=packaged)
@@ -289,7 +289,7 @@ crates: ## Pack the crates as they are published, in target/package
 	$(CARGO) package --no-verify $(CRATES) $(CRATES_OPTIONS)
 
 .PHONY: dist-check
-dist-check: ## Build the tarball of the last commit in two directories, and compare them; a quarter of an hour
+dist-check: ## Build the tarball of the last commit in two directories, and compare the tarballs, about 15 minutes
 	rm -rf target/dist-check
 	for place in one another/place; do \
 		git clone --quiet . target/dist-check/$$place && \

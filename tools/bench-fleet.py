@@ -4,7 +4,7 @@
     bench-fleet.py TOLL [--machines N,N,...] [--times N]    prints the result in Markdown
 
 Every machine has the same run of one experiment, with the times of one side multiplied by its own
-factor. The query is the one of docs/FLEET.md that reads samples, run by DuckDB.
+factor. DuckDB runs the query of docs/FLEET.md that reads samples.
 """
 import argparse
 import json
@@ -42,7 +42,7 @@ FILE_SYSTEMS = ["ext4", "xfs", "btrfs", "tmpfs"]
 # A run has about 10,000 samples with these iterations; longer runs have LONGER times as many.
 ITERATIONS = 28
 LONGER = 100
-# Only the query is timed, not the start of Python.
+# Prints the time of the query, without the start of Python.
 ENGINE = """
 import duckdb, json, sys, time
 duckdb.sql("SET enable_progress_bar = false")
@@ -118,7 +118,7 @@ class Fleet:
         self.machines *= times
 
     def measure(self):
-        """Measures report and query, each the fastest of three."""
+        """Measures a report and the query; keeps the fastest of three runs of each."""
         size = {"machines": self.machines, "samples": self.machines * self.samples_each}
         files = list(self.directory.rglob("*.parquet"))
         size["bytes"] = sum(file.stat().st_size for file in files)
@@ -188,8 +188,8 @@ def exponent(one, before, what):
 
 
 def costs(smallest, many, few, of):
-    """Returns the cost without any machine, that of a machine and that of a sample, such that the cost
-    of each of the three fleets is the measured one."""
+    """Returns the fixed cost, the cost of a machine and the cost of a sample. Together they give the
+    measured cost of each of the three fleets."""
     def more(fleet):
         machines = fleet["machines"] - smallest["machines"]
         return of(fleet) - of(smallest), machines, fleet["samples"] - smallest["samples"]
@@ -235,9 +235,9 @@ def main():
     print(
         f"`make bench-fleet`, {toll('--version').strip()}, DuckDB {engine_version()}, "
         f"{os.cpu_count()} CPUs. Each machine "
-        "has one run. The report reads runs, machines and\nverdicts; the query reads samples: it "
-        "is that of [FLEET](../../docs/FLEET.md#duckdb) by file system, in DuckDB. Files are in\n"
-        "the page cache. The *exponent* is that with which the time grew with the samples "
+        "has one run. The report reads runs, machines and\nverdicts. The query reads samples; it "
+        "is the one by file system in [FLEET](../../docs/FLEET.md#duckdb), run by DuckDB. Files are\n"
+        "in the page cache. The *exponent* says how the time grew with the number of samples "
         "since the line above.\n"
     )
     print(
@@ -261,7 +261,7 @@ def main():
         fleet.multiply(count // fleet.machines)
         few = fleet.measure()
         row(few, None)
-    print(f"\nIn the last line runs are {LONGER} times as long.")
+    print(f"\nIn the last line, each run is {LONGER} times as long.")
     for one in measured:
         if one["machines"] == 1000:
             seconds, memory = one["report"]

@@ -3,7 +3,7 @@
 
     bench-functions.py TOLL [--runs N] [--functions N]    prints the result in Markdown
 
-Counts do not depend on how busy the machine is.
+The counts do not depend on how busy the machine is.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 COMMAND = "dd if=/dev/zero of=/dev/null bs=4k count=200"
-# Rounds of an empty loop, some instructions each.
+# Numbers of rounds of the planted loop. A round is a few instructions.
 ROUNDS = 20
 PLACES = [
     ("fs/read_write.c", "vfs_read"),
@@ -40,13 +40,13 @@ def toll(*arguments):
 
 
 def counted(seed, kernels, commands):
-    """Returns toll's comparison of kernels, or commands, with the first one."""
+    """Returns toll's comparison of the first kernel or command with the others."""
     text = toll("count", "--json", "--seed", str(seed), "--kernel", ",".join(kernels), *commands)
     return json.loads(text)
 
 
 def counted_side_by_side(kernels, commands):
-    """Yields the same for each seed, on all CPUs in parallel."""
+    """Yields each seed with its comparison. Comparisons run in parallel on all CPUs."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from zip(seeds(), pool.map(lambda seed: counted(seed, kernels, commands), seeds()))
 
@@ -80,7 +80,7 @@ def planted(tree, path, function, directory):
 
 
 class Tally:
-    """What toll listed for one planted cost."""
+    """Counts what toll listed for one planted cost."""
 
     def __init__(self, path, function, build_s):
         self.path, self.function, self.build_s = path, function, build_s

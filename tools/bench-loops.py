@@ -5,7 +5,7 @@
 
 The parts are `run` (make run), `test` (make test) and `rest` (make test-rest); all by default.
 Crates are downloaded beforehand. Nothing else is cached, not even kernels, because the clone has its
-own home directory. Run it on a quiet machine: it prints the load before.
+own home directory. The machine should be quiet; the result has its load before the measurement.
 """
 
 import argparse
@@ -155,7 +155,7 @@ def main():
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
-    # Next to this tree: tests mount file systems of their own over /tmp and /var.
+    # The clone is next to this tree, because tests mount file systems over /tmp and /var.
     beside = pathlib.Path.cwd().parent
     with tempfile.TemporaryDirectory(prefix="toll-loops-", dir=beside) as directory:
         # Tests switch to other users, who must be able to reach the programs.

@@ -6,7 +6,7 @@ Usage: tools/empty-region.py OLD NEW [--blocks N] [--out DIR]
 OLD and NEW are toll-probe programs that speak the same version of the wire format.
 Every block runs both, in random order, for one iteration of each region: the
 call of an empty function, the command `true`, and a copy of one byte into a
-pipe. Writes DIR/region.md and DIR/region.json; the latter holds every value.
+pipe. Writes a table to DIR/region.md, and every value to DIR/region.json.
 """
 
 import argparse

@@ -3,12 +3,12 @@
 
 Usage: tools/iterations.py RUN.json… [--costs RUN.json…] [--out DIR]
 
-RUN.json is what `toll export RUN --json FILE` writes, of a run with at least two
-iterations a trial. From the logarithms of times it computes the variance between the
-iterations of a trial and between the trials of a treatment, without what the trials of a
-block have in common. --costs names runs of the same experiments with different numbers of
-iterations, from which it computes the cost of an iteration, preparation included. Without
-them that cost is the timed part of a trial. Writes DIR/iterations.md.
+RUN.json is what `toll export RUN --json FILE` writes, for a run with at least two
+iterations per trial. The script uses logarithms of times. It computes the variance between
+the iterations of a trial and between the trials of a treatment, without what the trials of
+a block have in common. --costs names runs of the same experiments with different numbers
+of iterations. They show the cost of an iteration, including preparation. Without --costs,
+that cost is the timed part of a trial. Writes DIR/iterations.md.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def distances(trials, value):
 
 
 def noise_of_one(trials, count):
-    """Returns the squared distance of single iterations relative to medians of all: the median over treatments."""
+    """Returns the squared distance of single iterations divided by that of medians, as the median over treatments."""
     whole = distances(trials, lambda one: statistics.median(one.logs))
     single = [distances(trials, lambda one: one.logs[place]) for place in range(count)]
     squares = [
@@ -92,7 +92,7 @@ def costs(own, others):
     by_count = {len(one[0].logs): statistics.median(trial.wall_s for trial in one) for one in others if one}
     if len(by_count) > 1:
         (few, short), (many, long) = min(by_count.items()), max(by_count.items())
-        # On a busy machine noise may hide the small cost of an iteration.
+        # On a busy machine, noise may hide the small cost of an iteration.
         floor = statistics.median(trial.timed_s / len(trial.logs) for one in others for trial in one)
         iteration = max((long - short) / (many - few), floor)
         return iteration, max(short - few * iteration, 0.0)

@@ -150,7 +150,7 @@ TESTS = {"signed-rank": signed_rank, "t": student, "moderated t": moderated}
 
 
 def holm(p_values):
-    """Returns which claims are decided."""
+    """Returns, for each claim, whether it is decided."""
     decided = [False] * len(p_values)
     for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if p_values[place] > ERROR / (len(p_values) - done):
@@ -185,8 +185,8 @@ class Noise:
         self.pairs = varying[:CLAIMS_MAX]
         trial = self.run(10_000, generator)
         self.deviations = [spread(values) for values in trial]
-        # The pseudo-median is what toll estimates. A single block may dominate the mean, and about
-        # the mean t errs far more often.
+        # toll estimates the pseudo-median. A single block may dominate the mean, so a t-test of
+        # the mean errs far more often.
         self.centres = [pseudo_median(values) for values in trial]
 
     def draw(self, generator):

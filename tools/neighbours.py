@@ -6,9 +6,9 @@ Usage: tools/neighbours.py RUN.json… [--out DIR]
 RUN.json is what `toll export RUN --json FILE` writes. Each trial's time, divided by the
 median of its treatment, is a residual. Two residuals of one block differ only by noise.
 The first table has the standard deviation of that difference, from the median of its
-squares, by how many trials apart the two ran. The second table compares the trials of each
-treatment that began with more dirty pages than its median with the others: if the dirty
-pages of a trial cost the next one time, it takes longer. Next to the difference is the
+squares, by the number of trials between the two. The second table divides the trials of
+each treatment by whether they began with more dirty pages than the median. If dirty pages
+of one trial delay the next trial, these trials take longer. Next to the difference is the
 bound within which 95 % of random divisions of the same trials stay.
 Writes DIR/neighbours.md.
 """
@@ -25,7 +25,7 @@ DISTANCES = [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 127)]
 # The median of the square of a standard normal value.
 MEDIAN_SQUARE = 0.4549
 BLOCKS_MIN = 10
-# Fewest trials on either side of a comparison.
+# Fewest trials on each side of a comparison.
 SIDE_MIN = 20
 DIVISIONS = 400
 
@@ -60,7 +60,7 @@ def deviations(blocks):
 
 
 def dirty_row(blocks):
-    """Returns dirty MiB at the start of each trial, sorted, and the effect of more; None with too few trials."""
+    """Returns the dirty MiB at the start of each trial, sorted, and the effect of more. None with too few trials."""
     columns = defaultdict(list)
     for block in blocks:
         middle = statistics.median(log for _, _, log, _ in block)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the reference values with which the tests of toll-stats compare.
+"""Writes reference values for the tests of toll-stats.
 
-Each value comes from SciPy, NumPy or statsmodels, or, where these have none,
-from the definition by brute force: every sign pattern, every Walsh average.
-Nothing here shares an algorithm with the crate.
+Values come from SciPy, NumPy or statsmodels. Where these have no function, the
+script applies the definition by brute force: every sign pattern, every Walsh
+average. The script shares no algorithm with the crate.
 
     python3 -m venv /tmp/venv
     /tmp/venv/bin/pip install numpy==2.4.6 scipy==1.17.1 statsmodels==0.15.0

@@ -4,8 +4,8 @@
 Usage: tools/trial-times.py RUN.json… [--out FILE]
 
 RUN.json is what `toll export RUN --json FILE` writes. A trial lasts until the next one
-starts; the table has the mean over trials. A treatment that was skipped takes no time;
-one that the run did not reach is left out. Writes bench/replay-times.json, which
+starts; the table has the mean over trials. A treatment that was skipped takes no time. A
+treatment that the run did not reach is left out. Writes bench/replay-times.json, which
 `bench-replay` reads. If an experiment has several runs in a profile, the last one counts.
 """
 

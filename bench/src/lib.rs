@@ -1,11 +1,11 @@
-//! Comparisons of `toll` as a whole with other programs, and the programs that `toll` runs to
-//! measure itself.
+//! Compares `toll` as a whole with other programs, and provides the programs by which `toll`
+//! measures itself.
 //!
 //! Comparisons of commands are experiments for `toll` itself: the `.toml` files in this package's
-//! directory. This crate has the programs that they run (`bench-hyperfine`, `bench-parts`,
-//! `bench-trace`, `bench-work`). It has the simulations of built-in experiments (`bench-replay`),
-//! of searches (`bench-bisect`), of calls of `toll ci` (`bench-ci`) and of fleets
-//! (`bench-fleet-statistics`). It also has what runs inside of guests (`power_cut`).
+//! directory. The programs that they run are `bench-hyperfine`, `bench-parts`, `bench-trace` and
+//! `bench-work`. The simulations are of built-in experiments (`bench-replay`), of searches
+//! (`bench-bisect`), of calls of `toll ci` (`bench-ci`) and of fleets (`bench-fleet-statistics`).
+//! The module `power_cut` runs inside guests.
 
 pub mod bisect;
 pub mod ci;

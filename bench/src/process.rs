@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Returns a command that is not started yet.
+/// Returns a command that will start a program.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place of this package that starts processes"
@@ -19,9 +19,9 @@ pub fn beside(name: &str) -> Result<PathBuf, String> {
     Ok(own.with_file_name(name))
 }
 
-/// Ends the program `name`: writes its text to standard output, or its error to standard error.
+/// Ends the program `name`: writes the text to standard output, or the error to standard error.
 pub fn finish(name: &str, done: Result<String, String>) -> ExitCode {
-    // The reader may be gone, so errors are ignored.
+    // The reader may have ended, so errors are ignored.
     match done {
         Ok(text) => {
             let _ = io::stdout().write_all(text.as_bytes());
@@ -37,7 +37,7 @@ pub fn finish(name: &str, done: Result<String, String>) -> ExitCode {
 /// Runs a command to its end and returns its standard output, trimmed.
 ///
 /// # Errors
-/// If the command cannot be run or fails; the message has its last line of standard error.
+/// If the command cannot be run or fails. The message has the last line of its standard error.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command

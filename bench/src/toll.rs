@@ -1,4 +1,4 @@
-//! Runs `toll` itself, with separate directories for what it keeps.
+//! Runs `toll` itself, with a separate directory for its files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,27 +8,27 @@ use serde_json::Value;
 
 use crate::process::{command, output};
 
-/// The program `toll` and a directory for what it keeps.
+/// The program `toll` and a directory for the files that it keeps.
 pub struct Toll {
     pub program: PathBuf,
     pub kept: PathBuf,
 }
 
 impl Toll {
-    /// Returns a command that runs `toll`, not started yet.
+    /// Returns a command that will run `toll`.
     pub fn command(&self, store: &Path) -> Command {
         let mut command = command(&self.program);
         for name in ["XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
             command.env(name, self.kept.join(name));
         }
-        // The run that starts this one holds the machine's lock, for both.
+        // The run that started this program holds the machine's lock for both.
         command.env("TOLL_RUN_LOCK", self.kept.join("run.lock"));
         command.arg("--store").arg(store);
         command
     }
 
-    /// Makes a run of a command, or of an experiment, in a store. Returns its wall time and the
-    /// sum of its samples in nanoseconds, and the number of samples.
+    /// Makes a run of a command or of an experiment in a store. Returns the run's wall time and
+    /// the sum of its samples, both in nanoseconds, and the number of samples.
     pub fn run(&self, store: &Path, arguments: &[&str]) -> Result<(f64, f64, usize), String> {
         let begin = Instant::now();
         let run = ["run", "-q", "--no-html"];
@@ -51,12 +51,12 @@ pub fn parse(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("cannot read the program's output: {error}"))
 }
 
-/// Removes a store with its journals, so that each run starts from the same state.
+/// Removes a store and its journals, so that each run starts from the same state.
 pub fn remove_store(store: &Path) {
     for ending in ["", "-wal", "-shm"] {
         let mut name = store.as_os_str().to_owned();
         name.push(ending);
-        // SQLite decides which of these files exist.
+        // Not all of these files need exist.
         let _ = std::fs::remove_file(name);
     }
 }

@@ -1,4 +1,4 @@
-//! Calibrates the work of `bench-work`.
+//! Finds out how much work of `bench-work` takes a given time.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use crate::process::command;
 
-/// Step in which the number of pieces is chosen: a multiple of 100, so that one percent of the
-/// work is a whole number.
+/// Smallest step in the number of pieces of work. It is a multiple of 100, so that one percent of
+/// the work is a whole number.
 const PIECES_STEP: u64 = 100;
 
 /// Returns how many pieces of work take `work_ms` milliseconds.

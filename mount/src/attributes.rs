@@ -2,7 +2,7 @@
 
 pub use rustix::time::Timespec;
 
-/// File type; the discriminants are the `S_IFMT` bits of a mode.
+/// File type. The discriminants are the `S_IFMT` bits of a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum Kind {
@@ -44,7 +44,7 @@ pub struct Identity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attributes {
     pub kind: Kind,
-    /// Permissions with set-user-id, set-group-id and sticky: `07777` at most.
+    /// Permissions, including set-user-id, set-group-id and sticky: `07777` at most.
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,

@@ -1,12 +1,12 @@
-//! Work on new threads.
+//! Runs work on new threads.
 
 use std::sync::Arc;
 use std::thread::Builder;
 
 use parking_lot::Mutex;
 
-/// Runs `work` on a new thread, or on the calling thread if the system cannot start
-/// one (`EAGAIN`): a late reply is better than none.
+/// Runs `work` on a new thread. If the system cannot start one (`EAGAIN`), runs it on
+/// the calling thread, whose reply is then late.
 pub(crate) fn run(work: impl FnOnce() + Send + 'static) {
     // A spawn that fails drops its closure, so both sides share the work.
     let here = Arc::new(Mutex::new(Some(work)));

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     Bytes(&'a [u8]),
-    /// A local file, an offset and a length in bytes. Past the end of the file it
-    /// is zeros.
+    /// A local file, an offset and a length in bytes. Bytes past the end of the file
+    /// are zero.
     File(&'a File, u64, usize),
 }
 
@@ -30,8 +30,8 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Passes all of the content to `take` in pieces, each with the offset to write
-    /// it at.
+    /// Passes all of the content to `take` in pieces, each with the offset to write it
+    /// at. The first offset is `at`.
     pub fn copy(self, at: u64, take: &mut dyn FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let (file, offset, bytes) = match self {
             Self::Bytes(bytes) => return take(bytes, at),
@@ -48,15 +48,15 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Allocates a large zeroed buffer. Returns `ENOMEM` if there is no memory for it,
-/// where `vec!` would abort the program.
+/// Allocates a large zeroed buffer. Returns `ENOMEM` if there is no memory for the
+/// buffer, where `vec!` would abort the program.
 pub(crate) fn zeroed(bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = Vec::new();
     grow(&mut buffer, bytes)?;
     Ok(buffer)
 }
 
-/// Grows a buffer to at least `bytes`, with the same error.
+/// Grows a buffer to at least `bytes`. Returns `ENOMEM` if there is no memory for it.
 pub(crate) fn grow(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
     let more = bytes.saturating_sub(buffer.len());
     let reserved = buffer.try_reserve_exact(more);

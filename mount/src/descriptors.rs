@@ -1,9 +1,9 @@
 //! Limits on the file descriptors of this process.
 //!
-//! Each file that programs have open holds one or two descriptors. When they run
+//! Each file that programs have open holds one or two descriptors. When descriptors run
 //! out, everything fails: listing, reading, writing back. So the soft limit, which
-//! exists for programs that use `select(2)`, is raised to the hard limit. Part of
-//! it is reserved for calls, which release their descriptors when they end.
+//! exists for programs that use `select(2)`, is raised to the hard limit. Part of the
+//! limit is reserved for calls, which release their descriptors when they end.
 
 use std::process::Child;
 use std::sync::OnceLock;
@@ -13,13 +13,13 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::error::{Error, Result};
 
-/// Descriptors reserved for calls, for connections and for the FUSE device. Of a
-/// low limit, half is reserved instead.
+/// Descriptors reserved for calls, for connections and for the FUSE device. If the
+/// limit is low, half of it is reserved instead.
 const RESERVE_MAX: u64 = 256;
 
-/// The limit before it was raised.
+/// The limits of this process before the soft limit was raised.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
-/// Number of descriptors held by open files.
+/// Number of descriptors that are reserved for open files.
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
 /// Raises the soft limit to the hard limit.
@@ -29,11 +29,11 @@ pub(crate) fn raise_limit() {
         current: before.maximum,
         ..before
     };
-    // If this fails, only fewer files can be open.
+    // If this fails, fewer files can be open.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-/// Gives a child process the limit that this process was started with.
+/// Gives a child process the limit that this process had at its start.
 pub(crate) fn restore_limit(child: &Child) {
     if let Some(before) = BEFORE.get() {
         // The child process may have ended already.
@@ -41,7 +41,7 @@ pub(crate) fn restore_limit(child: &Child) {
     }
 }
 
-/// Accounts for descriptors that stay open until this is dropped.
+/// Accounts for descriptors that stay open until this value is dropped.
 pub(crate) struct Kept(u64);
 
 impl Kept {

@@ -10,8 +10,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error number for the caller of the file system: `EIO` for a lost
-    /// connection.
+    /// Returns the error number for the program that uses the file system. It is `EIO`
+    /// for a lost connection.
     pub fn errno(self) -> i32 {
         match self {
             Self::Errno(number) => number,

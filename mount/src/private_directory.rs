@@ -1,5 +1,5 @@
-//! A directory that no other user can enter. Copies may be of files that others
-//! must not read, and a journal decides what is removed.
+//! A directory that no other user can enter. It holds copies of files that others may
+//! not read, and journals that say which files to remove.
 
 use std::fs::DirBuilder;
 use std::io;

@@ -49,7 +49,7 @@ impl Ranges {
         self.remove(at..u64::MAX);
     }
 
-    /// Returns the ranges at and after an offset, then those before it.
+    /// Returns the ranges at and after an offset, followed by those before it.
     pub fn tail_first(&self, at: u64) -> Vec<Range<u64>> {
         let (mut tail, mut rest) = (self.clone(), self.clone());
         tail.remove(0..at);

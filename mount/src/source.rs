@@ -32,31 +32,33 @@ pub type LookUp = Box<dyn Fn(&OsStr) -> Result<Attributes> + Send + Sync>;
 #[derive(Default)]
 pub struct Listing {
     pub entries: Vec<Entry>,
-    /// Looks up names in the directory, which stays open for this.
+    /// Looks up names in the directory, which stays open for this purpose.
     pub directory: Option<LookUp>,
-    /// Entries of the directories that are likely to be listed next, in the order
-    /// of the call; `None` where they would have taken another round trip.
+    /// Entries of the directories that are likely to be listed next, in the order of
+    /// the call. `None` for a directory whose listing would have taken another round
+    /// trip.
     pub ahead: Vec<Option<Vec<Entry>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub uid: u32,
-    /// Group; the group of a directory with set-group-id takes precedence.
+    /// Group of the new file. In a directory with set-group-id, the group is that of
+    /// the directory.
     pub gid: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Creation {
-    /// Permissions. The umask has been applied already, and the source does not
-    /// apply its own.
+    /// Permissions, to which the umask has already been applied. The source does not
+    /// apply its own umask.
     pub mode: u32,
     /// Owner of the new file. If it is `None`, or if the source cannot give files
     /// away, the owner is the user that the source runs as.
     pub owner: Option<Owner>,
 }
 
-/// What to create at a name, other than a regular file that is opened as well.
+/// An object to create at a name, other than a regular file that is opened at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum New<'a> {
     Directory,
@@ -69,7 +71,7 @@ pub enum New<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenFlags {
     pub read: bool,
-    /// `write_at`, `truncate` or `allocate` will be called.
+    /// Open for `write_at`, `truncate` and `allocate`.
     pub write: bool,
     pub create: Option<Creation>,
     /// With `create`: fail with `EEXIST` if the file exists.
@@ -109,14 +111,14 @@ pub enum SetTime {
 /// Attributes to change; `None` leaves an attribute unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetAttributes {
-    /// Permissions, `07777` at most. Applied after the owner, because a change of
-    /// owner clears set-user-id.
+    /// Permissions, `07777` at most. They are applied after the owner, because a change
+    /// of owner clears set-user-id.
     pub mode: Option<u32>,
     pub uid: Option<u32>,
     pub gid: Option<u32>,
     pub size_bytes: Option<u64>,
     pub atime: Option<SetTime>,
-    /// Time of the last change of the content. Applied last.
+    /// Time of the last change of the content. It is applied last.
     pub mtime: Option<SetTime>,
 }
 
@@ -134,7 +136,7 @@ impl SetAttributes {
     }
 }
 
-/// Sets attributes, but leaves out the times if the source refuses them: only the
+/// Sets attributes. If the source refuses to set times, sets the others alone: only the
 /// owner may set times, while others may write.
 pub(crate) fn set_but_times<H: Handle + ?Sized>(handle: &H, changes: &SetAttributes) -> Result<()> {
     match handle.set_attributes(changes) {
@@ -150,8 +152,8 @@ pub(crate) fn set_but_times<H: Handle + ?Sized>(handle: &H, changes: &SetAttribu
     }
 }
 
-/// Implements `lseek(2)` for files whose holes are unknown: all is data, and
-/// `ENXIO` is returned past the end.
+/// Implements `lseek(2)` for files whose holes are unknown: everything is data. Returns
+/// `ENXIO` past the end.
 pub(crate) fn seek_in_data(from: SeekFrom, size_bytes: u64) -> Result<u64> {
     match from {
         SeekFrom::Data(offset) if offset < size_bytes => Ok(offset),
@@ -169,13 +171,13 @@ pub struct OpenReply {
     pub begin: Vec<u8>,
 }
 
-/// Bounds the loop in [`make_or_open`]: others may create and remove the file
+/// Most attempts of [`make_or_open`], because others may create and remove the file
 /// between two attempts.
 const ATTEMPTS_MAX: usize = 4;
 
-/// Creates a file or opens the existing one. These are two calls, because only a
-/// new file gets permissions and an owner. Creating comes first: the kernel asks
-/// for this after a lookup has found no file.
+/// Creates a file or opens the existing one, in two calls, because only a new file gets
+/// permissions and an owner. Creating comes first: the kernel sends such a request
+/// after a lookup has found no file.
 pub(crate) fn make_or_open<T>(
     flags: OpenFlags,
     make: impl Fn(&Creation) -> Result<T>,
@@ -197,14 +199,14 @@ pub(crate) fn make_or_open<T>(
     make(creation)
 }
 
-/// A directory tree that files come from. Many threads may call it at once; a slow
-/// call must not delay the others.
+/// A tree of directories and files. Many threads may call it at once, and a slow call
+/// must not delay the others.
 pub trait Source: Send + Sync {
     /// Returns the name that users write, such as `/srv/data` or `ann@host:dir`.
     /// The same name always means the same source.
     fn name(&self) -> String;
 
-    /// Returns whether each call waits for another host. Such a host keeps times in
+    /// Returns whether each call waits for another host. A remote source keeps times in
     /// whole seconds.
     fn is_remote(&self) -> bool {
         false
@@ -221,14 +223,13 @@ pub trait Source: Send + Sync {
     /// unknown.
     fn is_settled(&self, changed: Timespec) -> bool;
 
-    /// Returns the attributes that `lstat` returns. For a path below a file, a
-    /// source may return `ENOENT`: callers only ask below names that they know as
-    /// directories.
+    /// Returns the attributes that `lstat` returns. For a path below a file, a source
+    /// may return `ENOENT`, because callers only look below names of directories.
     fn attributes(&self, path: &Path) -> Result<Attributes>;
 
     /// Lists a directory, and also the directories `next`, which are likely to be
-    /// listed soon. Returns `EFBIG` if there are many more names than `names_max`
-    /// and each costs its part of a round trip.
+    /// listed soon. Returns `EFBIG` if there are many more names than `names_max` and
+    /// listing them would take further round trips.
     fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing>;
 
     fn read_link(&self, path: &Path) -> Result<OsString>;
@@ -236,26 +237,27 @@ pub trait Source: Send + Sync {
     /// Opens a regular file and returns its attributes.
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply>;
 
-    /// Creates a directory, symbolic link or other node; `EPERM` if the source
-    /// cannot. The mode of a symbolic link is not used.
+    /// Creates a directory, symbolic link or other node; `EPERM` if the source cannot
+    /// do that. The mode of a symbolic link is not used.
     fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()>;
 
-    /// Removes an empty directory, or else a name of a file that is not a
-    /// directory. Returns the attributes of the parent directory, if that takes no
-    /// further round trip.
+    /// Removes an empty directory if `is_directory`, and otherwise a name of a file
+    /// that is not a directory. Returns the attributes of the parent directory, if that
+    /// takes no further round trip.
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>>;
 
-    /// Keeps the content of a file until the returned descriptor is dropped. It is
-    /// called before a name is removed: a call that removes the last name may also
-    /// free the storage, which takes most of its time. `None` if nothing is gained.
+    /// Keeps the content of a file until the returned descriptor is dropped. Called
+    /// before a name is removed: removing the last name may free the storage, which
+    /// takes most of the time. `None` if keeping the content saves nothing.
     fn keep_content(&self, _path: &Path) -> Option<OwnedFd> {
         None
     }
 
-    /// Gives a file another name; `EPERM` if the source cannot.
+    /// Gives a file another name; `EPERM` if the source cannot do that.
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()>;
 
-    /// Renames atomically; `EINVAL` if the source cannot do that with these flags.
+    /// Renames atomically. Returns `EINVAL` if the source cannot do that with these
+    /// flags.
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()>;
 
     /// Changes attributes, without following a symbolic link. Returns `ESTALE` if
@@ -273,14 +275,14 @@ pub trait Source: Send + Sync {
     /// Makes the names in a directory durable, as far as the source can.
     fn sync_directory(&self, path: &Path) -> Result<()>;
 
-    /// Returns whether files can have extended attributes. If not, the kernel does
-    /// not ask for any.
+    /// Returns whether files can have extended attributes. If not, the kernel asks for
+    /// none.
     fn has_extended(&self) -> bool {
         false
     }
 
-    /// Returns the extended attributes of a file; `ESTALE` if it is not the
-    /// expected one.
+    /// Returns the extended attributes of a file. Returns `ESTALE` if another file is
+    /// found.
     fn extended(&self, _path: &Path, _expected: Option<Identity>) -> Result<Box<dyn Extended>> {
         Err(Error::Errno(libc::ENOTSUP))
     }
@@ -299,35 +301,36 @@ pub trait Extended {
 }
 
 pub struct Finish<'a> {
-    /// The last bytes to write, at `offset`; may be empty.
+    /// The last bytes to write, at `offset`. They may be empty.
     pub bytes: &'a [u8],
     pub offset: u64,
     pub changes: &'a SetAttributes,
     pub is_sync: bool,
-    /// Whether to check before and after the write that the file has its name.
+    /// Whether to check before and after the write that the file still has its name.
     pub looks_at_name: bool,
 }
 
-/// An open regular file. It stays the same file when its name is changed or
-/// removed. Dropping it closes it. Many threads may call it at once.
+/// An open regular file. It stays the same file when its name is changed or removed.
+/// Dropping this value closes the file. Many threads may call it at once.
 pub trait Handle: Send + Sync {
-    /// Fills `buffer`, in as many requests as it takes, many of them in flight at
-    /// once. Returns less than the length of `buffer` only at the end of the file.
+    /// Fills `buffer`, with many requests in flight at once. Returns less than the
+    /// length of `buffer` only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
 
-    /// Writes all of `bytes`, also with many requests in flight. On return the
-    /// source has the bytes, though not necessarily on its device.
+    /// Writes all of `bytes`, with many requests in flight. On return, the source has
+    /// the bytes, though not necessarily on its device.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
 
-    /// Writes like [`write_at`](Self::write_at), but may return as soon as
-    /// everything is sent, in order with later requests for the file. An error that
-    /// arrives later is returned by the next call of this or of
-    /// [`sync`](Self::sync), and by each [`flush`](Self::flush) before that.
+    /// Writes like [`write_at`](Self::write_at), but may return when everything is
+    /// sent, in order with later requests for the file. A later error is returned by
+    /// the next call of this method or of [`sync`](Self::sync). Each
+    /// [`flush`](Self::flush) before that returns it as well.
     fn write_later(&self, content: Content<'_>, offset: u64) -> Result<()> {
         content.copy(offset, &mut |bytes, at| self.write_at(bytes, at))
     }
 
-    /// Makes the source start to bring written content to its device.
+    /// Makes the source start to bring written content to its device, without waiting
+    /// for the end.
     fn sync_later(&self) -> Result<()> {
         Ok(())
     }
@@ -353,10 +356,10 @@ pub trait Handle: Send + Sync {
 
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()>;
 
-    /// Does everything in `end` in as few round trips as the source can. Returns
-    /// the resulting attributes, and whether the file certainly has its name. Times
-    /// that the source does not let this mount set stay unchanged. After an error,
-    /// any part may have been done.
+    /// Does everything in `end` in as few round trips as possible. Returns the
+    /// resulting attributes, and whether the file certainly has its name. Times that
+    /// the source does not let this mount set stay unchanged. After an error, any part
+    /// may have been done.
     fn finish(&self, end: &Finish<'_>) -> Result<(Attributes, bool)> {
         if !end.bytes.is_empty() {
             self.write_at(end.bytes, end.offset)?;
@@ -370,13 +373,13 @@ pub trait Handle: Send + Sync {
         Ok((self.attributes()?, false))
     }
 
-    /// `fallocate` with its mode bits; `EOPNOTSUPP` if the source cannot.
+    /// Does `fallocate` with its mode bits; `EOPNOTSUPP` if the source cannot do that.
     fn allocate(&self, _mode: i32, _offset: u64, _length: u64) -> Result<()> {
         Err(Error::Errno(libc::EOPNOTSUPP))
     }
 
-    /// Returns where data or a hole begins at or after an offset; `ENXIO` past the
-    /// last, `EOPNOTSUPP` if the source does not know.
+    /// Returns the offset of the next data or hole at or after an offset. Returns
+    /// `ENXIO` after the last one, and `EOPNOTSUPP` if the source does not know.
     fn seek(&self, _from: SeekFrom) -> Result<u64> {
         Err(Error::Errno(libc::EOPNOTSUPP))
     }

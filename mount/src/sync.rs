@@ -1,4 +1,4 @@
-//! Locks and threads, in one place so that the model checker of
+//! Locks and threads. They are in one module so that the model checker in
 //! `crates/checks/tests/interleavings` can replace them.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};

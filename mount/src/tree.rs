@@ -14,8 +14,8 @@ use crate::source::{Attributes, Error, Identity, Kind, Result, Timespec};
 /// Inode number of the root, fixed by FUSE.
 pub const ROOT: u64 = 1;
 
-/// Distinguishes one content of a file from another. It includes `ctime`, because
-/// programs such as `cp -p` give new content the old `mtime`.
+/// Distinguishes one content of a file from another. A version includes `ctime`,
+/// because programs such as `cp -p` give new content the old `mtime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
     pub(crate) identity: Option<Identity>,
@@ -34,8 +34,8 @@ impl Version {
         }
     }
 
-    /// Returns whether more than owner, permissions or names differ, that is, more
-    /// than `ctime`.
+    /// Returns whether anything besides `ctime` differs. A change of owner, permissions
+    /// or names only changes `ctime`.
     pub fn has_other_content(&self, other: &Self) -> bool {
         let ctime = other.ctime;
         Self { ctime, ..*self } != *other
@@ -45,23 +45,22 @@ impl Version {
 #[derive(Debug, Default)]
 struct Node {
     kind: Kind,
-    /// Names, as pairs of the directory's number and the name in it. The first one
-    /// makes the path. The root has none.
+    /// Names, as pairs of the directory's number and the name in it. The path is made
+    /// from the first name. The root has no names.
     links: Vec<(u64, OsString)>,
     children: HashMap<OsString, u64>,
-    /// Lookups of this number that the kernel has not forgotten yet.
+    /// Number of lookups that the kernel has not forgotten yet.
     lookups: u64,
     /// Number of uses inside this program that keep the node.
     pins: u64,
     identity: Option<Identity>,
-    /// Version of the content that the kernel's pages were read from or written
-    /// back as.
+    /// Version of the content in the kernel's pages.
     seen: Option<Version>,
     /// Version of the attributes that the kernel was last given. While the file is
     /// open, these are the attributes of the copy.
     given: Option<Version>,
-    /// Length of the file as the kernel knows it: from its last attributes, or the
-    /// end of what it has written since.
+    /// Length of the file as the kernel knows it: from the last attributes it got, or
+    /// the end of its later writes.
     length_bytes: Option<u64>,
     /// Threads whose open failed with `ESTALE` and which will open the file again.
     reopening: HashSet<u32>,
@@ -70,7 +69,7 @@ struct Node {
 #[derive(Debug)]
 struct State {
     nodes: HashMap<u64, Node>,
-    /// Nodes by identity, if their source has identities.
+    /// Nodes by identity, if the source has identities.
     identities: HashMap<Identity, u64>,
     next: u64,
 }
@@ -104,15 +103,15 @@ impl Tree {
         state.nodes.get_mut(&ino).map(call).unwrap_or_default()
     }
 
-    /// Does the same, and drops the node if nothing needs it any more.
+    /// Calls `call` with a node, and then drops the node if nothing needs it any more.
     fn release(&self, ino: u64, call: impl FnOnce(&mut Node)) {
         let mut state = self.state.lock();
         state.nodes.get_mut(&ino).map(call);
         state.collect(ino);
     }
 
-    /// Returns the path of a node by its first name; `ENOENT` if it has no name
-    /// left, `ESTALE` if the node is gone.
+    /// Returns the path of a node by its first name. Returns `ENOENT` if the node has
+    /// no name left, and `ESTALE` if the node is gone.
     pub fn path(&self, ino: u64) -> Result<PathBuf> {
         self.state.lock().path(ino)
     }
@@ -136,8 +135,8 @@ impl Tree {
         parent.unwrap_or(ROOT)
     }
 
-    /// Returns the node that a name leads to according to `found`, and creates it
-    /// if needed. Counts one lookup, because the kernel gets the number.
+    /// Returns the node that a name leads to according to `found`. Creates the node if
+    /// needed. Counts one lookup, because the kernel gets the number.
     pub fn looked_up(&self, parent: u64, name: &OsStr, found: &Attributes) -> u64 {
         let mut state = self.state.lock();
         let ino = state.node_for(parent, name, found);
@@ -164,7 +163,7 @@ impl Tree {
         self.state.lock().unlink(parent, name);
     }
 
-    /// Records a rename. A file that had the new name loses it.
+    /// Records a rename. A file that had the new name before loses it.
     pub fn renamed(&self, from: (u64, &OsStr), to: (u64, &OsStr)) {
         let mut state = self.state.lock();
         let moved = state.child(from.0, from.1);
@@ -197,8 +196,8 @@ impl Tree {
         self.with(ino, |node| node.identity)
     }
 
-    /// Returns whether attributes found at the path of a node are those of the
-    /// node: another file may have taken the name at the source.
+    /// Returns whether attributes found at the path of a node are those of its file.
+    /// Another file may have taken the name at the source.
     pub fn is(&self, ino: u64, found: &Attributes) -> bool {
         self.with(ino, |node| {
             node.kind == found.kind && (ino == ROOT || node.identity == found.identity)
@@ -220,9 +219,9 @@ impl Tree {
         });
     }
 
-    /// Records the version that a file is opened with, which the kernel's pages
-    /// have from now on. Returns whether they had it before, and whether the kernel
-    /// was last given attributes other than `shown`.
+    /// Records the version that a file is opened with; the kernel's pages have it from
+    /// now on. Returns whether the pages had it before, and whether the kernel was last
+    /// given attributes other than `shown`.
     pub fn opened(&self, ino: u64, version: Option<Version>, shown: &Attributes) -> (bool, bool) {
         self.with(ino, |node| {
             let before = std::mem::replace(&mut node.seen, version);
@@ -231,10 +230,9 @@ impl Tree {
         })
     }
 
-    /// Returns whether the kernel has to look a file up again before a thread opens
-    /// it for appending, because the kernel appends at the length that it knows.
-    /// Never true twice in a row for one thread, because the kernel retries an open
-    /// only once.
+    /// Returns whether the kernel has to look a file up again before a thread opens it
+    /// for appending, because the kernel appends at the length that it knows. Never
+    /// true twice in a row for one thread: the kernel retries an open only once.
     pub fn must_be_looked_up(&self, ino: u64, thread: u32, size_bytes: u64) -> bool {
         self.with(ino, |node| {
             let is_second = node.reopening.remove(&thread);
@@ -346,8 +344,8 @@ impl State {
         self.collect(parent);
     }
 
-    /// Drops a node that nothing needs any more, and parent directories that only
-    /// it kept.
+    /// Drops a node that nothing needs any more, and parent directories that only that
+    /// node kept.
     fn collect(&mut self, ino: u64) {
         let mut candidates = vec![ino];
         while let Some(ino) = candidates.pop() {

@@ -15,24 +15,25 @@ const ROUTE_REJECTS: u32 = 0x200;
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub version: u32,
-    /// Sorted by index.
+    /// All interfaces, sorted by index.
     pub interfaces: Vec<Interface>,
     pub notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
 pub struct Interface {
-    /// Bytes that are not UTF-8 are replaced.
+    /// Name of the interface, with bytes that are not UTF-8 replaced.
     pub name: String,
     pub index: u32,
     pub state: State,
-    /// `02:00:00:00:00:01`; `None` if it has none, like the loopback.
+    /// Address such as `02:00:00:00:00:01`; `None` if the interface has none, like the
+    /// loopback.
     pub link_address: Option<String>,
-    /// `None` if the kernel did not report it.
+    /// Largest packet in bytes; `None` if the kernel did not report it.
     pub mtu_bytes: Option<u32>,
-    /// IPv4 and IPv6, in the kernel's order.
+    /// IPv4 and IPv6 addresses, in the kernel's order.
     pub addresses: Vec<Address>,
-    /// Default routes through it, preferred ones first.
+    /// Default routes through this interface, preferred ones first.
     pub default_routes: Vec<DefaultRoute>,
 }
 
@@ -40,7 +41,7 @@ pub struct Interface {
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     Down,
-    /// Switched on, but its link is not ready: no cable or no peer.
+    /// The interface is switched on, but its link is not ready: no cable or no peer.
     NoCarrier,
     Up,
 }
@@ -48,10 +49,10 @@ pub enum State {
 #[derive(Debug, Serialize)]
 pub struct Address {
     pub address: IpAddr,
-    /// Leading bits that all hosts of its network share; `None` for a netmask
+    /// Number of leading bits that all hosts of the network share; `None` for a netmask
     /// with gaps.
     pub prefix_length: Option<u32>,
-    /// The same as a mask.
+    /// The netmask in the form of an address.
     pub netmask: Option<IpAddr>,
     pub broadcast: Option<IpAddr>,
     /// The other end of a point-to-point link.
@@ -62,12 +63,12 @@ pub struct Address {
 #[derive(Debug, Serialize)]
 pub struct DefaultRoute {
     pub family: &'static str,
-    /// Every destination is on the link, without a router.
+    /// Whether every destination is on the link, without a router.
     pub is_on_link: bool,
-    /// The router. It is also `None` if an IPv4 route has an IPv6 router, whose address
-    /// `/proc/net/route` does not have.
+    /// The router. It is also `None` if an IPv4 route has an IPv6 router, because
+    /// `/proc/net/route` does not contain that address.
     pub gateway: Option<IpAddr>,
-    /// The kernel takes the route with the lowest metric.
+    /// Metric of the route. The kernel takes the route with the lowest metric.
     pub metric: u32,
 }
 
@@ -138,7 +139,7 @@ fn ipv6_default(line: &str) -> Option<(String, DefaultRoute)> {
     is_default.then(|| (name.to_owned(), route))
 }
 
-/// Returns a route, if it is usable.
+/// Returns a route; `None` if it is not usable.
 fn route(family: &'static str, gateway: IpAddr, flags: u32, metric: u32) -> Option<DefaultRoute> {
     (flags & ROUTE_UP != 0 && flags & ROUTE_REJECTS == 0).then(|| DefaultRoute {
         family,
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// From a machine with a default route of each family.
+    /// A routing table of a machine with a default route of each family.
     const ROUTE: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
          eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
          tun0\t00000000\t00000000\t0001\t0\t0\t50\t00000000\t0\t0\t0\n\

@@ -2,8 +2,8 @@
 //! the kernel's routing tables.
 //!
 //! Architecture invariant: every function depends on its arguments alone. This crate
-//! opens no file, asks no kernel, and prints nothing, so that one recording always gives
-//! the same result.
+//! opens no file, makes no system call, and prints nothing, so that one recording
+//! always gives the same result.
 
 pub mod devices;
 pub mod dhcp;

@@ -1,8 +1,8 @@
 //! Links `meow` to fixed addresses.
 //!
-//! A program that can be loaded anywhere first relocates itself, which touches pages that
-//! a short copy never needs. The probe stays relocatable, because its addresses should
-//! vary from trial to trial.
+//! A program that can be loaded anywhere first relocates itself, which touches pages
+//! that a short copy never needs. The probe stays relocatable, because its addresses
+//! should vary among trials.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,5 @@
-//! `bench-bisect`: how often a search among versions finds the one that introduced a change.
+//! `bench-bisect`: shows how often a search among versions finds the one that introduced a
+//! change.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,8 +8,8 @@ use std::thread::available_parallelism;
 use clap::Parser;
 use toll_bench::bisect::{Effort, table};
 
-/// Simulates searches for the version that introduced a change: how often they find it, and in how
-/// many trials. Nothing is measured.
+/// Simulates searches for the version that introduced a change, and shows how often they find it
+/// and how many trials they need. Nothing is measured.
 #[derive(Parser)]
 #[command(name = "bench-bisect")]
 struct Arguments {

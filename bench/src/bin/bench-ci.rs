@@ -1,4 +1,4 @@
-//! `bench-ci`: how often `toll ci` fails a change that it should fail, and one that it should not.
+//! `bench-ci`: shows how often `toll ci` fails a change that is slower, and one that is not.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use toll_stats::median;
 #[derive(Parser)]
 #[command(name = "bench-ci")]
 struct Arguments {
-    /// Run of one command under three names, written by toll export --json
+    /// A run of one command under three names, written by toll export --json
     record: PathBuf,
     /// Simulated calls of each case
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -48,8 +48,8 @@ fn bench(arguments: &Arguments) -> Result<(), String> {
     let mut table = format!(
         "# Calls of toll ci with a known truth\n\n`make bench-ci`: {} simulated calls per line, seed {}. \
          The noise is that of {} blocks of a command that takes {:.1} ms\n({}); the ratio of two runs in a \
-         block scatters by {:.1} % (from its quartiles). Time is that of the trials and\n\
-         everything between them, without builds. The limit is 3 %.\n\n\
+         block scatters by {:.1} % (from its quartiles). Times include the trials and\n\
+         everything between them, but no builds. The limit is 3 %.\n\n\
          | commands | change in one | time budget | failed | 95 % of calls end within | blocks, median |\n\
          |--:|--:|--:|--:|--:|--:|\n",
         arguments.runs,

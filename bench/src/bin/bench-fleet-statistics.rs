@@ -1,4 +1,4 @@
-//! `bench-fleet-statistics`: how often `toll fleet report` is right about simulated fleets.
+//! `bench-fleet-statistics`: shows how often `toll fleet report` is right about simulated fleets.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,8 +11,8 @@ use toll_core::fleet::model::{FactRole, FleetClaim, FleetMachine, FleetVerdict};
 use toll_core::fleet::report;
 use toll_stats::{Rng, normal_quantile};
 
-/// Simulates fleets with a known truth: how often the intervals cover it, and how often the fact
-/// that matters is found. Nothing is measured.
+/// Simulates fleets with a known truth, and shows how often the intervals contain it and how
+/// often the fact that matters is found. Nothing is measured.
 #[derive(Parser)]
 #[command(name = "bench-fleet-statistics")]
 struct Arguments {
@@ -27,42 +27,43 @@ struct Arguments {
     out: PathBuf,
 }
 
-/// Number of levels of each fact. The name of a fact is its index; only the first may matter.
+/// Number of levels of each fact. A fact is named by its index; only the first may matter.
 const FACTS: [usize; 6] = [2, 2, 2, 2, 3, 3];
 const CONFIDENCE: f64 = 0.95;
-/// Share of the machines that are outlying, if any are.
+/// Share of outlying machines in fleets that have any.
 const OUTLYING_SHARE: f64 = 0.1;
 const OUTLYING: [&[f64]; 6] = [&[], &[4.0], &[-4.0, 4.0], &[6.0], &[-6.0, 6.0], &[10.0]];
-/// Standard deviations between true values.
+/// Standard deviations between the machines' true values, one per case.
 const BETWEEN: [f64; 4] = [0.0, 0.5, 1.0, 3.0];
-/// The goal: this share of the 95 % confidence intervals contains the true centre.
+/// The goal for the share of 95 % confidence intervals that contain the true centre.
 const COVERAGE: std::ops::RangeInclusive<f64> = 0.94..=0.97;
-/// The goals: how often the report finds a fact that matters, and one that does not.
+/// The goal for how often the report finds a fact that matters. `REPORTED_MAX` is the goal for
+/// other facts.
 const FOUND_MIN: f64 = 0.95;
 const REPORTED_MAX: f64 = 0.05;
 
-/// How the fleets of one case are drawn.
+/// Describes how the fleets of one case are drawn.
 #[derive(Clone, Copy)]
 struct Case {
     machines: usize,
-    /// Standard deviation between true values. The middle error is 1.
+    /// Standard deviation between the machines' true values, in units of the middle error.
     between: f64,
-    /// Ratio of the largest to the smallest error.
+    /// Ratio of the largest to the smallest standard error of the machines.
     errors: f64,
-    /// Positions of outlying machines, in standard deviations of a measured value. All are equally
-    /// likely; empty if no machine is outlying.
+    /// Positions of outlying machines, in standard deviations of a measured value. All positions
+    /// are equally likely. Empty if no machine is outlying.
     outlying: &'static [f64],
-    /// How many of `FACTS` a machine has.
+    /// How many of the facts in `FACTS` a machine has.
     facts: usize,
-    /// Machines on the second level of the first fact.
+    /// Number of machines on the second level of the first fact.
     second: usize,
-    /// Distance of that level from the first, in standard deviations of a measured value.
+    /// Distance of the second level from the first, in standard deviations of a measured value.
     effect: f64,
-    /// Factor by which its machines vary more widely.
+    /// Factor by which machines on the second level vary more widely.
     spread: f64,
 }
 
-/// Machines without facts, with centre 0.
+/// A case of machines without facts, with centre 0.
 const PLAIN: Case = Case {
     machines: 0,
     between: 1.0,
@@ -90,7 +91,7 @@ impl Case {
         (0..self.machines).map(machine).collect()
     }
 
-    /// Returns the level of each machine, in random order.
+    /// Returns the level that each machine has of a fact, in random order.
     fn levels(&self, fact: usize, rng: &mut Rng) -> Vec<usize> {
         let level = |number: usize| match fact {
             0 => usize::from(number < self.second),
@@ -139,11 +140,11 @@ impl Case {
     }
 }
 
-/// Two questions about the report on a fleet.
+/// Answers two questions about the report on a fleet.
 type Questions = fn(&Case, &FleetClaim, &mut Rng) -> [bool; 2];
 
-/// Whether the intervals cover the centre, and the true value of a further machine that is
-/// not outlying.
+/// Returns whether the intervals contain the centre, and whether they contain the true value of a
+/// further machine that is not outlying.
 fn covered(case: &Case, claim: &FleetClaim, rng: &mut Rng) -> [bool; 2] {
     let pooled = claim.pooled.as_ref().expect("machines have values");
     let covers = |interval: &Estimate, x: f64| interval.low <= x && x <= interval.high;
@@ -151,8 +152,8 @@ fn covered(case: &Case, claim: &FleetClaim, rng: &mut Rng) -> [bool; 2] {
     [covers(&pooled.mean, 0.0), further]
 }
 
-/// Whether the report says that the fact that matters explains the differences, and whether it says
-/// so of any other fact.
+/// Returns whether the report says that the fact that matters explains the differences, and
+/// whether it says so of any other fact.
 fn explained(case: &Case, claim: &FleetClaim, _: &mut Rng) -> [bool; 2] {
     [true, false].map(|matters| {
         claim.facts.iter().any(|fact| {
@@ -162,7 +163,7 @@ fn explained(case: &Case, claim: &FleetClaim, _: &mut Rng) -> [bool; 2] {
     })
 }
 
-/// Draws fleets and counts answers.
+/// Draws fleets and counts the answers about them.
 struct Simulation {
     fleets: u64,
     seed: Rng,
@@ -170,7 +171,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    /// Returns the share of the fleets of a case for which each answer is yes.
+    /// Returns, for each of the two questions, the share of a case's fleets whose answer is yes.
     fn shares(&mut self, case: Case, questions: Questions) -> [f64; 2] {
         self.cases += 1;
         let seed = self.seed.fork(self.cases);
@@ -290,8 +291,8 @@ const INTERVALS: &str = "
 ## Intervals of the pooled value
 
 How often the 95 % intervals cover the centre, and the true value of a further machine that is not outlying. *Between* is the
-standard deviation between true values. *Outlying* is the distance of one machine in ten, in standard deviations. The goal: in each
-of the four columns the centre is covered in 94 to 97 %.
+standard deviation between true values. *Outlying* is how far one machine in ten is from the others, in standard deviations. The goal:
+in each of the four columns the centre is covered in 94 to 97 %.
 
 | machines | errors | outlying | centre: between 0 | 0.5 | 1 | 3 | further: between 0 | 0.5 | 1 | 3 | goal |
 |--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|---|
@@ -300,8 +301,8 @@ of the four columns the centre is covered in 94 to 97 %.
 const EXPLAINED: &str = "
 ## What machines differ by
 
-Each machine has this number of *facts*, one of which may matter. *Second* is the number of machines on its second level. They vary
-*spread* times as widely and are *effect* standard deviations away from the others. *Found*: the report says that the fact explains the
+Each machine has this number of *facts*, one of which may matter. *Second* is the number of machines on its second level, which
+vary *spread* times as widely and are *effect* standard deviations away from the others. *Found*: the report says that the fact explains the
 difference. *Wrong*: the report says this of a fact that does not matter; with an effect of 0 no fact matters. The goals: the fact is found
 in 95 %; if no fact matters, one is reported in at most 5 %.
 
@@ -335,8 +336,8 @@ fn main() -> ExitCode {
     let error = (CONFIDENCE * (1.0 - CONFIDENCE) / arguments.fleets as f64).sqrt();
     let text = format!(
         "# How often a report on many machines is right\n\n`make bench-fleet-statistics`: {} simulated \
-         fleets per share, seed {}. A share of 95 % has a standard error of {}: a goal that is\nmissed by \
-         less than twice as much may be missed by chance.\n{}{}{METHOD}",
+         fleets per share, seed {}. A share of 95 % has a standard error of {}. A goal that is\nmissed by \
+         less than two standard errors may be missed by chance.\n{}{}{METHOD}",
         arguments.fleets,
         arguments.seed,
         percent(error),

@@ -1,7 +1,8 @@
-//! `bench-hyperfine`: the command of `bench/hyperfine.toml`, and the rates of a run of it.
+//! `bench-hyperfine`: compares commands for `bench/hyperfine.toml`, and counts the results of its
+//! runs.
 //!
-//! - `compare PROGRAM CONDITION WORK_MS MORE BUDGET DIR` runs PROGRAM, which is toll or hyperfine,
-//!   to compare work of WORK_MS milliseconds with MORE percent more of it. It prints how long the
+//! - `compare PROGRAM CONDITION WORK_MS MORE BUDGET DIR` compares work of WORK_MS milliseconds
+//!   with MORE percent more work, by PROGRAM, which is toll or hyperfine. It prints how long the
 //!   comparison took and what PROGRAM concluded. BUDGET is `default`, or toll's time budget.
 //! - `rates RUN.json` prints how often each program gave each answer in a run that `toll export`
 //!   wrote.
@@ -16,7 +17,7 @@ use toll_bench::toll::{Toll, parse, remove_store};
 use toll_bench::work::calibrate;
 use toll_stats::{Welch, clopper_pearson, median};
 
-/// Level of both tools, and the share of false alarms that they may give.
+/// Level of the tests of both tools, which is the share of false alarms that is allowed.
 const LEVEL: f64 = 0.05;
 
 fn main() -> ExitCode {
@@ -42,17 +43,17 @@ fn main() -> ExitCode {
     finish("bench-hyperfine", done)
 }
 
-/// A tool's answer: its estimate of the second command over the first, whether it calls them
-/// different, and how long the tool took.
+/// A tool's answer: its estimate of the second command over the first, whether it calls the
+/// commands different, and how long the tool took.
 struct Told {
     ratio: f64,
     is_different: bool,
-    /// Whether CPU time decided, since wall time did not.
+    /// Whether CPU time decided because wall time did not.
     is_by_cpu_time: bool,
     wall_s: f64,
 }
 
-/// Two commands: one does some work, the other some percent more of it.
+/// Two commands, of which the second does some percent more work.
 struct Pair {
     work: PathBuf,
     commands: [String; 2],
@@ -108,12 +109,12 @@ impl Pair {
     }
 }
 
-/// Load during a comparison; it ends when it is dropped.
+/// Load during a comparison. Dropping this value ends the load.
 struct Load(Vec<Child>);
 
 impl Load {
     fn start(work: &Path, condition: &str, is_toll: bool) -> Result<Self, String> {
-        /// Four times the CPUs of a machine with two.
+        /// Number of busy processes: four times the CPUs of a machine with two.
         const BUSY_PROCESSES: usize = 8;
         let own_number = std::process::id().to_string();
         // The load grows for about as long as the tool runs, so that each tool meets all of it.
@@ -142,7 +143,7 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // An error means that it has already ended, as intended.
+            // An error means that the process has already ended.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -180,7 +181,7 @@ fn by_toll(
         Ok::<_, String>((relation.to_owned(), ratio))
     };
     let (by_time, by_cpu_time) = (by("duration_ns")?, by("cpu_ns")?);
-    // As in the sentence of `toll run`.
+    // This follows the sentence of `toll run`.
     let is_by_cpu_time = by_time.0 == "undecided" && by_cpu_time.0 != "undecided";
     let (relation, ratio) = if is_by_cpu_time { by_cpu_time } else { by_time };
     Ok(Told {
@@ -217,7 +218,7 @@ fn by_hyperfine(program: &Path, commands: &[String], directory: &Path) -> Result
     let (first, second) = (times_of(0)?, times_of(1)?);
     Ok(Told {
         ratio: toll_stats::mean(&second) / toll_stats::mean(&first),
-        // The same test that hyperfine's script `welch_ttest.py` runs on exported times.
+        // This is the test of hyperfine's script `welch_ttest.py` on exported times.
         is_different: Welch::new(&first, &second).p(0.0) < LEVEL,
         is_by_cpu_time: false,
         wall_s,
@@ -228,7 +229,8 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns a table with how often each treatment gave each answer, and how often that was right.
+/// Returns a table of how often each treatment gave each answer, and how often that answer was
+/// right.
 fn rates(run: &str) -> Result<String, String> {
     let document = parse(run)?;
     let mut text = String::from(
@@ -275,9 +277,9 @@ fn rates(run: &str) -> Result<String, String> {
 }
 
 const METHOD: &str = "
-An answer is right if it does not call identical commands different, and calls the second of two different commands longer. Intervals are
+An answer is right if it does not call identical commands different, and if it calls the second of two different commands longer. Intervals are
 exact (Clopper and Pearson), at 95 %. Each comparison runs the program as a user would, with its defaults: `toll run COMMAND COMMAND`, and
-`hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times. Its time is that of the whole program. A time after
+`hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times. The time is that of the whole program. A time after
 `toll` is its `--time-budget`. If time leaves a pair undecided, toll's answer is that of CPU time, and is also counted in that column.
 ";
 

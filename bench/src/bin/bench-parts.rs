@@ -1,8 +1,8 @@
 //! `bench-parts`: the measurements of `toll` itself that `bench/toll*.toml` use.
 //!
-//! - `harness TOLL WORK DIR` prints the time that a trial takes in addition to its command, the
-//!   time to start a process, the unmeasured and the wall time of a run, and the time of a clock
-//!   read. The stores are in `DIR`.
+//! - `harness TOLL WORK DIR` prints five times: of a trial in addition to its command, of
+//!   starting a process, of a run (unmeasured and wall time), and of a clock read. The stores are
+//!   in `DIR`.
 //! - `call TOLL DIR` prints the time of an empty system call.
 //! - `stores TOLL DIR SAMPLES` creates `DIR/SAMPLES.sqlite` with two runs of this many samples,
 //!   and `DIR/runs.sqlite` with 50 small runs.
@@ -17,18 +17,18 @@ use toll_bench::toll::{Toll, remove_store};
 use toll_bench::work::calibrate;
 use toll_probe::clock;
 
-/// Processes started for one value of the cost of starting a process.
+/// Number of processes that are started to obtain one value.
 const SPAWNS: u32 = 200;
-/// Blocks of the shorter and of the longer run. Their difference excludes the fixed cost of a run.
-/// Each block has two trials: the command and its twin.
+/// Numbers of blocks of a shorter and a longer run. Their difference excludes the fixed cost of a
+/// run. Each block has two trials: the command and its twin.
 const BLOCKS: [&str; 2] = ["20", "120"];
-/// Duration in milliseconds of the command whose run shows the unmeasured share.
+/// Duration in milliseconds of the command whose run shows the share of unmeasured time.
 const WORK_MS: f64 = 100.0;
-/// Clock reads for one value.
+/// Number of clock reads to obtain one value.
 const READINGS: u32 = 1_000_000;
-/// Trials of the experiment with many samples: 40 blocks of 4 treatments and a twin.
+/// Number of trials in the experiment with many samples: 40 blocks of 4 treatments and a twin.
 const TRIALS: u64 = 5 * 40;
-/// Runs in the store that is listed.
+/// Number of runs in the store that is listed.
 const RUNS_LISTED: usize = 50;
 
 fn main() -> ExitCode {
@@ -82,7 +82,7 @@ fn spawn_ns() -> Result<f64, String> {
     Ok(begin.elapsed().as_nanos() as f64 / f64::from(SPAWNS))
 }
 
-/// Returns the time of one read of the clock of timed regions, in nanoseconds.
+/// Returns the time of one read of the clock that times regions, in nanoseconds.
 fn clock_ns() -> f64 {
     let begin = Instant::now();
     for _ in 0..READINGS {
@@ -91,8 +91,8 @@ fn clock_ns() -> f64 {
     begin.elapsed().as_nanos() as f64 / f64::from(READINGS)
 }
 
-/// Measures an empty system call with toll's own workload. An iteration has so many calls that the
-/// clock reads around them are negligible.
+/// Measures an empty system call with toll's own workload. An iteration has so many calls that
+/// the clock reads around it are negligible.
 fn call(toll: &Toll) -> Result<String, String> {
     const CALLS: f64 = 100_000.0;
     let file = toll.kept.join("empty-call.toml");

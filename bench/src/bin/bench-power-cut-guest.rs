@@ -1,7 +1,7 @@
 //! `bench-power-cut-guest`: the part of the power-cut test that runs inside a guest.
 //!
-//! - `work DIR` does file operations below `DIR` as requested on standard input, one per line, and
-//!   answers each one when it has returned.
+//! - `work DIR` does file operations below `DIR`. It reads one request per line from standard
+//!   input, and answers each when the operation has returned.
 //! - `mounted MODE SOURCE DIR [without-fsync]` first mounts `SOURCE` on `DIR`, with the `toll-mount` in
 //!   the directory of this program.
 //! - `dump DIR` writes every file below `DIR` to standard output.
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The reader may be gone, so errors are ignored.
+            // The reader may have ended, so errors are ignored.
             let _ = std::io::Write::write_all(
                 &mut std::io::stderr(),
                 format!("failed: {error}\n").as_bytes(),

@@ -1,4 +1,4 @@
-//! `bench-replay`: simulates what the plans of the built-in claims can decide.
+//! `bench-replay`: simulates which claims the plans of the built-in experiments can decide.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use clap::Parser;
 use toll_bench::replay::{Choice, Document, Effort, Noise, RECORDED_NOISE, render, replay};
 use toll_core::spec::builtin::BUILTINS;
 
-/// Simulates runs of the built-in experiments with recorded noise, and shows how often each claim
-/// is supported, refuted or left open: at the published value, without an effect, and where
-/// verdicts change.
+/// Simulates runs of the built-in experiments with recorded noise. Shows how often each claim is
+/// supported, refuted or left open: at the published value, without an effect, and where verdicts
+/// change.
 ///
 /// The table goes to standard output, progress to standard error. Nothing is measured.
 #[derive(Parser)]
 #[command(name = "bench-replay")]
 struct Arguments {
-    /// Simulated runs of each claim at each truth
+    /// Simulated runs for each claim and each assumed truth
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// A built-in experiment; may be repeated [default: all]
@@ -26,14 +26,14 @@ struct Arguments {
     /// quick, standard or full; may be repeated [default: quick and standard]
     #[arg(long, value_name = "PROFILE", value_parser = ["quick", "standard", "full"])]
     profile: Vec<String>,
-    /// Only move claims whose id begins with ID
+    /// Only change the values of claims whose id begins with ID
     #[arg(long, value_name = "ID")]
     claim: Option<String>,
-    /// Give claims only their published values, or their recorded ones if none are published
+    /// Give claims their published values only, or their recorded values if none are published
     #[arg(long)]
     only_published: bool,
-    /// Take the noise from a store, or from a run exported as JSON; may be repeated [default: that
-    /// of bench/replay-noise.json]
+    /// Take the noise from a store, or from a run exported as JSON; may be repeated [default: the
+    /// noise in bench/replay-noise.json]
     #[arg(long, value_name = "PATH")]
     store: Vec<PathBuf>,
     /// Write the noise of the stores to this file, and simulate nothing
@@ -45,7 +45,7 @@ struct Arguments {
     /// Simulate N claims at a time [default: one per CPU]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Simulate nothing: recreate the table of earlier replay.json files; may be repeated
+    /// Simulate nothing: make the table again from earlier replay.json files; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     from: Vec<PathBuf>,
     /// Write replay.md and replay.json into this directory
@@ -80,7 +80,7 @@ fn conclude(arguments: &Arguments) -> Result<(), String> {
     show(&simulated(arguments, &noise)?, arguments)
 }
 
-/// Writes the files before standard output, whose reader may leave early.
+/// Writes the files before it writes standard output, whose reader may end early.
 fn show(document: &Document, arguments: &Arguments) -> Result<(), String> {
     let text = render(document);
     if let Some(directory) = &arguments.out {

@@ -1,8 +1,8 @@
-//! `bench-trace`: one round of `bench/trace.toml`.
+//! `bench-trace`: does one round of `bench/trace.toml`.
 //!
-//! `bench-trace TOLL CASE DIR` measures the prices of calls again, in a separate store in `DIR`. It
-//! prints the saving that `toll trace` predicts for a program that copies in small pieces, and the
-//! saving measured without trace.
+//! `bench-trace TOLL CASE DIR` measures the prices of calls again, in a separate store in `DIR`.
+//! It prints two savings for a program that copies in small pieces: the one that `toll trace`
+//! predicts, and the one measured without trace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use toll_stats::{Rng, median};
 use toll_wire::{CacheState, CopyMethod, CopyRequest, Outcome, Request, Sink, Source, Workload};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Processes that copy in each of two ways, in turns.
+/// Number of processes that copy in each of two ways, in turns.
 const PROCESSES: usize = 25;
-/// Copies that each process makes. A copy takes less than a millisecond, so most of them run
+/// Number of copies by each process. A copy takes less than a millisecond, so most copies run
 /// undisturbed even on a busy machine.
 const ITERATIONS: u32 = 10;
 
-/// A way to copy that a larger buffer makes faster.
+/// One round: a way to copy that a larger buffer makes faster.
 struct Round {
     toll: Toll,
     probe: PathBuf,
@@ -47,7 +47,7 @@ impl Round {
             "page-to-null" => (4 << 20, CopyMethod::Page, Sink::Null),
             _ => return Err(format!("cannot copy: there is no case {case}")),
         };
-        // The probe is in the directory of the program itself, not of a link to it.
+        // The probe is in the directory of the program itself, which a link need not be in.
         let program = toll
             .canonicalize()
             .map_err(|error| format!("cannot find {}: {error}", toll.display()))?;
@@ -76,7 +76,7 @@ impl Round {
         ))
     }
 
-    /// Returns the request line for the probe to make some copies.
+    /// Returns the line that asks the probe to make some copies.
     fn request(&self, xxh3: u64, method: CopyMethod, buffer_bytes: Option<u64>) -> String {
         let workload = Workload::Copy(CopyRequest {
             method,
@@ -100,7 +100,7 @@ impl Round {
     }
 
     /// Traces the probe as it copies. Returns the saving per copy that `toll trace` predicts, in
-    /// nanoseconds, and the buffer that it advises, in bytes.
+    /// nanoseconds, and the buffer that `toll trace` advises, in bytes.
     fn predicted(&self, xxh3: u64) -> Result<(f64, u64), String> {
         let store = self.toll.kept.join("trace.sqlite");
         let file = self.toll.kept.join("trace.json");
@@ -115,8 +115,8 @@ impl Round {
     }
 
     /// Returns the saving per copy with the better buffer, in nanoseconds. Processes with either
-    /// buffer take turns. A process counts as the median of its copies, and the saving is the
-    /// difference of the medians of both kinds of processes.
+    /// buffer take turns. The value of a process is the median of its copies. The saving is the
+    /// difference between the medians of both kinds of processes.
     fn measured_ns(&self, xxh3: u64, best_bytes: u64) -> Result<f64, String> {
         let requests = [
             self.request(xxh3, self.method, None),
@@ -133,7 +133,7 @@ impl Round {
     }
 }
 
-/// Returns the durations of the copies that a probe made, in nanoseconds.
+/// Returns the durations of a probe's copies, in nanoseconds, from its answer.
 fn durations_of(answer: &str) -> Result<Vec<f64>, String> {
     let answer = toll_wire::decode_response(answer.trim_end())
         .map_err(|error| format!("cannot read the probe's response: {error}"))?;
@@ -147,7 +147,7 @@ fn durations_of(answer: &str) -> Result<Vec<f64>, String> {
     }
 }
 
-/// Passes a command a line on its standard input, and returns its output.
+/// Runs a command with a line on its standard input, and returns its output.
 fn answer(command: &mut Command, line: &str) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let wrong = |error: std::io::Error| format!("cannot run {name}: {error}");
@@ -157,7 +157,7 @@ fn answer(command: &mut Command, line: &str) -> Result<String, String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(wrong)?;
-    // A program that ended at once does not read the line; its status shows that.
+    // A program that ended at once does not read the line. Its status shows that.
     let input = child.stdin.take();
     let _ = input.map(|mut input| input.write_all(line.as_bytes()));
     let output = child.wait_with_output().map_err(wrong)?;
@@ -179,7 +179,7 @@ fn prediction(text: &str, source: &Path, size_bytes: u64) -> Result<(f64, u64), 
         .iter()
         .find(|file| file["name"].as_str().map(Path::new) == Some(source))
         .and_then(|file| file["read"]["bytes"].as_f64());
-    // The content is checked in a separate pass, with the same calls.
+    // The probe checks the content in a separate pass with the same calls.
     let passes = read_bytes.ok_or_else(|| wrong("nothing was read"))? / size_bytes as f64;
     let saving_ns: Option<f64> = list("advice")
         .iter()
@@ -192,7 +192,7 @@ fn prediction(text: &str, source: &Path, size_bytes: u64) -> Result<(f64, u64), 
     Ok((saving_ns / passes, best_bytes))
 }
 
-/// Returns bytes that no file system can compress, always the same.
+/// Returns bytes that no file system can compress. The bytes are always the same.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(1);
     (0..bytes).map(|_| rng.below(256) as u8).collect()

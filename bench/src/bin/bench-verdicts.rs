@@ -1,5 +1,5 @@
-//! `bench-verdicts`: judges the trials of stored runs by the rules of the program that made them
-//! and by the rules of this one.
+//! `bench-verdicts`: judges the trials of stored runs by the rules of an earlier program and by
+//! those of this one.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,7 +17,7 @@ use toll_host::store::exchange::RunDocument;
 #[derive(Parser)]
 #[command(name = "bench-verdicts")]
 struct Arguments {
-    /// Runs that the earlier program exported with toll show N --json >N.json
+    /// Runs that the earlier program exported by toll show N --json >N.json
     #[arg(required = true, value_name = "FILE")]
     runs: Vec<PathBuf>,
     /// Write verdicts.md into this directory instead of to standard output
@@ -57,7 +57,7 @@ fn conclude(arguments: &Arguments) -> Result<(), String> {
     }
 }
 
-/// One run.
+/// A row of the table, for one run.
 struct Row {
     experiment: String,
     blocks: usize,
@@ -88,7 +88,7 @@ fn row(file: &Path) -> Result<Row, String> {
     let text = std::fs::read_to_string(file).map_err(|error| cannot(error.to_string()))?;
     let mut document: Value =
         serde_json::from_str(&text).map_err(|error| cannot(error.to_string()))?;
-    // The earlier program may use other words for its conclusions than this one.
+    // The earlier program may express its conclusions in other words.
     let concluded = document["analysis"].take();
     let earlier = concluded["verdicts"].as_array();
     let earlier = earlier.ok_or_else(|| cannot("it has no verdicts".into()))?;

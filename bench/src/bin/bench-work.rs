@@ -1,8 +1,8 @@
-//! `bench-work`: work of known length, and load for other programs.
+//! `bench-work`: does work of known length, and puts load on the machine.
 //!
 //! `bench-work N` does N equal pieces of work. `bench-work burst SEED` keeps every CPU busy at
-//! random times; `bench-work grow SECONDS` keeps them increasingly busy; `bench-work busy` is a
-//! single process that never waits. A load runs until the process that started it ends.
+//! random times, `bench-work grow SECONDS` keeps them increasingly busy, and `bench-work busy` is
+//! a single process that never waits. A load runs until the process that started it ends.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use toll_stats::Rng;
 
-/// Steps in one piece of work, some microseconds. Each step depends on the previous one.
+/// Number of steps in one piece of work, which takes some microseconds. Each step depends on the
+/// previous one.
 const STEPS: u32 = 1000;
-/// Limits of a burst and of the pause after it, in milliseconds.
+/// Shortest and longest duration of a burst and of the pause after it, in milliseconds.
 const BURST_MS: (u64, u64) = (20, 400);
-/// Period in which a growing load is busy once and idle once.
+/// Period in which a growing load is busy once and then idle once.
 const PERIOD: Duration = Duration::from_millis(20);
-/// Share of the time in which a growing load is busy when it has reached its maximum.
+/// Largest share of the time in which a growing load is busy.
 const BUSY_MAX: f64 = 0.6;
 
 fn main() -> ExitCode {

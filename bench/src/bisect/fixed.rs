@@ -1,21 +1,20 @@
-//! A bisection with fixed numbers of blocks, for comparison.
+//! A bisection with fixed numbers of blocks, to compare with the search of `toll bisect`.
 
 use toll_stats::{Interval, hodges_lehmann};
 
 use super::laboratory::{Answer, History, Laboratory, Searched};
 
-/// Number of blocks of each comparison.
+/// Numbers of blocks of the comparisons in a bisection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// For comparing the ends, and the version found with the previous one.
+    /// Blocks to compare the ends of the history, and the found version with the previous one.
     pub verdict: usize,
-    /// For comparing the version in the middle with both ends.
+    /// Blocks to compare the version in the middle with both ends.
     pub step: usize,
 }
 
-/// Bisects a history. The version in the middle joins the side to which it is nearer, by the
-/// estimate from a fixed number of blocks. The ends and the result are judged as by `toll`, with
-/// one look.
+/// Bisects a history. By the estimate from a fixed number of blocks, the version in the middle
+/// joins the nearer side. The ends and the result are judged as by `toll`, with one look.
 pub fn fixed(history: History, blocks: Fixed, seed: u64) -> Searched {
     let mut laboratory = Laboratory::new(history, seed);
     let last = history.versions;
@@ -54,7 +53,7 @@ fn compare(laboratory: &mut Laboratory, before: usize, at: usize, blocks: usize)
     hodges_lehmann(&Vec::from_iter(logs), 0.95)
 }
 
-/// Whether the difference exceeds 1 %, the margin of every comparison.
+/// Returns whether the difference exceeds 1 %, the margin of every comparison.
 fn differs(interval: &Interval) -> bool {
     interval.low > 0.01_f64.ln_1p() || interval.high < -0.01_f64.ln_1p()
 }

@@ -7,16 +7,16 @@ use toll_versions::search::Block;
 
 use crate::simulation::{Disturbances, World};
 
-/// Noise of the values.
+/// The noise of measured values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// Noise of path lengths: 0.02 %, drawn for each boot.
+    /// Noise of path lengths: 0.02 %, drawn again for each boot.
     PathLength,
-    /// Noise of times.
+    /// Noise of times in this simulated world.
     Time(World),
 }
 
-/// A history: version 0 and `versions` further ones.
+/// A history: version 0 and `versions` later versions.
 #[derive(Debug, Clone, Copy)]
 pub struct History {
     pub versions: usize,
@@ -46,23 +46,23 @@ impl History {
 pub enum Answer {
     /// This version introduced the change.
     Version(usize),
-    /// There is no difference, or it is undecided.
+    /// There is no difference, or the comparison is undecided.
     NoDifference,
-    /// The difference is there, but no version was confirmed.
+    /// There is a difference, but no version was confirmed.
     NotConfirmed,
 }
 
-/// One search.
+/// The result and the cost of one search.
 #[derive(Debug, Clone, Copy)]
 pub struct Searched {
     pub answer: Answer,
-    /// Number of trials. A trial is one version in one block.
+    /// Number of trials. Each trial measures one version in one block.
     pub trials: usize,
     /// Number of versions that were measured, and so had to be built.
     pub built: usize,
 }
 
-/// Draws blocks of a history; equal seeds give equal blocks.
+/// Draws blocks of a history. Equal seeds give equal blocks.
 pub struct Laboratory {
     history: History,
     disturbances: Option<Disturbances>,

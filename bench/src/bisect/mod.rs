@@ -1,5 +1,5 @@
-//! Simulates searches for the version that introduced a change: how often they find it, and in how
-//! many trials.
+//! Simulates searches for the version that introduced a change: how often they find it, and how
+//! many trials they need.
 
 mod fixed;
 mod laboratory;

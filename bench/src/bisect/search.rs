@@ -1,4 +1,4 @@
-//! A search in a history, by the code of `toll bisect`.
+//! Searches a history by the code of `toll bisect`.
 
 use toll_core::claim::model::Better;
 use toll_versions::search::{Bisection, Ending, Limits, Next};

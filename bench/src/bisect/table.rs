@@ -1,4 +1,4 @@
-//! Many searches, and the table of their results.
+//! Makes many searches, and the table of their results.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use toll_core::format;
 
 use super::{Answer, Fixed, History, Noise, Searched, WORLDS, World, fixed, search};
 
-/// How much is simulated.
+/// Says how much to simulate.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Searches of each kind.
+    /// Number of searches of each kind.
     pub runs: u64,
     /// Seed of all random draws.
     pub seed: u64,
@@ -59,7 +59,7 @@ impl Tally {
     }
 }
 
-/// Searches histories, each with its own seed.
+/// Searches several histories, each with its own seed.
 pub fn tally(
     effort: Effort,
     (versions, change, noise): (usize, f64, Noise),
@@ -82,10 +82,11 @@ pub fn tally(
     })
 }
 
-/// Plain noise of 2 %, for the comparison of the search with one of fixed blocks.
+/// The case in which the search is compared with a bisection of fixed blocks: plain noise of 2 %.
 const COMPARED: (usize, f64, Noise) = (64, 0.03, Noise::Time(World::Plain));
 
-/// Simulates everything, and returns the table in Markdown. `tell` gets a line for each kind.
+/// Simulates all searches, and returns the table in Markdown. `tell` receives a line for each
+/// kind.
 pub fn table(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
     let mut kinds = vec![(32, 0.03, Noise::PathLength), (32, 0.0, Noise::PathLength)];
     for world in WORLDS {
@@ -132,7 +133,8 @@ fn words(noise: Noise) -> String {
     }
 }
 
-/// Compares the search with the cheapest bisection of fixed blocks that finds 95 %.
+/// Compares the search with the cheapest bisection of fixed blocks that finds 95 % of the
+/// changes.
 fn beside_fixed(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
     let own = tally(effort, COMPARED, search);
     let mut best: Option<(Fixed, Tally)> = None;
@@ -142,7 +144,7 @@ fn beside_fixed(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
             let tally = tally(effort, COMPARED, |history, seed| {
                 fixed(history, blocks, seed)
             });
-            // More blocks cost more, so what follows is not better.
+            // Further plans have more blocks and cost more, so they are not better.
             if best.is_some_and(|(_, other)| tally.trials() >= other.trials()) {
                 break;
             }
@@ -156,7 +158,7 @@ fn beside_fixed(effort: Effort, tell: &mut dyn FnMut(&str)) -> String {
     let own_found = own.right as f64 / own.runs() as f64;
     let mut text = String::from("\n## Compared with fixed numbers of blocks\n\n");
     let Some((blocks, other)) = best else {
-        return text + "None of the fixed numbers finds 95 %.\n";
+        return text + "No bisection of fixed blocks finds 95 %.\n";
     };
     writeln!(
         text,

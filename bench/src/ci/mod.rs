@@ -1,8 +1,8 @@
 //! Simulates with a machine's noise how often `toll ci` is right.
 //!
 //! A record holds blocks in which a command ran three times. A simulated run takes consecutive
-//! blocks of it, from a different start for each benchmark. So disturbances that extend over
-//! blocks do so in the simulation, too. The run is stopped and judged like a real one.
+//! blocks of the record, from a different start for each benchmark. So a disturbance that lasts
+//! several blocks does so in the simulation, too. The run is stopped and judged like a real one.
 
 use toll_core::claim::regression::Regression;
 use toll_core::claim::{analyse, questions};
@@ -19,15 +19,15 @@ const METRIC: &str = "duration_ns";
 /// Runs of one command in a block: base, its twin, and head.
 const COPIES: usize = 3;
 
-/// The time of one trial.
+/// The times of one trial.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     duration_ns: f64,
-    /// Time from the end of the previous trial to its own end, in seconds.
+    /// Time from the end of the previous trial to the end of this one, in seconds.
     with_overhead_s: f64,
 }
 
-/// Blocks of a command compared with itself.
+/// Recorded blocks of a command that is compared with itself.
 #[derive(Debug)]
 pub struct Record {
     blocks: Vec<[Taken; COPIES]>,
@@ -67,9 +67,9 @@ impl Record {
         self.blocks.len()
     }
 
-    /// Returns the command's median time in nanoseconds and the scatter of the log-ratio of two
-    /// copies in a block. The scatter is the interquartile range as a standard deviation: 0.7413
-    /// of it, for normal values.
+    /// Returns the command's median time in nanoseconds, and the scatter of the log-ratio of two
+    /// copies in a block. The scatter is 0.7413 of the interquartile range, which is the standard
+    /// deviation for normal values.
     pub fn time_and_noise(&self) -> (f64, f64) {
         let times: Vec<f64> = self
             .blocks
@@ -85,11 +85,11 @@ impl Record {
     }
 }
 
-/// What is simulated.
+/// Describes what is simulated.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub benchmarks: usize,
-    /// Share by which head takes longer in the first benchmark.
+    /// Share by which the first benchmark takes longer in head than in base.
     pub change: f64,
     pub limit: f64,
     pub time_budget_s: f64,

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Writes a line `file INODE BYTES PATH` and the content of each file, then the line `end`.
+/// For each file, writes a line `file INODE BYTES PATH` and the content. Then writes the line
+/// `end`.
 pub fn write(root: &Path) -> io::Result<()> {
     // Data that was only read from a replayed journal must also survive the next cut.
     rustix::fs::sync();

@@ -11,13 +11,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest wait for the mount, under emulation on a busy machine.
+/// Longest wait for the mount, which is slow under emulation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The mount's standard error goes here.
+/// File for the standard error of the mount.
 const LOG: &str = "/tmpfs/mount.log";
 
-/// Mounts `source` on `at` with a cache mode, then serves operations below `at`.
+/// Mounts `source` on `at` with a cache mode, and then carries out operations below `at`.
 pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io::Result<()> {
     let own = std::env::current_exe()?;
     let program = own.with_file_name("toll-mount");
@@ -32,8 +32,8 @@ pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io
     let before = fs::metadata(at)?.dev();
     let mut daemon = command
         .args(["--foreground", "--cache", mode])
-        // On the disk that is cut, as for a user: the journal of temporary files survives a
-        // restart.
+        // The copies are on the disk that is cut, as for a user. So the journal of temporary
+        // files survives a restart.
         .args(["--copies", "/work/copies"])
         .args([source, at])
         .stdin(Stdio::null())

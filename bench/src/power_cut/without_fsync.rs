@@ -1,7 +1,7 @@
 //! Runs a program whose calls of fsync(2) and related system calls return 0 and do nothing.
 //!
-//! It shows that the power-cut test detects losses. It uses ptrace(2), which every kernel has; the
-//! guest's kernel has no seccomp.
+//! The module shows that the power-cut test detects losses. It uses ptrace(2), which every kernel
+//! has, because the guest's kernel has no seccomp.
 #![expect(
     clippy::disallowed_methods,
     reason = "it starts the program that it changes"
@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
 
-/// The system calls that are left out.
+/// Numbers of the system calls that are left out.
 const LEFT_OUT: [i64; 5] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,
@@ -22,7 +22,7 @@ const LEFT_OUT: [i64; 5] = [
     libc::SYS_sync_file_range,
 ];
 
-/// Replaces the number of a left-out call; no system call has it.
+/// Number that replaces that of a left-out call. No system call has this number.
 const NO_CALL: u64 = u64::MAX;
 
 /// Runs a command to its end.
@@ -67,7 +67,7 @@ pub fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
                 }
                 0
             }
-            // A new thread begins, or this one has created one.
+            // A new thread begins, or this thread has created one.
             libc::SIGTRAP | libc::SIGSTOP => 0,
             signal => signal,
         };
@@ -94,7 +94,7 @@ fn trace(request: libc::c_uint, thread: i32, data: usize) -> io::Result<()> {
     }
 }
 
-/// Changes the registers of a stopped thread; does nothing for one that was killed.
+/// Changes the registers of a stopped thread. Does nothing if the thread was killed.
 fn change(thread: i32, change: impl FnOnce(&mut libc::user_regs_struct)) {
     // SAFETY: the structure is plain numbers, and all zeros are numbers.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };

@@ -1,4 +1,4 @@
-//! File operations that the host requests one by one.
+//! Carries out file operations that the host requests one by one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,17 +9,17 @@ use std::path::Path;
 
 use super::content;
 
-/// Sent to the host when requests can come.
+/// Line that tells the host that requests can come.
 const READY: &str = "ready";
 
 /// Carries out the request in each line of standard input, in order. Writes `ok` or the error as
-/// soon as the call has returned. Nothing is buffered on the way.
+/// soon as the call has returned. Nothing is buffered in between.
 pub fn serve(directory: &Path) -> io::Result<()> {
     make_raw()?;
     std::env::set_current_dir(directory)?;
     let left = temporaries(Path::new("."))?;
     let mut output = io::stdout().lock();
-    // One write per line, so that no line waits for another.
+    // Each line is one write, so that no line waits for another.
     output.write_all(format!("{READY} {left}\n").as_bytes())?;
     output.flush()?;
     let mut open = BTreeMap::new();
@@ -34,7 +34,7 @@ pub fn serve(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts temporary files of an earlier mount that this one has left.
+/// Counts temporary files of an earlier mount that the current mount has not removed.
 fn temporaries(directory: &Path) -> io::Result<usize> {
     let mut found = 0;
     for entry in fs::read_dir(directory)? {
@@ -75,7 +75,7 @@ fn perform(line: &str, open: &mut BTreeMap<u32, File>) -> io::Result<()> {
             .set_len(number(bytes)?),
         ["fsync", at] => open.get(&slot(at)?).ok_or_else(wrong)?.sync_all(),
         ["close", at] => close(open.remove(&slot(at)?).ok_or_else(wrong)?),
-        // Like sync(1): through a file descriptor that has written nothing.
+        // This works like sync(1), through a file descriptor that has written nothing.
         ["sync", path] => File::open(path)?.sync_all(),
         ["rename", from, to] => fs::rename(from, to),
         ["unlink", path] => fs::remove_file(path),
@@ -92,7 +92,7 @@ fn close(file: File) -> io::Result<()> {
     }
 }
 
-/// Makes the terminal, if standard input is one, pass bytes on unchanged.
+/// Makes the terminal pass bytes on unchanged, if standard input is a terminal.
 fn make_raw() -> io::Result<()> {
     // SAFETY: the structure is plain numbers, and all zeros are numbers.
     let mut settings: libc::termios = unsafe { std::mem::zeroed() };

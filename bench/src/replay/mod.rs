@@ -1,5 +1,5 @@
-//! What the plans of the built-in experiments can decide. Whole runs are simulated with a
-//! machine's recorded noise, and judged by the code that judges real ones.
+//! Shows which claims the plans of the built-in experiments can decide. Whole runs are simulated
+//! with a machine's recorded noise, and judged by the code that judges real runs.
 
 mod nodes;
 mod noise;
@@ -22,25 +22,25 @@ pub use setup::{Setup, Studied};
 pub use simulate::{Case, Effort, Truth, simulate};
 pub use table::render;
 
-/// Noise of the machine on which this tree was last measured.
+/// Noise of the machine that measured this tree last.
 pub const RECORDED_NOISE: &str = include_str!("../../replay-noise.json");
 
-/// Everything that was simulated.
+/// The results of all simulations.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Document {
     pub date: String,
     pub command_line: String,
-    /// The machine whose noise was drawn.
+    /// Name of the machine whose noise was drawn.
     pub machine: String,
     pub runs: usize,
     pub seed: u64,
-    /// Time that the simulation took.
+    /// Duration of the simulation in seconds.
     pub seconds: f64,
     pub plans: Vec<Planned>,
     pub cases: Vec<Case>,
 }
 
-/// An experiment in a profile.
+/// An experiment in a profile, with the plan for its runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Planned {
     pub experiment: String,
@@ -48,7 +48,7 @@ pub struct Planned {
     pub min_blocks: u32,
     pub max_blocks: u32,
     pub time_budget_s: f64,
-    /// Time of a block; if absent, the time budget ends no simulated run.
+    /// Time of a block in seconds. If absent, the time budget ends no simulated run.
     pub block_s: Option<f64>,
     pub claims: Vec<Claimed>,
     /// Claims that are not simulated, each with the reason.
@@ -62,20 +62,20 @@ pub struct Claimed {
     pub origin: Origin,
     #[serde(default)]
     pub is_check: bool,
-    /// Why the claim's plan has too little power, from the experiment file.
+    /// The reason in the experiment file why the claim's plan has too little power.
     pub underpowered: Option<String>,
 }
 
-/// What to simulate.
+/// The experiments and claims to simulate.
 pub struct Choice<'a> {
     pub experiments: &'a [String],
     pub profiles: &'a [String],
-    /// Only claims whose id begins with this.
+    /// Beginning of the ids of the claims to simulate; `None` for all claims.
     pub claim: Option<&'a str>,
     pub effort: Effort,
 }
 
-/// Simulates the chosen experiments and profiles; `tell` gets a line for each.
+/// Simulates the chosen experiments and profiles. `tell` receives a line for each.
 pub fn replay(
     choice: &Choice,
     noise: &Noise,
@@ -139,7 +139,7 @@ impl Planned {
 
 impl Document {
     /// Reads files that [`Document::to_json`] wrote. Several files are merged under the head of
-    /// the first one. If several have the same claim, the first counts.
+    /// the first file. If several files have the same claim, the first one counts.
     ///
     /// # Errors
     /// If no file is given, or one cannot be read or parsed.

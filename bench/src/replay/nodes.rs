@@ -1,4 +1,4 @@
-//! The units that are drawn: one metric of one treatment, with its level and its scatter.
+//! The values that are drawn: one metric of one treatment each, with its level and its scatter.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,25 +10,26 @@ use toll_stats::{Rng, fit_cost_model, median};
 
 use super::noise::{RecordedRun, RecordedTreatment, Series};
 
-/// Deviation of a metric that has neither a recorded nor a published one, in natural logarithms.
+/// Assumed deviation of a metric, in natural logarithms, if none is recorded or published.
 const ASSUMED_DEVIATION: f64 = 0.05;
-/// Width of the noise that is added to a drawn deviation, as a share of the scatter. Otherwise few
-/// recorded blocks would repeat themselves (a smoothed bootstrap).
+/// Width of the noise that is added to a drawn deviation, as a share of the scatter. Without this
+/// smoothed bootstrap, the values of few recorded blocks would repeat.
 const SMOOTHING: f64 = 0.1;
 /// Number of draws for the centre of a ratio's noise.
 const CENTRE_DRAWS: usize = 20_000;
 
-/// Where the noise of a metric comes from.
+/// The source of the noise of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// The same treatment in a stored run, drawn together with its block.
+    /// The same treatment in a stored run. Its noise is drawn together with the block.
     Measured,
-    /// The most similar recorded treatment, drawn independently if another treatment uses it, too.
+    /// The most similar recorded treatment. Its noise is drawn independently if another treatment
+    /// uses it, too.
     Borrowed,
-    /// This machine does not record the metric; the report says how it scatters.
+    /// The scatter that the report publishes, because this machine does not record the metric.
     Published,
-    /// Nothing is known about the noise.
+    /// An assumption, because nothing is known about the noise.
     Assumed,
 }
 
@@ -37,7 +38,7 @@ pub enum Origin {
 pub struct Node {
     pub treatment: usize,
     pub metric: String,
-    /// The node whose treatment this node's treatment repeats, if it is a twin.
+    /// If the treatment is a twin, the node of the treatment that it repeats.
     pub twin_of: Option<usize>,
     pub origin: Origin,
     /// Recorded median; `None` if nothing is recorded.
@@ -45,11 +46,12 @@ pub struct Node {
     shares_block: bool,
     deviations: Vec<Option<f64>>,
     known: Vec<f64>,
-    /// Width of normal noise: added to a drawn deviation, or all of the noise if none is known.
+    /// Width of normal noise that is added to a drawn deviation. It is all of the noise if none
+    /// is recorded.
     normal: f64,
 }
 
-/// Natural logarithm of the level of each node.
+/// The level of each node, as a natural logarithm.
 pub type World = Vec<f64>;
 
 /// All nodes of an experiment.
@@ -57,29 +59,29 @@ pub type World = Vec<f64>;
 pub struct Nodes {
     pub all: Vec<Node>,
     places: BTreeMap<(usize, String), usize>,
-    /// Blocks of the run whose noise is drawn.
+    /// Number of blocks of the run whose noise is drawn.
     blocks: usize,
 }
 
-/// A recorded treatment that provides the noise of one of the experiment.
+/// A recorded treatment that provides noise for a treatment of the experiment.
 #[derive(Clone)]
 struct Donor<'a> {
     treatment: &'a RecordedTreatment,
     is_same: bool,
-    /// Whether this is the first treatment that uses it.
+    /// Whether this treatment is the first that uses the donor.
     is_first: bool,
 }
 
-/// What is known about the noise of each treatment.
+/// Known noise of each treatment.
 pub struct Donors<'a> {
     run: Option<&'a RecordedRun>,
     chosen: Vec<Option<Donor<'a>>>,
-    /// By metric, the largest deviation that the report gives.
+    /// The largest deviation that the report gives, by metric.
     published: BTreeMap<String, f64>,
 }
 
 impl<'a> Donors<'a> {
-    /// Finds the donors of the treatments that are needed.
+    /// Finds a donor of noise for each treatment that needs one.
     pub fn new(
         run: Option<&'a RecordedRun>,
         treatments: &[Treatment],
@@ -97,7 +99,7 @@ impl<'a> Donors<'a> {
                 pairs.push((likeness(treatment, one), treatment.index, place));
             }
         }
-        // The most similar first, so that these keep what their blocks have in common.
+        // The most similar pairs come first, so that they keep what their blocks have in common.
         pairs.sort_by_key(|(likeness, index, ..)| (Reverse(*likeness), *index));
         let mut used = BTreeSet::new();
         for ((_, is_twin_too, is_exact), index, place) in pairs {
@@ -116,9 +118,9 @@ impl<'a> Donors<'a> {
     }
 }
 
-/// Returns how near a recorded treatment is, whether both are twins or neither is, and whether all
-/// levels are the same. Numbers are as far apart as their logarithms, and different words are
-/// farther apart.
+/// Returns how similar a recorded treatment is, whether both are twins or neither is, and whether
+/// all levels are the same. The distance of numbers is that of their logarithms. The distance of
+/// different words is larger.
 fn likeness(treatment: &Treatment, recorded: &RecordedTreatment) -> (Reverse<u64>, bool, bool) {
     const WORDS: f64 = 10.0;
     let distance = |(name, level): (&String, &Level)| {
@@ -136,8 +138,9 @@ fn likeness(treatment: &Treatment, recorded: &RecordedTreatment) -> (Reverse<u64
     (Reverse(thousandths), is_twin_too, is_exact)
 }
 
-/// Returns, by metric, the largest standard deviation, relative to its mean, that a report gives
-/// for all its runs. A deviation without extremes is useless: dropping values made it small.
+/// Returns the largest standard deviation, relative to its mean, that a report gives for all its
+/// runs, by metric. Deviations without extremes are ignored, because dropping values made them
+/// small.
 fn published(tables: &[Table]) -> BTreeMap<String, f64> {
     let mut largest = BTreeMap::new();
     let tables = tables
@@ -165,7 +168,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the node of a metric of a treatment, and creates it if there is none yet.
+    /// Returns the node of a metric of a treatment. Creates the node if there is none yet.
     pub fn at(&mut self, treatment: usize, metric: &str, donors: &Donors) -> usize {
         let key = (treatment, metric.to_owned());
         let next = self.all.len();
@@ -181,7 +184,7 @@ impl Nodes {
         self.all.iter().map(|node| node.metric.clone()).collect()
     }
 
-    /// Returns the recorded levels; 1 if nothing is recorded.
+    /// Returns the recorded levels; 1 where nothing is recorded.
     pub fn recorded_levels(&self) -> World {
         let level = |node: &Node| node.median.unwrap_or(1.0).ln();
         self.all.iter().map(level).collect()
@@ -202,8 +205,8 @@ impl Nodes {
             .sum()
     }
 
-    /// Returns the centre of the noise of a signed sum: the pseudo-median that rank intervals
-    /// estimate, or the median for a quotient.
+    /// Returns the centre of the noise of a signed sum. That is the pseudo-median, which rank
+    /// intervals estimate, or the median for a quotient.
     pub fn centre(&self, terms: &[(usize, f64)], is_quotient: bool) -> f64 {
         let mut rng = Rng::new(1);
         let draws = (0..CENTRE_DRAWS).map(|_| self.draw_sum(terms, &mut rng));
@@ -216,8 +219,8 @@ impl Nodes {
         median(&means)
     }
 
-    /// Returns the median call share of the cost models of drawn blocks. It differs from that of a
-    /// block without noise.
+    /// Returns the median call share of the cost models of drawn blocks. It differs from the call
+    /// share of a block without noise.
     pub fn median_call_share(&self, curve: &[[usize; 3]], place: usize, world: &World) -> f64 {
         let level = |nodes: usize| curve.iter().map(move |node| world[node[nodes]].exp());
         let (calls, bytes): (Vec<f64>, Vec<f64>) = level(1).zip(level(2)).unzip();
@@ -270,8 +273,8 @@ impl Node {
         node
     }
 
-    /// Takes over recorded deviations. A series of n blocks scatters less than its distribution,
-    /// by (n - 1)/n.
+    /// Copies recorded deviations into the node. The deviations of n blocks are widened, because
+    /// they scatter less than their distribution, by (n - 1)/n.
     fn take_deviations(&mut self, series: &Series) {
         let known = series.deviations().flatten().count() as f64;
         let scale = (known / (known - 1.0).max(1.0)).sqrt();
@@ -279,7 +282,7 @@ impl Node {
         self.deviations = deviations.map(|one| Some(one? * scale)).collect();
         self.known = self.deviations.iter().flatten().copied().collect();
         if self.known.is_empty() {
-            // All values were 0, so it is not known how others would scatter.
+            // All values were 0, so the scatter of other values is unknown.
             self.origin = Origin::Assumed
         } else {
             let distances: Vec<f64> = self.known.iter().map(|one| one.abs()).collect();

@@ -1,4 +1,4 @@
-//! How the values of a machine scatter: the part of stored runs that a simulation uses.
+//! The noise of a machine's values, which simulations take from stored runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use toll_stats::median;
 
 /// Resolution of a stored deviation, in natural logarithms.
 const STEP: f64 = 1e-5;
-/// Metrics for the amount of data moved, which the cost models need.
+/// Metrics for the amount of data moved. The cost models need them.
 pub const AMOUNTS: [&str; 4] = [
     "calls",
     "bytes_written",
@@ -26,17 +26,17 @@ pub const AMOUNTS: [&str; 4] = [
 /// The recorded noise of the built-in experiments on one machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Noise {
-    /// CPU, hypervisor and kernel.
+    /// CPU, hypervisor and kernel of the machine.
     pub machine: String,
     pub runs: Vec<RecordedRun>,
 }
 
-/// One run, reduced to what its claims need.
+/// One run, reduced to the data that its claims need.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecordedRun {
     pub experiment: String,
     pub profile: String,
-    /// Time at which the run was made, RFC 3339 in UTC.
+    /// Time at which the run was made, as RFC 3339 in UTC.
     pub date: String,
     pub blocks: usize,
     /// Time of a block in seconds, including the time between its trials.
@@ -55,8 +55,8 @@ pub struct RecordedTreatment {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {
     pub median: f64,
-    /// By block, the difference between the logarithm of the trial's value and that of the median,
-    /// in hundred-thousandths; `None` without a value above 0.
+    /// For each block, the logarithm of the trial's value minus that of the median, in
+    /// hundred-thousandths. `None` without a value above 0.
     deviations: Vec<Option<i32>>,
 }
 
@@ -140,8 +140,8 @@ impl Noise {
         self.runs.extend(RecordedRun::from_run(stored));
     }
 
-    /// Adds the runs of another one. Keeps only the run with the most blocks for each experiment
-    /// and profile.
+    /// Adds the runs of `other`. For each experiment and profile, keeps only the run with the
+    /// most blocks.
     pub fn add(&mut self, other: Self) {
         if !other.machine.is_empty() {
             self.machine = other.machine;
@@ -158,8 +158,8 @@ impl Noise {
         });
     }
 
-    /// Returns the run whose noise represents an experiment in a profile: the one of the same
-    /// profile, if it has enough blocks, otherwise the one with the most blocks.
+    /// Returns the run whose noise represents an experiment in a profile. That is the run of the
+    /// same profile if it has enough blocks, and otherwise the run with the most blocks.
     pub fn representative(&self, experiment: &str, profile: &str) -> Option<&RecordedRun> {
         const ENOUGH: usize = 8;
         let runs = self.runs.iter().filter(|run| run.experiment == experiment);
@@ -195,9 +195,9 @@ impl RecordedRun {
         // The last block may be incomplete.
         let blocks_run = stored.trials.len() as f64 / ran.count().max(1) as f64;
         let metrics = metrics_of(&stored.experiment);
-        // Times in an emulated guest are those of the translator, and most are of a single trial.
-        // The treatment is kept without them, so that its noise is not borrowed from one outside
-        // of a guest.
+        // Times in an emulated guest are those of the translator, and most belong to a single
+        // trial. The treatment is kept without times, so that it does not borrow noise from a
+        // treatment outside a guest.
         let emulated = emulated_treatments(stored);
         let metrics_of = |treatment: usize| -> BTreeSet<String> {
             let is_kept = |metric: &&String| {
@@ -266,7 +266,7 @@ fn series(
         .collect()
 }
 
-/// Whether there is a built-in experiment of this name that judges anything.
+/// Returns whether there is a built-in experiment of this name with claims.
 fn has_claims(name: &str) -> bool {
     builtin::find(name).is_some_and(|builtin| builtin.toml.contains("[[claim]]"))
 }

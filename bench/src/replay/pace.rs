@@ -1,25 +1,25 @@
-//! Right verdicts per minute.
+//! Counts right verdicts per minute.
 
 use super::simulate::{Case, Truth};
 use super::{Document, Planned};
 
-/// What a run of an experiment achieves if the published values hold, or the recorded ones where
-/// none are published.
+/// The results of a run of an experiment if the published values hold. Claims without a published
+/// value have their recorded value.
 #[derive(Debug)]
 pub struct Pace {
-    /// Number of claims for which a verdict would be right, without checks.
+    /// Number of claims for which a verdict would be right. Checks are not counted.
     pub claims: usize,
-    /// Median time of a run; absent if the time of a block is not known.
+    /// Median time of a run in seconds; absent if the time of a block is not known.
     pub run_s: Option<f64>,
-    /// Mean number of right verdicts in a run. `wrong` and `open` are means, too.
+    /// Mean number of right verdicts in a run. `wrong` and `open` are means as well.
     pub right: f64,
     pub wrong: f64,
     pub open: f64,
     pub right_per_minute: Option<f64>,
 }
 
-/// Returns the case of each claim of a plan at its published value, or its recorded one if none is
-/// published, if a verdict would be right there. Checks have no such case.
+/// Returns the case of each claim of a plan at its published value, or at its recorded value if
+/// none is published. Claims without a right verdict there are left out, and so are checks.
 fn own_cases<'a>(document: &'a Document, plan: &Planned) -> Vec<&'a Case> {
     let claims = plan.claims.iter().filter(|claim| !claim.is_check);
     let own = claims.filter_map(|claim| {
@@ -38,7 +38,8 @@ impl Pace {
         let share = |count: usize, case: &Case| count as f64 / case.runs as f64;
         let right: f64 = cases.iter().filter_map(|case| case.power()).sum();
         let wrong: f64 = cases.iter().map(|case| share(case.wrong(), case)).sum();
-        // Documents made by rules that let no treatment rest have whole blocks and no times.
+        // Documents made by earlier rules, which let no treatment rest, have whole blocks and no
+        // times.
         let run_s = |case: &&Case| case.run_s.or(Some(case.blocks * plan.block_s?));
         let seconds: Vec<f64> = cases.iter().filter_map(run_s).collect();
         let run_s = (!seconds.is_empty()).then(|| toll_stats::median(&seconds));

@@ -1,5 +1,5 @@
-//! Whether verdicts keep what their grades promise in the hardest case: half of the truths are on
-//! borders.
+//! Checks whether verdicts keep what their grades promise in the hardest case, where half of the
+//! truths are on borders.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::simulation::{Disturbances, WORLDS};
 
 /// Number of claims in a run. No two claims share a treatment.
 const CLAIMS: usize = 13;
-/// Logarithm of the ratio of the claims whose truth is far from any border.
+/// Logarithm of the ratio in claims whose truth is far from any border.
 const FAR: f64 = 0.5;
 
 /// The noise on the trials of a simulated run.
@@ -23,13 +23,13 @@ const FAR: f64 = 0.5;
 pub enum Noise {
     /// The index of a world in [`WORLDS`].
     World(usize),
-    /// Noise of 1 %, but one trial in fifty takes twenty times as long. This mode is so far away
-    /// that a block with it only shows its side.
+    /// Noise of 1 %, but one trial in fifty takes twenty times as long. That is so long that a
+    /// block with such a trial only shows which side is larger.
     FarMode,
 }
 
 impl Noise {
-    /// Returns the worlds, and the far mode.
+    /// Returns all worlds, followed by the far mode.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let worlds = (0..WORLDS.len()).map(Self::World);
@@ -60,26 +60,26 @@ impl Noise {
     }
 }
 
-/// Blocks of the simulated runs: before the first look, and at most.
+/// Numbers of blocks of the simulated runs: before the first look, and at most.
 pub const PLANS: [(u32, u32); 5] = [(5, 5), (6, 6), (8, 8), (10, 10), (8, 20)];
 
-/// How often verdicts were wrong in runs of one kind.
+/// Counts of wrong verdicts in runs of one kind.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Promise {
     pub noise: String,
-    /// Blocks before the first look, and at most.
+    /// Numbers of blocks: before the first look, and at most.
     pub blocks: (u32, u32),
     pub runs: usize,
-    /// Runs with a wrong verdict that is family-wise.
+    /// Number of runs with a wrong family-wise verdict.
     pub family_wise_wrong: usize,
-    /// Mean over the runs of the share of wrong verdicts among all verdicts of a run; 0 for a run
-    /// without verdicts.
+    /// Mean share of wrong verdicts among all verdicts of a run. A run without verdicts has the
+    /// share 0.
     pub false_discovery_rate: f64,
-    /// The same for runs in which every truth is on a border.
+    /// The false discovery rate of runs in which every truth is on a border.
     pub false_discovery_rate_on_borders: f64,
-    /// Runs with a wrong family-wise verdict when every truth is on a border.
+    /// Number of runs with a wrong family-wise verdict when every truth is on a border.
     pub family_wise_wrong_on_borders: usize,
-    /// Share of the claims whose truth is far from the border that get a verdict.
+    /// Share of claims with a verdict, among those whose truth is far from the border.
     pub decided: f64,
 }
 
@@ -113,16 +113,16 @@ pub fn simulate(noise: Noise, (first, last): (u32, u32), runs: usize) -> Promise
     promise
 }
 
-/// Whether a claim's truth is far from its border, in runs where half of the truths are.
+/// Returns whether a claim's truth is far from its border, in runs where half of the truths are.
 fn is_far(place: usize) -> bool {
     place / 3 % 2 == 1
 }
 
-/// What is wrong among the verdicts of a run.
+/// Counts of wrong and right verdicts in a run.
 struct Found {
     is_family_wise_wrong: bool,
     wrong_share: f64,
-    /// Decided claims whose truth is far from a border.
+    /// Number of decided claims whose truth is far from a border.
     far: usize,
 }
 
@@ -151,7 +151,7 @@ impl Found {
     }
 }
 
-/// Returns an experiment whose claims are less, greater and equal in turn.
+/// Returns an experiment whose claims are `less`, `greater` and `equal` in turn.
 fn experiment(first: u32, last: u32) -> String {
     let directions = ["'less'", "'greater'", "'equal'\nmargin = '3%'"];
     let levels: Vec<String> = (1..=2 * CLAIMS)
@@ -175,8 +175,8 @@ fn experiment(first: u32, last: u32) -> String {
     toml
 }
 
-/// Returns the verdicts of a run whose truths are on borders: just not less, just not greater, and
-/// just still equal. With `has_far`, some are far beyond.
+/// Returns the verdicts of a run whose truths are on borders: just not less, just not greater,
+/// and just still equal. With `has_far`, some truths are far beyond their border.
 fn run(toml: &str, seed: u64, noise: Noise, has_far: bool) -> Vec<Verdict> {
     let experiment = spec::parse(toml, "promises", "standard").expect("it is an experiment");
     let plan = Plan::new(&experiment, seed).expect("it has a plan");

@@ -1,4 +1,4 @@
-//! A built-in experiment in a profile, ready to be simulated.
+//! Prepares a built-in experiment in a profile for simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,44 +13,45 @@ use super::nodes::{Donors, Nodes, Origin, World};
 use super::noise::Noise;
 use super::target::{Target, Targets};
 
-/// Blocks of a run without noise: enough for any verdict on a single claim.
+/// Number of blocks of a run without noise, which is enough for any verdict on a single claim.
 const BLOCKS_WITHOUT_NOISE: u32 = 16;
-/// Iterations to find the cost model whose noisy blocks have a given call share.
+/// Number of iterations to find the cost model whose noisy blocks have a given call share.
 const SHARE_STEPS: usize = 3;
 
-/// An experiment in a profile.
+/// A built-in experiment in a profile, ready to be simulated.
 pub struct Setup {
     pub name: String,
     pub profile: String,
-    /// The run, as far as claims need it, without trials.
+    /// The run without trials, reduced to the treatments that claims need.
     pub run: StoredRun,
     pub plan: Plan,
     pub nodes: Nodes,
     pub claims: Vec<Studied>,
-    /// Claims that are not simulated, with the reason.
+    /// Claims that are not simulated, each with the reason.
     pub left_out: Vec<(String, String)>,
-    /// The world in which all published values that can hold together do; the rest is as recorded.
+    /// The world with as many published values as can hold together. Other values are as
+    /// recorded.
     pub world: World,
-    /// The levels from which trials are drawn, so that estimators estimate the values of `world`.
+    /// The levels from which trials are drawn. With them, estimators find the values of `world`.
     pub drawn_world: World,
     /// Time of a block in seconds, if it was recorded.
     pub block_s: Option<f64>,
 }
 
-/// A claim under study.
+/// A claim that is simulated.
 pub struct Studied {
     pub claim: Claim,
     pub target: Target,
-    /// The worst origin of the noise of its nodes.
+    /// The least reliable origin of noise among the claim's nodes.
     pub origin: Origin,
     /// Whether the claim has its published value in the setup's world.
     pub is_published_in_world: bool,
-    /// The experiment with this claim as the only one.
+    /// The experiment reduced to this claim.
     alone: Experiment,
 }
 
 impl Studied {
-    /// Whether the claim is about the quotient of two metrics of the same trial.
+    /// Returns whether the claim is about the quotient of two metrics of the same trial.
     fn is_quotient(&self) -> bool {
         matches!(
             (&self.target, self.claim.test()),
@@ -60,7 +61,7 @@ impl Studied {
 }
 
 impl Setup {
-    /// Prepares a built-in experiment.
+    /// Prepares a built-in experiment in a profile for simulation.
     pub fn new(name: &str, profile: &str, noise: &Noise) -> Result<Self, String> {
         let builtin = builtin::find(name).ok_or(format!(
             "cannot replay {name}: there is no built-in experiment of that name; run toll list"
@@ -132,14 +133,14 @@ impl Setup {
         })
     }
 
-    /// Studies only claims whose id begins with `start`; the others are still judged.
+    /// Studies only claims whose id begins with `start`. Other claims are still judged.
     pub fn study(&mut self, start: &str) {
         self.claims.retain(|one| one.claim.id.starts_with(start));
         self.left_out.retain(|(id, _)| id.starts_with(start));
     }
 
-    /// Returns the trials of one block, with each node's level and deviation. Treatments that no
-    /// claim needs have no trial.
+    /// Returns the trials of one block, from the level and deviation of each node. Treatments
+    /// that no claim needs have no trial.
     pub fn block(&self, block: u32, world: &World, deviations: &[f64]) -> Vec<TrialRecord> {
         let mut samples: BTreeMap<usize, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
         for (place, node) in self.nodes.all.iter().enumerate() {
@@ -159,7 +160,7 @@ impl Setup {
             .collect()
     }
 
-    /// Returns the verdict on a claim alone in a world without noise, and the measured value.
+    /// Returns the verdict on a single claim in a world without noise, and the measured value.
     pub fn truth(&self, studied: &Studied, world: &World) -> (Outcome, Option<f64>) {
         let deviations = vec![0.0; self.nodes.all.len()];
         let blocks = 0..BLOCKS_WITHOUT_NOISE;
@@ -175,7 +176,7 @@ impl Setup {
         )
     }
 
-    /// Returns the treatments of a claim, and twins.
+    /// Returns the treatments that a claim needs, and their twins.
     pub fn involved(&self, studied: &Studied) -> BTreeSet<usize> {
         let nodes = studied.target.nodes().into_iter();
         let mut involved: BTreeSet<usize> =
@@ -199,8 +200,9 @@ impl Setup {
         }
     }
 
-    /// Returns the levels from which trials are drawn if a claim's quantity has a value. Each of
-    /// its ratios is moved by the centre of its noise, so that the estimator estimates the value.
+    /// Returns the levels from which trials are drawn to give a claim's quantity a value. Each
+    /// ratio of the quantity is moved by the centre of its noise, so that the estimator finds the
+    /// value.
     pub fn moved(&self, studied: &Studied, value: f64) -> Result<World, String> {
         let mut world = self.world.clone();
         studied.target.put(value, &mut world)?;
@@ -219,7 +221,8 @@ impl Setup {
     }
 
     /// Returns the world in which a ratio has the value that its estimator finds in drawn trials.
-    /// The median of quotients is not the quotient of medians if both vary together.
+    /// If two metrics vary together, the median of their quotients is not the quotient of their
+    /// medians.
     pub fn as_estimated(&self, studied: &Studied) -> World {
         let Target::Sum(terms) = &studied.target else {
             return self.world.clone();
@@ -230,7 +233,8 @@ impl Setup {
         world
     }
 
-    /// Whether some claim is about a quantity whose interval takes as long as a hundred others.
+    /// Returns whether a claim is about a quantity whose interval takes a hundred times as long
+    /// to compute as others.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         let is_slow = |target: &Target| {
@@ -242,8 +246,8 @@ impl Setup {
         self.claims.iter().any(|one| is_slow(&one.target))
     }
 
-    /// Refuses a quantity that has no noise in half of the blocks: even on a border it would be on
-    /// one side.
+    /// Refuses a quantity that has no noise in half of the blocks. Even on a border, its measured
+    /// value would be on one side.
     pub fn require_noise(&self, studied: &Studied) -> Result<(), String> {
         const LEAST: f64 = 1e-4;
         let Target::Sum(terms) = &studied.target else {
@@ -259,7 +263,7 @@ impl Setup {
     }
 }
 
-/// Removes the parts that are only shown: they take time and judge nothing.
+/// Removes the parts that are only shown, because they take time and judge nothing.
 fn without_figures(mut experiment: Experiment) -> Experiment {
     experiment.tables.clear();
     experiment.figures.clear();
@@ -279,7 +283,7 @@ fn alone(experiment: &Experiment, claim: &Claim) -> Experiment {
     without_figures(alone)
 }
 
-/// Returns the treatments that claims compare, and twins with their originals.
+/// Returns the treatments that claims compare, and the twins with their originals.
 fn needed(experiment: &Experiment, treatments: &[Treatment]) -> BTreeSet<usize> {
     let claims = experiment.claims.iter();
     let claimed = claims.flat_map(|claim| of_claim(experiment, &claim.test(), treatments));
@@ -289,7 +293,7 @@ fn needed(experiment: &Experiment, treatments: &[Treatment]) -> BTreeSet<usize> 
     claimed.chain(twins.flatten()).collect()
 }
 
-/// Gives each twin the nodes of its original, for every metric of a claim.
+/// Adds nodes for each twin: one for each metric of its original in a claim.
 fn add_twins(nodes: &mut Nodes, treatments: &[Treatment], donors: &Donors) {
     let metrics = nodes.metrics();
     for treatment in treatments {
@@ -304,8 +308,8 @@ fn add_twins(nodes: &mut Nodes, treatments: &[Treatment], donors: &Donors) {
     }
 }
 
-/// Moves levels so that as many published values as possible hold together, once the `centre` of
-/// its noise is added to each. Levels that one value ties together move together from then on.
+/// Moves levels so that as many published values as possible hold together, when the `centre` of
+/// its noise is added to each. Levels that one value ties together are later moved together.
 fn published_world(
     mut world: World,
     claims: &mut [Studied],
@@ -352,7 +356,7 @@ fn published_world(
     world
 }
 
-/// Where verdicts change.
+/// A value at which the verdict changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Border {
     /// The verdict that begins at the border.
@@ -361,7 +365,8 @@ pub struct Border {
 }
 
 impl Setup {
-    /// Finds where "supported" and "refuted" of a claim begin, with runs without noise.
+    /// Finds the values at which "supported" and "refuted" of a claim begin, by runs without
+    /// noise.
     pub fn borders(&self, studied: &Studied) -> Result<Vec<Border>, String> {
         let claim = &studied.claim;
         let threshold = claim.threshold().ln();
@@ -369,7 +374,8 @@ impl Setup {
             Some(high) => f64::midpoint(threshold, high.ln()),
             None => threshold,
         };
-        // Directions that lead out of the region where the claim holds, on a logarithmic scale.
+        // These are the directions out of the region where the claim holds, on a logarithmic
+        // scale.
         let ways: &[f64] = match claim.direction() {
             ClaimDirection::Less => &[1.0],
             ClaimDirection::Greater => &[-1.0],
@@ -404,7 +410,7 @@ impl Setup {
     }
 }
 
-/// Returns the first value with an outcome, from a middle in one direction.
+/// Returns the first value with an outcome, searching from a middle value in one direction.
 fn search(
     middle: f64,
     way: f64,
@@ -433,8 +439,8 @@ fn search(
     }
 }
 
-/// Returns the last value between two for which `holds` is true, and the first for which it is
-/// not.
+/// Returns the last value between two values for which `holds` is true, and the first for which
+/// it is false.
 fn bisect(
     (mut inside, mut outside): (f64, f64),
     holds: impl Fn(f64) -> Result<bool, String>,

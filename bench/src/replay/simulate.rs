@@ -1,4 +1,4 @@
-//! Simulated runs: drawn, then stopped and judged like real ones.
+//! Simulates runs: draws, stops and judges them like real runs.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,34 +15,34 @@ use super::nodes::World;
 use super::setup::{Setup, Studied};
 use super::times;
 
-/// What is true about a claim in simulated runs.
+/// The assumed truth about a claim in simulated runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Truth {
-    /// The published value.
+    /// The published value holds.
     Published,
-    /// The recorded value, if none was published.
+    /// The recorded value holds, because none was published.
     Recorded,
-    /// Both sides are the same.
+    /// Both sides are equal.
     NoEffect,
-    /// Where "supported" begins; this verdict is wrong there.
+    /// The value at which "supported" begins. At this value, that verdict is still wrong.
     SupportedBorder,
-    /// Where "refuted" begins; this verdict is wrong there.
+    /// The value at which "refuted" begins. At this value, that verdict is still wrong.
     RefutedBorder,
 }
 
-/// Results of the simulated runs of a claim at one truth.
+/// Results of the simulated runs of a claim with one assumed truth.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Case {
     pub experiment: String,
     pub profile: String,
     pub claim: String,
     pub truth: Truth,
-    /// Value of the quantity; absent if it is infinite or not defined.
+    /// Value of the claim's quantity; absent if it is infinite or not defined.
     pub value: Option<f64>,
     /// The right verdict; absent on a border, where the right verdict changes.
     pub right: Option<Outcome>,
-    /// Whether it was simulated as the only claim of its experiment.
+    /// Whether the claim was simulated as the only one of its experiment.
     pub is_alone: bool,
     pub runs: usize,
     pub supported: usize,
@@ -87,13 +87,13 @@ impl Case {
     }
 }
 
-/// How much to simulate.
+/// Says how much to simulate.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     pub runs: usize,
     pub seed: u64,
     pub threads: usize,
-    /// Whether claims only have their published values, or their recorded ones if none are
+    /// Whether claims only get their published values, or their recorded values if none are
     /// published.
     pub only_published: bool,
 }
@@ -104,7 +104,7 @@ struct Run {
     seconds: f64,
 }
 
-/// How long simulated runs were.
+/// The lengths of simulated runs.
 #[derive(Default)]
 struct Lengths {
     blocks: Vec<f64>,
@@ -126,19 +126,19 @@ impl Lengths {
     }
 }
 
-/// A unit of simulation.
+/// A unit of simulation that one thread takes.
 enum Task {
-    /// The setup's own world, in which all claims are judged.
+    /// Simulates the setup's own world, in which all claims are judged.
     World,
-    /// One claim, by its index, is moved.
+    /// Simulates a world in which one claim is moved. The number is the claim's index.
     Moved(usize),
 }
 
-/// Factor by which fewer runs of a slow setup are simulated.
+/// Divisor of the number of simulated runs if the setup is slow.
 const FEWER: usize = 5;
 
-/// Simulates all claims of a setup at all truths. Also returns what cannot be simulated: pairs of
-/// a claim and the reason.
+/// Simulates all claims of a setup at all truths. Also returns the claims that cannot be
+/// simulated, each with the reason.
 #[must_use]
 pub fn simulate(setup: &Setup, effort: Effort) -> (Vec<Case>, Vec<(String, String)>) {
     let effort = if setup.is_slow() {
@@ -217,8 +217,8 @@ fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
     cases
 }
 
-/// Simulates one claim at the truths that it does not have in the setup's world. Also returns what
-/// cannot be simulated, with the reason.
+/// Simulates one claim at the truths that it does not have in the setup's world. Also returns the
+/// truths that cannot be simulated, each with the reason.
 fn moved(setup: &Setup, studied: &Studied, effort: Effort) -> (Vec<Case>, Vec<(String, String)>) {
     let mut truths = Vec::new();
     let mut obstacles = Vec::new();
@@ -265,7 +265,7 @@ fn moved(setup: &Setup, studied: &Studied, effort: Effort) -> (Vec<Case>, Vec<(S
     (cases, obstacles)
 }
 
-/// Returns where each verdict begins.
+/// Returns the value at which each verdict begins.
 fn borders(setup: &Setup, studied: &Studied) -> Result<Vec<(Truth, f64)>, String> {
     setup.require_noise(studied)?;
     let borders = setup.borders(studied)?.into_iter();
@@ -280,7 +280,7 @@ fn is_border(truth: Truth) -> bool {
     matches!(truth, Truth::SupportedBorder | Truth::RefutedBorder)
 }
 
-/// Returns the right verdict on a value.
+/// Returns the right verdict if the claim's quantity has a value.
 fn right(setup: &Setup, studied: &Studied, value: f64) -> Outcome {
     let mut world = setup.world.clone();
     match studied.target.put(value, &mut world) {
@@ -329,8 +329,8 @@ fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effor
         lengths.add(&drawn);
         alone.trials = drawn.trials;
         case.count(match outcome(&alone, studied) {
-            // A claim that is not decided at the level of a single claim is not decided at any
-            // level of Holm's procedure, so the other claims need not be judged.
+            // A claim that is undecided at the level of a single claim is undecided at every
+            // level of Holm's procedure. So the other claims need not be judged.
             Outcome::Undecided => Outcome::Undecided,
             alone_outcome if case.is_alone => alone_outcome,
             _ => {
@@ -352,14 +352,14 @@ fn outcome(run: &StoredRun, studied: &Studied) -> Outcome {
         .outcome
 }
 
-/// Returns the generator of a run. It is the same for all truths, so that these differ only by the
-/// truth.
+/// Returns the random generator of a run. It is the same for all truths, so that runs differ only
+/// by the truth.
 fn seed_of(effort: Effort, run: usize) -> Rng {
     Rng::new(effort.seed).fork(run as u64)
 }
 
-/// Draws a run until it ends as `toll run` would end it. If `needed` names treatments, only their
-/// trials are drawn, and only they are needed.
+/// Draws a run until it ends as `toll run` would end it. If `needed` names treatments, draws only
+/// their trials and requires no others.
 fn draw(
     setup: &Setup,
     run: &StoredRun,

@@ -1,4 +1,4 @@
-//! The table in Markdown.
+//! Renders the table of results in Markdown.
 
 use std::fmt::Write;
 
@@ -10,11 +10,11 @@ use super::pace::Pace;
 use super::simulate::{Case, Truth};
 use super::{Claimed, Document, Planned};
 
-/// Least power of a claim's plan at the published value.
+/// Least acceptable power of a claim's plan at the published value.
 pub const POWER_MIN: f64 = 0.8;
 /// Largest acceptable share of wrong verdicts on a border.
 pub const WRONG_MAX: f64 = 0.05;
-/// Confidence at which a share counts as over its limit.
+/// Confidence needed to say that a share exceeds its limit.
 const CONFIDENCE: f64 = 0.99;
 
 const METHOD: &str = "\
@@ -26,17 +26,17 @@ const METHOD: &str = "\
    a tenth of their scatter is added, since few blocks would otherwise repeat themselves.
 3. Noise is *measured* (this treatment in a stored run), *borrowed* (the most similar treatment, such as one of the quick profile), *published*
    (for a metric that no run here records: the largest standard deviation in the report's tables, independent), or *assumed* (5 %,
-   independent). The table shows the worst of a claim's treatments.
-4. Levels are the recorded ones, moved so that all published values hold that can hold together. In this one world each claim with a
+   independent). The table shows the worst kind among a claim's treatments.
+4. Levels are as recorded, but moved so that as many published values as possible hold together. In this one world each claim with a
    published value is judged at that value, and each other claim at its recorded value. A published value that contradicts another one,
    and any other truth, is given to one claim alone, by moving its numerator; claims that share the numerator move along.
 5. A border is where a verdict on a run without noise changes, found by bisection. The table shows how often the verdict that begins there
    is given there; if a claim has two borders, it shows the worse one. In an experiment with a knee, a crossing or a call share, the claim is
    then the only one, as in the last step of Holm's procedure, where errors are most frequent; and all of its cases have a fifth of the runs.
-6. The truth of a ratio is the pseudo-median of its noise, also for the ratios in a knee, a spread or a crossing. That of a quotient, and of a
+6. The truth of a ratio is the pseudo-median of its noise, also for the ratios in a knee, a spread or a crossing. The truth of a quotient, and of a
    call share, is the median. A knee's border is half way between two levels, where the first of them loses exactly the tolerance.
-7. Times of guests count as under KVM, so times recorded under emulation are not used. What is skipped here because a file system or a
-   server is missing counts as if it ran.
+7. Times of guests count as under KVM, so times recorded under emulation are not used. A treatment that is skipped here
+   because a file system or a server is missing counts as if it ran.
 
 Not simulated: drift over blocks, failed trials, carry-over from one trial to the next.
 ";
@@ -135,7 +135,7 @@ fn mean(values: &[f64]) -> f64 {
     }
 }
 
-/// Returns the table of right verdicts per minute.
+/// Returns the table of right verdicts per minute, in Markdown.
 fn paces(document: &Document) -> String {
     let mut text = String::from(
         "\n## Right verdicts per minute\n\nThe median time of a run, and its mean number of verdicts on claims (not on checks), if the published values \
@@ -161,7 +161,7 @@ fn paces(document: &Document) -> String {
     text
 }
 
-/// Returns the table of published values at which a plan decides too rarely.
+/// Returns the table of published values that a plan decides too rarely, in Markdown.
 fn weak(document: &Document) -> String {
     let mut text = String::from("\n## Power below 80 % at the published value\n\n");
     text += "| claim | profile | value | right | S / R / I | reason in the experiment file |\n|---|---|--:|---|--:|---|\n";
@@ -201,7 +201,7 @@ fn section(plan: &Planned, document: &Document) -> String {
         plan.time_budget_s,
         match plan.block_s {
             Some(block_s) => format!("{block_s:.2} s per block"),
-            None => "the time of a block is unknown and limits nothing".into(),
+            None => "the time of a block is unknown, so time limits no run".into(),
         }
     );
     if !plan.claims.is_empty() {
@@ -273,7 +273,7 @@ fn share(case: &Case) -> f64 {
     case.wrong() as f64 / case.runs as f64
 }
 
-/// Whether more verdicts are wrong than is acceptable, by more than chance explains.
+/// Returns whether the share of wrong verdicts is too large, by more than chance explains.
 #[must_use]
 pub fn is_over(case: &Case) -> bool {
     clopper_pearson(case.wrong(), case.runs, CONFIDENCE).low > WRONG_MAX

@@ -8,43 +8,42 @@ use toll_core::spec::{Claim, Derived, DerivedKind, Experiment, Selector, Test};
 use super::nodes::{Donors, Nodes, World};
 use super::noise::AMOUNTS;
 
-/// Amount by which the acceleration falls with each doubling of the level on a curve that is made
-/// to cross.
+/// Decrease of the acceleration per doubling of the level, on a curve that is made to cross.
 const FALL_PER_DOUBLING: f64 = 0.1;
-/// Largest acceleration of such a curve.
+/// Largest acceleration on a curve that is made to cross.
 const ACCELERATION_MAX: f64 = 0.95;
-/// Share of the next level that each level below a knee reaches.
+/// Ratio of each level below a knee to the next level.
 const RISE_TO_KNEE: f64 = 0.64;
 
-/// The quantity of a claim as a function of levels.
+/// The quantity of a claim, and the nodes on which it depends.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// A ratio, a ratio of ratios or a quotient: the sum of the logarithms of nodes with these
-    /// signs.
+    /// A ratio, a ratio of ratios or a quotient. Its logarithm is the sum of the levels of these
+    /// nodes with these signs.
     Sum(Vec<(usize, f64)>),
     Spread(Vec<usize>),
     Crossing {
-        /// By level: its number, and the nodes of the faster and the slower side.
+        /// For each level: its number, and the nodes of the faster and the slower side.
         curve: Vec<(f64, usize, usize)>,
         value: f64,
     },
     CallShare {
-        /// By level: the nodes of time, calls and bytes.
+        /// For each level: the nodes of time, calls and bytes.
         curve: Vec<[usize; 3]>,
-        /// Index of the level whose share it is.
+        /// Index of the level whose call share is meant.
         place: usize,
     },
     Knee {
         curve: Vec<(f64, usize)>,
         tolerance: f64,
-        /// Whether more of the metric is better.
+        /// Whether a larger value of the metric is better.
         is_rising: bool,
     },
-    /// A quantity that is simulated as recorded, with the reason.
+    /// A quantity that is simulated as recorded. The text is the reason.
     Fixed(Vec<usize>, String),
 }
 
-/// Creates targets, and the nodes that they need.
+/// Creates targets and the nodes that they need.
 pub struct Targets<'a> {
     pub experiment: &'a Experiment,
     pub treatments: &'a [Treatment],
@@ -120,7 +119,7 @@ impl Targets<'_> {
             DerivedKind::Step { .. } => {
                 let curve = self.curve(derived, &derived.at, metric)?;
                 let nodes = curve.into_iter().map(|one| one.1).collect();
-                let why = "a step is between two levels, so its place moves in jumps";
+                let why = "a step lies between two levels, so its position moves in jumps";
                 Ok(Target::Fixed(nodes, why.into()))
             }
             DerivedKind::Acceleration { .. }
@@ -135,7 +134,8 @@ impl Targets<'_> {
         Ok(self.nodes.at(treatment, metric, self.donors))
     }
 
-    /// Returns the nodes along a quantity's factor, by the number of the level, ascending.
+    /// Returns the nodes along a quantity's factor, with the number of each level, in ascending
+    /// order.
     fn curve(
         &mut self,
         derived: &Derived,
@@ -164,7 +164,8 @@ impl Targets<'_> {
         }
     }
 
-    /// Returns the nodes of time, calls and bytes of a treatment, if these are recorded.
+    /// Returns the nodes of time, calls and bytes of a treatment. It is an error if they are not
+    /// recorded.
     fn amounts(&mut self, time: usize) -> Result<[usize; 3], String> {
         let treatment = self.nodes.all[time].treatment;
         let mut recorded = |metric: &str| {
@@ -191,8 +192,8 @@ impl Target {
         }
     }
 
-    /// Returns the ratios on which the quantity depends at a value, as signed sums. The first node
-    /// of each sum is in no other sum.
+    /// Returns the ratios on which the quantity depends at a value, as signed sums of nodes. The
+    /// first node of each sum is in no other sum.
     pub fn ratios(&self, value: f64) -> Vec<Vec<(usize, f64)>> {
         let over = |of: usize, to: usize| vec![(of, 1.0), (to, -1.0)];
         match self {
@@ -202,7 +203,8 @@ impl Target {
                 curve.iter().map(|(_, of, to)| over(*of, *to)).collect()
             }
             Self::Knee { curve, .. } => {
-                // The ratios of the level that is just good enough, or just not, decide.
+                // The ratio of the last level that is good enough, or of the first that is not,
+                // decides.
                 let edge = (knee_position(curve, value) - 0.5).round();
                 let edge = curve[edge.clamp(0.0, (curve.len() - 1) as f64) as usize].1;
                 let others = curve.iter().filter(|(_, node)| *node != edge);
@@ -212,7 +214,7 @@ impl Target {
         }
     }
 
-    /// Moves levels so that the quantity has a value. The error says why it cannot have it.
+    /// Moves levels so that the quantity has a value. The error says why that is impossible.
     pub fn put(&self, value: f64, world: &mut World) -> Result<(), String> {
         match self {
             Self::Sum(terms) => put_sum(terms, value, world)?,
@@ -266,7 +268,8 @@ fn put_sum(terms: &[(usize, f64)], value: f64, world: &mut World) -> Result<(), 
     Ok(())
 }
 
-/// Returns the position of a value among the levels, counted from 0, on a logarithmic scale.
+/// Returns the position of a value among the levels on a logarithmic scale. The first level has
+/// position 0.
 fn knee_position(curve: &[(f64, usize)], value: f64) -> f64 {
     let beyond = curve.iter().position(|(number, _)| *number >= value);
     let to = beyond.unwrap_or(curve.len() - 1).max(1);
@@ -274,10 +277,10 @@ fn knee_position(curve: &[(f64, usize)], value: f64) -> f64 {
     (to - 1) as f64 + (value / below).ln() / (above / below).ln()
 }
 
-/// Moves levels so that the curve has its knee at a value. The level at the knee loses half of the
-/// tolerance, and the next ones nothing. If the value is half way between two levels, the lower one
-/// loses exactly the tolerance. So the knee moves from one level to the next without a jump of the
-/// curve.
+/// Moves levels so that the curve has its knee at a value. The level at the knee loses half of
+/// the tolerance, and the later levels nothing. If the value is half way between two levels, the
+/// lower one loses exactly the tolerance. So the knee can move between levels without a jump of
+/// the curve.
 fn put_knee(
     curve: &[(f64, usize)],
     knee: f64,

@@ -1,22 +1,22 @@
-//! How the time of a block is divided among its trials.
+//! Divides the time of a block among its trials.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use toll_core::plan::Treatment;
 
-/// Seconds of a trial by `EXPERIMENT PROFILE` and label of the treatment; 0 for one that
-/// was skipped.
+/// Time of a trial in seconds, by `EXPERIMENT PROFILE` and label of the treatment. A skipped
+/// trial has the time 0.
 type Times = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// The times that `tools/trial-times.py` wrote.
+/// The times that `tools/trial-times.py` recorded.
 static RECORDED: LazyLock<Times> = LazyLock::new(|| {
     let text = include_str!("../../replay-times.json");
     serde_json::from_str(text).expect("replay-times.json is valid")
 });
 
-/// Returns the share of a whole block's time that the trial of each treatment takes. A treatment
-/// that is not recorded takes the mean.
+/// Returns the share of a block's time that the trial of each treatment takes. A treatment
+/// without a recorded time takes the mean.
 pub fn shares(experiment: &str, profile: &str, treatments: &[Treatment]) -> Vec<f64> {
     let recorded = RECORDED.get(&format!("{experiment} {profile}"));
     let seconds = |one: &Treatment| {

@@ -1,5 +1,5 @@
-//! Validates documents of `toll` against the schemas in `docs/schema`, with another library
-//! than the one that wrote the schemas.
+//! Validates documents of `toll` against the schemas in `docs/schema`, with a library
+//! other than the one that wrote the schemas.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start the program, as users do"
@@ -30,7 +30,7 @@ fn program() -> PathBuf {
     program
 }
 
-/// Runs `toll` in a directory that holds all that it reads and writes, and returns its
+/// Runs `toll` in a directory that holds all that it reads and writes. Returns its
 /// output. Panics if the exit status is not `status`.
 #[track_caller]
 fn toll(directory: &TempDir, status: i32, arguments: &str) -> String {
@@ -85,7 +85,7 @@ fn exported_runs_are_valid() {
     let directory = measured();
     let document = json_of(&directory, 0, "export last --json -");
     check(&schema, &document);
-    // Intervals of a single block have no ends.
+    // With a single block, intervals have no ends.
     toll(&directory, 1, "run -q --no-html -r 1 true false");
     check(&schema, &json_of(&directory, 0, "export last --json -"));
     let mut wrong = document;

@@ -1,8 +1,9 @@
-//! A private OpenSSH server on the loopback interface, for tests and experiments. It has
-//! its own keys, configuration and port, and uses neither the system's server nor the
-//! user's configuration. Dropping it leaves nothing behind.
+//! A private OpenSSH server on the loopback interface, for tests and experiments. It
+//! has its own keys, configuration and port, and ignores the system's server and the
+//! user's configuration. Dropping an [`Sshd`] leaves nothing behind.
 //!
-//! It accepts logins of the user who started it, and if root starts it, of any given user.
+//! The server accepts logins of the user who started it. If root started it, it accepts
+//! logins of one given user instead.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -15,13 +16,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Where Debian installs the server, which is not in a user's `PATH`.
+/// Path of the server on Debian, whose directory is not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/sshd";
 
-/// Starts a program that gets a signal when its parent dies (util-linux).
+/// Path of the util-linux program that starts a program which gets a signal when its
+/// parent dies.
 const SETPRIV: &str = "/usr/bin/setpriv";
 
-/// OpenSSH's SFTP server as a separate program.
+/// Path of OpenSSH's SFTP server as a separate program.
 const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +39,8 @@ pub enum Subsystem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub subsystem: Subsystem,
-    /// User who logs in; `None`: the user of this process. Only root can serve other users.
+    /// User who logs in; `None` for the user of this process. Only root can serve other
+    /// users.
     pub user: Option<String>,
 }
 
@@ -50,12 +53,12 @@ impl Default for Settings {
     }
 }
 
-/// A running server. Dropping it ends it and all its sessions.
+/// A running server. Dropping this value ends the server and all its sessions.
 #[derive(Debug)]
 pub struct Sshd {
-    /// Keys, configuration and log.
+    /// Directory with keys, configuration and log.
     directory: PathBuf,
-    /// Removes the directory when dropped; `None` if the directory is the caller's.
+    /// Removes the directory when dropped; `None` if the caller owns the directory.
     temporary: Option<TempDir>,
     settings: Settings,
     user: String,
@@ -63,7 +66,8 @@ pub struct Sshd {
     child: Option<Child>,
 }
 
-/// Returns which required program is missing and what to install, if one is.
+/// Returns a message with the first missing program and what to install; `None` if none
+/// is missing.
 pub fn missing() -> Option<String> {
     for program in [PROGRAM, "/usr/bin/ssh", "/usr/bin/ssh-keygen"] {
         if !Path::new(program).exists() {
@@ -85,9 +89,9 @@ impl Sshd {
         Self::begin(directory, Some(temporary), settings)
     }
 
-    /// Starts a server whose files are in an empty directory of the caller. Where
-    /// setpriv(1) is installed, the server is killed when the thread that starts it ends,
-    /// however that happens.
+    /// Starts a server whose files are in an empty directory of the caller. If
+    /// setpriv(1) is installed, the server is killed when the thread that started it
+    /// ends, however that happens.
     pub fn start_in(directory: PathBuf, settings: &Settings) -> Result<Self, String> {
         Self::begin(directory, None, settings)
     }
@@ -100,7 +104,7 @@ impl Sshd {
         if let Some(missing) = missing() {
             return Err(missing);
         }
-        // An sshd process of another user reads the keys in it.
+        // An sshd process of another user reads the keys in this directory.
         std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o755))
             .map_err(cannot("set permissions"))?;
         let user = match &settings.user {
@@ -183,7 +187,8 @@ impl Sshd {
             host_key = path("host_key"),
             authorized = path("authorized_keys"),
             user = self.user,
-            // Hides the user's shell start-up files, which may print or be slow.
+            // This hides the user's shell start-up files, which may print something or
+            // be slow.
             home = self.directory.display(),
         );
         std::fs::write(self.directory.join("sshd_config"), config)?;
@@ -192,8 +197,8 @@ impl Sshd {
         std::fs::write(self.directory.join("known_hosts"), known)
     }
 
-    /// Starts sshd. Returns `true` once it listens, `false` if it ended because the port
-    /// was taken.
+    /// Starts sshd. Returns `true` once sshd listens, and `false` if it ended because
+    /// the port was taken.
     #[expect(
         clippy::disallowed_methods,
         reason = "the server is for tests and experiments"
@@ -228,8 +233,8 @@ impl Sshd {
                 self.child = None;
                 return Ok(false);
             }
-            // Connecting would not do: another server may have taken the port, and the
-            // attempt would be among the sessions.
+            // Connecting is no test: another server may have taken the port, and the
+            // attempt would be listed as a session.
             if std::fs::read_to_string(&messages)?.contains("Server listening on ") {
                 return Ok(true);
             }
@@ -243,19 +248,19 @@ impl Sshd {
         self.directory.join("log")
     }
 
-    /// Returns the port on 127.0.0.1 on which it listens.
+    /// Returns the port on 127.0.0.1 on which the server listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns the location of one of this machine's directories through the server, in the
+    /// Returns the location of a local directory as seen through the server, in the
     /// form that `toll mount` and `sshfs` take.
     pub fn location(&self, directory: &Path) -> String {
         format!("{}@127.0.0.1:{}", self.user, directory.display())
     }
 
-    /// Returns the `-o` options with which ssh reaches the server, whatever the user's
-    /// configuration says.
+    /// Returns the `-o` options with which ssh reaches the server, independent of the
+    /// user's configuration.
     pub fn ssh_settings(&self) -> Vec<String> {
         let known = self.directory.join("known_hosts");
         vec![
@@ -277,18 +282,18 @@ impl Sshd {
         child.map_or_else(Vec::new, |child| descendants(child.id()))
     }
 
-    /// Ends every connection at once (SIGKILL to the processes that serve it). The server
-    /// keeps listening.
+    /// Ends every connection at once, by SIGKILL to the processes that serve it. The
+    /// server keeps listening.
     pub fn kill_sessions(&self) {
         if let Some(child) = &self.child {
             kill_below(child.id());
         }
     }
 
-    /// Ends the server with all its sessions (SIGKILL).
+    /// Ends the server and all its sessions by SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // A stopped server starts no more sessions.
+            // The server is stopped first, so that it starts no more sessions.
             signal(child.id(), Signal::STOP);
             kill_below(child.id());
             // If this fails, the server has already ended.
@@ -311,8 +316,8 @@ fn signal(process: u32, signal: Signal) {
     }
 }
 
-/// Kills all descendants of a process. Stops them first: a process that forks during the
-/// search would leave its child behind.
+/// Kills all descendants of a process. Stops them first, because a process that forks
+/// during the search would leave its child behind.
 fn kill_below(process: u32) {
     let mut stopped = Vec::new();
     loop {
@@ -349,8 +354,8 @@ fn descendants(process: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Returns the parent: the second field after the name in /proc/PID/stat. The name is in
-/// parentheses and may contain any character.
+/// Returns the parent of a process, which is the second field after the name in
+/// /proc/PID/stat. The name is in parentheses and may contain any character.
 fn parent(process: u32) -> Option<u32> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

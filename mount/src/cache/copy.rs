@@ -1,6 +1,6 @@
-//! The local copy of a file's content. It is in memory while there is room, then in
-//! an unnamed file, so that nothing is left behind however the program ends. Only a
-//! copy that could not be written back gets a name.
+//! The local copy of a file's content. A copy is in memory while there is room, and
+//! then in an unnamed file, which vanishes however the program ends. Only a copy that
+//! could not be written back gets a name.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -15,10 +15,11 @@ use rustix::fs::{AtFlags, CWD, MemfdFlags, SeekFrom};
 
 use crate::source::{Content, Error, Result};
 
-/// Limit on the total length of copies in memory. Creating a file on disk takes
-/// many times as long as copying a small file.
+/// Limit on the total length of copies in memory. Small copies stay in memory, because
+/// creating a file on disk takes many times as long as copying one.
 const IN_MEMORY_BYTES_MAX: u64 = 64 << 20;
-/// Copies leave a twentieth of their file system free, but at most this much.
+/// Space that copies leave free on their file system: a twentieth of it, but no more
+/// than this.
 const FREE_BYTES_MAX: u64 = 1 << 30;
 
 /// Total length of the copies in memory, for all mounts of this process.
@@ -47,7 +48,7 @@ impl Copy {
         })
     }
 
-    /// Wraps content that already has a name.
+    /// Makes a copy of content that already has a name.
     pub fn named(directory: &Path, file: File, name: PathBuf) -> Self {
         Self {
             file: Arc::new(file),
@@ -72,7 +73,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Reserves memory for this length; returns whether there was room.
+    /// Reserves memory for this length. Returns whether there was room.
     fn take_memory(&mut self, size_bytes: u64) -> bool {
         let more = size_bytes.saturating_sub(self.in_memory_bytes);
         let taken = IN_MEMORY_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
@@ -108,9 +109,8 @@ impl Copy {
         self.in_memory_bytes -= less;
     }
 
-    /// Returns `ENOSPC` if the file system of the copies has no room for this much
-    /// more content. The length that a source reports may be wrong, or may need
-    /// space that other users of that file system cannot spare.
+    /// Returns `ENOSPC` if the file system of the copies has no room for `more_bytes`
+    /// more. A source may report a wrong length, and other users need space as well.
     pub fn check_space(&self, more_bytes: u64) -> Result<()> {
         let in_memory = !self.is_on_disk && more_bytes <= IN_MEMORY_BYTES_MAX;
         if in_memory {
@@ -130,7 +130,7 @@ impl Copy {
         self.name.is_some()
     }
 
-    /// Gives the copy a name, so that it outlives the program, unless it has one.
+    /// Gives the copy a name, unless it has one, so that it outlives the program.
     /// Returns the name.
     pub fn keep(&mut self, name: &Path) -> Result<PathBuf> {
         if let Some(name) = &self.name {
@@ -139,8 +139,8 @@ impl Copy {
         if !self.is_on_disk {
             self.move_to_disk()?;
         }
-        // Locked before others can find it. Anyone else who locks it meanwhile only
-        // checks it.
+        // The file is locked before others can find it. Anyone who locks it meanwhile
+        // only checks whether it is in use.
         let _ = self.file.try_lock();
         let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match rustix::fs::linkat(CWD, by_descriptor, CWD, name, AtFlags::SYMLINK_FOLLOW) {
@@ -164,8 +164,8 @@ impl Copy {
         Ok(())
     }
 
-    /// Takes the name away, if there is one, and returns it: nobody needs the
-    /// content any more.
+    /// Takes the name from a copy whose content nobody needs any more. Returns the name,
+    /// or `None` if the copy has none.
     pub fn take_name(&mut self) -> Option<PathBuf> {
         self.name.take()
     }
@@ -190,8 +190,8 @@ fn copy_data(from: &File, to: &File) -> Result<()> {
     Ok(())
 }
 
-/// Returns the parts of a range that are not holes, or the whole range if the file
-/// system does not know.
+/// Returns the parts of a range that are not holes. Returns the whole range if the file
+/// system does not report holes.
 pub(super) fn data_ranges(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     let mut at = range.start;

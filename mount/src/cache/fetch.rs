@@ -1,4 +1,4 @@
-//! Fetches content from the source into the copy: what is read now, and read-ahead.
+//! Fetches content from the source into the copy, for a read or ahead of one.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use crate::source::{Error, Handle, Result};
 
 /// Fetch unit for a sequential reader.
 const BLOCK_BYTES: u64 = 128 << 10;
-/// Fetch unit for any other read: one page. The kernel itself asks for the pages
-/// around it that it wants.
+/// Fetch unit for any other read: one page. The kernel itself requests further pages
+/// that it wants.
 const PART_BYTES: u64 = 4 << 10;
-/// Longest single read of the source; a source keeps many requests in flight within
-/// one read.
+/// Length of the longest read of the source. Within one read, a source keeps many
+/// requests in flight.
 const PIECE_BYTES: u64 = 8 << 20;
-/// Read-ahead distance for a sequential reader, at first and at most.
+/// First read-ahead distance for a sequential reader. It grows to `AHEAD_BYTES_MAX`.
 const AHEAD_BYTES_MIN: u64 = 512 << 10;
 const AHEAD_BYTES_MAX: u64 = 8 << 20;
 
 impl CachedFile {
-    /// Fetches everything that `wanted` touches, rounded out to the fetch unit.
+    /// Fetches every fetch unit that `wanted` touches.
     pub(super) fn make_present(&self, wanted: &Range<u64>) -> Result<()> {
         if self.mode == Mode::Whole {
             // Everything was fetched at open. What is missing belongs to a file
@@ -39,7 +39,7 @@ impl CachedFile {
         self.fetch(start..end)
     }
 
-    /// Returns what to fetch ahead of a read, if the read belongs to a sequence.
+    /// Returns the range to fetch ahead of a read, if the read belongs to a sequence.
     pub fn ahead(&self, wanted: &Range<u64>) -> Option<Range<u64>> {
         if self.mode != Mode::Blocks {
             return None;
@@ -64,7 +64,7 @@ impl CachedFile {
         Some(first)
     }
 
-    /// Fetches a range into the copy, as far as the source has it.
+    /// Fetches a range into the copy, up to the end of the source's file.
     pub fn fetch(&self, range: Range<u64>) -> Result<()> {
         let mut state = self.state.lock();
         loop {
@@ -126,10 +126,9 @@ impl State {
             .missing(range.start..range.end.min(self.valid_bytes))
     }
 
-    /// Stores fetched bytes in the copy, except where the file was written
-    /// meanwhile. The source's file may have become shorter. A copy that was not
-    /// changed is then truncated too; in a changed copy, the missing bytes are
-    /// zero.
+    /// Stores fetched bytes in the copy, except where the file was written meanwhile.
+    /// If the source's file has become shorter, an unchanged copy is truncated, too. In
+    /// a changed copy, the missing bytes are zero.
     pub(super) fn take(&mut self, piece: &Range<u64>, bytes: &[u8], count: usize) -> Result<()> {
         let end = piece.start + count as u64;
         self.copy.check_space(count as u64)?;

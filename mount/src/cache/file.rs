@@ -24,8 +24,8 @@ use crate::source::{
 };
 use crate::tree::Version;
 
-/// How long a file that an open has found empty counts as new. Nobody else writes
-/// to a new file, and asking about that would take a round trip for each.
+/// How long a file counts as new after an open found it empty. Nobody else is assumed
+/// to write to a new file, which saves a round trip for each.
 const NEW_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct CachedFile {
@@ -35,47 +35,49 @@ pub(crate) struct CachedFile {
     pub(super) state: Mutex<State>,
     /// Notified when a fetch or a staged upload has ended.
     pub(super) fetched: Condvar,
-    /// Held during a write-back and a change of length, so that a write-back sees
-    /// the same length from start to end. Locked before any path.
+    /// Held during a write-back and during a change of length, so that a write-back
+    /// sees one length. This lock is taken before any path lock.
     pub(super) write_back_lock: Mutex<()>,
-    /// Descriptors of the copy and of the file at the source.
+    /// Reserves the descriptors of the copy and of the file at the source.
     _kept: Kept,
 }
 
 pub(super) struct State {
     pub copy: Copy,
     pub present: Ranges,
-    /// How far changes have been written back.
+    /// State of the changes: how far they have been written back.
     pub progress: WriteBackState,
     pub in_flight: Ranges,
     pub source_bytes: u64,
-    /// Below this offset, the source has what is not present.
+    /// Below this offset, the source has the bytes that are not present in the copy.
     pub valid_bytes: u64,
-    /// A write-back in place has failed, so the source's file may have part of the
-    /// new content.
+    /// Whether a write-back in place has failed, so that the source's file may have
+    /// part of the new content.
     pub is_torn: bool,
-    /// The changes are from a copy that an earlier mount kept.
+    /// Whether the changes are from a copy that an earlier mount kept.
     pub is_of_earlier_mount: bool,
-    /// Changed when the copy starts over, so that content fetched for the previous
-    /// one is dropped.
+    /// Changed when the copy starts over, so that content fetched for the previous copy
+    /// is dropped.
     pub epoch: u64,
     /// Handle at the source, for fetching.
     pub handle: Option<Arc<dyn Handle>>,
     /// Handle at the source for writing in place. It may be of another file than
     /// `handle` if somebody has replaced the file at the source.
     pub writer: Option<Arc<dyn Handle>>,
-    /// Version that the copy was fetched from or written back as.
+    /// Version of the source's file that the copy was fetched from, or that was written
+    /// back last.
     pub version: Option<Version>,
-    /// When the version was last compared with the source's.
+    /// Time of the last comparison of the version with the source's.
     pub compared: Instant,
     /// Access time of the source's file, as last reported.
     pub source_atime: Option<Timespec>,
-    /// Where a sequential reader would continue, and how far ahead of it to fetch.
+    /// Offset where a sequential reader would continue. The next `ahead_bytes` are
+    /// fetched early.
     pub next_read: u64,
     pub ahead_bytes: u64,
     /// Content that is sent ahead of the write-back.
     pub upload: StagedUpload,
-    /// The directory that holds a temporary file for this one.
+    /// Number of the directory that holds a temporary file for this file.
     pub temporary_in: Option<u64>,
 }
 
@@ -101,8 +103,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns `EIO` for a copy that could not start: written back, it would
-    /// replace all the content that it lacks.
+    /// Returns `EIO` if the copy could not start. Writing such a copy back would erase
+    /// the content that it lacks.
     fn check_begun(&self) -> Result<()> {
         match &self.handle {
             Some(_) => Ok(()),
@@ -157,10 +159,9 @@ impl CachedFile {
         })
     }
 
-    /// Opens the file at the source by `open`. A copy that was not changed starts
-    /// over if the source has another version by now. `check` may refuse the
-    /// attributes that the mount shows then. Returns the version of the copy, and
-    /// the attributes that the mount shows.
+    /// Opens the file at the source by `open`. An unchanged copy starts over if the
+    /// source's file has another version. `check` gets the attributes that the mount
+    /// will show, and may refuse them. Returns the copy's version and those attributes.
     pub fn open(
         &self,
         is_writable: bool,
@@ -211,16 +212,15 @@ impl CachedFile {
         Ok((version, attributes))
     }
 
-    /// Starts the copy over, as an open does, if it was not changed and the source
-    /// has another version by now. This happens before the copy is changed, so
-    /// that content written by others is not replaced. Returns whether the copy
-    /// started over. If the version cannot be found out, for example without a
-    /// connection, the copy stays.
+    /// Starts an unchanged copy over, as an open does, if the source's file has another
+    /// version. The caller does this before a change, so that content written by others
+    /// is not replaced. Returns whether the copy started over. If the version cannot be
+    /// found out, for example without a connection, the copy stays.
     pub fn follow(&self, turn: &mut PathTurn, is_append: bool) -> Result<bool> {
         {
             let state = self.state.lock();
             let is_new = state.source_bytes == 0 && state.compared.elapsed() < NEW_MAX;
-            // If a write-back is under way, there are changes, and waiting for it
+            // A write-back under way means that there are changes, and waiting for it
             // may take long.
             if (is_new && !is_append) || state.progress.is_changed() {
                 return Ok(false);
@@ -255,13 +255,14 @@ impl CachedFile {
         self.shared.open(guard.path(), flags, true).map(Some)
     }
 
-    /// Turns the source's attributes into those that the mount shows, by adding
-    /// what the source does not know yet.
+    /// Turns the source's attributes into those that the mount shows. For this, adds
+    /// changes that the source does not know yet.
     pub fn overlay(&self, attributes: &mut Attributes) {
         self.state.lock().overlay(attributes);
     }
 
-    /// Returns the handle at the source, for attributes of a file without a name.
+    /// Returns the handle at the source. It gives access to the attributes of a file
+    /// without a name.
     pub fn handle(&self) -> Option<Arc<dyn Handle>> {
         self.state.lock().handle.clone()
     }
@@ -271,8 +272,8 @@ impl CachedFile {
         self.state.lock().writer.is_some()
     }
 
-    /// Reads into `buffer`. Returns less than its length only at the end of the
-    /// file.
+    /// Reads into `buffer`. Returns less than the length of `buffer` only at the end of
+    /// the file.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let wanted = offset..offset.saturating_add(buffer.len() as u64);
         self.make_present(&wanted)?;
@@ -334,7 +335,7 @@ impl CachedFile {
         self.state.lock().progress.set_times(atime, mtime);
     }
 
-    /// Does `fallocate` on the copy: extends the file, or makes zeros or holes.
+    /// Does `fallocate` on the copy: extends the file, or makes zeros or holes. Returns
     /// `EOPNOTSUPP` for other modes.
     pub fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
         let end = offset.saturating_add(length);
@@ -373,14 +374,14 @@ impl CachedFile {
         }
     }
 
-    /// Called after this mount has set the source's times, so that the new version
-    /// is not taken for a change by somebody else.
+    /// Forgets the version after this mount has set the source's times. Otherwise the
+    /// new version would look like a change by somebody else.
     pub fn forget_version(&self) {
         self.state.lock().version = None;
     }
 
-    /// Records that no name is left at the source, so nothing has to be written
-    /// back any more.
+    /// Records that the source has no name left for the file, so that nothing is
+    /// written back any more.
     pub fn removed(&self) {
         self.state.lock().progress.removed();
     }
@@ -389,10 +390,10 @@ impl CachedFile {
         self.state.lock().progress.is_changed()
     }
 
-    /// Returns whether closing a descriptor should leave the source alone. A shell
-    /// truncates the file that a command's output replaces, and closes that
-    /// descriptor, before the command writes. The source keeps the old content
-    /// until there is new content or nobody has the file open.
+    /// Returns whether closing a descriptor should send nothing to the source. For
+    /// `command >file`, a shell truncates the file and closes a descriptor before the
+    /// command writes. The source keeps the old content until there is new content or
+    /// nobody has the file open.
     pub fn awaits_content(&self) -> bool {
         self.state.lock().progress.is_emptied()
     }

@@ -1,5 +1,5 @@
-//! The journal of what a killed mount would leave at its source: the temporary
-//! files of write-backs under way.
+//! The journal lists the temporary files that a mount would leave at its source if it
+//! were killed.
 //!
 //! Each mount has a journal file and records a temporary file in it before creating
 //! it. The journal file is locked while the mount lives. The next mount of the same
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::source::Source;
 
-/// Prefix of the names of temporary files; the mount's token follows.
+/// Prefix of the names of temporary files. The mount's token follows it.
 const PREFIX: &str = ".toll-";
 
 pub(crate) struct Journal {
@@ -72,8 +72,8 @@ fn clear(directory: &Path, source: &dyn Source, id: u64) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// Returns whether a path could be that of a temporary file: a damaged journal must
-/// not remove anything else.
+/// Returns whether a path has the form of a temporary file's path. A damaged journal
+/// must not remove anything else.
 fn is_temporary(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let is_inside =
@@ -82,7 +82,7 @@ fn is_temporary(path: &[u8]) -> bool {
 }
 
 impl Journal {
-    /// Removes what dead mounts of the source left there, and starts a journal in
+    /// Removes the files that dead mounts left at the source, and starts a journal in
     /// `directory`. Also returns how many files were removed.
     pub fn begin(directory: &Path, source: &dyn Source) -> io::Result<(Self, usize)> {
         let id = hash(source.name().as_bytes());
@@ -94,7 +94,8 @@ impl Journal {
             let (file, path) = named.tempfile_in(directory)?.keep()?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Another starting mount took it for a dead mount's journal.
+                // Another mount that is starting took the new journal for one of a dead
+                // mount.
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Error(error)) => return Err(error),
             }
@@ -114,8 +115,8 @@ impl Journal {
         self.token
     }
 
-    /// Returns a path for a new temporary file in the directory of `path`, recorded
-    /// before the caller creates the file.
+    /// Returns a path for a new temporary file in the directory of `path`. The path is
+    /// in the journal before the caller creates the file.
     pub fn temporary_beside(&self, path: &Path) -> io::Result<PathBuf> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{:016x}-{number}", self.token);
@@ -147,8 +148,8 @@ impl Journal {
         }
     }
 
-    /// Returns whether a name is that of one of this mount's temporary files, which
-    /// listings leave out.
+    /// Returns whether a name is that of a temporary file of this mount. Listings leave
+    /// such files out.
     pub fn is_own(&self, name: &OsStr) -> bool {
         let rest = name.as_bytes().strip_prefix(PREFIX.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(format!("{:016x}", self.token).as_bytes()))

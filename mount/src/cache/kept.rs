@@ -1,6 +1,6 @@
-//! Kept copies on disk: content that could not be written back, each with a record
-//! that describes it. They outlive the mount, and the next mount of the same source
-//! sends them. A copy is given up when its content file is removed.
+//! Kept copies on disk: content that could not be written back, each with a record.
+//! They outlive the mount, and the next mount of the same source sends them. A user
+//! gives up a copy by removing its content file.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,16 +17,16 @@ use crate::tree::Version;
 
 /// Directory of kept copies, inside the directory of all copies.
 const DIRECTORY: &str = "kept";
-/// Suffix of a record's name, which begins with the name of its content; and the
-/// suffix while it is being written.
+/// Suffix of a record's file name. `NEW_RECORD` is the suffix while the record is being
+/// written.
 const RECORD: &str = ".json";
 const NEW_RECORD: &str = ".new";
-/// Records grow with the number of changed ranges. Longer ones are not from this
-/// program.
+/// Longest record that is read. A record grows with the number of changed ranges, but
+/// this program writes none this long.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
-/// Version of the source's file at the time when its copy was kept. The device is
-/// left out, because its number may change at a restart.
+/// Version of the source's file when its copy was kept. The device number is left out,
+/// because it may change at a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Base {
     inode: Option<u64>,
@@ -57,13 +57,13 @@ pub(super) struct Record {
     pub size_bytes: u64,
     pub kept_at_s: u64,
     pub why: String,
-    /// `None` if it is unknown which version the source had.
+    /// `None` if the version of the source's file is unknown.
     pub base: Option<Base>,
-    /// Ranges that the source lacks (`dirty`) and ranges that the content has
-    /// (`present`).
+    /// Changed ranges, which the source lacks. `present` are the ranges that the copy
+    /// has.
     pub dirty: Vec<Range<u64>>,
     pub present: Vec<Range<u64>>,
-    /// Below this offset, the source has what is not present.
+    /// Below this offset, the source has the bytes that are not present in the copy.
     pub valid_bytes: u64,
     pub mtime: Option<(i64, i64)>,
     pub atime: Option<(i64, i64)>,
@@ -72,27 +72,27 @@ pub(super) struct Record {
 /// A kept copy, as described to users.
 #[derive(Debug, Clone)]
 pub struct KeptCopy {
-    /// The source's name and the file's path in it.
+    /// Name of the source. `path` is the file's path in the source.
     pub source: String,
     pub path: PathBuf,
     pub size_bytes: u64,
     pub kept_at: SystemTime,
-    /// Why it could not be written back.
+    /// Why the content could not be written back.
     pub why: String,
     /// Path of the content.
     pub place: PathBuf,
-    /// A running mount holds it and retries.
+    /// Whether a running mount holds the copy and retries.
     pub is_served: bool,
 }
 
-/// A kept copy that no other mount can take while this lives.
+/// A kept copy that no other mount can take while this value lives.
 pub(super) struct Claimed {
     pub record: Record,
     pub place: PathBuf,
     pub content: File,
 }
 
-/// Returns a time as a record has it: whole seconds and nanoseconds.
+/// Returns a time in the form that a record stores: whole seconds and nanoseconds.
 pub(super) fn numbers(time: Timespec) -> (i64, i64) {
     (time.tv_sec, time.tv_nsec)
 }
@@ -124,9 +124,9 @@ impl Record {
         since.map_or(0, |since| since.as_secs())
     }
 
-    /// Writes the record to the directory of its content, and replaces an earlier
-    /// record. A process killed meanwhile leaves a file whose name is always the
-    /// same, so it is removed with the content.
+    /// Writes the record beside its content, and replaces an earlier record. If the
+    /// process is killed meanwhile, an incomplete record stays, which [`remove`]
+    /// deletes with the content.
     pub fn write(&self, place: &Path) -> io::Result<()> {
         let path = beside(place, NEW_RECORD);
         match std::fs::remove_file(&path) {
@@ -152,7 +152,7 @@ impl Record {
 pub(super) fn remove(place: &Path) {
     let new = beside(place, NEW_RECORD);
     for path in [place.to_path_buf(), new, record_of(place)] {
-        // If somebody else has removed it already, that is fine.
+        // Somebody else may have removed the file already.
         let _ = std::fs::remove_file(path);
     }
 }
@@ -182,8 +182,8 @@ fn read_record(path: &Path) -> io::Result<Record> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Returns all records with the paths of their contents, oldest first. Removes a
-/// record whose content is gone.
+/// Returns all records with the paths of their contents, oldest first. Removes records
+/// whose content is gone.
 fn records(copies: &Path) -> io::Result<Vec<(Record, PathBuf)>> {
     let names = match std::fs::read_dir(directory(copies)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -228,8 +228,8 @@ pub fn kept(copies: &Path) -> io::Result<Vec<KeptCopy>> {
     Ok(records(copies)?.into_iter().filter_map(described).collect())
 }
 
-/// Claims the kept copies of a source that no running mount holds. They are opened
-/// one after another, because there may be more of them than descriptors.
+/// Claims the kept copies of a source that no running mount holds. The iterator opens
+/// one after another, because there may be more copies than descriptors.
 pub(super) fn claim(copies: &Path, source: &str) -> io::Result<impl Iterator<Item = Claimed>> {
     let mut found = records(copies)?;
     found.retain(|(record, _)| record.source == source);

@@ -1,6 +1,6 @@
-//! Local copies of open files, between the kernel and the source. A copy is fetched
-//! whole or by block, and written back when the file is closed or synchronised. A
-//! mount may also do without copies.
+//! Local copies of open files, between the kernel and the source. A copy is fetched as
+//! a whole or by block, and written back when the file is closed or synchronised. A
+//! mount may also work without copies.
 
 mod copy;
 mod fetch;
@@ -20,14 +20,14 @@ pub use kept::{KeptCopy, kept};
 pub(crate) use resend::take_kept;
 pub(crate) use retry_queue::RetryQueue;
 
-/// What a mount keeps of files, in the words of the command line.
+/// What a mount keeps of open files, in the words of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
     /// Fetch a file whole when it is opened, and write it back when it is closed
     Whole,
-    /// Fetch blocks as they are read, and ahead of sequential reads; write changes
+    /// Fetch blocks when they are read, and ahead of sequential reads; write changes
     /// back when a file is closed or synchronised
     Blocks,
-    /// Send every call to the source
+    /// Send each read and write to the source
     None,
 }

@@ -1,5 +1,5 @@
-//! Writes a file back as a whole: a temporary file in the same directory is
-//! filled, synchronised, and renamed to its name.
+//! Replaces a file as a whole: fills a temporary file in the same directory,
+//! synchronises it, and renames it to the file's name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +17,8 @@ use crate::source::{
 
 impl CachedFile {
     /// Replaces the file at the source. `found` is the file that has the name now;
-    /// `temporary` has the content that was sent ahead. Everything reaches the
-    /// device, except for the name at a remote source, whose protocol cannot
-    /// synchronise a directory.
+    /// `temporary` has the content that was sent ahead. Everything reaches the device,
+    /// except the name at a remote source: SFTP cannot synchronise a directory.
     pub(super) fn replace(
         &self,
         turn: &mut PathTurn,
@@ -49,7 +48,7 @@ impl CachedFile {
         })
     }
 
-    /// Gives a temporary file everything that the target is to have, except for its
+    /// Gives a temporary file the content and attributes of the target, but not its
     /// name.
     fn fill(
         &self,
@@ -69,7 +68,7 @@ impl CachedFile {
         let reaches_end = left
             .last()
             .is_some_and(|last| last.end == changes.size_bytes);
-        // Longer content is sent without a copy.
+        // Longer content is sent directly, without being copied to memory.
         let bytes_max = if reaches_end { ONE_REQUEST_BYTES } else { 0 };
         let (ranges, last) = split_last(&left, bytes_max);
         for range in ranges {
@@ -105,14 +104,15 @@ impl CachedFile {
     ) -> Result<PathGuard<'a>> {
         let tree = &self.shared.tree;
         let find = || {
-            // The directories of both may have been renamed.
+            // The directory of either file may have been renamed.
             let temporary = tree.path_below(temporary.directory, &temporary.name)?;
             Ok(vec![tree.path(self.ino)?, temporary])
         };
         self.shared.locks.lock(turn, is_exclusive, find)
     }
 
-    /// Renames the temporary file to the target's name, wherever that is by now.
+    /// Renames the temporary file to the target's name, which may have changed
+    /// meanwhile.
     fn take_name(
         &self,
         turn: &mut PathTurn,
@@ -121,7 +121,7 @@ impl CachedFile {
         changes: &Changes,
     ) -> Result<()> {
         let source = &*self.shared.source;
-        // Exclusive, because an open of the name must find the new file in the
+        // The lock is exclusive, so that an open of the name finds the new file in the
         // tree.
         let guard = self.lock_both(turn, temporary, true)?;
         let (path, temporary_path) = (&*guard.paths[0], &*guard.paths[1]);
@@ -151,8 +151,8 @@ impl CachedFile {
     }
 }
 
-/// Returns the changes that give a new file the permissions and owner of the file
-/// that it replaces, and these times.
+/// Returns the attributes to set on a new file: permissions and owner of the file that
+/// it replaces, and the given times.
 fn as_before(before: &Attributes, new: &Attributes, times: SetAttributes) -> SetAttributes {
     SetAttributes {
         mode: (before.mode != new.mode).then_some(before.mode),

@@ -1,5 +1,5 @@
-//! Kept copies of earlier mounts. Each goes to the retry queue of the next mount of
-//! its source, if the file there has not changed since.
+//! Sends the copies that earlier mounts kept. The next mount of the same source puts
+//! each copy into its retry queue, unless the file at the source has changed.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::mount::{PathTurn, Shared};
 use crate::source::{Attributes, Error, Kind, OpenFlags, Result};
 use crate::tree::ROOT;
 
-/// Why a kept copy is not sent.
+/// The reason why a kept copy is not sent.
 enum Left {
     Conflict,
     Failed(Error),
@@ -41,8 +41,8 @@ pub(crate) fn take_kept(shared: &Arc<Shared>, queue: &Arc<RetryQueue>, mode: Mod
         match take(shared, queue, mode, copy) {
             Ok(()) => shared.note(&format!("sending the kept content of {shown} again")),
             Err(Left::Conflict) => shared.note(&format!(
-                "cannot send the kept content of {shown}: that file has changed since; copy the \
-                 content from {place}, or discard it with `rm {place}`"
+                "cannot send the kept content of {shown}: the file at the source has changed \
+                 since; copy the content from {place}, or discard it with `rm {place}`"
             )),
             Err(Left::Failed(error)) => shared.note(&format!(
                 "cannot send the kept content of {shown}: {error}; it stays in {place} for the \
@@ -68,8 +68,8 @@ fn take(
     file.map(drop)
 }
 
-/// Returns the inode number of a path, and counts one lookup. It looks up one name
-/// at a time, as the kernel does, so no link and no `..` leads elsewhere.
+/// Returns the inode number of a path, and counts one lookup. Looks up one name at a
+/// time, as the kernel does, so that no link and no `..` leads elsewhere.
 fn find(shared: &Shared, path: &Path) -> Result<u64, Left> {
     let mut way = vec![ROOT];
     let found = path

@@ -1,5 +1,5 @@
-//! Files whose write-back failed. Each is kept under a name and retried as long as
-//! the mount lives.
+//! The queue of files whose write-back failed. Each copy gets a name, and its
+//! write-back is retried as long as the mount lives.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::private_directory;
 use crate::ranges::Ranges;
 use crate::source::{Error, OpenReply, Result};
 
-/// Delay between two attempts, at first and at most.
+/// First delay between two attempts. It grows to `RETRY_MAX`.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl RetryQueue {
-    /// Keeps a file whose write-back failed, and starts retrying.
+    /// Puts a file whose write-back failed into the queue, and starts to retry.
     pub fn keep(self: &Arc<Self>, file: &Arc<CachedFile>, error: Error) {
         let shared = &file.shared;
         let mut state = self.state.lock();
@@ -60,7 +60,7 @@ impl RetryQueue {
         };
         let shown = file.shared.full_name(file.ino);
         let state = if file.state.lock().is_torn {
-            "; until then the file at the source may have part of it"
+            "; until then, the file at the source may have only part of it"
         } else {
             ""
         };
@@ -82,8 +82,8 @@ impl RetryQueue {
     fn run(self: &Arc<Self>, state: &mut State) {
         if !state.is_running && !state.is_over {
             let queue = Arc::clone(self);
-            // If no thread can be started, the next failure and the end of the
-            // mount retry.
+            // If no thread can be started, the next failure or the end of the mount
+            // retries.
             let retrying = std::thread::Builder::new().spawn(move || queue.retry());
             state.is_running = retrying.is_ok();
         }
@@ -98,7 +98,7 @@ impl RetryQueue {
     }
 
     /// Retries all waiting files, for the last time if `is_last`. Returns how many
-    /// still wait.
+    /// files still wait.
     pub fn try_all(&self, is_last: bool) -> usize {
         for file in self.all() {
             let shown = file.shared.full_name(file.ino);
@@ -119,7 +119,7 @@ impl RetryQueue {
         state.waiting.len()
     }
 
-    /// Removes a file from the queue, unless it was kept again meanwhile.
+    /// Removes a file from the queue, unless the file was put in again meanwhile.
     fn release(&self, file: &CachedFile) -> bool {
         let mut state = self.state.lock();
         let is_kept = file.state.lock().progress.is_kept();
@@ -155,8 +155,8 @@ impl CachedFile {
         state.progress.is_kept()
     }
 
-    /// Keeps a file after another failed attempt. A copy that had no room on disk
-    /// before may get a name now, and then outlives the mount.
+    /// Keeps a file after another failed attempt. If the disk was full before, the copy
+    /// may get a name now, and then outlives the mount.
     fn keep_again(&self, error: Error) {
         let is_unnamed = self.mark_kept() && !self.state.lock().copy.is_named();
         if is_unnamed && let Some(Ok(place)) = self.name_copy(error) {
@@ -167,8 +167,8 @@ impl CachedFile {
         }
     }
 
-    /// Gives the copy a name in the directory of kept copies that shows which file
-    /// it belongs to. `None` if another write-back has sent all changes meanwhile.
+    /// Gives the copy a name, which contains the file's name, in the directory of kept
+    /// copies. Returns `None` if another write-back has sent all changes meanwhile.
     fn name_copy(&self, error: Error) -> Option<Result<PathBuf>> {
         let path = self.shared.tree.path(self.ino).unwrap_or_default();
         let mut state = self.state.lock();
@@ -177,7 +177,8 @@ impl CachedFile {
         }
         let source = hash(self.shared.source.name().as_bytes());
         let base = path.file_name().unwrap_or_default().to_string_lossy();
-        // Only characters that are easy to type and have no meaning in a shell.
+        // The name only has characters that are easy to type and have no meaning in a
+        // shell.
         let plain = |letter: char| match letter {
             '.' | '-' | '_' => letter,
             _ if letter.is_alphanumeric() => letter,
@@ -187,8 +188,7 @@ impl CachedFile {
         let (mount, ino) = (self.shared.journal.token(), self.ino);
         let name = format!("{source:016x}-{mount:016x}-{ino}-{base}");
         let directory = kept::directory(&self.shared.directory);
-        // Blocks that were never fetched are not in the copy: they are at the
-        // source, where they are not changed.
+        // The copy lacks blocks that were never fetched. The source has them unchanged.
         let made = private_directory::make(&directory).map_err(Error::from);
         Some(made.and_then(|()| {
             let is_new = !state.copy.is_named();

@@ -1,8 +1,8 @@
-//! Sends new content to the source while it is still being written: to a temporary
-//! file, which takes the name of the target in the end.
+//! Sends new content to the source while a program is still writing it. The content
+//! goes to a temporary file, which takes the target's name in the end.
 //!
-//! Content is sent ahead in one pass from start to end. Ranges that are written
-//! again later are sent once more at the end, with the rest.
+//! Content is sent ahead in one pass from start to end. Ranges that are written again
+//! later are sent once more by the write-back.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,19 +14,20 @@ use crate::mount::PathTurn;
 use crate::ranges::Ranges;
 use crate::source::{Creation, OpenFlags, Result};
 
-/// Permissions of a file that has vanished from the source, and of a temporary file
-/// that does not have its final ones yet.
+/// Permissions of a temporary file before it gets its final ones, and of a file that
+/// has vanished from the source.
 const MODE_OF_A_NEW_FILE: u32 = 0o600;
-/// Bytes that are sent ahead at a time. Nothing of small files is sent ahead, and
-/// at most as much as is in flight at once.
+/// Fewest bytes that are sent ahead at a time, so that small files are not sent ahead.
+/// `SEND_BYTES_MAX` is the most.
 const SEND_BYTES_MIN: u64 = 512 << 10;
 const SEND_BYTES_MAX: u64 = 2 << 20;
-/// Bytes that are sent before the source is asked to bring them to its device. The
-/// more remains for later, the longer the close takes.
+/// Bytes to send before the source is asked to bring them to its device. If this were
+/// larger, closing a file would take longer.
 const SYNC_BYTES: u64 = 4 << 20;
 
 impl State {
-    /// Returns what can be sent ahead, if the new content replaces all of the old.
+    /// Returns the range that can be sent ahead, if the new content replaces all of the
+    /// old.
     fn next_range(&self) -> Option<Range<u64>> {
         let start = self.upload.end;
         if self.upload.is_over || self.valid_bytes > 0 || self.progress.is_removed() {
@@ -41,8 +42,8 @@ impl State {
 }
 
 impl CachedFile {
-    /// Returns whether there is something to send ahead. If so, the caller must
-    /// send it by [`CachedFile::send_ahead`].
+    /// Returns whether there is content to send ahead. If so, the caller must call
+    /// [`CachedFile::send_ahead`].
     pub fn begin_sending(&self) -> bool {
         if !self.shared.source.is_remote() {
             return false;
@@ -53,8 +54,8 @@ impl CachedFile {
         begins
     }
 
-    /// Sends what is available. If that fails, the write-back sends it again and
-    /// reports errors.
+    /// Sends the content that is available. If that fails, the write-back sends it
+    /// again and reports errors.
     pub fn send_ahead(&self, turn: &mut PathTurn) {
         let outcome = self.send_pieces(turn);
         let spoiled = {
@@ -97,7 +98,7 @@ impl CachedFile {
             unsynced_bytes += range.end - range.start;
             self.send_range(&*handle, range)?;
             if unsynced_bytes >= SYNC_BYTES {
-                // The device works while the next piece is on its way.
+                // The device writes while the next piece is on its way.
                 unsynced_bytes = 0;
                 handle.sync_later()?;
             }
@@ -137,8 +138,8 @@ impl CachedFile {
         }
     }
 
-    /// Removes a temporary file. It may exist even if the source refused to create
-    /// it or did not reply.
+    /// Removes a temporary file. The file may exist even if the source refused to
+    /// create it or did not reply.
     fn unlink_temporary(&self, path: &Path) {
         match self.shared.source.remove(path, false) {
             // Otherwise the journal keeps listing it.
@@ -157,8 +158,8 @@ impl CachedFile {
         self.shared.metadata.touch(&[(directory, name)], true);
     }
 
-    /// Ends sending ahead and takes the temporary file, if that can still become
-    /// the target.
+    /// Ends sending ahead. Returns the temporary file, if it can still replace the
+    /// target.
     pub(super) fn take_temporary(&self, turn: &mut PathTurn) -> Option<TemporaryFile> {
         let mut state = self.state.lock();
         state.upload.is_over = true;
@@ -181,7 +182,7 @@ impl CachedFile {
         }
     }
 
-    /// Removes the temporary file from a directory that is about to be removed.
+    /// Removes this file's temporary file from a directory that is about to be removed.
     /// Returns whether there was one.
     pub fn leave(&self, turn: &mut PathTurn, directory: u64) -> bool {
         let is_there = self.state.lock().temporary_in == Some(directory);

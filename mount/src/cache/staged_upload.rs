@@ -1,4 +1,4 @@
-//! How far new content was sent ahead of its write-back, to a temporary file.
+//! Records how far new content was sent to a temporary file, ahead of its write-back.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -11,9 +11,9 @@ pub(super) struct TemporaryFile {
     pub directory: u64,
     pub name: OsString,
     pub handle: Arc<dyn Handle>,
-    /// Its attributes when it was created.
+    /// Attributes of the temporary file when it was created.
     pub new: Attributes,
-    /// Ranges of the copy that it has.
+    /// Ranges of the copy that the temporary file has.
     pub sent: Ranges,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct StagedUpload {
     pub end: u64,
     pub is_busy: bool,
     pub is_over: bool,
-    /// The temporary file has content that the copy does not have.
+    /// Whether the temporary file has content that the copy does not have.
     pub is_spoiled: bool,
 }
 
@@ -34,7 +34,7 @@ impl StagedUpload {
         self.sent.remove(range);
     }
 
-    /// Records that the copy loses its content from an offset on.
+    /// Records that the copy loses its content from offset `at` on.
     pub fn cut(&mut self, at: u64) {
         if at < self.end {
             self.is_spoiled = true;
@@ -42,7 +42,7 @@ impl StagedUpload {
         }
     }
 
-    /// Allows the next content to be sent ahead again.
+    /// Allows new content to be sent ahead again.
     pub fn begin(&mut self) {
         if self.temporary.is_none() && !self.is_busy {
             *self = Self::default();

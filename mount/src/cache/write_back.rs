@@ -1,9 +1,9 @@
-//! Writes the copy back to the source: chooses the way, and implements the way in
-//! place.
+//! Writes the copy back to the source: decides whether to replace the file or write in
+//! place, and implements writing in place.
 //!
-//! A file is replaced as a whole, by a temporary file in the same directory that
-//! takes its name, wherever that loses nothing. A lost connection or a full disk
-//! then leaves the old content intact. It is written in place
+//! A file is replaced as a whole, by a temporary file in the same directory that takes
+//! its name, wherever that loses nothing. A lost connection or a full disk then leaves
+//! the old content intact. A file is written in place
 //!
 //! - if it has further hard links, or an owner that a new file cannot be given, or
 //!   is in a directory where no file can be created;
@@ -31,14 +31,13 @@ use crate::source::{
 };
 use crate::tree::Version;
 
-/// Content up to this length fits in one request over SFTP, so nobody can see part
-/// of it.
+/// Longest content that fits in one request over SFTP, so that nobody can see part of
+/// it.
 pub(super) const ONE_REQUEST_BYTES: u64 = 32 << 10;
-/// Up to this length, a file read by block is replaced, no matter which part has
-/// changed.
+/// A file that is read by block is replaced as a whole up to this length, no matter
+/// which part has changed.
 const SMALL_BYTES: u64 = 1 << 20;
-/// The last range is sent with the end of a write-back if it is no longer than
-/// this.
+/// Longest last range that is sent together with the end of a write-back.
 const LAST_BYTES_MAX: u64 = 8 << 20;
 /// Errors that a change of name can cause.
 const NAME_ERRORS: [i32; 3] = [libc::ENOENT, libc::ESTALE, libc::ENOTDIR];
@@ -52,21 +51,22 @@ const REFUSALS: [i32; 5] = [
     // A file that is a mount point.
     libc::EBUSY,
 ];
-/// How often a write-back is attempted, because a name may change during it.
+/// Most attempts of a write-back. Another attempt is needed if a name changes during
+/// one.
 const ATTEMPTS_MAX: usize = 8;
 
 enum Way {
-    /// By a temporary file that takes the name; with the attributes of the file
-    /// there, if any.
+    /// Fill a temporary file and give it the name. The attributes are those of the file
+    /// that has the name now, if any.
     Replace(Option<Attributes>),
-    /// Through an open file; with the length of the file if somebody else has
+    /// Write through an open file. The number is the file's length if somebody else has
     /// changed it.
     InPlace(Arc<dyn Handle>, Option<u64>),
-    /// No name and no open file leads to it any more.
+    /// The file has neither a name nor an open handle any more.
     Gone,
 }
 
-/// One write-back of a file, by a thread that has a turn to lock paths.
+/// One write-back of a file, by a thread that has a [`PathTurn`] to lock paths.
 struct Attempt<'a> {
     file: &'a CachedFile,
     turn: &'a mut PathTurn,
@@ -104,8 +104,8 @@ pub(super) fn parent(path: &Path) -> &Path {
 }
 
 impl CachedFile {
-    /// Sends all changes to the source, and with `is_sync` brings the file and its
-    /// name to the device. After an error, all changes are still here.
+    /// Sends all changes to the source. With `is_sync`, also brings the file and its
+    /// name to the device. After an error, the copy still has all changes.
     pub fn write_back(&self, turn: &mut PathTurn, is_sync: bool) -> Result<Outcome> {
         let _writing_back = self.write_back_lock.lock();
         let outcome = write_back(&mut Attempt { file: self, turn }, is_sync);
@@ -115,7 +115,7 @@ impl CachedFile {
                 self.release_kept(&mut self.state.lock());
             }
             Ok(Outcome::Done) => {
-                // Still under the lock, because the next open must not take this
+                // The lock is still held, because the next open must not take this
                 // version for somebody else's.
                 let mut state = self.state.lock();
                 let version = state.version.filter(|_| !state.progress.is_changed());
@@ -181,15 +181,15 @@ impl CachedFile {
     }
 
     /// Returns a handle of a remote file that was empty when it was opened. Short
-    /// content goes there in one round trip, whether or not the file still has its
-    /// name: the file had no content to lose.
+    /// content is sent through it in one round trip, even if the file has lost its
+    /// name: there was no content to lose.
     fn writer_of_new(&self) -> Option<Arc<dyn Handle>> {
         let state = self.state.lock();
         let is_new = state.source_bytes == 0 && self.shared.source.is_remote();
         state.writer.clone().filter(|_| is_new)
     }
 
-    /// Chooses how to send changes, by the file that has the name now.
+    /// Chooses how to send changes, depending on the file that has the name now.
     fn way(&self, turn: &mut PathTurn, changes: &Changes, may_replace: bool) -> Result<Way> {
         let Ok(guard) = self.shared.path(turn, self.ino) else {
             // If the source does not count links, the file may have further names.
@@ -212,8 +212,8 @@ impl CachedFile {
         }
     }
 
-    /// Returns `ECANCELED` for changes that an earlier mount kept, if the source's
-    /// file has changed since: nobody has seen both versions.
+    /// Returns `ECANCELED` for changes that an earlier mount kept, if the source's file
+    /// has changed since. Nobody has seen both versions.
     fn refuse_conflict(&self, found: Option<&Attributes>) -> Result<()> {
         let known = {
             let mut state = self.state.lock();
@@ -226,15 +226,15 @@ impl CachedFile {
         if known.is_some() {
             let name = self.shared.full_name(self.ino);
             self.shared.note(&format!(
-                "cannot send the kept content of {name}: that file has changed since; see \
-                 `toll mount --kept`"
+                "cannot send the kept content of {name}: the file at the source has changed \
+                 since; see `toll mount --kept`"
             ));
         }
         Err(Error::Errno(libc::ECANCELED))
     }
 
-    /// Returns whether somebody else has changed the file at the name, and prints a
-    /// message in that case: the last close wins, but not silently.
+    /// Returns whether somebody else has changed the file that has the name. If so,
+    /// prints a message, because this write-back replaces that change.
     fn note_news(&self, found: &Attributes) -> bool {
         let is_news =
             |known: &mut Version| known.has_other_content(&Version::from_attributes(found));
@@ -274,9 +274,9 @@ impl CachedFile {
         }
     }
 
-    /// Returns a handle for writing to the file at a locked path. The last close
-    /// wins, so a file that has taken the name meanwhile is written, and not the
-    /// one that was opened.
+    /// Returns a handle for writing to the file at a locked path. If another file has
+    /// taken the name since the open, that file is written, because the last close
+    /// wins.
     fn writer_of(&self, path: &Path, found: Option<Attributes>) -> Result<Arc<dyn Handle>> {
         let (writer, version) = {
             let state = self.state.lock();
@@ -305,8 +305,8 @@ impl CachedFile {
         Ok(opened)
     }
 
-    /// Writes to an open file. With `looks_at_name`, the file may have lost its
-    /// name, and the result is whether it certainly has it.
+    /// Writes to an open file. `looks_at_name` is for a file that may have lost its
+    /// name: the result then says whether the file certainly has it.
     fn write_through(
         &self,
         handle: &dyn Handle,
@@ -324,7 +324,8 @@ impl CachedFile {
         }
         let source_bytes = self.state.lock().source_bytes;
         let ranges = if looks_at_name {
-            // Sent with the end of the write-back, which also checks the name.
+            // This range is sent with the end of the write-back, which also checks the
+            // name.
             once(0..changes.size_bytes).collect()
         } else {
             self.differing(changes, is_all).tail_first(source_bytes)
@@ -344,10 +345,10 @@ impl CachedFile {
         Ok(is_named)
     }
 
-    /// Returns the ranges in which the source's file differs or will differ once it
-    /// is longer. Its old content past `valid_bytes` is overwritten and not
-    /// truncated first, so that nothing else is lost until all new content has
-    /// arrived. With `is_all`, somebody else may have changed any of it.
+    /// Returns the ranges in which the source's file differs, or will differ once it is
+    /// longer. Old content past `valid_bytes` is overwritten and not truncated first,
+    /// so that nothing else is lost before all new content has arrived. With `is_all`,
+    /// somebody else may have changed any part.
     fn differing(&self, changes: &Changes, is_all: bool) -> Ranges {
         let state = self.state.lock();
         let mut ranges = changes.dirty.clone();
@@ -359,7 +360,7 @@ impl CachedFile {
         ranges
     }
 
-    /// Writes ranges in this order, and sets the length once all have arrived.
+    /// Writes ranges in this order, and sets the length when all ranges have arrived.
     fn send_in_place(
         &self,
         handle: &dyn Handle,
@@ -403,8 +404,8 @@ impl CachedFile {
         })
     }
 
-    /// Undoes what made the file longer, because that may be what filled the disk.
-    /// Overwritten content stays overwritten.
+    /// Truncates a file that became longer, because the longer file may have filled the
+    /// disk. Overwritten content is not restored.
     fn failed_in_place(&self, handle: &dyn Handle, source_bytes: u64, error: Error) {
         let is_longer = self.state.lock().source_bytes > source_bytes;
         let is_shrunk = is_longer && handle.truncate(source_bytes).is_ok();
@@ -426,8 +427,8 @@ impl CachedFile {
         }
     }
 
-    /// Returns the times to set for `changes`. SFTP sets both times or none: with
-    /// `mtime` alone, it would take another round trip to ask for `atime`.
+    /// Returns the times to set for `changes`. SFTP sets both times or none: if `mtime`
+    /// alone were set, asking for `atime` would take another round trip.
     pub(super) fn times(&self, changes: &Changes) -> SetAttributes {
         let is_remote = self.shared.source.is_remote();
         let access_time = self.state.lock().source_atime;
@@ -449,8 +450,8 @@ impl CachedFile {
         Ok(bytes)
     }
 
-    /// Sends a range of the copy to a file at the source. It may still be in flight
-    /// on return.
+    /// Sends a range of the copy to a file at the source. The bytes may still be in
+    /// flight on return.
     pub(super) fn send_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
         let file = self.state.lock().copy.file();
         let content = Content::File(&file, range.start, (range.end - range.start) as usize);
@@ -459,7 +460,7 @@ impl CachedFile {
 }
 
 impl super::file::State {
-    /// Records that the source has everything up to a length.
+    /// Records that the source has all of the content, up to this length.
     pub(super) fn settle(&mut self, size_bytes: u64, now: &Attributes) {
         self.source_bytes = size_bytes;
         self.upload.begin();
@@ -470,17 +471,16 @@ impl super::file::State {
         self.is_of_earlier_mount = false;
     }
 
-    /// Records that a range is about to be written to the source's file, whose
-    /// length was `source_bytes`. What arrives of it is not valid until all has
-    /// arrived.
+    /// Records that a range is about to be written to the source's file, which was
+    /// `source_bytes` long. The range is not valid before all of it has arrived.
     fn begin_range(&mut self, range: &Range<u64>, source_bytes: u64) {
         self.source_bytes = self.source_bytes.max(range.end);
         self.is_torn |= !range.is_empty() && range.start < source_bytes;
     }
 }
 
-/// Splits off the last range, if it is no longer than `bytes_max` and can so be
-/// sent with the end of a write-back. Otherwise the second part is empty.
+/// Splits off the last range, if it is no longer than `bytes_max` and so can be sent
+/// with the end of a write-back. Otherwise the second part is empty.
 pub(super) fn split_last(ranges: &[Range<u64>], bytes_max: u64) -> (&[Range<u64>], Range<u64>) {
     match ranges.split_last() {
         Some((last, rest)) if last.end - last.start <= bytes_max => (rest, last.clone()),

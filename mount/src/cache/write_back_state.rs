@@ -25,11 +25,11 @@ use crate::source::Timespec;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
-    /// The source has the same content. Who wrote it, and whether its device
-    /// has it, is unknown.
+    /// The source has the same content. It is unknown who wrote it, and whether the
+    /// source's device has it.
     #[default]
     Clean,
-    /// Opened to be overwritten, and nothing has been written yet.
+    /// The file was opened to be overwritten, and nothing has been written yet.
     Emptied,
     /// The source lacks changes.
     Dirty,
@@ -47,7 +47,7 @@ enum Stage {
     Removed,
 }
 
-/// How far a write-back has brought the changes.
+/// The place that a write-back has brought the changes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reached {
     /// A later `fsync` brings the changes to the device.
@@ -63,7 +63,7 @@ pub(crate) enum Outcome {
     Removed,
 }
 
-/// What one write-back sends. Later changes belong to the next.
+/// Changes that one write-back sends. Later changes belong to the next write-back.
 #[derive(Debug)]
 pub(crate) struct Changes {
     pub dirty: Ranges,
@@ -72,7 +72,7 @@ pub(crate) struct Changes {
     pub atime: Option<Timespec>,
 }
 
-/// State of one file, protected by its owner's lock.
+/// State of one file's changes, protected by the lock of the file.
 #[derive(Debug, Default)]
 pub(crate) struct WriteBackState {
     stage: Stage,
@@ -81,9 +81,9 @@ pub(crate) struct WriteBackState {
     dirty: Ranges,
     /// Ranges that a write-back is sending.
     in_transit: Ranges,
-    /// Ranges that were sent since the last successful `fsync`.
+    /// Ranges that were sent since the last successful `fsync` of the source.
     unsynced: Ranges,
-    /// Times that the source does not know yet.
+    /// Modification time that the source does not know yet; `atime` is the access time.
     mtime: Option<Timespec>,
     atime: Option<Timespec>,
 }
@@ -190,8 +190,7 @@ impl WriteBackState {
         self.mtime = mtime.or(self.mtime);
     }
 
-    /// Records that the last name is gone, so nothing has to be written back any
-    /// more.
+    /// Records that the last name is gone, so that nothing is written back any more.
     pub fn removed(&mut self) {
         *self = Self {
             stage: Stage::Removed,
@@ -278,20 +277,19 @@ pub(crate) trait WriteBack {
 
     fn with<T>(&self, call: impl FnOnce(&mut WriteBackState) -> T) -> T;
 
-    /// Sends changes; brings them to the device if `is_sync` and that takes no
+    /// Sends changes. With `is_sync`, also brings them to the device, if that takes no
     /// further round trip.
     fn send(&mut self, changes: &Changes, is_sync: bool) -> Result<Reached, Self::Error>;
 
-    /// Brings everything that the source has of the file to its device, no matter
-    /// who wrote it.
+    /// Brings the source's content of the file to the source's device, no matter who
+    /// wrote the content.
     fn sync(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Sends all changes of a file, and with `is_sync` brings everything that the
-/// source has of it to the device. A file in the retry queue is always
-/// synchronised, because its kept copy is removed afterwards. Only one write-back
-/// of a file runs at a time. After an error, all changes that may not have arrived
-/// are dirty again.
+/// Sends all changes of a file. With `is_sync`, also brings everything that the source
+/// has of the file to its device. A file in the retry queue is always synchronised,
+/// because its kept copy is removed afterwards. Only one write-back of a file runs at a
+/// time. After an error, all changes that may not have arrived are dirty again.
 pub(crate) fn write_back<F: WriteBack>(file: &mut F, is_sync: bool) -> Result<Outcome, F::Error> {
     let begun = file.with(|state| {
         let is_sync = is_sync || state.is_kept();

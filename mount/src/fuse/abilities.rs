@@ -1,4 +1,4 @@
-//! The features of FUSE that a mount uses, as far as the kernel has them.
+//! Negotiates the features of FUSE that a mount uses.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use crate::mount::KernelCache;
 
 /// Limit on the kernel's background requests in flight, such as read-ahead.
 const BACKGROUND_MAX: u16 = 64;
-/// Largest write request. The kernel sends no larger one unless its limit of pages
-/// is raised.
+/// Length of the largest write request. The kernel sends no larger one unless its limit
+/// of pages is raised.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 
 fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
@@ -33,8 +33,8 @@ fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
     always | pages
 }
 
-/// Negotiates FUSE features with the kernel. A missing feature is left out, but
-/// missing pass-through is an error, because an option requests it.
+/// Negotiates FUSE features with the kernel. A missing feature is not used, but missing
+/// pass-through is an error, because an option requests it.
 pub(super) fn choose_abilities(
     mode: Mode,
     kernel: KernelCache,

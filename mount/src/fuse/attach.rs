@@ -1,9 +1,9 @@
 //! Mounts and unmounts FUSE file systems: with mount(2) as root, otherwise with the
 //! setuid program fusermount3 (mount.fuse3(8), fusermount3(1)).
 //!
-//! `fuser` can mount too, but it unmounts by path once more when a mount has ended:
-//! it takes the poll(2) event of a closed connection (`fuse_dev_poll` in
-//! fs/fuse/dev.c) for a live mount. That would remove whatever somebody has mounted
+//! `fuser` can mount too, but when a mount has ended, it unmounts the path once more:
+//! it takes the poll(2) event of a closed connection (`fuse_dev_poll` in fs/fuse/dev.c)
+//! for a live mount. The second unmount would remove whatever somebody has mounted
 //! there since.
 #![expect(clippy::disallowed_methods, reason = "it starts fusermount3")]
 
@@ -27,12 +27,12 @@ const HELPER: &str = "fusermount3";
 const SUBTYPE: &str = "toll";
 
 pub(super) struct Attachment<'a> {
-    /// Source name that the list of mounts shows.
+    /// Name of the source in the list of mounts.
     pub name: &'a str,
     pub is_read_only: bool,
     pub allows_others: bool,
-    /// The kernel checks permissions by mode, owner and group, as the mount shows
-    /// them.
+    /// Whether the kernel checks permissions, by the mode, owner and group that the
+    /// mount shows.
     pub checks_permissions: bool,
 }
 
@@ -66,8 +66,7 @@ impl Attachment<'_> {
         Ok(device)
     }
 
-    /// Returns the options that have the same names for the kernel and for the
-    /// helper.
+    /// Returns the options that have the same names for the kernel and for fusermount3.
     fn options(&self) -> String {
         let mut options = String::new();
         for (is_set, option) in [
@@ -79,8 +78,8 @@ impl Attachment<'_> {
         options
     }
 
-    /// Mounts with the setuid helper, which sends the connection through a socket
-    /// (`send_fd` in libfuse's util/fusermount.c).
+    /// Mounts with fusermount3, which sends the connection through a socket (`send_fd`
+    /// in libfuse's util/fusermount.c).
     fn mount_by_helper(&self, mountpoint: &Path) -> io::Result<OwnedFd> {
         // A comma would end the option, and a backslash begins an escape.
         let name = self.name.replace('\\', r"\\").replace(',', r"\,");
@@ -103,8 +102,8 @@ impl Attachment<'_> {
     }
 }
 
-/// Returns the file descriptor that the peer sends; `None` if it closes the socket
-/// first.
+/// Returns the file descriptor that the peer sends; `None` if the peer closes the
+/// socket first.
 fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -119,7 +118,7 @@ fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     }))
 }
 
-/// Unmounts, even if files are open.
+/// Unmounts a mount point, even if files are open.
 pub(super) fn unmount(mountpoint: &Path) -> io::Result<()> {
     match rustix::mount::unmount(mountpoint, UnmountFlags::DETACH) {
         Err(Errno::PERM) => {
@@ -142,9 +141,8 @@ pub(super) fn unmount(mountpoint: &Path) -> io::Result<()> {
     }
 }
 
-/// Unmounts a mount point that is no longer served, for example because its
-/// connection was aborted. If somebody has mounted something there since, that is
-/// served and stays.
+/// Unmounts a mount point that is no longer served, for example because its connection
+/// was aborted. A mount that somebody has made there since is served, and stays.
 pub(super) fn unmount_if_dead(mountpoint: &Path) -> io::Result<()> {
     match rustix::fs::stat(mountpoint) {
         Err(Errno::NOTCONN) => unmount(mountpoint),

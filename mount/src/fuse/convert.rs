@@ -7,9 +7,10 @@ use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, TimeOrNow};
 use crate::mount::NodeAttributes;
 use crate::source::{Error, Kind, SetTime, Timespec};
 
-/// Best transfer size that `stat` reports: the size of one request.
+/// Best transfer size that `stat` reports, which is the size of one request.
 const BLOCK_BYTES: u32 = 128 << 10;
-/// Generation of every inode number, since these are never reused.
+/// Generation of every inode number. It is always the same, because inode numbers are
+/// never reused.
 pub(super) const NEVER_REUSED: Generation = Generation(0);
 
 pub(super) fn errno(error: Error) -> Errno {
@@ -38,9 +39,8 @@ pub(super) fn system_time(time: Timespec) -> SystemTime {
     whole + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
-/// Undoes a conversion of `fuser`. The kernel counts times before 1970 in negative
-/// whole seconds plus positive nanoseconds, but `fuser` subtracts the nanoseconds
-/// as well.
+/// Undoes a conversion of `fuser`. For times before 1970, the kernel uses negative
+/// whole seconds plus positive nanoseconds, but `fuser` also subtracts the nanoseconds.
 pub(super) fn time(moment: SystemTime) -> Timespec {
     let (distance, is_before) = match moment.duration_since(UNIX_EPOCH) {
         Ok(after) => (after, false),
@@ -75,7 +75,7 @@ pub(super) fn attributes(found: &NodeAttributes) -> FileAttr {
         nlink: attributes.links,
         uid: attributes.uid,
         gid: attributes.gid,
-        // FUSE has 32 bits for it, and so does the kernel.
+        // FUSE and the kernel have 32 bits for a device number.
         rdev: attributes.device_number as u32,
         blksize: BLOCK_BYTES,
         flags: 0,

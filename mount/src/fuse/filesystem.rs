@@ -1,4 +1,4 @@
-//! Handlers of the kernel's requests. Each one turns a request into a call of the
+//! Handlers of the kernel's requests. Each handler turns a request into a call of the
 //! volume.
 
 use std::ffi::{OsStr, OsString};
@@ -38,7 +38,8 @@ impl Fuse {
         self.0.run(move |server| reply.send(server, call(server)));
     }
 
-    /// Does the same for a call that needs only the volume.
+    /// Runs `call`, which needs only the volume, on this thread or on a new one, and
+    /// replies with its result.
     fn call<R: Reply>(
         &self,
         reply: R,
@@ -62,8 +63,8 @@ impl Fuse {
         }
     }
 
-    /// Does the same for a call about extended attributes. Replies `ENOSYS` if the
-    /// mount shows none.
+    /// Runs `call` on a file's extended attributes, and replies with its result.
+    /// Replies `ENOSYS` if the mount shows no extended attributes.
     fn extended<R: Reply>(
         &self,
         reply: R,
@@ -125,8 +126,8 @@ impl Filesystem for Fuse {
             mtime: mtime.map(set_time),
         };
         // The kernel leaves it to the file system to clear set-user-id when a user
-        // other than root truncates a file. It asks for that alone by a request
-        // without any change.
+        // other than root truncates a file. If only that is to be done, the request has
+        // no other change.
         let drops_privileges =
             (size.is_some() && request.uid() != 0) || changes == SetAttributes::default();
         self.call(reply, move |volume| {

@@ -1,17 +1,17 @@
 //! Maps users and groups of a server to the numbers of this machine and back.
 //!
-//! A person has different numbers on different machines. A mount runs as some user
-//! at the server. It shows that user, and that user's group, as the user who
-//! mounted it and the group of the latter. All other numbers stay unchanged.
+//! A person has different numbers on different machines. A mount runs as some user at
+//! the server. Files of that user and group are shown as files of the mounting user and
+//! that user's group. All other numbers stay unchanged.
 
 use crate::source::{Owner, Source};
 
-/// Shown for a server user whose number is the mounting user's number here, since
-/// that is somebody else. It is -2, a number that no user has, as in NFS. The
-/// number of `nobody` would give that user rights with `--allow-other`.
+/// Number shown for a server user who has the mounting user's number here but is
+/// somebody else. It is -2, which no user has, as in NFS. The number of `nobody` would
+/// give that user rights with `--allow-other`.
 const NOBODY: u32 = u32::MAX - 1;
 
-/// Mapping of one kind of number.
+/// Mapping of a user number or of a group number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pair {
     here: u32,
@@ -36,7 +36,7 @@ impl Pair {
     }
 }
 
-/// Mapping of the owners that are shown, and of those that are sent to the source.
+/// Mapping of the owners that the mount shows and of those that it sends to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IdMap {
     uid: Pair,
@@ -44,8 +44,8 @@ pub(super) struct IdMap {
 }
 
 impl IdMap {
-    /// Maps the user of a source to the user of this process. `None` if the source
-    /// has this machine's numbers, or if its user is unknown.
+    /// Maps the user of a source to the user of this process. `None` if the source has
+    /// this machine's numbers, or if the source's user is unknown.
     pub fn from_source(source: &dyn Source) -> Option<Self> {
         let there = source.user()?;
         let here = Owner {

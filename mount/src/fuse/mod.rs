@@ -1,4 +1,4 @@
-//! The kernel's side: mounting, serving requests, unmounting.
+//! The interface to the kernel: mounting, serving requests, unmounting.
 
 mod abilities;
 mod attach;
@@ -34,16 +34,16 @@ pub struct Mount {
     volume: Arc<Volume>,
 }
 
-/// Unmounts from another thread than the one that waits for the end.
+/// Unmounts a file system while another thread waits for its end.
 pub struct Stopper {
     mountpoint: PathBuf,
     volume: Arc<Volume>,
 }
 
 impl Mount {
-    /// Mounts a source on a directory and starts to serve it. From here on the
-    /// process must live. Its soft limit of file descriptors is raised to the hard
-    /// limit.
+    /// Mounts a source on a directory and starts to serve it. The process must then
+    /// live as long as the mount. Its soft limit of file descriptors is raised to the
+    /// hard limit.
     pub fn begin(
         source: Arc<dyn Source>,
         mountpoint: &Path,
@@ -53,12 +53,13 @@ impl Mount {
         let caches_once = matches!(options.kernel, KernelCache::Pages | KernelCache::Direct);
         assert!(
             options.mode == Mode::None || caches_once,
-            "with copies, the kernel may cache pages for reading, and nothing more"
+            "while the mount keeps copies, the kernel may only cache pages for reading"
         );
         check_privileges(options)?;
         descriptors::raise_limit();
         share_heap();
-        // Absolute, because the process may change its directory before it ends.
+        // The path is absolute, because the process may change its directory before the
+        // mount ends.
         let mountpoint = mountpoint.canonicalize()?;
         let name = source.name();
         let volume = Arc::new(Volume::new(source, options, note)?);
@@ -70,8 +71,8 @@ impl Mount {
             name: &name,
             is_read_only: options.is_read_only,
             allows_others: options.allows_others,
-            // A single user of another host may do what that host allows, whatever
-            // the numbers and groups are here.
+            // A single user of another host may do what that host allows, whatever the
+            // local numbers and groups are.
             checks_permissions: options.allows_others || !volume.shared.source.is_remote(),
         };
         let device = attachment.mount(&mountpoint)?;
@@ -103,9 +104,8 @@ impl Mount {
         Ok((mount, stopper))
     }
 
-    /// Waits until the file system is unmounted, by anyone, and writes the
-    /// remaining changes back. Returns how many files could not be written back and
-    /// are kept.
+    /// Waits until anyone unmounts the file system, and writes the remaining changes
+    /// back. Returns how many files could not be written back and are kept.
     pub fn wait(self) -> io::Result<usize> {
         let served = self.session.join();
         let files_kept = self.volume.close();
@@ -122,11 +122,11 @@ impl Mount {
 }
 
 impl Stopper {
-    /// Unmounts even if files are open: makes the kernel write its pages, detaches
-    /// the mount, and writes all changes back. Files that are still open can then
-    /// be read until the process ends, but not written. Returns how many files
-    /// could not be written back and are kept. If unmounting fails, all changes are
-    /// written back as well.
+    /// Unmounts even if files are open: makes the kernel write its pages, detaches the
+    /// mount, and writes all changes back. Files that are still open can then be read
+    /// until the process ends, but not written. Returns how many files could not be
+    /// written back and are kept. All changes are written back even if unmounting
+    /// fails.
     pub fn stop(self) -> io::Result<usize> {
         for name in self.volume.open_names() {
             // The kernel sends its pages of the file here before the call returns;
@@ -142,9 +142,9 @@ impl Stopper {
 }
 
 /// Makes all threads share one heap. Otherwise each thread would reserve 64 MiB of
-/// address space for its own heap (`HEAP_MAX_SIZE` in glibc's arena.c), which
-/// counts against a limit on address space. The many threads allocate little at a
-/// time, and large buffers only once.
+/// address space for its own heap (`HEAP_MAX_SIZE` in glibc's arena.c), which counts
+/// against a limit on address space. One heap is fast enough: threads allocate little
+/// at a time, and large buffers only once.
 fn share_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it changes a setting of the allocator, which has locks of its own.
@@ -153,8 +153,8 @@ fn share_heap() {
     }
 }
 
-/// Refuses pass-through without the right to it. Otherwise the kernel would refuse
-/// it for each file later, and only the slowness would show that.
+/// Refuses pass-through if the process lacks the privilege. Otherwise the kernel would
+/// refuse it later for each file, and the mount would be slow without any message.
 fn check_privileges(options: &Options) -> io::Result<()> {
     let can = rustix::thread::capabilities(None)?.effective;
     match options.kernel {

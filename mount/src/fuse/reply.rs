@@ -1,4 +1,4 @@
-//! Encodes the value of each kind of reply.
+//! Encodes the replies to the kernel, by their kind.
 
 use fuser::{
     Errno, FileHandle, FopenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
@@ -29,7 +29,8 @@ pub(super) trait Reply: Send + Sized + 'static {
     }
 }
 
-/// `reply: value, function that sends the value;` for each kind.
+/// Implements [`Reply`] for each line of the form `reply: value, function that sends
+/// the value;`.
 macro_rules! replies {
     ($($reply:ty: $value:ty, $tell:expr;)*) => {$(
         impl Reply for $reply {
@@ -69,8 +70,8 @@ fn tell_entry(reply: ReplyEntry, server: &Server, found: NodeAttributes) {
 fn tell_written(reply: ReplyWrite, server: &Server, written: Written) {
     reply.written(written.bytes);
     if written.is_moved {
-        // Only after the reply, because the kernel holds the locks of these pages
-        // until then.
+        // The kernel holds the locks of these pages until the reply, so they are
+        // dropped after it.
         server.invalidate_content(written.ino);
     }
 }

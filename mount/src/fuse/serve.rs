@@ -24,20 +24,20 @@ use crate::content::grow;
 use crate::mount::{KernelCache, NodeAttributes, Opened, Volume, WriteHow, is_dots};
 use crate::source::{Attributes, Error, Kind, Owner, Result, SeekFrom};
 
-/// Threads that wait for requests. When all but one are busy with a slow source, a
-/// request gets a new thread.
+/// Number of threads that wait for requests. When all but one are busy with a slow
+/// source, a request gets a new thread.
 pub(super) const THREADS: usize = 8;
 
-/// Inode number in a listing for a file whose number is not known yet. Programs
-/// that need the number ask for it.
+/// Inode number in a listing for a file whose number is not known yet. Programs that
+/// need the real number ask for it separately.
 const INO_UNKNOWN: u64 = 0xffff_ffff;
 
 /// A completed write.
 pub(super) struct Written {
     pub ino: u64,
     pub bytes: u32,
-    /// The content or its offset is not what the kernel assumes, so its pages are
-    /// wrong.
+    /// The written content or its offset is not what the kernel assumes, so the
+    /// kernel's pages are wrong.
     pub is_moved: bool,
 }
 
@@ -47,17 +47,18 @@ pub(super) struct Server {
     pub device: OnceLock<Device>,
     pub ids: Option<IdMap>,
     busy: AtomicUsize,
-    /// Files whose reads and writes do not come here, with the number of their
-    /// opens. All opens of a file must name the same backing file.
+    /// Backing files, whose reads and writes bypass this program, with the number of
+    /// opens of each. All opens of a file must name the same backing file.
     backings: Mutex<HashMap<u64, (Arc<BackingId>, usize)>>,
 }
 
 thread_local! {
-    /// Read buffer, reused because a new one would have to be zeroed first.
+    /// Read buffer of each thread, reused because a new one would have to be zeroed
+    /// first.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Marks one of the waiting threads as busy until it is dropped.
+/// Marks one of the waiting threads as busy until this value is dropped.
 pub(super) struct BusyThread<'a>(&'a Server);
 
 impl Drop for BusyThread<'_> {
@@ -86,7 +87,8 @@ impl Server {
         lifetime.saturating_sub(found.age)
     }
 
-    /// Marks this thread as busy, if another thread is left to wait for requests.
+    /// Marks this thread as busy. Returns `None` if no other thread is left to wait for
+    /// requests.
     pub fn claim_thread(&self) -> Option<BusyThread<'_>> {
         let before = self.busy.fetch_add(1, Ordering::AcqRel);
         let busy = BusyThread(self);
@@ -149,7 +151,7 @@ impl Server {
             is_append: open_flags & libc::O_APPEND != 0 && !is_of_pages,
         };
         let is_moved = volume.write(handle, data, offset, how)?;
-        // If it keeps pages, the kernel takes care of that itself.
+        // If the kernel keeps pages, it makes the write durable itself.
         if is_durable && volume.options.kernel == KernelCache::Direct {
             volume.sync(handle)?;
         }
@@ -181,9 +183,9 @@ impl Server {
         self.volume.options.mode == Mode::None
     }
 
-    /// Returns whether a write may be acknowledged before the source has replied.
-    /// The kernel keeps nothing that would be wrong after a failure, and a round
-    /// trip for each write takes long.
+    /// Returns whether a write may be acknowledged before the source has replied,
+    /// because a round trip for each write takes long. After a failure, the kernel
+    /// caches nothing that would be wrong.
     fn writes_later(&self) -> bool {
         let is_uncached = self.volume.options.kernel == KernelCache::Direct;
         self.is_direct() && is_uncached && self.volume.shared.source.is_remote()
@@ -231,7 +233,7 @@ impl Server {
         }
     }
 
-    /// Returns attributes for a reply, and records that the kernel was given them.
+    /// Converts attributes for a reply, and records that the kernel has them.
     pub fn give(&self, found: &NodeAttributes) -> FileAttr {
         self.volume.shared.tree.give(found.ino, &found.attributes);
         let mut found = *found;
@@ -243,9 +245,9 @@ impl Server {
         attributes(&found)
     }
 
-    /// Answers `access(2)` where the kernel leaves that to this program. The groups
-    /// of the user at the source are unknown, so everything that a group may do is
-    /// allowed. The call itself then shows whether it is.
+    /// Answers `access(2)` where the kernel leaves the check to this program. The
+    /// user's groups at the source are unknown, so everything that a group may do is
+    /// allowed. If it is not, the later call fails.
     pub fn access(&self, ino: u64, wanted: u32) -> Result<()> {
         let found = self.volume.attributes(ino)?.attributes;
         let any = found.mode >> 6 | found.mode >> 3 | found.mode;
@@ -263,8 +265,8 @@ impl Server {
         }
     }
 
-    /// Returns the backing file of a pass-through file; `make` creates it at the
-    /// first open. `None` if nothing passes through.
+    /// Returns the backing file of a pass-through file. `make` creates it at the first
+    /// open. `None` if the mount uses no pass-through.
     pub fn backing(
         &self,
         ino: u64,
@@ -323,7 +325,8 @@ impl Server {
             let (ttl, attr) = (self.rest(&found), self.give(&found));
             if reply.add(ino, next, name, &ttl, &attr, NEVER_REUSED) {
                 if !is_dots(name) {
-                    // It was looked up, but does not fit into the reply.
+                    // The file was looked up, but its entry does not fit into the
+                    // reply.
                     self.volume.shared.tree.forget(found.ino, 1);
                 }
                 break;

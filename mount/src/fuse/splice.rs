@@ -13,25 +13,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
-/// Shorter replies are copied, because that costs less than the additional calls.
+/// Shortest reply that is spliced. Copying a shorter one costs less than the additional
+/// calls.
 pub(super) const BYTES_MIN: usize = 32 << 10;
-/// Requested capacity of a pipe: what any user may have
-/// (`/proc/sys/fs/pipe-max-size`), and the largest read.
+/// Requested capacity of a pipe: the most that any user may have
+/// (`/proc/sys/fs/pipe-max-size`), and the length of the largest read.
 pub(super) const PIPE_BYTES: usize = 1 << 20;
 /// Pages of a pipe that the bytes cannot use: one for the header, and one more if
 /// the bytes do not begin at a page boundary.
 const PAGES_BESIDE: usize = 2;
 const PAGE_BYTES: usize = 4096;
 
-/// `struct fuse_out_header`: length including the header, error, request number.
+/// Length of `struct fuse_out_header`: length including the header, error, request
+/// number.
 pub(super) const HEADER_BYTES: usize = 16;
 
-/// The session's device, for replies that `fuser` cannot send. All requests must be
-/// read from it and not from clones: the kernel only accepts a reply where the
-/// request was read.
+/// The session's device, for replies that `fuser` cannot send. The kernel only accepts
+/// a reply on the descriptor from which the request was read. So all requests must be
+/// read from this device and not from clones.
 pub(super) struct Device {
     device: OwnedFd,
-    /// Whether the source's files can be spliced, as far as known.
+    /// Whether the source's files can be spliced; true until a splice fails.
     pub can_splice: AtomicBool,
 }
 
@@ -49,7 +51,7 @@ thread_local! {
 impl Pipe {
     pub fn new() -> rustix::io::Result<Self> {
         let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        // The pipe may also get less.
+        // The kernel may give the pipe less.
         let _ = rustix::pipe::fcntl_setpipe_size(&to, PIPE_BYTES);
         let bytes = rustix::pipe::fcntl_getpipe_size(&to)?;
         Ok(Self {
@@ -59,8 +61,8 @@ impl Pipe {
         })
     }
 
-    /// Fills the pipe with a header and `length` bytes of a file. Returns whether
-    /// the file had that many.
+    /// Fills the pipe with a header and `length` bytes of a file. Returns whether the
+    /// file had so many bytes.
     pub fn fill(
         &self,
         header: &[u8; HEADER_BYTES],
@@ -74,8 +76,8 @@ impl Pipe {
         let (mut at, end) = (offset, offset + length as u64);
         while at < end {
             let rest = (end - at) as usize;
-            // Waits for the file, but never for room in the pipe, because nobody
-            // else would make any.
+            // The call waits for the file, but never for room in the pipe, because
+            // nobody else would make any.
             let flags = SpliceFlags::NONBLOCK;
             match rustix::pipe::splice(file, Some(&mut at), &self.to, None, rest, flags) {
                 Ok(0) => return Ok(false),
@@ -109,7 +111,7 @@ impl Device {
         if size < BYTES_MIN || !self.can_splice.load(Ordering::Relaxed) {
             return false;
         }
-        // The header with the length goes first.
+        // The header with the length goes first, so the length must be known.
         let Ok(found) = rustix::fs::fstat(file) else {
             return false;
         };

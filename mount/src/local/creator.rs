@@ -17,9 +17,10 @@ use crate::source::{Creation, Error, Owner, Result};
 
 pub(super) struct Creator {
     own: Owner,
-    /// Capabilities of root, which creates files for other users. The kernel has
-    /// checked the caller's permissions on the mount. Those depend on the caller's
-    /// groups, which are unknown here.
+    /// Capabilities of this process if it is root, which creates files for other users.
+    /// They allow the creation, because the kernel has already checked the caller's
+    /// permissions on the mount. Those depend on the caller's groups, which are unknown
+    /// here.
     capabilities: Option<CapabilitySets>,
 }
 
@@ -36,8 +37,8 @@ impl Creator {
     }
 
     /// Calls `make` so that what it creates has the requested owner and exactly the
-    /// requested permissions. A directory with set-group-id or a default ACL takes
-    /// precedence.
+    /// requested permissions. If the directory has set-group-id or a default ACL, that
+    /// takes precedence.
     pub fn make<T>(&self, creation: &Creation, make: impl FnOnce() -> Result<T>) -> Result<T> {
         let _umask = ThreadUmask::clear()?;
         let other = creation.owner.filter(|owner| *owner != self.own);
@@ -55,7 +56,7 @@ thread_local! {
     static HAS_OWN_UMASK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread without a umask until this is dropped.
+/// Clears the umask of this thread until the value is dropped.
 struct ThreadUmask(Mode);
 
 impl ThreadUmask {
@@ -82,7 +83,7 @@ fn unshare_umask() -> rustix::io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }
 }
 
-/// A thread whose new files belong to another user until this is dropped.
+/// Makes new files of this thread belong to another user until the value is dropped.
 struct ThreadOwner {
     own: Owner,
 }

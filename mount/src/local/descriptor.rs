@@ -1,5 +1,5 @@
-//! What a descriptor that was opened with `O_PATH` cannot do by itself: it gives its
-//! file a path, and opens it again.
+//! Operations that a descriptor opened with `O_PATH` lacks: getting a path to its file,
+//! and opening the file again.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;

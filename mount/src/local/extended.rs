@@ -1,4 +1,4 @@
-//! Extended attributes of a file, by a file descriptor.
+//! Reads and changes extended attributes of a file, by a file descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::descriptor::by_descriptor;
 use crate::source::{Extended, Result, XattrFlags};
 
-/// A descriptor opened with `O_PATH`, possibly of a symbolic link. The path by
-/// descriptor ends at its file, even if that is a link.
+/// A descriptor opened with `O_PATH`, possibly of a symbolic link. Its path below
+/// `/proc/self/fd` leads to its file, even if that is a link.
 pub(super) struct ExtendedAttributes(pub OwnedFd);
 
 impl Extended for ExtendedAttributes {
@@ -39,7 +39,7 @@ impl Extended for ExtendedAttributes {
     }
 }
 
-/// Returns what `fill` writes to a buffer, which grows until it is large enough.
+/// Returns what `fill` writes to a buffer. The buffer grows until it is large enough.
 fn grown(mut fill: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>) -> Result<Vec<u8>> {
     let mut buffer = vec![0; 256];
     loop {

@@ -38,8 +38,8 @@ pub struct Local {
 
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-/// Longer than one step of the kernel's clock for file times: a tick, which is 10
-/// ms at most. Since Linux 6.13 some file systems have finer times.
+/// A time longer than one step of the kernel's clock for file times. A step is a tick,
+/// which is 10 ms at most. Since Linux 6.13 some file systems have finer times.
 const TICK_NS: i128 = 20_000_000;
 
 /// File systems whose `unlink` frees the file's blocks unless the file is held
@@ -48,9 +48,8 @@ const TICK_NS: i128 = 20_000_000;
 /// directory, which is then not empty.
 const FREES_IN_UNLINK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
-/// The content of a larger file is freed before its unlink returns: a user who
-/// makes room on a full disk needs it by then, and kept content is freed only
-/// later.
+/// Longest file whose content is kept until after its unlink returns. A user who makes
+/// room on a full disk needs the space of a larger file at once.
 const KEPT_BYTES_MAX: i64 = 1 << 20;
 
 impl Local {
@@ -82,7 +81,7 @@ impl Local {
         self.resolve(path, OFlags::PATH, Mode::empty())
     }
 
-    /// Calls `work` with the directory that a path is in, and the name there.
+    /// Calls `work` with the directory of a path, and with the name in that directory.
     fn at<T, E: Into<Error>>(
         &self,
         path: &Path,
@@ -98,8 +97,8 @@ impl Local {
         work(directory.as_fd(), name).map_err(E::into)
     }
 
-    /// Opens a file with `O_PATH` and returns its attributes; `ESTALE` if it is not
-    /// the expected one.
+    /// Opens a file with `O_PATH` and returns its attributes. Returns `ESTALE` if
+    /// another file is found.
     fn expected(&self, path: &Path, expected: Option<Identity>) -> Result<(OwnedFd, Attributes)> {
         let file = self.by_path(path)?;
         let found = look_at(&file)?;
@@ -161,8 +160,8 @@ impl Source for Local {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         let nanoseconds =
             |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
-        // A time in the future is from another clock, or from this one before it
-        // was set back.
+        // A time in the future is from another clock, or from this clock before it was
+        // set back.
         (nanoseconds(now) - nanoseconds(changed)).abs() > TICK_NS
     }
 
@@ -190,7 +189,8 @@ impl Source for Local {
                 });
             }
         }
-        // A single component, so no link on the way can lead out of the root.
+        // A single component is looked up, so no link on the way can lead out of the
+        // root.
         let look_up = move |name: &OsStr| Ok(look(&directory, name)?);
         Ok(Listing {
             entries,

@@ -1,4 +1,4 @@
-//! Attributes, plain and extended, and free space.
+//! Requests about attributes, extended attributes and free space.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::source::{Attributes, Error, Extended, Result, SetAttributes, SetTime}
 use crate::tree::Version;
 
 impl Volume {
-    /// Adds what the source does not know yet to the attributes found there.
+    /// Adds changes that only the copy has to the attributes found at the source.
     pub(super) fn with_copy(&self, mut found: NodeAttributes) -> NodeAttributes {
         if let Some(cached) = self.cached(found.ino) {
             cached.overlay(&mut found.attributes);
@@ -28,7 +28,7 @@ impl Volume {
         self.attributes_now(&mut PathTurn::begin(), ino)
     }
 
-    /// Does the same with the attributes that the source has now.
+    /// Returns the attributes that the source has now, even of a file without a name.
     pub(super) fn attributes_now(&self, turn: &mut PathTurn, ino: u64) -> Result<NodeAttributes> {
         let read = || {
             let attributes = self.attributes_at_source(turn, ino)?;
@@ -50,7 +50,8 @@ impl Volume {
                 return Ok(found);
             }
         };
-        // Another file has the name, or no file does. This one may still be open.
+        // Another file has the name, or no file does. The file with this number may
+        // still be open.
         let error = match self.shared.source.attributes(guard.path()) {
             Ok(found) if self.shared.tree.is(ino, &found) => return Ok(found),
             Ok(_) => Error::Errno(libc::ESTALE),
@@ -60,8 +61,8 @@ impl Volume {
         by_handle().map_err(|_| error)
     }
 
-    /// Changes attributes and returns the new ones. `is_open` says that the length
-    /// is changed through a handle and not by name.
+    /// Changes attributes and returns the new ones. `is_open` says that the length is
+    /// changed through an open file and not by name.
     pub fn set_attributes(
         &self,
         ino: u64,

@@ -1,4 +1,4 @@
-//! Listing directories.
+//! Requests that list directories.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,7 +29,7 @@ impl Volume {
         self.directories.add(Mutex::new(Arc::new(nothing)))
     }
 
-    /// Closes a handle that nobody uses any more.
+    /// Closes a directory handle that the kernel has released.
     pub fn close_directory(&self, handle: u64) {
         if let Some(removed) = self.directories.remove(handle) {
             self.shared.tree.unpin(removed.lock().ino);
@@ -58,7 +58,7 @@ impl Volume {
         let dots = [".", ".."].map(|name| Entry {
             name: name.into(),
             kind: Some(Kind::Directory),
-            // The kernel looks only at the file type.
+            // The kernel only uses the file type of these attributes.
             attributes: Some(Attributes {
                 kind: Kind::Directory,
                 links: 1,
@@ -66,7 +66,7 @@ impl Volume {
             }),
         });
         listing.entries.splice(0..0, dots);
-        // Open directories must not use up the file descriptors either.
+        // Open directories must not use up the file descriptors.
         let kept = Kept::new(self.shared.descriptors()).ok();
         listing.directory.take_if(|_| kept.is_none());
         let listed = Arc::new(Listed {
@@ -79,8 +79,8 @@ impl Volume {
         Ok(listed)
     }
 
-    /// Lists a directory at the source. A program that walks a tree gets the
-    /// neighbouring directories in the same round trips.
+    /// Lists a directory at the source. For a program that walks a tree, the same round
+    /// trips also list the neighbouring directories.
     fn list_now(&self, ino: u64) -> Result<Listing> {
         let (tree, metadata) = (&self.shared.tree, &self.shared.metadata);
         let next = self.next_directories(ino);
@@ -88,7 +88,7 @@ impl Volume {
         let find = || {
             let this = tree.path(ino)?;
             let next: Result<Vec<PathBuf>> = next.iter().map(path).collect();
-            // One of them may be gone.
+            // One of the directories may be gone.
             Ok(std::iter::once(this)
                 .chain(next.unwrap_or_default())
                 .collect())
@@ -114,8 +114,9 @@ impl Volume {
         Ok(listing)
     }
 
-    /// Returns the directories that are likely to be listed after a directory, if
-    /// the kernel knows them, each with its version before the request.
+    /// Returns the directories that are likely to be listed after a directory, each
+    /// with its version before the request. Only directories that the kernel knows are
+    /// returned.
     fn next_directories(&self, ino: u64) -> Vec<(u64, DirectoryVersion)> {
         let (tree, metadata) = (&self.shared.tree, &self.shared.metadata);
         let names = tree.names(ino);
@@ -138,8 +139,8 @@ impl Volume {
         }
     }
 
-    /// Returns the file of an entry, as from a lookup. `None` if it is gone since
-    /// it was listed.
+    /// Returns the file of an entry, as a lookup does. `None` if the file is gone since
+    /// the listing.
     pub fn look_up_listed(&self, listed: &Listed, entry: &Entry) -> Option<NodeAttributes> {
         let Entry { name, .. } = entry;
         let open = listed.listing.directory.as_ref();

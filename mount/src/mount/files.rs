@@ -1,4 +1,4 @@
-//! Opening, reading and writing files.
+//! Requests that open, read and write files.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::tree::Version;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteHow {
-    /// Without a copy, an error may be reported by the next write, by `flush` or by
-    /// `sync`.
+    /// Without a copy, an error of the write may be reported by the next write, by
+    /// `flush` or by `sync`.
     pub may_end_later: bool,
-    /// The file is open with `O_APPEND`.
+    /// Whether the file is open with `O_APPEND`.
     pub is_append: bool,
 }
 
 impl Volume {
-    /// Reserves the file descriptors of one more open file; `ENFILE` if too few are
-    /// left.
+    /// Reserves the file descriptors of one more open file. Returns `ENFILE` if too few
+    /// are left.
     fn keep_descriptors(&self) -> Result<Kept> {
         let copies = u64::from(self.options.mode != Mode::None);
         Kept::new(copies + self.shared.descriptors())
@@ -130,8 +130,8 @@ impl Volume {
         }
     }
 
-    /// Reads into `buffer`. Returns less than its length only at the end of the
-    /// file.
+    /// Reads into `buffer`. Returns less than the length of `buffer` only at the end of
+    /// the file.
     pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let file = self.files.get(handle)?;
         match &file.content {
@@ -149,9 +149,9 @@ impl Volume {
         }
     }
 
-    /// Writes all of `bytes`. Returns whether the kernel's pages of the file are
-    /// wrong now: appended content goes to the end of the file, wherever the kernel
-    /// assumes that to be.
+    /// Writes all of `bytes`. Returns whether the kernel's pages of the file are wrong
+    /// now: appended content goes to the real end of the file, which the kernel may not
+    /// know.
     pub fn write(&self, handle: u64, bytes: &[u8], offset: u64, how: WriteHow) -> Result<bool> {
         self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
@@ -204,8 +204,8 @@ impl Volume {
         Ok(at)
     }
 
-    /// Clears set-user-id, and set-group-id of programs, after a write by a user
-    /// without the right to keep them.
+    /// Clears set-user-id, and set-group-id of programs, after a write by a user who is
+    /// not allowed to keep these bits.
     pub fn drop_privileges(&self, ino: u64) -> Result<()> {
         let turn = &mut PathTurn::begin();
         let mode = self.attributes_now(turn, ino)?.attributes.mode;
@@ -244,7 +244,7 @@ impl Volume {
         }
     }
 
-    /// Closes a handle that nobody uses any more.
+    /// Closes a file handle that the kernel has released.
     pub fn release(&self, handle: u64) {
         let Some(file) = self.files.remove(handle) else {
             return;
@@ -252,8 +252,8 @@ impl Volume {
         if let Backend::Cached(cached) = &file.content
             && cached.is_changed()
         {
-            // A mapping was written to after the last close. Nobody is left to get
-            // an error, but the copy is kept.
+            // A program changed the file through a mapping after the last close. Nobody
+            // is left to get an error, but the copy is kept.
             let _ = self.write_back(&mut PathTurn::begin(), cached, false);
         }
         self.await_sent(&file);
@@ -303,8 +303,8 @@ impl Volume {
         }
     }
 
-    /// Calls `call` with the file descriptor of a file that is open in this
-    /// process; `None` if there is none.
+    /// Calls `call` with the file descriptor of an open file; `None` if this process
+    /// has no descriptor for it.
     pub fn with_descriptor<T>(
         &self,
         handle: u64,

@@ -1,5 +1,5 @@
-//! What the kernel's handles stand for: open files, with or without a copy, and open
-//! directories.
+//! The objects behind the kernel's handles: open files, with or without a copy, and
+//! open directories.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,12 +17,12 @@ pub(super) struct Copied {
     pub users: usize,
 }
 
-/// An open file, which a handle of the kernel stands for.
+/// An open file, to which a handle of the kernel refers.
 pub(super) struct OpenFile {
     pub ino: u64,
     pub content: Backend,
     pub is_writable: bool,
-    /// Only for a file without a copy; a copy reserves its own.
+    /// Descriptors reserved for a file without a copy. A copy reserves its own.
     pub _kept: Option<Kept>,
 }
 
@@ -40,16 +40,16 @@ impl OpenFile {
     }
 }
 
-/// An open directory: one listing, made when reading begins, so that offsets mean
-/// the same names until reading begins again.
+/// An open directory. Its listing is made when reading begins, so that offsets mean the
+/// same names until reading begins again.
 pub(super) type Directory = Mutex<Arc<Listed>>;
 
-/// The entries that a directory was found to have, `.` and `..` first.
+/// Entries of a listed directory, with `.` and `..` first.
 #[derive(Default)]
 pub(crate) struct Listed {
     pub(super) ino: u64,
     pub(super) listing: Listing,
-    /// When the entries were requested, if they are from an earlier reply.
+    /// When the entries were requested, if an earlier reply contained them.
     pub(super) asked: Option<Instant>,
     pub(super) _kept: Option<Kept>,
 }
@@ -62,7 +62,7 @@ impl Listed {
     }
 }
 
-/// Open files or directories by the kernel's handles.
+/// Maps the kernel's handles to open files or directories.
 pub(super) struct Handles<T>(RwLock<Slab<Arc<T>>>);
 
 impl<T> Default for Handles<T> {

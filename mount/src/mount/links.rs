@@ -1,6 +1,5 @@
-//! Symbolic links. The kernel follows them on the machine of the mount. So a link
-//! of a server can lead to files of this machine, which a program that follows it
-//! then reads or writes.
+//! Symbolic links. The kernel follows them on the machine of the mount. So a link on a
+//! server can lead a program to read or write files of this machine.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path};
@@ -10,8 +9,8 @@ use super::Volume;
 use crate::source::{Error, Result};
 
 impl Volume {
-    /// Returns the depth of the directory that a file is in, the smallest if it has
-    /// several names.
+    /// Returns the depth of the directory that a file is in. For a file with several
+    /// names, returns the smallest depth.
     fn depth(&self, ino: u64) -> usize {
         let tree = &self.shared.tree;
         let depth = |(directory, _)| Some(tree.path(directory).ok()?.components().count());
@@ -22,8 +21,8 @@ impl Volume {
             .unwrap_or(0)
     }
 
-    /// Returns the target of a link; `EACCES` if it leads out of the mount and
-    /// links are contained.
+    /// Returns the target of a link. Returns `EACCES` if the link leads out of the
+    /// mount and links are contained.
     pub fn read_link(&self, ino: u64) -> Result<OsString> {
         self.by_path(ino, |source, path| {
             let target = source.read_link(path)?;
@@ -43,9 +42,9 @@ impl Volume {
     }
 }
 
-/// Returns whether a link in a directory of this depth leads to something below the
-/// root, whatever else is there. A `..` after a name may lead anywhere, because the
-/// name may be that of a link.
+/// Returns whether a link in a directory of this depth certainly leads to something
+/// below the root. A `..` after a name may lead anywhere, because the name may be that
+/// of a link.
 fn is_contained(depth: usize, target: &OsStr) -> bool {
     let mut ups = 0;
     let mut has_names = false;

@@ -17,31 +17,30 @@ use crate::source::{Attributes, Entry, Kind};
 /// After this many successful lookups in one directory within the timeout, the
 /// whole directory is read.
 pub(super) const ASKED_MAX: u32 = 2;
-/// A directory with more names is neither read for a lookup nor kept.
+/// Most names in a directory that is read for a lookup or kept.
 pub(super) const NAMES_MAX: usize = 1000;
-/// Directories that are prefetched together with one, at first and at most; the
-/// number doubles each time.
+/// Number of directories that are first prefetched together with another. It doubles
+/// each time, up to `AHEAD_MAX`.
 pub(super) const AHEAD_MIN: usize = 4;
 const AHEAD_MAX: usize = 16;
-/// How long a directory is not read for a lookup after it could not be read for
-/// one.
+/// How long lookups do not read a directory as a whole after such a read failed.
 const PAUSE: Duration = Duration::from_secs(30);
-/// Limits on the number of directories and of all their names. Beyond these, the
-/// cache starts over.
+/// Most directories in the cache. `NAMES_ALL_MAX` limits the number of their names.
+/// Beyond either limit, the cache starts over.
 const DIRECTORIES_MAX: usize = 1024;
 const NAMES_ALL_MAX: usize = 128 << 10;
 
 #[derive(Debug, Default)]
 struct Directory {
-    /// Changes at the start and at the end of each change by this mount.
+    /// Counts the starts and the ends of changes by this mount.
     version: u64,
     own: Option<(Instant, Attributes)>,
-    /// Successful lookups since `asked_from`.
+    /// Number of successful lookups since `asked_from`.
     asked: u32,
     asked_from: Option<Instant>,
     listing: Option<CachedListing>,
     paused: Option<Instant>,
-    /// Number of its directories that were prefetched last.
+    /// Number of subdirectories that were prefetched last.
     ahead: usize,
 }
 
@@ -51,7 +50,8 @@ struct State {
     next: u64,
 }
 
-/// The cache, by inode number of the directory. A lifetime of zero disables it.
+/// Cached metadata by inode number of the directory. A lifetime of zero disables the
+/// cache.
 #[derive(Debug)]
 pub(crate) struct MetadataCache {
     lifetime: Duration,
@@ -62,7 +62,7 @@ pub(crate) struct MetadataCache {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct DirectoryVersion(u64, Instant);
 
-/// A change of a name by this mount. It ends when this is dropped.
+/// A change of a name by this mount. The change ends when this value is dropped.
 pub(crate) struct Change<'a> {
     cache: &'a MetadataCache,
     directory: u64,
@@ -81,7 +81,7 @@ impl Directory {
         (!is_listed).then(|| self.version())
     }
 
-    /// Returns whether the counted lookups are within the lifetime.
+    /// Returns whether the counting of lookups began within `lifetime`.
     fn counts(&self, lifetime: Duration) -> bool {
         self.asked_from
             .is_some_and(|from| from.elapsed() < lifetime)
@@ -164,9 +164,9 @@ impl MetadataCache {
         self.with(|state| call(state.directory(ino)))
     }
 
-    /// Returns the cached attributes of a name, and their age. A name that the
-    /// listing lacks is looked up at the source: another client may have created
-    /// the file since.
+    /// Returns the cached attributes of a name, and their age. Returns `None` for a
+    /// name that the listing lacks, because another client may have created the file
+    /// since.
     pub(super) fn child(&self, parent: u64, name: &OsStr) -> Option<(Attributes, Duration)> {
         self.with_directory(parent, |directory| {
             let listing = directory.fresh(self.lifetime)?;
@@ -175,8 +175,8 @@ impl MetadataCache {
         })
     }
 
-    /// Returns the version of a directory that is to be read as a whole instead of
-    /// being asked for one name.
+    /// Returns the version of a directory that a lookup should read as a whole; `None`
+    /// if the lookup should ask for its name alone.
     pub(super) fn walked_version(&self, ino: u64) -> Option<DirectoryVersion> {
         self.with_directory(ino, |directory| {
             let is_walk = directory.asked >= ASKED_MAX && directory.counts(self.lifetime);
@@ -186,8 +186,8 @@ impl MetadataCache {
         })
     }
 
-    /// Counts a lookup that found its name. Missing names do not count, because
-    /// they are looked up in any case.
+    /// Counts a lookup that found its name. Missing names do not count, because they
+    /// are looked up at the source in any case.
     pub(super) fn found(&self, parent: u64) {
         self.with_directory(parent, |directory| {
             if !directory.counts(self.lifetime) {
@@ -203,14 +203,15 @@ impl MetadataCache {
         self.with_directory(ino, |directory| Some(directory.version()))
     }
 
-    /// Does the same; `None` if a listing is cached.
+    /// Returns the version of a directory that is about to be read; `None` if a listing
+    /// is cached.
     pub(super) fn unlisted_version(&self, ino: u64) -> Option<DirectoryVersion> {
         self.with_directory(ino, |directory| directory.unlisted_version(self.lifetime))
     }
 
-    /// Caches the entries of a directory, unless this mount has changed something
-    /// in it meanwhile. Without entries, or with too many, records that it cannot
-    /// be read for a lookup.
+    /// Caches the entries of a directory, unless this mount has changed something in it
+    /// meanwhile. Without entries, or with too many, records that lookups should not
+    /// read the directory.
     pub(super) fn take(&self, ino: u64, before: DirectoryVersion, entries: Option<&[Entry]>) {
         let entries = entries.filter(|entries| entries.len() <= NAMES_MAX);
         self.with(|state| {
@@ -240,9 +241,9 @@ impl MetadataCache {
         })
     }
 
-    /// Returns the directories to prefetch with a directory whose parent was just
-    /// read: those after it in the listing, then those before it. Also returns how
-    /// many of them to prefetch.
+    /// Returns the directories to prefetch with a directory whose parent was just read:
+    /// those after it in the listing, then those before it. Also returns how many to
+    /// prefetch.
     pub(super) fn next_directories(&self, parent: u64, name: &OsStr) -> (Vec<OsString>, usize) {
         let next = self.with_directory(parent, |directory| {
             let next = directory.fresh(self.lifetime)?.directories_from(name)?;
@@ -270,8 +271,8 @@ impl MetadataCache {
         }
     }
 
-    /// Invalidates the attributes of a file at all its names, and if `is_own`,
-    /// those of the directories of the names.
+    /// Invalidates the attributes of a file at all its names. With `is_own`, also
+    /// invalidates those of the directories of the names.
     pub fn touch(&self, names: &[(u64, OsString)], is_own: bool) {
         self.with(|state| {
             for (directory, name) in names {
@@ -287,7 +288,7 @@ impl MetadataCache {
 }
 
 impl Change<'_> {
-    /// Ends the change, after which the directory has the attributes `own`.
+    /// Ends the change. `own` are the attributes that the directory has after it.
     pub fn done(mut self, own: Option<Attributes>) {
         self.own = own;
     }
@@ -307,17 +308,17 @@ impl Drop for Change<'_> {
 
 #[derive(Debug)]
 struct CachedListing {
-    /// When it was requested.
+    /// When the listing was requested.
     begun: Instant,
-    /// In the order of the reply. An entry loses its attributes when a change of
-    /// them begins.
+    /// Entries in the order of the reply. When a change of an entry's attributes
+    /// begins, the cached attributes are dropped.
     entries: Vec<Entry>,
     version: u64,
 }
 
 impl CachedListing {
-    /// Returns the position of a name. There are so few names that a search costs
-    /// less than a request.
+    /// Returns the position of a name. A linear search through so few names costs less
+    /// than a request.
     fn position(&self, name: &OsStr) -> Option<usize> {
         self.entries.iter().position(|entry| entry.name == name)
     }

@@ -1,5 +1,5 @@
-//! The file system in terms of inode numbers and plain data: what each operation of
-//! the kernel does to names, copies and the source.
+//! The file system in terms of inode numbers and plain data. Each operation of the
+//! kernel acts on names, copies and the source.
 
 mod attributes;
 mod directories;
@@ -55,10 +55,9 @@ pub struct Options {
     pub mode: Mode,
     pub kernel: KernelCache,
     pub is_read_only: bool,
-    /// Let users other than the mounting one use the mount, as permissions allow.
+    /// Let other users than the mounting user use the mount, as permissions allow.
     pub allows_others: bool,
-    /// At another host, the mount works as some user. Show that user as the
-    /// user who mounts.
+    /// Show the user that the mount works as at another host as the user who mounts.
     pub maps_user: bool,
     /// Refuse to read symbolic links that lead out of the mount.
     pub contains_links: bool,
@@ -84,7 +83,7 @@ pub(crate) struct Volume {
     has_refused_link: AtomicBool,
 }
 
-/// A file as the kernel gets to see it.
+/// A file and its attributes, as the kernel sees them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeAttributes {
     pub ino: u64,
@@ -104,8 +103,8 @@ impl NodeAttributes {
 }
 
 impl Volume {
-    /// Starts to serve a source. Removes temporary files that killed mounts left
-    /// there.
+    /// Starts to serve a source. Removes temporary files that killed mounts left at the
+    /// source.
     pub fn new(source: Arc<dyn Source>, options: &Options, note: Note) -> std::io::Result<Self> {
         private_directory::make(&options.directory)?;
         let (journal, removed) = Journal::begin(&options.directory, &*source)?;
@@ -139,7 +138,7 @@ impl Volume {
         })
     }
 
-    /// Stops accepting changes and sends all existing ones to the source. Returns
+    /// Stops accepting changes, and sends all existing changes to the source. Returns
     /// how many files could not be written back.
     pub fn close(&self) -> usize {
         self.is_closing.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Names: looking up, making, removing, renaming.
+//! Requests about names: looking up, making, removing, renaming.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -39,8 +39,7 @@ impl Volume {
         })
     }
 
-    /// Reads all names of a directory. If that fails, they are looked up one by
-    /// one.
+    /// Reads all names of a directory. If that fails, names are looked up one by one.
     fn peek(&self, ino: u64, before: DirectoryVersion) {
         let listed = self.by_path(ino, |source, path| source.list(path, &[], NAMES_MAX));
         let entries = listed.as_ref().ok().map(|listing| &*listing.entries);
@@ -71,8 +70,8 @@ impl Volume {
         self.shared.consistent(read, forget)
     }
 
-    /// Looks a name up by the source's reply. The caller holds the path since it
-    /// asked.
+    /// Looks a name up by the source's reply. The caller has locked the path since the
+    /// request.
     fn looked_up(
         &self,
         parent: u64,
@@ -118,7 +117,7 @@ impl Volume {
         self.shared.touch(ino, false);
         source.hard_link(existing, new)?;
         self.shared.touch(ino, false);
-        // A source may give a file an identity only when it gets its second name.
+        // Some sources give a file an identity only when it gets its second name.
         let now = source.attributes(existing)?;
         tree.set_identity(ino, now.identity);
         let found = self.looked_up(parent, name, source.attributes(new))?;
@@ -143,8 +142,8 @@ impl Volume {
         }
     }
 
-    /// Implements `unlink`. An open file stays readable. Dropping the returned
-    /// value may take long, and nobody needs to wait for that.
+    /// Implements `unlink`. An open file stays readable. Dropping the returned value
+    /// may take long, and no caller needs to wait for that.
     pub fn unlink(&self, parent: u64, name: &OsStr) -> Result<Option<OwnedFd>> {
         self.refuse_while_closing()?;
         let turn = &mut PathTurn::begin();
@@ -172,8 +171,8 @@ impl Volume {
         names
     }
 
-    /// Writes an open file back before one of its names is removed, if it may have
-    /// other names. This mount may not know those.
+    /// Writes an open file back before one of its names is removed, if the file may
+    /// have names that this mount does not know.
     fn before_removal(&self, turn: &mut PathTurn, parent: u64, name: &OsStr) -> Result<()> {
         let ino = self.shared.tree.child(parent, name);
         let cached = ino.and_then(|ino| self.cached(ino));
@@ -190,8 +189,9 @@ impl Volume {
         self.write_back(turn, &cached, false)
     }
 
-    /// Handles the removal of a name. If it was the last one, nothing has to be
-    /// written back any more. A source without identities does not show that.
+    /// Handles the removal of a name. After the last name, nothing has to be written
+    /// back any more. A source without identities does not show whether a name was the
+    /// last.
     fn after_removal(&self, ino: Option<u64>) {
         let nameless = ino.filter(|ino| self.shared.tree.path(*ino).is_err());
         let Some(cached) = nameless.and_then(|ino| self.cached(ino)) else {
@@ -211,7 +211,7 @@ impl Volume {
         let is_same = self.shared.tree.child(from.0, from.1) == self.shared.tree.child(to.0, to.1);
         let turn = &mut PathTurn::begin();
         if flags.is_empty() && !is_same {
-            // If the name has a problem, the rename reports it.
+            // If the name has a problem, the rename reports the problem.
             let _ = self.before_removal(turn, to.0, to.1);
         }
         let tree = &self.shared.tree;

@@ -12,11 +12,11 @@ use crate::descriptors::Kept;
 use crate::source::{Attributes, Error, Handle, OpenFlags, OpenReply, Result};
 use crate::tree::Version;
 
-/// How a program opens a file.
+/// The way in which a program opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(super) flags: OpenFlags,
-    /// The opening thread, if it opens the file for appending.
+    /// The thread that opens the file, if it opens it for appending.
     pub(super) appender: Option<u32>,
 }
 
@@ -45,9 +45,9 @@ impl Access {
 pub(crate) struct Opened {
     pub handle: u64,
     pub is_writable: bool,
-    /// The kernel's pages are still valid.
+    /// Whether the kernel's pages are still valid.
     pub keeps_pages: bool,
-    /// The kernel was last given another length or time of the file.
+    /// The kernel was last given a length or time that is now wrong.
     pub is_news: bool,
 }
 
@@ -68,8 +68,8 @@ impl Volume {
         copies.values().map(|copied| copied.file.clone()).collect()
     }
 
-    /// Returns a handle of an open file, which may have no name any more;
-    /// preferably a handle for writing.
+    /// Returns a handle of an open file, preferably one for writing. The file may have
+    /// lost its name.
     pub(super) fn any_handle(&self, ino: u64) -> Result<Arc<dyn Handle>> {
         if let Some(handle) = self.cached(ino).and_then(|cached| cached.handle()) {
             return Ok(handle);
@@ -80,7 +80,7 @@ impl Volume {
         handle.ok_or(Error::Errno(libc::ENOENT))
     }
 
-    /// Opens a file with a copy; `open` opens it at the source.
+    /// Opens a file with a copy. `open` opens the file at the source.
     pub(super) fn add_cached(
         &self,
         ino: u64,
@@ -134,7 +134,7 @@ impl Volume {
         Err(Error::Errno(libc::ESTALE))
     }
 
-    /// Adds an open file. `version` is that of the content, `shown` are the
+    /// Adds an open file. `version` is the version of the content, and `shown` are the
     /// attributes that the mount shows.
     fn add(
         &self,
@@ -196,7 +196,7 @@ impl Volume {
         self.shared.tree.unpin(ino);
     }
 
-    /// Removes temporary files that were sent ahead from a directory. Returns
+    /// Removes temporary files with content sent ahead from a directory. Returns
     /// whether there were any.
     pub(super) fn leave(&self, turn: &mut PathTurn, parent: u64, name: &OsStr) -> bool {
         let Some(directory) = self.shared.tree.child(parent, name) else {
@@ -228,8 +228,8 @@ impl Volume {
         outcome.map(|_| ())
     }
 
-    /// Waits for all writes that were acknowledged when they were sent. Nobody is
-    /// left to get an error, so it becomes a message.
+    /// Waits for all writes that were acknowledged before the source had replied. An
+    /// error becomes a message, because no caller is left to get it.
     pub(super) fn await_sent(&self, file: &OpenFile) {
         let Some(handle) = file.direct().filter(|_| file.is_writable) else {
             return;

@@ -1,6 +1,6 @@
-//! Locks on paths of the source. A path names one file while a guard of it lives. A
-//! thread that changes what it names waits for earlier guards, and later guards
-//! wait for the change.
+//! Locks on paths of the source. While a guard of a path lives, the path names the same
+//! file. A thread that changes what a path names waits for earlier guards, and later
+//! guards wait for the change.
 //!
 //! Only guards of related paths wait for each other. A call that hangs below
 //! one directory blocks no change elsewhere.
@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 use crate::source::Result;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, current_thread};
 
-/// The right of one thread to lock paths, one guard at a time. It is created where
+/// The right of one thread to lock paths, one guard at a time. A turn is created where
 /// a request or a background thread begins, and passed on by `&mut`.
 #[derive(Debug)]
 pub(crate) struct PathTurn {
-    /// Keeps it on its thread.
+    /// Keeps the turn on its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl PathTurn {
-    /// Begins a turn. The calling thread must have none: [`PathLocks::lock`]
-    /// panics if it locks through two.
+    /// Begins a turn. The calling thread must have no other turn: [`PathLocks::lock`]
+    /// panics if a thread locks through two.
     pub fn begin() -> Self {
         Self {
             _thread: PhantomData,
@@ -60,7 +60,8 @@ impl Lock {
 struct State {
     locks: Vec<Lock>,
     next: u64,
-    /// Number of waiting threads. Waking costs a system call even if nobody waits.
+    /// Number of waiting threads. It is counted because waking costs a system call even
+    /// if nobody waits.
     waiting: usize,
 }
 
@@ -70,7 +71,7 @@ pub(crate) struct PathLocks {
     released: Condvar,
 }
 
-/// Paths that keep their meaning until this is dropped.
+/// Paths that keep their meaning until the guard is dropped.
 pub(crate) struct PathGuard<'a> {
     locks: &'a PathLocks,
     _turn: &'a mut PathTurn,
@@ -90,8 +91,8 @@ impl PathLocks {
         self.state.lock().expect("no holder of the lock panics")
     }
 
-    /// Locks the paths that `find` returns, all at once. `find` runs again after a
-    /// wait, because a change may have renamed them, and must not wait itself. With
+    /// Locks the paths that `find` returns, all at once. `find` must not wait. It runs
+    /// again after a wait, because a change may have renamed the paths. With
     /// `is_exclusive`, nobody else has a guard of these paths or of anything below
     /// them, so the holder may change what they name.
     pub fn lock<'a>(
@@ -114,7 +115,7 @@ impl PathLocks {
             paths: Vec::new(),
             is_exclusive,
         });
-        // Dropping it removes the lock, even after an error.
+        // Dropping the guard removes the lock, even after an error.
         let mut guard = PathGuard {
             locks: self,
             _turn: turn,

@@ -1,5 +1,5 @@
-//! What the requests to a mount and its copies of files share: the source, the tree
-//! of names, locks and caches.
+//! State that the requests to a mount and its copies of files share: the source, the
+//! tree of names, locks and caches.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::tree::Tree;
 /// Receives messages for the user, one sentence at a time.
 pub type Note = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Maximum number of times that attributes are read, because a file may be written
+/// Most attempts to read attributes. Another attempt is needed if the file is written
 /// back meanwhile.
 const READS_MAX: usize = 4;
 
@@ -27,14 +27,14 @@ pub(crate) struct Shared {
     pub directory: PathBuf,
     pub locks: PathLocks,
     pub metadata: MetadataCache,
-    /// Counts how often a copy and its source came to agree.
+    /// Counts how often a copy became equal to its source.
     settled: AtomicU64,
     note: Note,
 }
 
 impl Shared {
-    /// `lifetime` is how long names and attributes may be used without asking the
-    /// source again.
+    /// Creates the state. `lifetime` is how long names and attributes may be used
+    /// without asking the source again.
     pub(super) fn new(
         source: Arc<dyn Source>,
         journal: Journal,
@@ -54,7 +54,7 @@ impl Shared {
         }
     }
 
-    /// Locks the path of a file. It names that file while the guard lives.
+    /// Locks the path of a file. The path names that file while the guard lives.
     pub fn path<'a>(&'a self, turn: &'a mut PathTurn, ino: u64) -> Result<PathGuard<'a>> {
         let find = || Ok(vec![self.tree.path(ino)?]);
         self.locks.lock(turn, false, find)
@@ -82,13 +82,13 @@ impl Shared {
         }
     }
 
-    /// Returns how many file descriptors of this process an open file of the source
-    /// takes.
+    /// Returns how many file descriptors of this process are taken by one open file of
+    /// the source.
     pub fn descriptors(&self) -> u64 {
         u64::from(!self.source.is_remote())
     }
 
-    /// Returns the current time in the resolution of the source.
+    /// Returns the current time, in the resolution of the source's times.
     pub fn now(&self) -> Timespec {
         let mut now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         if self.source.is_remote() {
@@ -110,9 +110,9 @@ impl Shared {
         self.settled.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns what `read` finds at the source and in a copy. If the source is read
-    /// before a write-back and the copy after it, neither shows the change. Then
-    /// the result goes to `drop`, and both are read again.
+    /// Returns what `read` finds at the source and in a copy. If a write-back ends
+    /// between the two reads, neither may show the change. Then the result goes to
+    /// `drop`, and both are read again.
     pub fn consistent<T>(&self, mut read: impl FnMut() -> T, drop: impl Fn(T)) -> T {
         for _ in 1..READS_MAX {
             let before = self.settled.load(Ordering::Acquire);

@@ -6,11 +6,11 @@ use std::fmt;
 /// the user's home directory there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// The user there; `None` for the user that ssh's configuration names.
+    /// The user on the host; `None` for the user that ssh's configuration names.
     pub user: Option<String>,
     /// The host's name or address, as ssh accepts it.
     pub host: String,
-    /// The directory; empty is the home directory.
+    /// The directory on the host; empty for the home directory.
     pub directory: String,
 }
 
@@ -62,7 +62,7 @@ impl Address {
     }
 }
 
-/// Splits off the user. Returns it and what follows the `@`.
+/// Splits off the user. Returns the user and the text after the `@`.
 fn split_user(source: &str) -> (Option<&str>, &str) {
     let host_end = source.find([':', '[', '/']).unwrap_or(source.len());
     match source[..host_end].rsplit_once('@') {

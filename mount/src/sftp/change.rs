@@ -1,8 +1,8 @@
 //! Changes attributes, in steps that a server carries out correctly.
 //!
-//! OpenSSH's server applies one request in the order length, permissions, times,
-//! owner, and continues after an error. A change of owner clears set-user-id, so it
-//! is a separate request that goes first. The rest waits for its reply: a file that
+//! OpenSSH's server applies one request in the order length, permissions, times, owner,
+//! and continues after an error. A change of owner clears set-user-id, so it is sent
+//! first, in a separate request. The other changes wait for the reply: a file that
 //! could not be given away must not become set-user-id.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,15 +14,14 @@ use super::requests::{Reply, RequestBatch};
 use super::stat::{Stat, seconds};
 use crate::source::{Kind, SetAttributes, SetTime};
 
-/// The file to change: a path, whose symbolic link is not followed, or an open
-/// file.
+/// The file to change: a path, whose symbolic link is not followed, or an open file.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
     Path(&'a [u8]),
     Handle(&'a [u8]),
 }
 
-/// Returns the operation as which a refusal is diagnosed.
+/// Returns the operation that a refusal of these changes is diagnosed as.
 pub(super) fn operation(changes: &SetAttributes) -> Operation {
     Operation::SetAttributes {
         resizes: changes.size_bytes.is_some(),
@@ -51,8 +50,8 @@ pub(super) fn make(
     sent.map_or(Ok(()), |reply| batch.status(reply))
 }
 
-/// Sends the requests that change a file which has the attributes `now`. The last
-/// reply may be pending on return.
+/// Sends the requests that change a file. `now` are the file's current attributes. The
+/// last reply may be pending on return.
 pub(super) fn send(
     batch: &mut RequestBatch,
     target: Target<'_>,
@@ -77,7 +76,7 @@ pub(super) fn send(
     Ok(last)
 }
 
-/// Returns whether the current attributes must be known: the protocol sets both
+/// Returns whether the current attributes must be known, because the protocol sets both
 /// times or none.
 pub(super) fn needs_present(changes: &SetAttributes) -> bool {
     changes.atime.is_some() != changes.mtime.is_some()

@@ -1,5 +1,5 @@
-//! Finds the error number of a refusal where the protocol's code does not show it:
-//! looks at the files again, all of them in one round trip.
+//! Finds the error number of a refusal if the protocol's code does not show it. For
+//! this, it looks at the files again, in one round trip.
 //!
 //! OpenSSH's server returns FAILURE for `EEXIST`, `ENOTEMPTY`, `EISDIR`, `EXDEV`,
 //! `EROFS`, `ENOSPC` and everything else that has no code. It returns
@@ -18,7 +18,8 @@ use super::session::Session;
 use super::stat::Stat;
 use crate::source::{Error, Kind, StatVfs};
 
-/// What the server refused to do. For an operation on two paths, the new path shows the reason.
+/// The operation that the server refused. For an operation on two paths, the new path
+/// shows the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Open { writes: bool, exclusive: bool },
@@ -72,8 +73,7 @@ fn is_other_than_directory(stat: Option<Stat>) -> bool {
 }
 
 impl Facts {
-    /// Gathers facts about the path that decides, and about the other one if there
-    /// are two.
+    /// Gathers facts about one or two paths. The first path decides.
     fn gather(session: &Arc<Session>, paths: &[&[u8]]) -> [Self; 2] {
         let mut batch = session.batch();
         let has_statvfs = session.has(extension::STATVFS);
@@ -122,7 +122,7 @@ impl Facts {
     }
 }
 
-/// Returns the error that a refusal stands for. The paths are the server's: the
+/// Returns the error that a refusal stands for. `paths` are paths at the server: the
 /// path of the operation, or the new path and the old one.
 pub(super) fn diagnose(
     session: &Arc<Session>,
@@ -169,8 +169,9 @@ fn of_permission_denied(operation: Operation, facts: impl Fn() -> [Facts; 2]) ->
     }
 }
 
-/// Checks in the same order as Linux: for an existing name (`filename_create` in
-/// `fs/namei.c`), then for a read-only file system, then for everything else.
+/// Returns the error number for the code FAILURE. Checks in the same order as Linux:
+/// for an existing name (`filename_create` in `fs/namei.c`), then for a read-only file
+/// system, then for everything else.
 fn of_failure(operation: Operation, [found, other]: [Facts; 2]) -> i32 {
     use Operation::{
         Link, List, Make, Open, Other, ReadLink, RemoveDirectory, Rename, SetAttributes,
@@ -190,7 +191,7 @@ fn of_failure(operation: Operation, [found, other]: [Facts; 2]) -> i32 {
         Open { writes: true, .. } if is_directory_there => libc::EISDIR,
         _ if changes && found.is_read_only() => libc::EROFS,
         Link | Rename if file_systems.is_some_and(|(a, b)| a.f_fsid != b.f_fsid) => libc::EXDEV,
-        // A mount point is refused in the same way, but that is rare.
+        // A mount point is refused in the same way, but that case is rare.
         RemoveDirectory => libc::ENOTEMPTY,
         Rename if is_directory_there && !is_directory(other.target) => libc::EISDIR,
         Rename if is_directory_there => libc::ENOTEMPTY,

@@ -13,21 +13,21 @@ use super::requests::{Name, OpenHandle, Reply, RequestBatch};
 use super::shared::Shared;
 use crate::source::{Entry, Listing, RenameFlags, Result};
 
-/// READDIRs in flight, at first and at most. From the second reply on, the number
-/// doubles with each reply that has names: OpenSSH's server sends at most 100 names
-/// in one.
+/// First number of READDIRs in flight. From the second reply on, each reply with names
+/// doubles it, up to `READS_MAX`: OpenSSH's server sends at most 100 names in one
+/// reply.
 const READS_FIRST: usize = 2;
 const READS_MAX: usize = 32;
 
-/// A listing with more names than this is refused, because it may never end. This
+/// Most names in a listing. A longer listing is refused, because it may never end. This
 /// many names take about 200 MB here.
 const LISTING_NAMES_MAX: usize = 1_000_000;
 
-/// An open directory with its READDIRs in flight.
+/// An open directory and its READDIRs in flight.
 type Begun = (OpenHandle, VecDeque<Reply>);
 
-/// Lists a directory with attributes, and also the directories in `next`, as far as
-/// their replies fit the same two round trips.
+/// Lists a directory with attributes. Also lists the directories in `next`, if their
+/// replies fit into the same two round trips.
 pub(super) fn list(
     shared: &Shared,
     path: &Path,
@@ -66,9 +66,9 @@ fn begin(batch: &mut RequestBatch, handle: OpenHandle) -> Requested<Begun> {
     Ok((handle, in_flight))
 }
 
-/// Reads entries from the first READDIRs on, and asks for more while there are no
-/// more than `names_max` names. Returns `EFBIG` if these are not all, `EOVERFLOW`
-/// if there are more than any listing may have.
+/// Reads entries from the first READDIRs on, and asks for more until there are more
+/// than `names_max` names. Returns `EFBIG` if the directory has further names,
+/// `EOVERFLOW` if it has more than any listing may have.
 fn read_entries(
     shared: &Shared,
     path: &Path,
@@ -82,8 +82,8 @@ fn read_entries(
     while let Some(reply) = in_flight.pop_front() {
         let more = batch.names(reply)?;
         is_over |= more.is_empty();
-        // For most directories, the first reply has all names and the second the
-        // end.
+        // For most directories, the first reply has all names and the second says that
+        // there are no more.
         let is_first = names == 0;
         names += more.len();
         if names > LISTING_NAMES_MAX {
@@ -114,8 +114,8 @@ fn read_entries(
     }
 }
 
-/// Adds those names from the server that can be shown. Returns how many are too
-/// long; `EIO` if one is invalid.
+/// Adds the names from the server that can be shown. Returns how many are too long, or
+/// `EIO` if one is invalid.
 fn add_entries(
     shared: &Shared,
     path: &Path,
@@ -154,9 +154,9 @@ fn tell(shared: &Shared, path: &Path, why: &str) {
     shared.link.tell(&format!("cannot list {directory}: {why}"));
 }
 
-/// Renames a file. Without `posix-rename@openssh.com` it replaces nothing: RENAME
-/// would require that the new name be removed first, and a failure in between would
-/// leave no file there.
+/// Renames a file. Without `posix-rename@openssh.com`, an existing target is refused:
+/// RENAME would require removing it first, and a failure in between would leave no file
+/// there.
 pub(super) fn rename(
     batch: &mut RequestBatch,
     from: &[u8],

@@ -1,4 +1,4 @@
-//! Why a request failed.
+//! The reason why a request failed.
 
 use super::packet::status;
 use crate::source::Error;
@@ -7,7 +7,7 @@ use crate::source::Error;
 pub(super) enum Failure {
     Lost,
     Refused(u32),
-    /// This error, which needs no further requests.
+    /// The request failed with this error number; no further request is needed.
     Errno(i32),
 }
 
@@ -38,7 +38,7 @@ impl Failure {
             status::PERMISSION_DENIED => libc::EACCES,
             status::BAD_MESSAGE => libc::EINVAL,
             status::OP_UNSUPPORTED => libc::EOPNOTSUPP,
-            // The server returns this for connections of its own.
+            // The server returns this code for connections of its own.
             status::NO_CONNECTION | status::CONNECTION_LOST => return Error::Lost,
             _ => libc::EIO,
         })

@@ -10,15 +10,15 @@ use super::session::{Session, Transport};
 use crate::source::{Error, Result};
 
 /// Pause after the first failed attempt. Each further pause is twice as long, up to
-/// the maximum.
+/// `PAUSE_LAST`.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LAST: Duration = Duration::from_secs(30);
 
-/// How long a user may take to find a password.
+/// How long a connection waits for the user to enter a password.
 const PASSWORD_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Starts a connection. It may ask for a password if its argument is true. The
-/// error is text for the user.
+/// Starts a connection. The argument says whether the connection may ask for a
+/// password. The error is text for the user.
 pub type Connect = Box<dyn Fn(bool) -> Result<Transport, String> + Send + Sync>;
 
 pub(super) struct Link {
@@ -29,7 +29,7 @@ pub(super) struct Link {
 }
 
 struct State {
-    /// `None` after a failed attempt.
+    /// The current session; `None` after a failed attempt.
     session: Option<Arc<Session>>,
     attempts_failed: u32,
     next_attempt: Instant,
@@ -68,9 +68,9 @@ impl Link {
         (self.options.notice)(message);
     }
 
-    /// Returns a session that has not ended as far as known, and reconnects if the
-    /// last one has. Callers that arrive during an attempt wait for that one.
-    /// `Lost` if there is no connection within the time that a call may wait.
+    /// Returns the current session, or connects again if it has ended. Callers that
+    /// arrive during an attempt wait for its result. Returns `Lost` if there is no
+    /// connection within the time that a call may wait.
     pub fn session(&self) -> Result<Arc<Session>> {
         let deadline = Instant::now() + self.options.reconnect_timeout;
         let mut state = self.state.lock();

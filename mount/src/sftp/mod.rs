@@ -28,7 +28,7 @@
 //! - There are no extended attributes, no exchange of two names, no allocation and
 //!   no search for holes. Named pipes, sockets and device files cannot be created.
 //! - Most errors of the server have the same code. Further requests find out which
-//!   error it was (`diagnosis.rs`).
+//!   error occurred (`diagnosis.rs`).
 
 mod address;
 mod change;

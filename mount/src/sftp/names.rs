@@ -26,8 +26,8 @@ pub(super) struct Names {
 struct State {
     /// Paths of open files, by their numbers; `None` if a file has lost its name.
     open: Slab<Option<PathBuf>>,
-    /// Numbers of files with hard links, by name. Each name holds one reference to
-    /// its number.
+    /// Numbers of files with hard links, by path. Each path holds one reference to its
+    /// number.
     links: BTreeMap<PathBuf, Arc<u64>>,
     number: u64,
 }
@@ -94,8 +94,9 @@ impl Names {
         }
     }
 
-    /// Converts the server's attributes of a path and adds what is known here.
-    /// `EIO` if they cannot be those of a file.
+    /// Converts the server's attributes of a path, and adds the number of links and the
+    /// identity if they are known here. Returns `EIO` for attributes that no file can
+    /// have.
     pub fn complete(&self, path: Option<&Path>, stat: &Stat) -> Result<Attributes> {
         let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
         let state = self.state.lock();

@@ -23,9 +23,10 @@ use crate::source::{Attributes, Content, Error, Finish, Handle, Kind, Result, Se
 /// must also be those of the first open.
 pub(super) struct SftpFile {
     shared: Arc<Shared>,
-    /// Its number among the open files of `names`.
+    /// Number of this file among the open files of `names`.
     number: usize,
-    /// Only READ and WRITE: a reopened file is neither created nor truncated.
+    /// Flags for reopening the file, reduced to READ and WRITE. A reopened file is
+    /// neither created nor truncated.
     flags: u32,
     opened: Mutex<Arc<OpenHandle>>,
     first: Stat,
@@ -36,23 +37,23 @@ pub(super) struct SftpFile {
 #[derive(Default)]
 struct Durability {
     changes: u64,
-    /// The first session that received content since the last synchronisation. Once
-    /// it has ended, the server may have restarted and lost what was not on its
-    /// device.
+    /// The first session that received content since the last synchronisation. After
+    /// that session has ended, the server may have restarted and lost content that was
+    /// not on its device.
     unsynced: Option<Arc<Session>>,
 }
 
 impl Durability {
-    /// Records that the content of the first `changes` changes is on the server's
-    /// device. Content that was written meanwhile may have come too late.
+    /// Records that the first `changes` changes are on the server's device. Content
+    /// that was written meanwhile may not be there.
     fn synced(&mut self, changes: u64) {
         if self.changes == changes {
             self.unsynced = None;
         }
     }
 
-    /// Returns whether there is unsynchronised content from another session than
-    /// this one. Each case is reported once.
+    /// Returns whether another session than this one received content that is not known
+    /// to be synchronised. Each case is reported once.
     fn take_doubt(&mut self, session: &Arc<Session>) -> bool {
         let first = self.unsynced.as_mut();
         let lost = first.filter(|first| !Arc::ptr_eq(first, session));
@@ -85,7 +86,8 @@ impl SftpFile {
         }
     }
 
-    /// Returns the file in a live session.
+    /// Returns the file's handle in a live session. Reopens the file if its session has
+    /// ended.
     fn opened(&self) -> Result<Arc<OpenHandle>> {
         // Only callers of the same file wait for this lock.
         let mut opened = self.opened.lock();
@@ -126,12 +128,12 @@ impl SftpFile {
         self.shared.names.complete(self.path().as_deref(), stat)
     }
 
-    /// Returns the server's path, for a diagnosis.
+    /// Returns the file's path at the server, for a diagnosis.
     fn remote(&self) -> Vec<u8> {
         self.shared.remote(&self.path().unwrap_or_default())
     }
 
-    /// Returns the writes of the file, in a live session.
+    /// Returns the pipelined writes of the file, with a handle in a live session.
     fn writes(&self) -> Result<MutexGuard<'_, PipelinedWrites>> {
         let opened = self.opened()?;
         let mut writes = self.writes.lock();
@@ -139,7 +141,8 @@ impl SftpFile {
         Ok(writes)
     }
 
-    /// Does the same, and returns the error if one of them is known to have failed.
+    /// Returns the pipelined writes of the file, or the error of one that is known to
+    /// have failed.
     fn sound_writes(&self) -> Result<MutexGuard<'_, PipelinedWrites>> {
         let mut writes = self.writes()?;
         writes.poll();
@@ -164,7 +167,7 @@ impl SftpFile {
         outcome
     }
 
-    /// Sends the requests of [`Handle::finish`] in this order. Where possible, only
+    /// Sends the requests of [`Handle::finish`] in their order. Where possible, only
     /// the last reply is awaited.
     fn send_finish(
         &self,
@@ -187,8 +190,9 @@ impl SftpFile {
         Ok((changed, stat))
     }
 
-    /// Takes their replies: the file's new attributes, or why a change of them was
-    /// refused. An error of the content takes precedence.
+    /// Takes the replies to the requests of [`Handle::finish`]: the file's new
+    /// attributes, or why a change of them was refused. An error of the content takes
+    /// precedence.
     fn finished(
         &self,
         writes: &mut PipelinedWrites,
@@ -204,9 +208,9 @@ impl SftpFile {
     }
 }
 
-/// Returns the part of refused changes that is still needed: first without times,
-/// which only the owner may set, then without the length, which may be right
-/// already.
+/// Returns the part of refused changes that is still needed. The first retry is without
+/// times, which only the owner may set; the second is without the length, which may be
+/// right already.
 fn needed_of(changes: &SetAttributes) -> Option<SetAttributes> {
     let length_alone = SetAttributes {
         size_bytes: changes.size_bytes,
@@ -219,7 +223,7 @@ fn needed_of(changes: &SetAttributes) -> Option<SetAttributes> {
     is_length.then(SetAttributes::default)
 }
 
-/// Returns `EFBIG` for an end that no file can have.
+/// Returns `EFBIG` if the bytes would end past the largest possible offset.
 fn refuse_too_far(bytes: usize, offset: u64) -> Result<()> {
     let end = offset.checked_add(bytes as u64);
     if end.is_some_and(|end| i64::try_from(end).is_ok()) {
@@ -246,7 +250,8 @@ impl Handle for SftpFile {
         refuse_too_far(bytes.len(), offset)?;
         let opened = self.opened()?;
         self.durability.lock().written(&opened.session);
-        // A separate pipeline, so that other callers do not wait for these writes.
+        // This read has a separate pipeline, so that other callers do not wait for
+        // these writes.
         let mut writes = PipelinedWrites::new(Arc::clone(&opened));
         writes.write(offset, Content::Bytes(bytes));
         writes.wait();

@@ -15,7 +15,7 @@ use crate::source::{
     Creation, Error, Kind, OpenFlags, OpenReply, Result, SetAttributes, make_or_open,
 };
 
-/// Bytes that are read while a file is opened: all of a small one.
+/// Bytes that are read while a file is opened. A small file is read whole.
 const BEGIN_BYTES: usize = 32 << 10;
 
 struct OpenedFile {
@@ -42,10 +42,10 @@ fn access(flags: OpenFlags) -> u32 {
     bit(flags.read, open::READ) | bit(flags.write, open::WRITE)
 }
 
-/// Opens a path and looks at it in the same round trip, and at its directory if the
-/// path is to be created. With `reads`, also reads its beginning through the handle
-/// that the server will probably assign. If the handle is another one, those bytes
-/// are from another file.
+/// Opens a path and looks at it in the same round trip. If the path is to be created,
+/// also looks at its directory. With `reads`, also reads the beginning through the
+/// handle that the server will probably assign. If the server assigns another handle,
+/// those bytes are from another file.
 fn open_and_look(
     shared: &Shared,
     path: &Path,
@@ -72,7 +72,7 @@ fn open_and_look(
         let mut begin = Vec::new();
         if let Some(reply) = asked.filter(|_| next.as_ref() == Some(&opened.id)) {
             begin.resize(BEGIN_BYTES, 0);
-            // A caller that reads gets the error of its own READ.
+            // A caller that reads gets the error from its own READ.
             let read = batch.data(reply, &mut begin).unwrap_or(0);
             begin.truncate(read);
         }
@@ -119,7 +119,8 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> 
     Ok(made)
 }
 
-/// Creates a directory with exactly these permissions, whatever the server's umask.
+/// Creates a directory with exactly these permissions, even if the server's umask would
+/// reduce them.
 pub(super) fn make_directory(
     batch: &mut RequestBatch,
     remote: &[u8],
@@ -133,9 +134,9 @@ pub(super) fn make_directory(
     adjusted.map(drop).map_err(|failure| failure.plain().into())
 }
 
-/// Sets the permissions of something just created, which the server's umask may
-/// have reduced, and its owner. A directory keeps the set-group-id that it
-/// inherited. Returns whether anything had to be changed.
+/// Sets the owner of a new file or directory, and the permissions that the server's
+/// umask may have reduced. A directory keeps the set-group-id that it inherited.
+/// Returns whether anything had to be changed.
 fn adjust(
     batch: &mut RequestBatch,
     remote: &[u8],

@@ -1,30 +1,31 @@
-//! How ssh is started, and timeouts.
+//! Options for starting ssh, and timeouts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Receives one line for the user: a message of ssh, a lost connection or a new
-/// one. The line contains no control characters.
+/// Receives one line for the user: a message of ssh, or the news that the connection is
+/// lost or back. The line contains no control characters.
 pub type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Clone)]
 pub struct Options {
     pub program: PathBuf,
-    /// `ssh -p`.
+    /// Port of the server (`ssh -p`).
     pub port: Option<u16>,
-    /// `ssh -i`.
+    /// File with the private key (`ssh -i`).
     pub identity: Option<PathBuf>,
-    /// `ssh -F`.
+    /// Configuration file of ssh (`ssh -F`).
     pub config: Option<PathBuf>,
-    /// `ssh -o`, each `NAME=VALUE`; these take precedence over what is set here.
+    /// Options of ssh (`ssh -o`), each `NAME=VALUE`. They take precedence over those
+    /// set here.
     pub settings: Vec<String>,
-    /// Whether ssh may ask for passwords and about unknown hosts at the
-    /// terminal, for the first connection. Later ones never ask.
+    /// Whether ssh may ask for passwords and about unknown hosts at the terminal, for
+    /// the first connection. Later connections never ask.
     pub is_interactive: bool,
     pub connect_timeout: Duration,
-    /// How long the server may send nothing at all while a request is pending.
-    /// After that the connection counts as lost.
+    /// How long the server may be silent while a request is pending. After that, the
+    /// connection counts as lost.
     pub answer_timeout: Duration,
     /// How long a call waits for a new connection after one was lost.
     pub reconnect_timeout: Duration,

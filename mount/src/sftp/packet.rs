@@ -1,16 +1,17 @@
-//! Encodes and decodes SFTP version 3 (draft-ietf-secsh-filexfer-02), and checks
-//! names and paths of the server. No input is trusted: every length is checked
-//! against the bytes that are there.
+//! Encodes and decodes SFTP version 3 (draft-ietf-secsh-filexfer-02), and checks names
+//! and paths from the server. No input is trusted: every length is checked against the
+//! bytes that have arrived.
 
-/// The supported protocol version; OpenSSH has no other.
+/// The supported protocol version. OpenSSH supports no other.
 pub(super) const VERSION: u32 = 3;
 
-/// Longest packet that is accepted. OpenSSH sends at most 256 KiB, and other
-/// servers send a listing in one packet.
+/// Longest packet that is accepted. OpenSSH sends at most 256 KiB, but other servers
+/// send a whole listing in one packet.
 pub(super) const PACKET_BYTES_MAX: usize = 1 << 20;
 
-/// Returns the longest packet of a type that is accepted. If many requests of a type are in flight,
-/// their replies must be short, because a server may give each reply the greatest length.
+/// Returns the greatest accepted length of a packet of a type. It is small for types of
+/// which many requests are in flight, because a server may send each reply at that
+/// length.
 pub(super) fn packet_bytes_max(kind: u8) -> usize {
     match kind {
         kind::NAME => PACKET_BYTES_MAX,
@@ -116,7 +117,8 @@ impl<'a> Encoder<'a> {
         self
     }
 
-    /// Ends the packet. Its last `following` bytes are sent from elsewhere.
+    /// Ends the packet. Its last `following` bytes are not in the buffer and are sent
+    /// separately.
     pub fn finish(self, following: usize) {
         let bytes = length(self.buffer.len() - self.start - 4 + following);
         self.buffer[self.start..self.start + 4].copy_from_slice(&bytes.to_be_bytes());
@@ -127,8 +129,8 @@ fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).expect("paths and pieces of files are far shorter than 4 GiB")
 }
 
-/// What is wrong with a packet of the server, as the end of a sentence that
-/// begins "the server sent".
+/// Text that says what is wrong with a packet of the server. It completes a sentence
+/// that begins "the server sent".
 pub(super) type Malformed = &'static str;
 
 #[derive(Debug)]
@@ -203,8 +205,8 @@ pub(super) fn read_greeting(packet: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>, St
 /// section 3: packets of 34,000 bytes).
 pub(super) const PIECE_BYTES_MIN: usize = 32 << 10;
 
-/// Larger pieces do not make a transfer faster: the cost of a request is spread
-/// over enough bytes, and several requests should be in flight.
+/// Longest piece. Longer ones would not make a transfer faster: the cost of a request
+/// is spread over enough bytes, and several requests should be in flight.
 const PIECE_BYTES_MAX: usize = 128 << 10;
 
 /// Decodes the reply to `limits@openssh.com`. Returns the length in bytes of a
@@ -216,7 +218,7 @@ pub(super) fn read_limits(packet: &mut Decoder<'_>) -> Result<usize, Malformed> 
 }
 
 /// Returns the largest power of two within `limit` (0: unlimited) and the bounds
-/// above, so that pieces are whole pages.
+/// `PIECE_BYTES_MIN` and `PIECE_BYTES_MAX`. So pieces are whole pages.
 fn piece_bytes(limit: u64) -> usize {
     let within = match limit {
         0 => PIECE_BYTES_MAX,
@@ -251,8 +253,8 @@ pub(super) fn parent(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns whether this can be a name in a directory, apart from its length.
-/// Anything else would lead elsewhere, or hide what follows it.
+/// Returns whether this can be a name in a directory, apart from its length. Any other
+/// name would lead out of the directory, or hide what follows it.
 pub(super) fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/') && !name.contains(&0)
 }

@@ -11,15 +11,15 @@ use super::packet::{extension, kind};
 use super::requests::{OpenHandle, Reply, RequestBatch, WINDOW_BYTES};
 use crate::source::Content;
 
-/// Writes and synchronisations in flight, in the order in which they were sent and
-/// in which their replies are taken.
+/// Writes and synchronisations in flight, in the order of sending. Replies are taken in
+/// the same order.
 pub(super) struct PipelinedWrites {
     pub opened: Arc<OpenHandle>,
     pub batch: RequestBatch,
     in_flight: VecDeque<(Reply, usize)>,
     in_flight_bytes: usize,
-    /// The first failed request that no caller got as an error yet, and the bytes
-    /// that it would have written.
+    /// The first failed request whose error no caller has received yet, and the number
+    /// of bytes that it would have written.
     pub failed: Option<(Failure, usize)>,
 }
 
@@ -34,8 +34,8 @@ impl PipelinedWrites {
         }
     }
 
-    /// Uses this handle from here on. Before another session is used, everything
-    /// that was sent in the last one is answered or lost.
+    /// Sends further writes through this handle. If its session is another one, waits
+    /// until everything that was sent in the last session is answered or lost.
     pub fn use_handle(&mut self, opened: Arc<OpenHandle>) {
         if !Arc::ptr_eq(&self.opened, &opened) {
             self.wait();
@@ -44,7 +44,7 @@ impl PipelinedWrites {
         }
     }
 
-    /// Writes in pieces, as soon as there is room among the writes in flight.
+    /// Writes in pieces, each as soon as there is room among the writes in flight.
     pub fn write(&mut self, offset: u64, content: Content<'_>) {
         let bytes = content.bytes();
         let piece_bytes = self.opened.session.piece_bytes;

@@ -1,8 +1,8 @@
 //! Requests that share a round trip.
 //!
-//! A server replies in any order, but carries out the requests of a connection in
-//! the order in which they were sent (OpenSSH's does one after the other). So a
-//! request that need not wait for a reply is sent together with the one before it.
+//! A server replies in any order, but carries out the requests of a connection in the
+//! order in which they were sent (OpenSSH's does one after the other). So a request
+//! that need not wait for a reply is sent together with the previous request.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,16 +17,16 @@ use super::session::{Packet, Session};
 use super::stat::Stat;
 use crate::source::Content;
 
-/// Content up to this length is copied so that it goes with the next request.
-/// Content that is sent alone is also encrypted, forwarded and answered alone.
+/// Longest content that is copied so that it can go with the next request. Content that
+/// is sent alone is also encrypted, forwarded and answered alone.
 const GATHERED_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes that one caller requests or sends before it waits for replies: the window
-/// of a channel in OpenSSH (`CHAN_SES_WINDOW_DEFAULT`). More would only wait in a
-/// pipe.
+/// Number of bytes that one caller requests or sends before it waits for replies. It is
+/// the window of a channel in OpenSSH (`CHAN_SES_WINDOW_DEFAULT`); more bytes would
+/// only wait in a pipe.
 pub(super) const WINDOW_BYTES: usize = 2 << 20;
 
-/// A handle of an open file or directory. Dropping it closes it.
+/// A handle of an open file or directory. Dropping this value closes the handle.
 pub(super) struct OpenHandle {
     pub session: Arc<Session>,
     pub id: Vec<u8>,
@@ -82,7 +82,7 @@ impl RequestBatch {
         })
     }
 
-    /// Adds a request that sets attributes; the strings before them say of what.
+    /// Adds a request that sets attributes. `strings` say of which file.
     pub fn set(&mut self, kind: u8, strings: &[&[u8]], attributes: &Stat) -> Requested<Reply> {
         self.request(kind, |packet| {
             for string in strings {
@@ -109,8 +109,8 @@ impl RequestBatch {
         self.stat(reply)
     }
 
-    /// Adds a WRITE. A long one is sent at once together with everything gathered,
-    /// so that its content need not be copied.
+    /// Adds a WRITE. A long WRITE is sent at once with all gathered requests, so that
+    /// its content need not be copied.
     pub fn write(&mut self, handle: &[u8], offset: u64, content: Content<'_>) -> Requested<Reply> {
         let (mut packet, reply) = self.begin(kind::WRITE)?;
         let length = u32::try_from(content.bytes()).expect("a piece is far below 4 GiB");
@@ -154,7 +154,7 @@ impl RequestBatch {
         Failure::Lost
     }
 
-    /// Waits for a reply, which should be of type `wanted` and may be a refusal.
+    /// Waits for a reply, which must be of type `wanted` or a refusal.
     pub fn read_answer<T>(
         &mut self,
         reply: Reply,
@@ -187,8 +187,8 @@ impl RequestBatch {
         }
     }
 
-    /// Waits for the status of a request. The text that comes with it is in the
-    /// server's words for users, and is not read.
+    /// Waits for the status of a request. The text that the server adds for users is
+    /// not read.
     pub fn status(&mut self, reply: Reply) -> Requested<()> {
         self.send()?;
         self.read_status(&self.session.answer(&reply)?)
@@ -218,7 +218,7 @@ impl RequestBatch {
         self.read_answer(reply, kind::ATTRS, Stat::decode)
     }
 
-    /// Waits for the names of a listing; none at its end.
+    /// Waits for the next names of a listing. Returns an empty list at its end.
     pub fn names(&mut self, reply: Reply) -> Requested<Vec<Name>> {
         match self.read_answer(reply, kind::NAME, read_names) {
             Err(Failure::Refused(status::EOF)) => Ok(Vec::new()),
@@ -235,8 +235,8 @@ impl RequestBatch {
         }
     }
 
-    /// Waits for the bytes of a READ and copies them into `buffer`, which has the
-    /// requested length. Returns how many bytes arrived; 0 is the end of the file.
+    /// Waits for the bytes of a READ and copies them into `buffer`, whose length is the
+    /// requested one. Returns how many bytes arrived; 0 is the end of the file.
     pub fn data(&mut self, reply: Reply, buffer: &mut [u8]) -> Requested<usize> {
         let read = self.read_answer(reply, kind::DATA, |fields| {
             let bytes = fields.string()?;
@@ -277,8 +277,8 @@ impl RequestBatch {
             match self.data(reply, &mut buffer[piece.clone()])? {
                 0 => end = end.min(piece.start),
                 length if length < piece.len() => {
-                    // A server may send less than was requested; only it knows
-                    // whether the file ends there.
+                    // A server may send less than was requested, and only the server
+                    // knows whether the file ends there.
                     piece.start += length;
                     in_flight_bytes += piece.len();
                     in_flight.push_back((self.ask_data(handle, offset, &piece)?, piece));
@@ -303,7 +303,7 @@ impl RequestBatch {
 }
 
 fn read_names(fields: &mut Decoder<'_>) -> Result<Vec<Name>, Malformed> {
-    /// Two lengths and the flags of the attributes.
+    /// Fewest bytes of a name in a reply: two lengths and the flags of its attributes.
     const NAME_BYTES_MIN: usize = 12;
     let count = fields.u32()? as usize;
     if count > fields.remaining() / NAME_BYTES_MIN {

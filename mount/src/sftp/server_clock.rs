@@ -1,4 +1,4 @@
-//! The server's clock, as far as known. Times of files are compared with it and
+//! Estimates the server's clock. Times of files are compared with this estimate and
 //! never with this host's clock, which may differ by hours.
 
 use std::time::Instant;
@@ -8,13 +8,12 @@ use parking_lot::Mutex;
 use crate::source::Timespec;
 
 /// A file that the server's kernel creates at each lookup. Its time is the server's
-/// current time, or earlier. Only Linux has it, and not in every chroot.
+/// current time, or earlier. Only Linux has this file, and not in every chroot.
 pub(super) const NEW_FILE: &[u8] = b"/proc/self/stat";
 
 #[derive(Default)]
 pub(super) struct ServerClock {
-    /// A time of the server's clock, and a time of this host's clock that was not
-    /// earlier.
+    /// A time of the server's clock, and the moment here when that time had passed.
     latest: Mutex<Option<(i64, Instant)>>,
 }
 
@@ -24,8 +23,8 @@ impl ServerClock {
         *self.latest.lock() = Some((i64::from(made_s), Instant::now()));
     }
 
-    /// Returns whether a file that is changed from now on gets a later time than
-    /// `changed`. False if unknown.
+    /// Returns whether a file that is changed from now on certainly gets a later time
+    /// than `changed`.
     pub fn is_past(&self, changed: Timespec) -> bool {
         self.latest.lock().is_some_and(|(made_s, at)| {
             let elapsed_s = i64::try_from(at.elapsed().as_secs()).unwrap_or(i64::MAX);

@@ -1,5 +1,5 @@
-//! One connection to a server: sending, the thread that reads replies and hands
-//! them to the callers, and the end of both.
+//! One connection to a server: sends requests, hands the replies to the callers, and
+//! ends the connection.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -19,8 +19,8 @@ use super::packet::{
 use super::pipe::TimeoutPipe;
 use crate::source::Content;
 
-/// How long a packet waits to be sent with others. A file is closed a moment after
-/// its last use, and the next request mostly comes sooner.
+/// How long a CLOSE waits to be sent with another packet. The next request mostly comes
+/// sooner.
 const LATER: Duration = Duration::from_millis(20);
 
 /// A reply of the server, without its length and id.
@@ -36,8 +36,7 @@ pub(super) type Reply = Receiver<Packet>;
 /// `ssh`.
 pub trait Peer: Send + Sync {
     fn greeted(&self);
-    /// Ends the peer now, and returns when it has ended. May be called more than
-    /// once.
+    /// Ends the peer, and returns when it has ended. May be called more than once.
     fn hang_up(&self);
     /// Returns the peer's messages outside the protocol, escaped for the user.
     fn last_messages(&self) -> Option<String>;
@@ -66,9 +65,9 @@ struct Waiting {
 }
 
 struct Writer {
-    /// `None` when the session is being ended.
+    /// The pipe to the server; `None` when the session is being ended.
     output: Option<TimeoutPipe>,
-    /// Packets that go with the next ones sent.
+    /// Packets that wait to be sent together with others.
     later: Vec<u8>,
 }
 
@@ -99,7 +98,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the session: everything in flight is lost. The first reason given
+    /// Ends the session, so that everything in flight is lost. The first reason given
     /// counts.
     pub fn end(&self, reason: &str) {
         let mut waiting = self.waiting.lock();
@@ -109,7 +108,7 @@ impl Connection {
         self.peer.hang_up();
     }
 
-    /// Sends packets. `content` is the end of the last one.
+    /// Sends packets. `content` is the end of the last packet.
     pub fn send(&self, packets: &[u8], content: Content<'_>) -> Requested<()> {
         let mut writer = self.writer.lock();
         let Writer { output, later } = &mut *writer;
@@ -129,7 +128,7 @@ impl Connection {
         })
     }
 
-    /// Runs the reader thread: delivers every reply until there are no more.
+    /// Runs the reader thread, which delivers every reply until the connection ends.
     fn read_until_the_end(&self, reader: Box<dyn Read + Send>, greeting: u32) {
         let mut reader = BufReader::with_capacity(256 << 10, reader);
         let mut received = self.receive(&mut reader, Some(greeting));
@@ -149,7 +148,7 @@ impl Connection {
         let length = read(reader)?;
         self.waiting.lock().heard = Instant::now();
         let bytes = u32::from_be_bytes(length) as usize;
-        // Without a valid length, nothing more may arrive.
+        // Without a valid length, no further byte is read.
         let mut is_length = (5..=PACKET_BYTES_MAX).contains(&bytes);
         let next = if is_length {
             reader.fill_buf().map_err(ending)?.first().copied()
@@ -193,10 +192,10 @@ fn ending(error: std::io::Error) -> String {
     }
 }
 
-/// An established connection. Dropping it ends it.
+/// An established connection. Dropping this value ends the connection.
 pub(super) struct Session {
     pub connection: Arc<Connection>,
-    /// Wakes the thread that sends packets which have not gone with others.
+    /// Wakes the thread that sends delayed packets.
     late: SyncSender<()>,
     /// Longest silence of the server while a request waits for its reply.
     timeout: Duration,
@@ -282,7 +281,7 @@ impl Session {
         self.extensions.iter().any(|name| name == extension)
     }
 
-    /// Returns why there are no further replies, with the peer's last messages.
+    /// Returns why there are no further replies, followed by the peer's last messages.
     pub fn why_it_ended(&self) -> String {
         // The peer may give the cause only when it has ended.
         self.connection.peer.hang_up();
@@ -305,10 +304,9 @@ impl Session {
         ));
     }
 
-    /// Closes a handle, together with the next request or after a short delay.
-    /// Nobody waits for the reply: everything written has been acknowledged
-    /// already, so nothing can be done about a failure. A session that ends closes
-    /// all its handles.
+    /// Closes a handle, together with the next request or after a short delay. Nobody
+    /// waits for the reply: everything written has been acknowledged, so a failure
+    /// changes nothing. A session that ends closes all its handles.
     pub fn close(&self, handle: &[u8]) {
         let Ok((id, _)) = self.connection.register() else {
             return;
@@ -324,8 +322,8 @@ impl Session {
         let _ = self.late.try_send(());
     }
 
-    /// Returns the handle that the next opened file will probably get. OpenSSH's
-    /// server first assigns the one that was closed last (`handle_unused` in
+    /// Returns the handle that the next opened file will probably get: OpenSSH's server
+    /// first assigns the handle that was closed last (`handle_unused` in
     /// `sftp-server.c`).
     pub fn take_next_handle(&self) -> Option<Vec<u8>> {
         self.closed_last.lock().take()

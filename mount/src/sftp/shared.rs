@@ -1,5 +1,5 @@
-//! What a source and its open files share: the connection, and what is known of the
-//! server's files.
+//! State that a source shares with its open files: the connection, and known facts
+//! about the server's files.
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use crate::source::Result;
 
 pub(super) struct Shared {
     pub link: Link,
-    /// The directory on the server: absolute, and without symbolic links, so that
-    /// it means the same in every session.
+    /// The directory on the server. The path is absolute and without symbolic links, so
+    /// that it means the same in every session.
     pub root: PathBuf,
     pub names: Names,
     pub clock: ServerClock,
@@ -23,12 +23,13 @@ pub(super) struct Shared {
 
 impl Shared {
     pub fn remote(&self, path: &Path) -> Vec<u8> {
-        // An empty path must not add a slash at the end.
+        // Joining an empty path must not add a slash at the end.
         let remote: PathBuf = self.root.components().chain(path.components()).collect();
         remote.into_os_string().into_vec()
     }
 
-    /// Calls `work` with the server's paths, and finds out what a refusal means.
+    /// Calls `work` with the server's paths. If the server refuses, finds out which
+    /// error it was.
     pub fn ask<T, const N: usize>(
         &self,
         operation: Operation,

@@ -50,7 +50,8 @@ impl Sftp {
         Self::over(Box::new(connect), address, options)
     }
 
-    /// Does the same by another connection than `ssh`.
+    /// Connects by `connect` instead of `ssh`, and finds the directory there. The error
+    /// is text for the user.
     pub fn over(connect: Connect, address: &Address, options: &Options) -> Result<Self, String> {
         let link = Link::new(connect, &address.host, options)?;
         let name = address.to_string();
@@ -111,10 +112,9 @@ fn find_root(link: &Link, clock: &ServerClock, directory: &str) -> Result<Found,
     }
 }
 
-/// Returns the user that a server runs as, by the owner of its process. Without
-/// that, by the owner of the directory in which it begins, which is most likely the
-/// user's home directory. If root owns that, it may be any other directory, as in a
-/// chroot.
+/// Returns the user that a server runs as: the owner of its process, or else the owner
+/// of the directory in which it begins, most likely the user's home directory. A
+/// directory of root does not count, because it may be any directory, as in a chroot.
 fn user(process: Option<(u32, u32)>, home: Option<(u32, u32)>) -> Option<Owner> {
     let (uid, gid) = process.or(home.filter(|(uid, _)| *uid != 0))?;
     Some(Owner { uid, gid })
@@ -226,7 +226,8 @@ impl Source for Sftp {
             });
         match done {
             Ok(()) => self.shared.names.renamed(from, to),
-            // Either name may lead to either file.
+            // The server may have renamed the file before the connection was lost, so
+            // either name may lead to it.
             Err(Error::Lost) => {
                 self.shared.names.unlinked(from);
                 self.shared.names.unlinked(to);

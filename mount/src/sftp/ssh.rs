@@ -25,7 +25,7 @@ use super::packet::escaped;
 use super::session::{Peer, Transport, spawn, wait_until};
 use crate::descriptors::restore_limit;
 
-/// Requested capacity of a pipe, for the window of a transfer; the kernel may allow
+/// Requested capacity of a pipe, for the window of a transfer. The kernel may allow
 /// less.
 const PIPE_BYTES: usize = 1 << 20;
 
@@ -47,7 +47,7 @@ pub(super) fn start(
     let reader = child.stdout.take().expect("it is a pipe");
     let errors = child.stderr.take().expect("it is a pipe");
     for end in [writer.as_fd(), reader.as_fd()] {
-        // A smaller pipe is only slower.
+        // With a smaller pipe, transfers are only slower.
         let _ = rustix::pipe::fcntl_setpipe_size(end, PIPE_BYTES);
     }
     let messages = Arc::new(Messages {
@@ -76,7 +76,7 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    // No X11 and no agent: a server gets only SFTP.
+    // X11 and the agent are not forwarded: a server gets only SFTP.
     command.args(["-x", "-a"]);
     if let Some(config) = &options.config {
         command.arg("-F").arg(config);
@@ -87,7 +87,7 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
     if let Some(identity) = &options.identity {
         command.arg("-i").arg(identity);
     }
-    // The settings of sftp(1), and settings that detect a dead peer.
+    // These are the settings of sftp(1), and settings that detect a dead peer.
     let timeout_s = options.connect_timeout.as_secs().max(1);
     let timeout = format!("ConnectTimeout={timeout_s}");
     let mut fixed = vec![
@@ -100,7 +100,7 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
     if !is_interactive {
         fixed.push("BatchMode=yes");
     }
-    // The first value of an option counts, so the user's go first.
+    // The first value of an option counts, so the user's values go first.
     let given = options.settings.iter().map(String::as_str);
     for setting in given.chain(fixed) {
         command.arg("-o").arg(setting);
@@ -149,7 +149,7 @@ impl Messages {
     }
 }
 
-/// A running ssh, ended and reaped when the session is over.
+/// A running ssh, which is ended and reaped when the session is over.
 struct Ssh {
     child: Mutex<Option<(Child, Option<Foreground>)>>,
     messages: Arc<Messages>,
@@ -181,7 +181,7 @@ impl Peer for Ssh {
     }
 }
 
-/// Ends ssh's process group. Returns at once if ssh has ended already, as it should
+/// Ends ssh's process group. Returns at once if ssh has already ended, which it should
 /// after the end of its input.
 fn end(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -192,7 +192,7 @@ fn end(child: &mut Child) {
         (Some(Signal::KILL), 0),
     ] {
         if let (Some(group), Some(signal)) = (group, signal) {
-            // An error only means that it has ended meanwhile.
+            // An error only means that ssh has ended meanwhile.
             let _ = kill_process_group(group, signal);
         }
         let has_ended = || matches!(child.try_wait(), Ok(Some(_)) | Err(_));
@@ -203,7 +203,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// A terminal whose foreground process group is another one. Dropping it takes the
+/// A terminal that is lent to another process group. Dropping this value takes the
 /// terminal back.
 struct Foreground {
     terminal: File,
@@ -211,7 +211,7 @@ struct Foreground {
 }
 
 impl Foreground {
-    /// Lends the terminal to a process group, if this one has it.
+    /// Lends the terminal to a process group, if this process's group has it.
     pub fn lend(group: u32) -> Option<Self> {
         let terminal = File::options()
             .read(true)
@@ -224,7 +224,8 @@ impl Foreground {
         }
         let group = Pid::from_raw(i32::try_from(group).ok()?)?;
         tcsetpgrp(&terminal, group).ok()?;
-        // It may have read from the terminal already, and been stopped for that.
+        // The group may have tried to read from the terminal already, and been stopped
+        // for that.
         let _ = kill_process_group(group, Signal::CONT);
         Some(Self { terminal, own })
     }

@@ -19,16 +19,16 @@ mod flag {
 
 const EXTENDED_MAX: u32 = 1024;
 
-/// Attributes as they are sent; any may be missing.
+/// Attributes in the form of the protocol. Each may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stat {
     pub size_bytes: Option<u64>,
-    /// User and group. `u32::MAX` leaves one unchanged: OpenSSH's server passes
+    /// User and group. `u32::MAX` leaves a number unchanged: OpenSSH's server passes
     /// both to `chown(2)`, where it means -1.
     pub owner: Option<(u32, u32)>,
     /// `st_mode`, including the file type if the server sends it.
     pub permissions: Option<u32>,
-    /// Access and modification, in seconds since 1970.
+    /// Access and modification time, in seconds since 1970.
     pub times: Option<(u32, u32)>,
 }
 
@@ -92,7 +92,7 @@ impl Stat {
         Ok(stat)
     }
 
-    /// Returns whether everything but the access time is the same.
+    /// Returns whether all attributes except the access time are equal.
     pub fn is_as(&self, other: &Self) -> bool {
         let times = self
             .times
@@ -114,8 +114,8 @@ impl Stat {
         Kind::of_mode(self.permissions?)
     }
 
-    /// Converts to the attributes of a source. `None` if the file type is missing,
-    /// or if the length is more than a file can have.
+    /// Converts to the attributes of a source. `None` if the file type is missing, or
+    /// if the length is larger than that of any file.
     pub fn attributes(&self) -> Option<Attributes> {
         let kind = self.kind()?;
         let size_bytes = self.size_bytes.unwrap_or(0);
@@ -143,8 +143,8 @@ impl Stat {
     }
 }
 
-/// Converts to seconds of the protocol. A time before 1970 or after 2106 becomes
-/// the nearest possible one.
+/// Converts a time to seconds of the protocol. A time before 1970 or after 2106 becomes
+/// the nearest possible time.
 pub(super) fn seconds(time: Timespec) -> u32 {
     u32::try_from(time.tv_sec.max(0)).unwrap_or(u32::MAX)
 }

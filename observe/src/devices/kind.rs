@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Descriptions by number and by name; the first match is used.
+/// Descriptions of devices, by number and by name. The first match is used.
 const WORDS: &str = include_str!("words.txt");
 
-/// The table of drivers that a number belongs to.
+/// The table of drivers that a device number belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -88,7 +88,7 @@ impl Tables {
                 class = Class::Block;
             }
             if let Some((major, name)) = entry(line) {
-                // The first name is the driver's: `4 /dev/vc/0`, `4 tty`.
+                // The first name of a number is the driver's: `4 /dev/vc/0`, `4 tty`.
                 tables.drivers.entry((class, major)).or_insert(name);
             }
         }
@@ -136,7 +136,7 @@ impl Tables {
         }
         let word = class.word();
         match self.drivers.get(&(class, major)) {
-            // The minor numbers after those of the virtual consoles.
+            // Minor numbers of serial ports follow those of the virtual consoles.
             _ if class == Class::Character && major == 4 => format!("serial port {}", minor - 64),
             Some(name) => by_name("driver", name)
                 .unwrap_or_else(|| format!("{word} device of the driver {name}")),
@@ -170,7 +170,7 @@ fn by_name(table: &str, name: &str) -> Option<String> {
     WORDS.lines().find_map(words).map(str::to_owned)
 }
 
-/// Parses ` 3 name`.
+/// Parses a line such as ` 3 name`.
 fn entry(line: &str) -> Option<(u32, String)> {
     let (number, name) = line.trim().split_once(' ')?;
     Some((number.parse().ok()?, name.trim().to_owned()))

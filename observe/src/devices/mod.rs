@@ -28,7 +28,7 @@ pub enum Access {
     Read,
     Write,
     ReadWrite,
-    /// Neither: a descriptor opened with `O_PATH`.
+    /// Neither reading nor writing: the descriptor was opened with `O_PATH`.
     PathOnly,
     Unknown,
 }
@@ -51,21 +51,21 @@ impl Access {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// A device, wherever its node is.
+    /// A device, wherever its node is in the file system.
     Device(Number),
     File,
     Directory,
-    /// Something else below `/dev`: a socket or a named pipe.
+    /// Another file below `/dev`: a socket or a named pipe.
     Other,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
-    /// The node's path, as [`shown_path`] prints it.
+    /// Path of the device node, as [`shown_path`] prints it.
     pub path: String,
     pub is_deleted: bool,
     pub target: Target,
-    /// For a pseudo-terminal's master: the number of the slave.
+    /// Number of the slave if the device is a pseudo-terminal's master.
     pub terminal: Option<u32>,
     pub by: By,
     pub access: Access,
@@ -88,10 +88,10 @@ pub struct Hold {
 
 #[derive(Debug, Serialize)]
 pub struct Held {
-    /// The node's path, as [`shown_path`] prints it.
+    /// Path of the device node, as [`shown_path`] prints it.
     pub path: String,
     pub is_deleted: bool,
-    /// `None` if it is not a device.
+    /// Number of the device; `None` if the file is not a device.
     pub number: Option<Number>,
     pub kind: String,
     pub holds: Vec<Hold>,
@@ -101,7 +101,8 @@ pub struct Held {
 pub struct Process {
     pub pid: u32,
     pub name: String,
-    /// It sees other mounts than this program, so its paths may refer to other files.
+    /// Whether the process sees other mounts than this program, so that its paths may
+    /// refer to other files.
     pub has_other_mounts: bool,
     pub devices: Vec<Held>,
 }
@@ -137,7 +138,7 @@ pub type Sightings = BTreeMap<Sighting, u64>;
 
 #[must_use]
 pub fn held(sightings: &Sightings, tables: &Tables) -> Vec<Held> {
-    // Sightings are sorted by device, and for each device by how it is held.
+    // Sightings are sorted by device, and then by the way in which a device is held.
     let sightings: Vec<(&Sighting, &u64)> = sightings.iter().collect();
     let devices = sightings.chunk_by(|(one, _), (other, _)| one.device() == other.device());
     let held = devices.map(|seen| {
@@ -183,7 +184,7 @@ fn describe(sighting: &Sighting, tables: &Tables) -> (Option<Number>, String) {
     }
 }
 
-/// Counts the holds of all processes together, by the description of the device.
+/// Counts how often the processes together hold each kind of device.
 #[must_use]
 pub fn totals(processes: &[Process]) -> BTreeMap<&str, u64> {
     let mut totals = BTreeMap::new();
@@ -194,7 +195,8 @@ pub fn totals(processes: &[Process]) -> BTreeMap<&str, u64> {
     totals
 }
 
-/// Returns a path as text: control characters, and bytes that are not UTF-8, as `\x1b`.
+/// Returns a path as text. Control characters and bytes that are not UTF-8 are written
+/// as `\x1b`.
 #[must_use]
 pub fn shown_path(bytes: &[u8]) -> String {
     let mut shown = String::new();

@@ -1,5 +1,5 @@
-//! The outcome of each exchange, and the answers to the questions that the lab asks about
-//! a capture ("CS380L lab 2").
+//! The outcome of each exchange, and the answers to the questions that "CS380L lab 2"
+//! asks about a capture.
 
 use core::net::Ipv4Addr;
 use std::collections::{BTreeSet, HashMap};
@@ -153,7 +153,7 @@ pub(super) fn answers(report: &Report) -> Vec<Answer> {
     ]
 }
 
-/// Lists each part once, in order.
+/// Lists each distinct part once, in order. Returns `otherwise` if there are none.
 fn listed(parts: impl Iterator<Item = String>, otherwise: &str) -> String {
     let parts: BTreeSet<String> = parts.collect();
     if parts.is_empty() {
@@ -163,9 +163,9 @@ fn listed(parts: impl Iterator<Item = String>, otherwise: &str) -> String {
     }
 }
 
-/// Whether an ACK or NAK came when the client's last message was a RELEASE. A client may
-/// use one transaction id again: then an ACK after a RELEASE answers the REQUEST between
-/// them.
+/// Returns whether an ACK or NAK came when the client's last message was a RELEASE. A
+/// client may reuse a transaction id: an ACK after a RELEASE then answers the REQUEST
+/// between them.
 fn is_release_answered(messages: &[Event]) -> bool {
     let mut last_of_client = "";
     messages.iter().any(|event| match event.kind.as_str() {

@@ -5,7 +5,7 @@ use super::frame::Packet;
 use super::observer::Observer;
 use super::options::{u16_at, u32_at};
 
-/// Largest valid packet in bytes (the largest that libpcap takes).
+/// Length of the longest valid packet, which is the longest that libpcap accepts.
 const PACKET_BYTES_MAX: usize = 256 * 1024 + 64;
 
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ impl Order {
     }
 }
 
-/// Hands each packet of a file to `observer`, and reports what is wrong with it.
+/// Passes each packet of a file to `observer`, and reports what is wrong with a packet.
 pub(super) fn read(file: &[u8], observer: &mut Observer) -> Result<(), String> {
     let magic = file.first_chunk().ok_or("it is too short for a capture")?;
     let (is_big, tick_ns, head_bytes) = match u32::from_be_bytes(*magic) {
@@ -94,7 +94,7 @@ struct Interface {
     link: u16,
     ticks_per_second: u128,
     offset_seconds: i64,
-    /// Most bytes that are captured of a packet; 0 means all.
+    /// Most bytes that are captured of each packet; 0 means all.
     snap_bytes: usize,
 }
 

@@ -14,16 +14,16 @@ pub(super) struct Book {
     pub leases: Vec<Lease>,
     newest: HashMap<(String, u32), Place>,
     held: HashMap<(String, Ipv4Addr), usize>,
-    /// Packets that carried a message, without the seconds in it, and their IP
-    /// identification.
+    /// Packet number and IP identification of each message that was seen. The key is
+    /// the message without its field of elapsed seconds.
     seen: HashMap<Vec<u8>, (u64, u16)>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     index: usize,
-    /// A server has granted or refused, so the client's next message belongs to another
-    /// exchange.
+    /// Whether a server has granted or refused, so that the client's next message
+    /// belongs to another exchange.
     is_decided: bool,
     asked: Option<Ipv4Addr>,
 }
@@ -54,7 +54,7 @@ impl Book {
                 address: message.your_address.unwrap_or(Ipv4Addr::UNSPECIFIED),
                 server: message.address_of(54),
             };
-            // Few servers answer; a capture with very many offers is hostile.
+            // Few servers answer a client. A capture with very many offers is hostile.
             let mut newest = exchange.offers.iter().rev().take(8);
             if newest.all(|known| *known != offer) {
                 exchange.offers.push(offer);
@@ -149,7 +149,7 @@ impl Book {
         held.filter(|index| self.leases[*index].end == LeaseEnd::Open)
     }
 
-    /// Returns the client's open lease of an address, or begins a new one.
+    /// Returns the client's open lease of an address, or begins a new lease.
     fn lease(&mut self, message: &Message, address: Ipv4Addr) -> &mut Lease {
         let index = self.open(message, address).unwrap_or(self.leases.len());
         if index == self.leases.len() {
@@ -176,7 +176,7 @@ impl Book {
         let is_known = self.open(message, address).is_some();
         let lease_s = message.seconds_of(51);
         let share = |eighths: u64| {
-            // An infinite lease has no fractions.
+            // An infinite lease has no renewal times.
             let whole = lease_s.filter(|seconds| *seconds != u32::MAX)?;
             u32::try_from(u64::from(whole) * eighths / 8).ok()
         };
@@ -195,7 +195,7 @@ impl Book {
         lease.has_default_times = (t1.is_none() || t2.is_none()) && lease.t1_s.is_some();
     }
 
-    /// Ends a lease, even one from before the capture.
+    /// Ends a lease, even one that was granted before the capture.
     fn end(&mut self, packet: u64, address: Option<Ipv4Addr>, end: LeaseEnd, message: &Message) {
         if let Some(address) = address {
             let lease = self.lease(message, address);

@@ -1,4 +1,4 @@
-//! Extracts from a captured frame what a UDP datagram carries.
+//! Extracts the UDP datagram from a captured frame.
 
 use core::net::Ipv4Addr;
 
@@ -13,9 +13,9 @@ use super::options::{colons, u16_at, u32_at};
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     pub number: u64,
-    /// Time since 1970; `None` if the capture does not have it.
+    /// Time since 1970; `None` if the capture does not contain it.
     pub time_ns: Option<u64>,
-    /// Link type, the kind of header that the packet begins with
+    /// Link type, which is the kind of header that the packet begins with
     /// (tcpdump.org/linktypes.html).
     pub link: u16,
     pub bytes: &'a [u8],
@@ -25,22 +25,24 @@ pub struct Packet<'a> {
 #[serde(rename_all = "kebab-case")]
 pub enum Checksum {
     Good,
-    /// The sender computed none, as IPv4 allows.
+    /// The sender computed no checksum, as IPv4 allows.
     None,
-    /// It is left to the network card, which comes after the point of capture.
+    /// The checksum is left to the network card, which comes after the point of
+    /// capture.
     Offloaded,
     Bad,
-    /// Not everything that it covers was captured.
+    /// Some of the bytes that the checksum covers were not captured.
     Unknown,
 }
 
 /// A UDP datagram over IPv4, with its addresses.
 #[derive(Debug, Clone, Serialize)]
 pub struct Datagram {
-    /// Link-layer addresses, if the capture has them.
+    /// Link-layer address of the source, if the capture has it. `destination_link` is
+    /// that of the destination.
     pub source_link: Option<String>,
     pub destination_link: Option<String>,
-    /// Virtual networks (VLANs) that the frame is tagged with, outermost first.
+    /// Virtual networks (VLANs) of the frame's tags, outermost first.
     pub vlans: Vec<u16>,
     pub source: Ipv4Addr,
     pub source_port: u16,
@@ -58,7 +60,7 @@ pub struct Datagram {
 
 pub(super) enum Content {
     Datagram(Box<Datagram>),
-    /// A fragment of a datagram. Only the first one has the ports.
+    /// A fragment of a datagram. Only the first fragment has the ports.
     Fragment {
         is_dhcp: bool,
     },
@@ -71,7 +73,7 @@ const VLANS_MAX: usize = 4;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Classifies a packet, or returns what is wrong with it.
+/// Classifies a packet. The error says what is wrong with it.
 pub(super) fn content(packet: &Packet) -> Result<Content, String> {
     let bytes = packet.bytes;
     let address = |at: usize, length: usize| bytes.get(at..at + length).map(colons);
@@ -199,11 +201,11 @@ fn verify(udp: &[u8], ip: &Ipv4HeaderSlice, found: u16) -> Checksum {
         .add_2bytes([0, IpNumber::UDP.0])
         .add_2bytes([udp[4], udp[5]]);
     match u16::from_be(pseudo.ones_complement()) {
-        // With a valid checksum, the sum over everything, checksum included, has the
-        // complement 0.
+        // With a valid checksum, the sum over everything, including the checksum, has
+        // the complement 0.
         _ if pseudo.add_slice(udp).ones_complement() == 0 => Checksum::Good,
-        // Linux stores the sum of the pseudo header there, and the card continues from
-        // it.
+        // Linux stores the sum of the pseudo header in the field, and the card adds the
+        // rest.
         complement if found == !complement => Checksum::Offloaded,
         _ => Checksum::Bad,
     }

@@ -1,11 +1,11 @@
-//! What each kind of message means, and what happens if it is lost.
+//! The meaning of each kind of message, and what happens if it is lost.
 
 use core::net::Ipv4Addr;
 
 use super::message::Message;
 use super::message_types::{type_name, words};
 
-/// What a client requests by a REQUEST (RFC 2131, 4.3.2).
+/// The purpose of a client's REQUEST (RFC 2131, 4.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -43,7 +43,7 @@ pub(super) fn meaning(message: &Message, phase: Option<Phase>) -> (String, &'sta
         (None, _) => "request".into(),
         (Some(kind), _) => kind.to_string(),
     };
-    // A type without words of its own has those of TLS, the last type.
+    // A type without its own words has those of TLS, the last type.
     let [_, says, if_lost] = words(&key).or(words("18")).unwrap_or_default();
     let named = |address: Option<Ipv4Addr>, otherwise: &str| match address {
         Some(address) => address.to_string(),

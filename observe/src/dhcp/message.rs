@@ -8,7 +8,7 @@ use super::options::{self, DhcpOption, colons, hex, text_or_hex, u16_at, u32_at}
 
 const COOKIE: [u8; 4] = [0x63, 0x82, 0x53, 0x63];
 
-/// A message with the values of its fields. Addresses of zeros are `None`.
+/// A message with the values of its fields. An address of zeros is `None`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Message {
     #[serde(skip)]
@@ -21,13 +21,13 @@ pub struct Message {
     pub client_address: Option<Ipv4Addr>,
     /// The address that the client gets (`yiaddr`).
     pub your_address: Option<Ipv4Addr>,
-    /// Where the client finds its boot file (`siaddr`).
+    /// Address of the server that has the client's boot file (`siaddr`).
     pub next_server: Option<Ipv4Addr>,
-    /// The relay agent that forwarded it (`giaddr`).
+    /// The relay agent that forwarded the message (`giaddr`).
     pub relay: Option<Ipv4Addr>,
-    /// Number of relay agents that forwarded it.
+    /// Number of relay agents that forwarded the message.
     pub hops: u8,
-    /// Seconds since the client began, as the client counts them.
+    /// Seconds since the client began, as counted by the client.
     pub seconds: u16,
     pub wants_broadcast: bool,
     pub server_name: Option<String>,
@@ -56,8 +56,7 @@ impl Message {
     }
 }
 
-/// Reads a message. What is wrong with a message that can still be read goes to
-/// `problems`.
+/// Reads a message. If it can be read despite errors, they go to `problems`.
 pub(super) fn read(bytes: &[u8], problems: &mut Vec<String>) -> Result<Message, String> {
     let Some((fixed, behind)) = bytes.split_at_checked(236) else {
         let length = bytes.len();
@@ -82,7 +81,8 @@ pub(super) fn read(bytes: &[u8], problems: &mut Vec<String>) -> Result<Message, 
     let overload = overload
         .and_then(|(_, value)| value.first().copied())
         .unwrap_or(0);
-    // RFC 2131, 4.1: first the boot file field, then the server name field.
+    // The order is that of RFC 2131, 4.1: first the boot file field, then the server
+    // name field.
     match overload & 1 {
         0 => message.boot_file = text_field(boot_file),
         _ => problems.extend(read_options(
@@ -130,7 +130,7 @@ fn fixed_part(fixed: &[u8], problems: &mut Vec<String>) -> Result<Message, Strin
         is_reply,
         xid: number(4),
         hardware: match fixed[1] {
-            // InfiniBand has no address here (RFC 4390).
+            // InfiniBand messages have no address in this field (RFC 4390).
             _ if length == 0 => "none".into(),
             1 if length == 6 => colons(hardware),
             kind => format!("type {kind} {}", hex(hardware)),
@@ -155,7 +155,7 @@ fn text_field(bytes: &[u8]) -> Option<String> {
 }
 
 /// Reads options, and joins those of one code (RFC 3396). Returns what is wrong with
-/// them.
+/// the options.
 fn read_options(mut bytes: &[u8], place: &str, values: &mut Vec<(u8, Vec<u8>)>) -> Option<String> {
     loop {
         match bytes {

@@ -1,4 +1,4 @@
-//! What `messages.txt` says of each type of message.
+//! Looks up the texts of `messages.txt` for each type of message.
 
 const MESSAGES: &str = include_str!("messages.txt");
 

@@ -20,7 +20,8 @@ pub use model::{Answer, Event, Exchange, Lease, LeaseEnd, Offer, Problem, Repeat
 pub use observer::Observer;
 pub use options::{DhcpOption, duration};
 
-/// Reads a whole capture. If it is not a capture, the error says what it is instead.
+/// Reads a whole capture. If the file is not a capture, the error says what it is
+/// instead.
 pub fn observe(file: &[u8]) -> Result<Report, String> {
     let mut observer = Observer::default();
     capture::read(file, &mut observer)?;

@@ -1,4 +1,4 @@
-//! What a capture says about leases.
+//! The report on the leases in a capture.
 
 use core::net::Ipv4Addr;
 
@@ -13,13 +13,13 @@ pub struct Report {
     /// Version of this document: 1.
     pub version: u32,
     pub packets: u64,
-    /// When the first packet was captured, since 1970.
+    /// Time of the first packet, since 1970.
     pub begin_ns: Option<u64>,
-    /// DHCP and BOOTP messages that could be read.
+    /// Number of DHCP and BOOTP messages that could be read.
     pub messages: u64,
     pub exchanges: Vec<Exchange>,
     pub leases: Vec<Lease>,
-    /// Answers to the lab's questions, from this capture.
+    /// Answers to the questions of "CS380L lab 2", from this capture.
     pub answers: Vec<Answer>,
     /// Packets that are malformed, or could not be read.
     pub problems: Vec<Problem>,
@@ -42,13 +42,13 @@ pub struct Problem {
 pub struct Exchange {
     /// The client's link-layer address, as in its messages.
     pub client: String,
-    /// Option 61.
+    /// The client's identifier (option 61).
     pub client_identifier: Option<String>,
-    /// Option 12.
+    /// The client's host name (option 12).
     pub host_name: Option<String>,
-    /// Option 60.
+    /// The client's vendor class (option 60).
     pub vendor_class: Option<String>,
-    /// The number that its messages and their replies carry.
+    /// The transaction id, which the client's messages and their replies carry.
     pub xid: String,
     pub messages: Vec<Event>,
     pub offers: Vec<Offer>,
@@ -65,15 +65,15 @@ pub struct Offer {
 pub struct Event {
     /// The packet's number in the capture, from 1.
     pub packet: u64,
-    /// Time since 1970.
+    /// Time of the message since 1970.
     pub time_ns: Option<u64>,
     pub since_begin_ns: Option<i64>,
-    /// `UDP`: DHCP has no other transport.
+    /// The transport, always `UDP`: DHCP has no other.
     pub transport: &'static str,
     #[serde(flatten)]
     pub datagram: Datagram,
     pub kind: String,
-    /// For a REQUEST: what it asks for.
+    /// The purpose of a REQUEST; `None` for other messages.
     pub phase: Option<Phase>,
     pub summary: String,
     #[serde(flatten)]
@@ -84,10 +84,10 @@ pub struct Event {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Repeat {
-    /// The packet of the first copy.
+    /// Number of the packet with the first copy.
     pub packet: u64,
-    /// The sender sent it again; otherwise the network or the capture duplicated one
-    /// packet.
+    /// Whether the sender sent the message again. Otherwise the network or the capture
+    /// duplicated one packet.
     pub is_sent_again: bool,
 }
 
@@ -95,19 +95,21 @@ pub struct Repeat {
 pub struct Lease {
     pub client: String,
     pub address: Ipv4Addr,
-    /// The server that granted it; may be unknown if that was before the capture.
+    /// The server that granted the lease. It may be unknown if that was before the
+    /// capture.
     pub server: Option<Ipv4Addr>,
-    /// Link-layer address that the grant came from: the server's or the relay agent's.
+    /// Link-layer address that the lease was granted from: the server's or the relay
+    /// agent's.
     pub server_link: Option<String>,
-    /// Packet of the ACK; `None` if that was before the capture.
+    /// Packet of the ACK; `None` if the lease was granted before the capture.
     pub granted: Option<u64>,
-    /// 4294967295 means for ever.
+    /// Length of the lease in seconds; 4294967295 means for ever.
     pub lease_s: Option<u32>,
     pub t1_s: Option<u32>,
-    /// When the client asks every server.
+    /// Seconds until the client asks every server.
     pub t2_s: Option<u32>,
-    /// T1 or T2 were missing from the ACK, and are a half and seven eighths of the lease
-    /// (RFC 2131, 4.4.5).
+    /// Whether T1 or T2 is missing from the ACK. Their defaults are a half and seven
+    /// eighths of the lease (RFC 2131, 4.4.5).
     pub has_default_times: bool,
     pub renewed: Vec<u64>,
     pub end: LeaseEnd,
@@ -117,7 +119,7 @@ pub struct Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeaseEnd {
-    /// It did not end in this capture.
+    /// The lease did not end in this capture.
     Open,
     Released,
     /// The client found that another host uses the address.

@@ -1,4 +1,4 @@
-//! Takes the packets of a capture one by one, and reports on them at the end.
+//! Takes the packets of a capture one by one, and makes a report at the end.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,7 @@ use super::{answers, message};
 
 const PROBLEMS_MAX: usize = 1000;
 
-/// Takes packets one by one. Its memory grows with the number of DHCP messages among
-/// them.
+/// Takes packets one by one. Memory grows with the number of DHCP messages.
 #[derive(Debug, Default)]
 pub struct Observer {
     report: Report,
@@ -103,7 +102,7 @@ impl Observer {
         };
         note(
             self.dhcpv6,
-            "packets are DHCPv6, which is another protocol and is not examined",
+            "packets are DHCPv6, another protocol that is not examined",
         );
         let of_dhcp = self.dhcp_fragments;
         let fragments = format!(

@@ -1,4 +1,4 @@
-//! Describes options of DHCP and BOOTP (RFC 2132 and the others named here) in words.
+//! Describes options of DHCP and BOOTP in words (RFC 2132, and other RFCs named below).
 
 use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub struct DhcpOption {
     pub code: u8,
     pub name: String,
     pub value: String,
-    /// Hexadecimal digits in JSON.
+    /// Value of the option, in JSON as hexadecimal digits.
     #[serde(serialize_with = "as_hex")]
     pub bytes: Vec<u8>,
 }
@@ -22,7 +22,7 @@ fn as_hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error>
     serializer.serialize_str(&hex(bytes))
 }
 
-/// The form of each known option's value, and its name.
+/// Form of the value and name of each known option, by code.
 static OPTIONS: LazyLock<BTreeMap<u8, (&str, &str)>> = LazyLock::new(|| {
     let lines = include_str!("options.txt").lines();
     let option = |line: &'static str| {
@@ -57,7 +57,7 @@ pub(super) fn option(code: u8, bytes: Vec<u8>) -> (DhcpOption, Option<String>) {
     (option, problem)
 }
 
-/// Describes a value in words; `None` if it does not have this form.
+/// Describes a value in words; `None` if the value does not have this form.
 fn words(form: &str, bytes: &[u8]) -> Option<String> {
     let exactly4 = || u32_at(bytes, 0).filter(|_| bytes.len() == 4);
     let picked = |words: &[(u8, &str)]| match bytes {
@@ -158,7 +158,8 @@ fn client_id(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// RFC 4702: flags, two results, and a name in DNS form or in an older one.
+/// Describes a client's domain name (RFC 4702): flags, two results, and a name in DNS
+/// form or in an older form.
 fn fqdn(bytes: &[u8]) -> Option<String> {
     let [flags, _, _, name @ ..] = bytes else {
         return None;
@@ -176,7 +177,8 @@ fn fqdn(bytes: &[u8]) -> Option<String> {
     Some(name + update)
 }
 
-/// RFC 3046, and the RFCs that define more sub-options.
+/// Describes a relay agent's information (RFC 3046, and the RFCs that define more
+/// sub-options).
 fn relay(bytes: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     let mut rest = bytes;
@@ -197,7 +199,7 @@ fn relay(bytes: &[u8]) -> Option<String> {
     (rest.is_empty() && !parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Names as in DNS (RFC 1035, 4.1.4), with compression (RFC 3397).
+/// Describes domain names in DNS form (RFC 1035, 4.1.4), with compression (RFC 3397).
 fn domains(bytes: &[u8]) -> Option<String> {
     let mut names = Vec::new();
     let mut at = 0;
@@ -209,12 +211,12 @@ fn domains(bytes: &[u8]) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Returns the name at a position, and where the next one begins.
+/// Returns the name at a position, and the position of the next name.
 fn domain(bytes: &[u8], begin: usize) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     let mut at = begin;
     let mut end = None;
-    // A name has at most 255 bytes, and pointers may only point back.
+    // A name has at most 255 bytes, and a pointer may only point back.
     for _ in 0..128 {
         let length = *bytes.get(at)?;
         match length >> 6 {
@@ -238,7 +240,8 @@ fn domain(bytes: &[u8], begin: usize) -> Option<(String, usize)> {
     None
 }
 
-/// RFC 3442: width of the mask, the significant bytes of the network, router.
+/// Describes classless routes (RFC 3442): width of the mask, the significant bytes of
+/// the network, router.
 fn classless(bytes: &[u8]) -> Option<String> {
     let mut routes = Vec::new();
     let mut rest = bytes;
@@ -258,7 +261,7 @@ fn classless(bytes: &[u8]) -> Option<String> {
     (!routes.is_empty()).then(|| routes.join(", "))
 }
 
-/// RFC 3925: enterprise numbers, each with data.
+/// Describes vendor data (RFC 3925): enterprise numbers, each with data.
 fn vendor_data(bytes: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     let mut rest = bytes;

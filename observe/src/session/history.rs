@@ -1,4 +1,4 @@
-//! Finished lines, and what happened between them.
+//! The finished lines of a session, and events between the lines.
 
 use serde::Serialize;
 
@@ -7,30 +7,29 @@ use super::row::Row;
 /// One line of the cleaned text. Times count from the start of the recording.
 #[derive(Debug, Serialize)]
 pub struct Line {
-    /// UTF-8 without control characters and trailing blanks. A byte that is not UTF-8 is
-    /// shown as `\xfe`.
+    /// Text of the line, in UTF-8, without control characters and trailing blanks. A
+    /// byte that is not UTF-8 is shown as `\xfe`.
     pub text: String,
-    /// When its first character came; `None` without timing.
+    /// Time of the line's first character; `None` without timing.
     pub begin_ns: Option<u64>,
-    /// When it was last written to.
+    /// Time of the last write to the line.
     pub end_ns: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
 pub struct Title {
-    /// At most its first 1000 characters.
+    /// The title, cut to its first 1000 characters.
     pub text: String,
-    /// Index of the line that was being written then; one past the last if there was
-    /// none.
+    /// Index of the line that was being written when the title was set; one past the
+    /// last line if there was none.
     pub line: usize,
     pub begin_ns: Option<u64>,
 }
 
-/// What a program showed on the alternate screen, where editors and pagers leave no
-/// trace.
+/// The content of an alternate screen, which editors and pagers use to leave no trace.
 #[derive(Debug, Serialize)]
 pub struct AlternateScreen {
-    /// Index of the line that was being written when it was shown.
+    /// Index of the line that was being written when the alternate screen was shown.
     pub line: usize,
     pub begin_ns: Option<u64>,
     pub end_ns: Option<u64>,
@@ -42,7 +41,7 @@ pub(super) struct History {
     pub lines: Vec<Line>,
     pub titles: Vec<Title>,
     pub alternate_screens: Vec<AlternateScreen>,
-    /// The last line continues in the next row.
+    /// Whether the last line continues in the next row.
     goes_on: bool,
 }
 
@@ -62,8 +61,9 @@ impl History {
         self.goes_on = row.is_wrapped;
     }
 
-    /// Adds the rows of a screen that will be cleared, or of the last one. Untouched rows
-    /// become one blank line between others, and nothing at the beginning and the end.
+    /// Adds the rows of a screen that will be cleared, or of the last screen. Untouched
+    /// rows between others become one blank line; those at the beginning and the end
+    /// are dropped.
     pub fn push_screen(&mut self, rows: &[Row]) {
         // A touched row that is blank counts only if something follows it.
         let last = rows.iter().rposition(|row| !row.is_blank());
@@ -78,7 +78,7 @@ impl History {
         self.goes_on = false;
     }
 
-    /// Returns the index that a row of a screen would have among the lines.
+    /// Returns the index that a row of a screen would have among the finished lines.
     pub fn line_of(&self, rows: &[Row], row: usize) -> usize {
         let mut count = self.lines.len();
         let mut goes_on = self.goes_on;

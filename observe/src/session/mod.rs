@@ -17,7 +17,7 @@ pub use history::{AlternateScreen, Line, Title};
 pub use screen::{COLUMNS_MAX, LINES_MAX};
 pub use timing::Timing;
 
-/// The size that programs assume if none is known.
+/// Number of columns that programs assume if the size is unknown.
 const COLUMNS_DEFAULT: usize = 80;
 const LINES_DEFAULT: usize = 24;
 
@@ -32,7 +32,8 @@ pub struct Settings {
 pub struct Session {
     /// Version of this document: 1.
     pub version: u32,
-    /// One, except for files that were appended to (`script -a`).
+    /// The recordings in the file. There is one, unless `script -a` has appended
+    /// others.
     pub recordings: Vec<Recording>,
 }
 
@@ -40,7 +41,7 @@ pub struct Session {
 pub struct Recording {
     pub started: Option<String>,
     pub ended: Option<String>,
-    /// The recorded command, if it was not just a shell.
+    /// The recorded command; `None` for a plain shell.
     pub command: Option<String>,
     pub terminal: Option<String>,
     /// The terminal that `script` ran on.
@@ -48,11 +49,11 @@ pub struct Recording {
     pub exit_status: Option<i32>,
     pub screen_columns: usize,
     pub screen_lines: usize,
-    /// The size was not recorded, so that of old terminals is assumed.
+    /// Whether the size was not recorded, so that the size of old terminals is assumed.
     pub is_size_assumed: bool,
     pub lines: Vec<Line>,
     pub titles: Vec<Title>,
-    /// What editors and pagers showed, which is not in the text.
+    /// Last contents of editors and pagers, which are not in the text.
     pub alternate_screens: Vec<AlternateScreen>,
     pub invalid_bytes: u64,
     pub notes: Vec<String>,
@@ -91,7 +92,7 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
     let says = part.header.map(script::read).unwrap_or_default();
     let ending = part.footer.map(script::read).unwrap_or_default();
     let fact = |name| timing.and_then(|timing| timing.number(name));
-    // A size of 0 means that it is unknown.
+    // A recorded size of 0 means that the size is unknown.
     let known = |size: Option<usize>| size.filter(|size| *size > 0);
     let columns = settings.columns.or(known(says.columns.or(fact("COLUMNS"))));
     let lines = settings.lines.or(known(says.lines.or(fact("LINES"))));
@@ -102,8 +103,8 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
     let feeds_to_begin = has_feeds && !part.body.windows(2).any(|pair| pair == b"\r\n");
     if feeds_to_begin {
         notes.push(
-            "no line ends in a carriage return, so this is not what a terminal received; each line \
-             feed is taken to begin a line"
+            "no line ends in a carriage return, so this is not what a terminal received; each \
+             line feed is assumed to begin a line"
                 .into(),
         );
     }
@@ -114,7 +115,7 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
     }
     let finished = terminal.finish();
     if finished.is_cut {
-        notes.push("it ends within a control sequence, which is not shown".into());
+        notes.push("the recording ends within a control sequence, which is not shown".into());
     }
     Recording {
         started: says.time,
@@ -134,7 +135,7 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
     }
 }
 
-/// Feeds the output to the terminal at the times when it was written.
+/// Feeds the output to the terminal, each part with the time when it was written.
 fn replay(terminal: &mut Terminal, body: &[u8], timing: &Timing, notes: &mut Vec<String>) {
     let is_mixed = timing.is_mixed();
     let mut rest = body;
@@ -149,7 +150,7 @@ fn replay(terminal: &mut Terminal, body: &[u8], timing: &Timing, notes: &mut Vec
         terminal.set_time(*now_ns);
         match step {
             Step::Output(count) => terminal.feed(take(*count)),
-            // Skips typed input: if it was echoed, the output has it, too.
+            // Skips typed input. If the input was echoed, the output contains it.
             Step::Input(count) if is_mixed => {
                 take(*count);
             }
@@ -192,7 +193,7 @@ impl Recording {
         };
         let mut titles = titles.iter().peekable();
         let mut screens = screens.iter().peekable();
-        // What happened at a last line without text comes after all lines.
+        // Events at a last line without text come after all lines.
         for index in 0..=self.lines.len() {
             let is_last = index == self.lines.len();
             while let Some(title) = titles.next_if(|title| is_last || title.line <= index) {

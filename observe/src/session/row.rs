@@ -1,11 +1,13 @@
 //! A line of the screen.
 
 /// Base of the characters that represent invalid bytes on the screen: byte `b` is the
-/// character `INVALID_BYTES + b`, at the end of the last private-use plane. A terminal
-/// shows one replacement character for a byte that is not UTF-8, so it takes one cell.
+/// character `INVALID_BYTES + b`, at the end of the last private-use plane. A byte that
+/// is not UTF-8 takes one cell, because a terminal shows one replacement character for
+/// it.
 pub(super) const INVALID_BYTES: u32 = 0x10_ff00;
 
-/// Returns the byte that a character of the screen represents, if that is not UTF-8.
+/// Returns the invalid byte that a character of the screen represents; `None` for other
+/// characters.
 pub(super) fn invalid_byte(character: char) -> Option<u8> {
     let offset = u32::from(character).checked_sub(INVALID_BYTES)?;
     u8::try_from(offset).ok().filter(|byte| *byte >= 0x80)
@@ -22,11 +24,11 @@ pub(super) fn push_shown(text: &mut String, character: char) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cell {
     base: char,
-    /// Combining characters and joiners after it.
+    /// Combining characters and joiners that follow the character.
     marks: String,
 }
 
-/// The base of the right half of a wide character.
+/// Marks the cell with the right half of a wide character.
 const RIGHT: char = '\0';
 const BLANK: Cell = Cell {
     base: ' ',
@@ -37,11 +39,11 @@ const BLANK: Cell = Cell {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Row {
     cells: Vec<Cell>,
-    /// The text continues in the next line because the columns ran out.
+    /// Whether the text continues in the next row because the columns ran out.
     pub is_wrapped: bool,
-    /// The cursor has written here, or left this row by a line feed.
+    /// Whether the cursor has written in this row, or left it by a line feed.
     pub is_touched: bool,
-    /// When it was first and last written, since the start of the session.
+    /// Time of the first write since the start of the session; `end_ns` is the last.
     pub begin_ns: Option<u64>,
     pub end_ns: Option<u64>,
 }
@@ -84,8 +86,8 @@ impl Row {
         self.cells[at].marks.push(mark);
     }
 
-    /// Blanks a wide character whose right half is at a column, because half of it will
-    /// be overwritten.
+    /// Blanks a wide character whose right half is in a column, because half of the
+    /// character will be overwritten.
     fn split(&mut self, column: usize) {
         if self
             .cells
@@ -96,7 +98,7 @@ impl Row {
         }
     }
 
-    /// Blanks columns from `begin` to before `end`.
+    /// Blanks the columns from `begin` up to, but not including, `end`.
     pub fn erase(&mut self, begin: usize, end: usize) {
         let end = end.min(self.cells.len());
         if begin < end {
@@ -110,7 +112,7 @@ impl Row {
         }
     }
 
-    /// Moves the cells from a column on to the right; those that leave the screen are
+    /// Moves the cells from a column on to the right. Cells that leave the screen are
     /// lost.
     pub fn insert(&mut self, column: usize, count: usize, columns: usize) {
         if column < self.cells.len() {

@@ -1,30 +1,30 @@
-//! The screen of a terminal: where characters go.
+//! The screen of a terminal, which decides where characters go.
 //!
-//! It follows xterm and its predecessors VT102 and VT220 ("XTerm Control Sequences",
-//! invisible-island.net/xterm/ctlseqs), with one difference that a record needs. What a
-//! program clears from the whole screen could be read before, so it goes to the lines
-//! that have left the screen.
+//! The screen behaves like xterm and its predecessors VT102 and VT220 ("XTerm Control
+//! Sequences", invisible-island.net/xterm/ctlseqs), with one difference. Text that a
+//! program clears from the whole screen could be read before, so it is kept with the
+//! lines that have left the screen.
 
 use unicode_width::UnicodeWidthChar;
 
 use super::history::{AlternateScreen, History, Title};
 use super::row::Row;
 
-/// Most columns and lines of a screen. They bound the cost of one control sequence.
+/// Most columns of a screen. The limit bounds the cost of one control sequence.
 pub const COLUMNS_MAX: usize = 1000;
 pub const LINES_MAX: usize = 500;
 
-/// The line of a title that was set on the alternate screen, until the main screen is
-/// back.
+/// Line index of a title that was set on the alternate screen. It is replaced when the
+/// main screen is back.
 const LINE_OF_ALTERNATE: usize = usize::MAX;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cursor {
     pub row: usize,
     pub column: usize,
-    /// A character is in the last column, and the next one wraps.
+    /// Whether a character is in the last column, so that the next character wraps.
     pub wraps_next: bool,
-    /// Which character sets are line drawing, and which one is in use.
+    /// Whether each of the two character sets is line drawing.
     pub draws_lines: [bool; 2],
     pub shift: usize,
     pub is_relative: bool,
@@ -38,14 +38,14 @@ pub(super) struct Screen {
     other: Vec<Row>,
     pub is_alternate: bool,
     pub cursor: Cursor,
-    /// For the main and the alternate screen.
+    /// Saved cursors of the main and the alternate screen.
     saved: [Cursor; 2],
-    /// The first and the last of the lines that scroll.
+    /// First line of the scrolling region; `bottom` is the last.
     pub top: usize,
     pub bottom: usize,
     pub wraps: bool,
     pub inserts: bool,
-    /// A line feed moves to the first column.
+    /// Whether a line feed also moves to the first column.
     pub feeds_to_begin: bool,
     pub tabs: Vec<bool>,
     pub now_ns: Option<u64>,
@@ -53,8 +53,8 @@ pub(super) struct Screen {
     pub history: History,
 }
 
-/// Changes a screen's number of lines. Blank lines below the cursor go first, then lines
-/// at the top, which are returned.
+/// Changes a screen's number of lines. Removes blank lines below the cursor first, then
+/// lines at the top. Returns the lines removed at the top.
 fn set_lines(rows: &mut Vec<Row>, lines: usize, cursor_row: &mut usize) -> Vec<Row> {
     while rows.len() > lines
         && *cursor_row + 1 < rows.len()
@@ -148,7 +148,7 @@ impl Screen {
         }
     }
 
-    /// Moves one line down, and scrolls at the end of the region.
+    /// Moves the cursor one line down. At the end of the region, scrolls instead.
     fn index(&mut self) {
         self.cursor.wraps_next = false;
         if self.cursor.row == self.bottom {
@@ -158,7 +158,7 @@ impl Screen {
         }
     }
 
-    /// Moves one line up, and scrolls at the beginning of the region.
+    /// Moves the cursor one line up. At the beginning of the region, scrolls instead.
     pub fn reverse_index(&mut self) {
         self.cursor.wraps_next = false;
         if self.cursor.row == self.top {
@@ -168,8 +168,8 @@ impl Screen {
         }
     }
 
-    /// Moves the region up. Lines that leave the screen at its top could be read before,
-    /// so they are kept.
+    /// Moves the lines of the region up. Lines that leave the screen at its top could
+    /// be read before, so they are kept.
     pub fn scroll_up(&mut self, count: usize) {
         if self.top == 0 && !self.is_alternate {
             let gone = self.rows[..=self.bottom].iter().take(count);
@@ -179,7 +179,7 @@ impl Screen {
         self.remove_rows(self.top, count);
     }
 
-    /// Removes lines from the region; the lines after them move up.
+    /// Removes lines from the region, and moves the lines after them up.
     fn remove_rows(&mut self, at: usize, count: usize) {
         let moved = &mut self.rows[at..=self.bottom];
         let kept = moved.len().saturating_sub(count);
@@ -187,7 +187,7 @@ impl Screen {
         moved[kept..].fill(Row::default());
     }
 
-    /// Moves the lines from `at` to the region's end down.
+    /// Moves the lines from `at` to the end of the region down.
     pub fn insert_rows(&mut self, at: usize, count: usize) {
         let moved = &mut self.rows[at..=self.bottom];
         let count = count.min(moved.len());
@@ -225,7 +225,8 @@ impl Screen {
         self.line().delete(column, count);
     }
 
-    /// Sets the lines that scroll, counted from 1; a `bottom` of 0 is the last line.
+    /// Sets the scrolling region. Lines are counted from 1; a `bottom` of 0 is the last
+    /// line.
     pub fn set_region(&mut self, top: usize, bottom: usize) {
         let bottom = match bottom {
             0 => self.lines,
@@ -237,7 +238,7 @@ impl Screen {
         }
     }
 
-    /// Clears the screen; the text of the main screen is kept.
+    /// Clears the screen. The text of the main screen is kept.
     pub fn clear(&mut self) {
         if !self.is_alternate {
             self.history.push_screen(&self.rows);
@@ -253,7 +254,7 @@ impl Screen {
         row.is_wrapped &= !reaches_end;
     }
 
-    /// Blanks whole lines, which keep the times of their writes.
+    /// Blanks whole lines. The lines keep the times of their writes.
     pub fn erase_lines(&mut self, lines: std::ops::Range<usize>) {
         for row in &mut self.rows[lines] {
             row.erase(0, usize::MAX);
@@ -267,7 +268,8 @@ impl Screen {
         self.cursor.column = column.min(self.columns - 1);
     }
 
-    /// Moves to a line, counted within the region if positions are relative to it.
+    /// Moves the cursor to a line, counted within the region if positions are relative
+    /// to it.
     pub fn move_to_row(&mut self, row: usize) {
         let (first, last) = if self.cursor.is_relative {
             (self.top, self.bottom)
@@ -283,8 +285,8 @@ impl Screen {
         self.move_to_column(column);
     }
 
-    /// Moves up or down without scrolling; from inside the region, its ends are the
-    /// limits.
+    /// Moves the cursor up or down without scrolling. From inside the region, it stops
+    /// at the region's ends.
     pub fn move_rows(&mut self, count: usize, is_down: bool) {
         let row = self.cursor.row;
         self.cursor.wraps_next = false;
@@ -330,8 +332,8 @@ impl Screen {
         }
     }
 
-    /// Shows the main screen again. With `restores`, the cursor returns to where it was
-    /// saved there.
+    /// Shows the main screen again. With `restores`, the cursor returns to its saved
+    /// position.
     pub fn leave_alternate(&mut self, restores: bool) {
         if !self.is_alternate {
             return;
@@ -371,8 +373,8 @@ impl Screen {
         self.history.titles.push(title);
     }
 
-    /// Changes the size. As in xterm, lines are not wrapped again; what no longer fits at
-    /// the right stays in the record.
+    /// Changes the size. As in xterm, lines are not wrapped again. Text that no longer
+    /// fits at the right stays in the record.
     pub fn resize(&mut self, columns: usize, lines: usize) {
         let (columns, lines) = (columns.clamp(1, COLUMNS_MAX), lines.clamp(1, LINES_MAX));
         let known = self.tabs.len();

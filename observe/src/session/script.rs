@@ -1,6 +1,6 @@
 //! Reads the lines that `script` writes before and after what it records.
 
-/// One recording of a file; `script -a` puts several into one file.
+/// One recording in a file. `script -a` puts several recordings into one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     /// The line `Script started on …`, without its line end.
@@ -13,8 +13,8 @@ pub(super) struct Part<'a> {
 const STARTED: &[u8] = b"Script started on ";
 const DONE: &[u8] = b"\nScript done on ";
 
-/// Splits a file into its recordings. One without a header (of an old `script -q`, or
-/// something else that was written to a terminal) is a recording, too.
+/// Splits a file into its recordings. Text without a header, such as that of an old
+/// `script -q`, is a recording as well.
 pub(super) fn split(file: &[u8]) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = file;
@@ -47,9 +47,9 @@ fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Splits at the line that ends a recording: returns the text before it, its content, and the text
-/// after it. If a program in the recording shows the same words, they end in a carriage return,
-/// which the terminal's driver adds, and more follows.
+/// Finds the line that ends a recording. Returns the text before it, its content, and
+/// the text after it. A program in the recording may show the same words. Those end in
+/// a carriage return, which the terminal's driver adds, and more follows.
 fn find_footer(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let begins = |at: &usize| bytes[*at..].starts_with(DONE);
     (0..bytes.len()).filter(begins).find_map(|at| {
@@ -61,7 +61,7 @@ fn find_footer(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 
 #[derive(Debug, Default)]
 pub(super) struct Says {
-    /// The time in the words of the line.
+    /// Time of the recording, in the words of the line.
     pub time: Option<String>,
     pub command: Option<String>,
     pub terminal: Option<String>,
@@ -72,7 +72,7 @@ pub(super) struct Says {
 }
 
 /// Reads `Script started on TIME [COMMAND="…" TERM="…" COLUMNS="80" …]`. A command may
-/// have quotes in it, so the fields after it are searched from the end.
+/// contain quotes, so the fields after it are searched from the end.
 pub(super) fn read(line: &[u8]) -> Says {
     let line = String::from_utf8_lossy(line);
     let Some((_, behind)) = line.trim_end().split_once(" on ") else {
@@ -105,7 +105,7 @@ pub(super) fn read(line: &[u8]) -> Says {
     says
 }
 
-/// Returns the last `NAME="value"` of some fields, with what precedes it.
+/// Returns the last `NAME="value"` in a text of fields, and the text before it.
 fn last_field(fields: &str) -> Option<(&str, &str, &str)> {
     const BEHIND_COMMAND: [&str; 4] = ["LINES", "COLUMNS", "TTY", "TERM"];
     let inside = fields.trim_end().strip_suffix('"')?;

@@ -1,4 +1,4 @@
-//! Interprets the bytes that a terminal gets.
+//! Interprets the bytes that a terminal receives.
 
 use avt::Charset;
 use avt::parser::{AnsiMode, DecMode, EdScope, ElScope, Function, Parser, State, TbcScope};
@@ -15,12 +15,13 @@ pub(super) struct Terminal {
     screen: Screen,
     /// The beginning of a character that the next bytes may complete.
     partial: Vec<u8>,
-    /// The control sequence or string so far.
+    /// The unfinished control sequence or string.
     sequence: String,
-    /// A title as the program `screen` sets it, whose text arrives like printed text.
+    /// An unfinished title as the program `screen` sets it: its text arrives like
+    /// printed text.
     title: Option<String>,
     last: Option<char>,
-    /// The cursor was just sent to the first column of the first line.
+    /// Whether the cursor was just sent to the first column of the first line.
     is_home: bool,
     invalid_bytes: u64,
 }
@@ -28,7 +29,7 @@ pub(super) struct Terminal {
 pub(super) struct Finished {
     pub history: History,
     pub invalid_bytes: u64,
-    /// The recording ends within a control sequence or string.
+    /// Whether the recording ends within a control sequence or string.
     pub is_cut: bool,
 }
 
@@ -48,7 +49,7 @@ impl Terminal {
         }
     }
 
-    /// Sets the time of what follows, in nanoseconds since the start.
+    /// Sets the time of the bytes that follow, in nanoseconds since the start.
     pub fn set_time(&mut self, now_ns: u64) {
         self.screen.now_ns = Some(now_ns);
     }
@@ -57,7 +58,7 @@ impl Terminal {
         self.screen.resize(columns, lines);
     }
 
-    /// Takes bytes, which may be split anywhere.
+    /// Interprets bytes. A sequence may be split between two calls.
     pub fn feed(&mut self, bytes: &[u8]) {
         let joined;
         let mut rest = bytes;
@@ -123,7 +124,7 @@ impl Terminal {
         }
     }
 
-    /// Ends a string. OSC 0 and 2 set the title; 1 sets only the name of an icon.
+    /// Ends a string. OSC 0 and 2 set the title; OSC 1 sets only the name of an icon.
     fn end_string(&mut self) {
         let sequence = std::mem::take(&mut self.sequence);
         let text = sequence.trim_start_matches(['\x1b', ']', '\u{9d}']);
@@ -255,7 +256,7 @@ impl Terminal {
             El(ElScope::ToLeft) => screen.erase_line(0, column + 1),
             El(ElScope::All) => screen.erase_line(0, usize::MAX),
             Ed(EdScope::All) => screen.clear(),
-            // This is how terminals without a shorter sequence are cleared.
+            // Terminals without a shorter sequence are cleared in this way.
             Ed(EdScope::Below) if was_home => screen.clear(),
             Ed(EdScope::Below) => {
                 screen.erase_line(column, usize::MAX);
@@ -270,7 +271,8 @@ impl Terminal {
     }
 }
 
-/// DEC's line drawing characters (VT100 User Guide, table 3-9), as xterm shows them.
+/// Returns the line drawing character for a character (VT100 User Guide, table 3-9), as
+/// xterm shows it.
 fn drawn(character: char) -> char {
     let drawn = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
     let place = ('`'..='~').position(|place| place == character);

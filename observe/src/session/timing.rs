@@ -1,7 +1,7 @@
 //! Reads the timing file of `script --log-timing`.
 //!
-//! The classic form has a delay and a number of bytes in each line. The other form
-//! (util-linux 2.35 and later) has a letter before them: `O` for output, `I` for input,
+//! Each line of the classic form has a delay and a number of bytes. In the other form
+//! (util-linux 2.35 and later), a letter precedes them: `O` for output, `I` for input,
 //! `S` for signals (SIGWINCH with the new size) and `H` for facts (script(1),
 //! scriptreplay(1)).
 
@@ -22,7 +22,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Reads a timing file. The error names the first line that has neither form.
+    /// Reads a timing file. The error names the first line that has neither of the two
+    /// forms.
     pub fn parse(file: &[u8]) -> Result<Self, String> {
         let text = String::from_utf8_lossy(file);
         let mut timing = Self::default();
@@ -71,7 +72,7 @@ impl Timing {
         Some(())
     }
 
-    /// Whether input is in the same file as output.
+    /// Returns whether input is in the same file as output.
     pub(super) fn is_mixed(&self) -> bool {
         let logs = (self.facts.get("INPUT_LOG"), self.facts.get("OUTPUT_LOG"));
         matches!(logs, (Some(input), Some(output)) if input == output)

@@ -20,7 +20,8 @@ pub fn parse(text: &str) -> Result<(SocketAddr, Option<u16>), String> {
     Ok((address.ok_or_else(cannot)?, None))
 }
 
-/// Replaces the interface that follows `%` by its number.
+/// Replaces the interface after `%` by its number. `None` if there is no such
+/// interface.
 fn with_number(text: &str) -> Option<String> {
     let Some((address, rest)) = text.split_once('%') else {
         return Some(text.to_owned());
@@ -29,7 +30,7 @@ fn with_number(text: &str) -> Option<String> {
     Some(format!("{address}%{}{port}", interface(scope)?))
 }
 
-/// Returns the number of an interface that is given by number or name.
+/// Returns the number of an interface. `scope` is its number or name.
 fn interface(scope: &str) -> Option<u32> {
     scope.parse().ok().or_else(|| {
         let path = format!("/sys/class/net/{scope}/ifindex");

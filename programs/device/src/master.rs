@@ -1,4 +1,4 @@
-//! `master`: for each file, waits for a slave and sends it the file.
+//! `master`: waits for a slave for each file, and sends it the file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,7 +26,7 @@ struct Source {
 
 pub fn run(options: &Options) -> Result<(), String> {
     tell_of_source();
-    // Opens all files before a slave comes, so that a wrong name costs nothing.
+    // All files are opened before a slave comes, so that a wrong name costs nothing.
     let sources: Vec<Source> = options
         .files
         .iter()
@@ -111,8 +111,8 @@ fn offer(source: &Source, files_left: u32, verifies: bool) -> io::Result<Offer> 
     })
 }
 
-/// Listens on the given address. An unspecified one means both address families, or IPv4
-/// alone if the kernel has no other.
+/// Listens on the given address. The unspecified address means both address families,
+/// or IPv4 alone if the kernel has no other.
 fn listen(device: &Device, options: &Options) -> Result<SocketAddr, String> {
     let (address, port) = (options.address, options.address.port());
     let listening = match device.listen(address) {

@@ -1,12 +1,12 @@
-//! Messages that the two programs exchange over the file's connection.
+//! Messages that `master` and `slave` exchange over a file's connection.
 
 use toll_probe::copy::mover::CallError;
 use toll_probe::device::{Device, write_all};
 
-/// First bytes of every message; the last one is the version.
+/// First bytes of every message. The last of them is the version.
 const MAGIC: [u8; 8] = *b"tolldev\x01";
 
-/// Bytes of a message: magic, kind and three words, little-endian.
+/// Length of a message in bytes: magic, kind and three words, little-endian.
 const MESSAGE_BYTES: usize = 40;
 
 const OFFER: u64 = 1;
@@ -28,7 +28,7 @@ pub struct Offer {
     pub size_bytes: u64,
     /// XXH3-64 hash of the content, if the master verifies.
     pub xxh3: Option<u64>,
-    /// Files that the master still has to send, including this one.
+    /// Number of files that the master still has to send, including this one.
     pub files_left: u32,
 }
 
@@ -45,9 +45,9 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receipt {
     Kept,
-    /// The content's hash differs from the offer's.
+    /// The hash of the received content differs from that in the offer.
     Differs,
-    /// The file could not be completed.
+    /// The slave could not complete the file.
     Lost,
 }
 
@@ -82,7 +82,7 @@ impl Message {
         bytes
     }
 
-    /// Returns `None` if it is not a message of this version.
+    /// Parses a message. `None` if the bytes are not a message of this version.
     fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
         let words = bytes.strip_prefix(&MAGIC)?;
         let mut words = words
@@ -105,7 +105,7 @@ impl Message {
             [RECEIPT, 2, ..] => Self::Receipt(Receipt::Lost),
             _ => return None,
         };
-        // Unused words must be 0, so that they can get a meaning later.
+        // Unused words must be 0, so that a later version can give them a meaning.
         (message.encode() == *bytes).then_some(message)
     }
 
@@ -113,8 +113,8 @@ impl Message {
         write_all(device, &self.encode(), &mut 0)
     }
 
-    /// Receives a message from the peer; `receive` fills memory with its bytes. Returns
-    /// `None` if they are not a message of this program.
+    /// Receives a message from the peer. `receive` fills memory with its bytes. `None`
+    /// if the bytes are not a message of these programs.
     pub fn hear(
         receive: impl FnOnce(&mut [u8]) -> Result<(), CallError>,
     ) -> Result<Option<Self>, CallError> {

@@ -26,8 +26,8 @@ how long each took. Each FILE waits for a separate connection.
 
 METHOD is how a file gets to the device:
   fcntl  read from the file and write to the device, through a buffer
-  mmap   map a page of the file and a page of the device, copy the one to the
-         other, and have the driver send it; repeat this for each page
+  mmap   for each page of the file, map it and a page of the device, copy it
+         to the device's page, and have the driver send that
   mmap-device
          copy larger parts of the mapped file to the device's buffer, which is
          mapped once, and have the driver send from there
@@ -36,13 +36,13 @@ METHOD is how a file gets to the device:
                          page; with mmap-device also the part of the file that
                          is mapped at a time [default: 64KiB, with mmap-device
                          1MiB]
-      --mode MODE        how the kernel's socket is used: sync; fasync, which is
-                         sync with a flag that nothing reads; or async, a queue
-                         and a worker [default: sync]
+      --mode MODE        how the driver uses its socket: sync; fasync (as sync,
+                         with a flag that nothing reads); or async (through a
+                         queue and a worker) [default: sync]
       --listen ADDRESS   wait on this address of the machine [default: any]
       --port PORT        wait on this port; 0 lets the kernel choose one, which
                          is printed [default: 2325]
-      --verify           have the slave compare the content (XXH3-64)
+      --verify           have the slave check the content by a hash (XXH3-64)
       --page             print the page-table entry of the last mapped page of
                          the file to standard error; with mmap only
       --timeout SECONDS  give up when no slave connects, or nothing moves, for
@@ -50,7 +50,7 @@ METHOD is how a file gets to the device:
       --help             display this help and exit
       --version          output version information and exit
 
-The module master must be inserted, in a guest only: see toll guest --help.
+Insert the kernel module master first, and only in a guest: see toll guest --help.
 
 Example:
   master movie.mkv mmap --verify
@@ -78,43 +78,43 @@ ADDRESS is IPv4 or IPv6, with or without a port: 10.0.77.1, fd77::1,
                          64KiB, with mmap-device 1MiB]
       --window SIZE      the part of the file that mmap maps at a time, in whole
                          pages, 4KiB to 1GiB [default: 1MiB]
-      --mode MODE        how the kernel's socket is used: sync; fasync, which is
-                         sync with a flag that nothing reads; or async, a queue
-                         and a worker [default: sync]
+      --mode MODE        how the driver uses its socket: sync; fasync (as sync,
+                         with a flag that nothing reads); or async (through a
+                         queue and a worker) [default: sync]
       --port PORT        the master's port [default: 2325]
-      --verify           require that the content is compared; give --verify to
-                         the master, too
+      --verify           require that the content is checked by a hash; give
+                         --verify to the master, too
       --page             print the page-table entry of the last mapped page of
                          the file to standard error; with mmap only
-      --timeout SECONDS  wait this long for a master that is not there yet, and
-                         give up when nothing moves for this long [default: do
-                         not wait for a master, wait for its bytes forever]
+      --timeout SECONDS  wait this long for a master to start, and give up when
+                         nothing moves for this long [default: do not wait for a
+                         master, but wait for its bytes forever]
       --help             display this help and exit
       --version          output version information and exit
 
-The module slave must be inserted, in a guest only: see toll guest --help.
+Insert the kernel module slave first, and only in a guest: see toll guest --help.
 
 Example:
   slave copy.mkv mmap 10.0.77.1 --verify
 ";
 
-/// Default size of the mapped part of a file, in bytes. Unmapping a window costs about
-/// the same whatever its size.
+/// Default size of the part of a file that is mapped at a time, in bytes. Unmapping
+/// costs about the same for every size.
 const WINDOW_BYTES: u32 = 1 << 20;
 const WINDOW_BYTES_MIN: u32 = 4 << 10;
 const WINDOW_BYTES_MAX: u32 = 1 << 30;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The files in order; never empty.
+    /// The files, in the order of the command line; never empty.
     pub files: Vec<PathBuf>,
     pub setup: Setup,
     pub verifies: bool,
     pub shows_page: bool,
     /// Longest wait without any progress.
     pub timeout: Option<Duration>,
-    /// Address of the master. A slave connects to it; a master listens on it, or on any
-    /// address if it is unspecified (`[::]`).
+    /// Address of the master. A slave connects to it, and a master listens on it. A
+    /// master with the unspecified address (`[::]`) listens on any address.
     pub address: SocketAddr,
 }
 
@@ -275,16 +275,16 @@ fn size_within(text: &str, bounds: RangeInclusive<u32>) -> Option<u32> {
     bounds.contains(&bytes).then_some(bytes)
 }
 
-/// Parses seconds, with or without a fraction.
+/// Parses a number of seconds, with or without a fraction.
 fn timeout(text: &str) -> Result<Duration, String> {
-    // More would overflow the driver's 32-bit count of milliseconds.
+    // A longer time would overflow the driver's 32-bit count of milliseconds.
     const SECONDS_MAX: f64 = 4_000_000.0;
     text.parse()
         .ok()
         .filter(|seconds| (0.001..=SECONDS_MAX).contains(seconds))
         .map(Duration::from_secs_f64)
         .ok_or_else(|| {
-            format!("cannot wait for {text:?}: a timeout is a number of seconds, such as 10 or 0.5")
+            format!("cannot wait for {text:?}: give a number of seconds, such as 10 or 0.5")
         })
 }
 

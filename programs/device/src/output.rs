@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, linkat};
 
-/// A file that is being received. Unless it is kept, nothing of it remains: most file
-/// systems can create it without a name (`O_TMPFILE`), and then it vanishes with the
-/// program however that ends.
+/// A file that is being received. If it is not kept, nothing of it remains. Most file
+/// systems can create the file without a name (`O_TMPFILE`), so that it vanishes
+/// however the program ends.
 pub struct Output {
     file: File,
     path: PathBuf,
-    /// A temporary name in the same directory, until the file is complete.
+    /// Temporary name in the same directory, used until the file is complete.
     draft: PathBuf,
     is_named: bool,
 }
 
 impl Output {
-    /// Begins a file. An existing one keeps its content until the new one is complete,
-    /// and passes on its permissions.
+    /// Begins a file. An existing file keeps its content until the new one is complete,
+    /// which then gets its permissions.
     pub fn create(path: &Path) -> io::Result<Self> {
-        // A symbolic link stays, and its target is replaced.
+        // If the path is a symbolic link, the link stays and its target is replaced.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let permissions = match std::fs::metadata(&path) {
             Ok(there) if !there.is_file() => {
@@ -57,11 +57,11 @@ impl Output {
         &self.file
     }
 
-    /// Gives the file its name. When this returns, content and name are on the device:
-    /// the sender may then remove its own copy.
+    /// Gives the file its name. When this returns, content and name are on the device,
+    /// so that the sender may remove its own copy.
     pub fn keep(mut self) -> io::Result<()> {
-        // Before the rename, which could reach the device first and leave an empty file
-        // in place of the old one.
+        // The content is synchronised before the rename. Otherwise the rename could
+        // reach the device first, and leave an empty file in place of the old one.
         self.file.sync_all()?;
         if !self.is_named {
             let unnamed = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -84,15 +84,14 @@ fn directory_of(path: &Path) -> &Path {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.is_named {
-            // The draft is useless now. If somebody else has removed it, that is fine,
-            // too.
+            // The draft is useless now, and somebody else may have removed it already.
             let _ = std::fs::remove_file(&self.draft);
         }
     }
 }
 
-/// Opens a file without a name, or with one if the file system does not support
-/// files without names. Returns whether it has a name.
+/// Opens a file without a name, or with the name `draft` if the file system does not
+/// support that. Returns whether the file has a name.
 fn open(directory: &Path, draft: &Path) -> io::Result<(File, bool)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o666);
@@ -110,7 +109,8 @@ fn open(directory: &Path, draft: &Path) -> io::Result<(File, bool)> {
     }
 }
 
-/// Whether the error of a file system means that it has no files without names (open(2)).
+/// Returns whether an error means that the file system has no files without names
+/// (open(2)).
 fn is_without_unnamed(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

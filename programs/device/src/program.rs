@@ -1,4 +1,4 @@
-//! What both programs share around their work: arguments and exit statuses.
+//! Arguments and exit statuses of `master` and `slave`.
 
 use std::process::ExitCode;
 

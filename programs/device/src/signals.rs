@@ -1,10 +1,9 @@
-//! A timer that interrupts waits, and the handlers for a mapped file that lacks a page.
+//! A timer that interrupts waits, and handlers for a mapped file that lacks a page.
 
 use std::time::Duration;
 
-/// Interrupts every wait, again and again, for as long as this value lives. The device
-/// then checks whether anything has moved since
-/// (`toll_probe::device::Device::retry_after`).
+/// Interrupts every wait periodically for as long as this value lives. The device then
+/// checks whether anything has moved since (`toll_probe::device::Device::retry_after`).
 pub struct Alarm;
 
 impl Alarm {
@@ -24,7 +23,7 @@ impl Drop for Alarm {
     }
 }
 
-/// Does nothing: a wait ends with EINTR because a handler runs.
+/// Does nothing. A wait ends with EINTR because a handler runs.
 extern "C" fn wake(_signal: libc::c_int) {}
 
 /// Makes `master` end with a message if its mapped file lacks a page.
@@ -32,7 +31,8 @@ pub fn tell_of_source() {
     handle(libc::SIGBUS, end_master);
 }
 
-/// The same for `slave`, whose file has no name yet and vanishes with the program.
+/// Makes `slave` end with a message if its mapped file lacks a page. That file has no
+/// name yet and vanishes with the program.
 pub fn tell_of_output() {
     handle(libc::SIGBUS, end_slave);
 }

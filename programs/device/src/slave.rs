@@ -1,4 +1,4 @@
-//! `slave`: for each file, connects to a master and receives the file.
+//! `slave`: connects to a master for each file, and receives the file.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Least time that a master gets to listen again for its next file.
+/// Least time that a slave waits for a master to listen again for its next file.
 const NEXT_FILE: Duration = Duration::from_secs(10);
 
 pub fn run(options: &Options) -> Result<(), String> {
@@ -46,7 +46,7 @@ struct Met {
 
 fn meet(options: &Options, path: &Path, is_first: bool) -> Result<Met, String> {
     let patience = options.timeout.unwrap_or_default();
-    // Between two files, a master does not listen for a moment.
+    // Between two files, a master briefly does not listen.
     let patience = if is_first {
         patience
     } else {
@@ -131,8 +131,8 @@ fn receive(options: &Options, path: &Path, mut met: Met, files_left: u32) -> Res
     tell(End::Slave, options, duration_ns, offer.size_bytes, page)
 }
 
-/// Sends a last message, and waits until the socket has it: what is still queued when a
-/// device is closed is lost.
+/// Sends a last message, and waits until the socket has taken it. Data that is still
+/// queued when a device is closed is lost.
 fn say_last(receiver: &Connection, message: Message) -> Result<(), CallError> {
     message.say(receiver.device())?;
     let finished = receiver.device().finish();
@@ -147,7 +147,8 @@ fn accept(
     insists: bool,
 ) -> Result<Output, String> {
     let refuse = |answer: Answer, complaint: String| {
-        // This program's own message counts, so an error here does not matter.
+        // The message of this program is what the user needs, so an error here is
+        // ignored.
         let _ = say_last(receiver, Message::Answer(answer));
         Err(complaint)
     };
@@ -177,7 +178,7 @@ fn accept(
     Ok(output)
 }
 
-/// Compares the content if the offer has a hash, and gives the file its name.
+/// Checks the content if the offer has a hash, and gives the file its name.
 fn keep(output: Output, offer: &Offer, path: &Path) -> Result<(), (Receipt, String)> {
     if let Some(expected) = offer.xxh3 {
         let content = toll_probe::verify::hash_file(output.file())

@@ -1,4 +1,4 @@
-//! What both programs print about a transmission.
+//! Prints the results of a transmission, for both programs.
 
 use rustix::io::Errno;
 use toll_probe::device::{End, Page};
@@ -7,8 +7,8 @@ use toll_probe::program::{complain, print};
 use crate::options::Options;
 use crate::trouble::of_connection;
 
-/// Prints the duration of a transfer, and the page-table entry if `--page` asks for it,
-/// as the published driver printed it to the kernel's log.
+/// Prints the duration of a transfer and, if `--page` asks for it, the page-table
+/// entry. The published driver printed both to the kernel's log.
 pub fn tell(
     end: End,
     options: &Options,
@@ -27,7 +27,8 @@ pub fn tell(
     Ok(())
 }
 
-/// Formats the line that the report's programs print; C's %lf has six decimals.
+/// Formats the line that the report's programs print. As with `%lf` in C, the number
+/// has six decimals.
 fn transmission(duration_ns: u64, size_bytes: u64) -> String {
     format!(
         "Transmission time: {:.6} ms, File size: {size_bytes} bytes\n",

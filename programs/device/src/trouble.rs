@@ -71,7 +71,7 @@ fn ended(what: &str, partner: &str) -> String {
     format!("{what}: the {partner} ended the connection before it was complete; see its message")
 }
 
-/// Message for a peer that does not speak the protocol.
+/// Returns the message for a peer that does not speak the protocol.
 pub fn of_stranger(what: &str, partner: &str) -> String {
     format!("cannot {what}: the peer is not a {partner} of this version; check address and port")
 }

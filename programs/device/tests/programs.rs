@@ -1,5 +1,5 @@
-//! The programs as users start them, as far as they get without the devices. With the
-//! devices they are tested in a guest, beside the other tests of guests.
+//! Runs the programs as users start them, up to the point where they need the devices.
+//! Guest tests run them with the devices.
 
 use std::process::{Command, Output};
 

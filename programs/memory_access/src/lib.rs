@@ -61,7 +61,7 @@ fn access_by(options: &Options) -> Result<(), String> {
         competitor,
     };
     let statistics = measure(&accesses).map_err(|failure| failure.message)?;
-    // Usually all of them have one reason.
+    // Usually all of them are missing for the same reason.
     if let Some(why) = statistics.missing.values().next() {
         complain("memory_access", why);
     }
@@ -76,7 +76,7 @@ fn compete_for(bytes: Option<u64>) -> Result<(), String> {
     }
 }
 
-/// Prints the competitor's memory, and returns it in bytes.
+/// Prints how much memory the competitor uses, and returns that number of bytes.
 fn announced(bytes: Option<u64>) -> Result<u64, String> {
     let bytes = match bytes {
         Some(bytes) => bytes,
@@ -87,7 +87,7 @@ fn announced(bytes: Option<u64>) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// Opens the file to map: the given one, or else a sparse file without a name in the
+/// Opens the file to map: the given file, or else a sparse file without a name in the
 /// current directory.
 fn file(options: &Options) -> Result<File, String> {
     let Some(path) = &options.file else {
@@ -109,7 +109,7 @@ fn file(options: &Options) -> Result<File, String> {
         let advice = "name a file that can be read and written";
         failure::cannot(&format!("map {shown}"), &error, advice)
     })?;
-    // An access past the end would be a SIGBUS.
+    // An access past the end would cause a SIGBUS.
     if !metadata.is_file() || metadata.len() < options.buffer_bytes {
         return Err(format!(
             "cannot map {shown}: it is not a regular file of at least {} bytes; name another one",

@@ -14,14 +14,14 @@ Usage: memory_access [OPTION]... RANDOM MAPPING POPULATE MEMSET COMPETE
 Access memory as CS380L lab 2 did, and print the cost of making the buffer
 (init) and of the accesses (fun), with the cache and TLB misses of the accesses.
 
-The report shows its five arguments only as 0 0 0 0 0. So here they are in the
-order of its sections:
+The report only shows the arguments 0 0 0 0 0. Their order here is that of the
+report's sections:
 
   RANDOM    working sets follow each other (0) or are random (1)
   MAPPING   the buffer is anonymous (0), a private file mapping (1) or a shared
             one (2)
-  POPULATE  1: map it with MAP_POPULATE
-  MEMSET    1: set it to zeros by memset, and write it back by msync
+  POPULATE  the buffer is mapped without (0) or with (1) MAP_POPULATE
+  MEMSET    1: set the buffer to zeros by memset, and write it back by msync
   COMPETE   1: another process uses as much memory as the machine has, which
             needs the same amount of swap
 
@@ -30,7 +30,7 @@ order of its sections:
       --file FILE      file to map; a shared mapping changes it [default: a file
                        without a name in the current directory]
       --memory SIZE    memory to compete for [default: all of it]
-      --wait TIME      how long the other process has to get the memory
+      --wait TIME      time for the other process to get the memory
                        [default: 5s]
       --help           display this help and exit
       --version        output version information and exit
@@ -69,7 +69,7 @@ pub struct Options {
     pub buffer_bytes: u64,
     pub steps: u64,
     pub file: Option<PathBuf>,
-    /// Bytes to compete for; `None` means all memory.
+    /// Number of bytes to compete for; `None` means all memory.
     pub memory_bytes: Option<u64>,
     pub wait: Duration,
 }

@@ -1,4 +1,4 @@
-//! The statistics, under the names of the report.
+//! The statistics of the accesses, under the names of the report.
 
 use std::fmt::Write;
 
@@ -57,7 +57,8 @@ fn usage(part: &str, usage: &Usage) -> String {
     lines
 }
 
-/// Returns an estimate if the kernel multiplexed the counting unit among events.
+/// Returns the count of a counter. The count is an estimate if the kernel multiplexed
+/// the counting unit among events.
 fn count(reading: &CounterReading) -> u64 {
     match reading.running_ns {
         0 => reading.count,
@@ -108,7 +109,7 @@ mod tests {
             "oublock (fun): 32832",
             "Data L1 read access: 1000",
             "Data L1 write access: not counted",
-            // On the counting unit for half of the time.
+            // This counter was on the counting unit for half of the time.
             "Data L1 read miss: 110",
             "Data L1 read miss rate: 0.110",
         ] {

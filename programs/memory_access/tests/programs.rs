@@ -70,7 +70,7 @@ fn pages_fault_in_the_accesses_unless_they_were_there_before() {
         let found = statistics(arguments, here.path());
         count(&found, "minflt (fun)")
     };
-    // The sets reach ten pages.
+    // The working sets have ten pages.
     let untouched = minor(&["0", "0", "0", "0", "0"]);
     assert!(untouched >= 9, "{untouched}");
     for there in [["0", "0", "1", "0", "0"], ["0", "0", "0", "1", "0"]] {

@@ -1,5 +1,5 @@
-//! Copies by a single one of the probe's methods, so that it can be observed and timed as
-//! a program.
+//! Copies by a single method of the probe, so that the method can be observed and timed
+//! as a program.
 
 use rustix::io::pread;
 use toll_probe::copy::mover;
@@ -8,7 +8,7 @@ use toll_wire::{CopyMethod, Sink};
 
 use crate::ends::{End, Kind};
 
-/// Copies the rest of a source and returns a description for people.
+/// Copies the rest of a source by one method. Returns a description for people.
 pub fn copy(
     method: CopyMethod,
     name: &str,
@@ -40,7 +40,8 @@ pub fn copy(
     ))
 }
 
-/// Returns how much to copy: the rest of a file, or `u64::MAX` for whatever arrives.
+/// Returns how many bytes to copy: the rest of a file, or `u64::MAX` for all that
+/// arrives.
 fn size_for(method: CopyMethod, name: &str, source: &End<'_>) -> Result<u64, String> {
     let is_from_start = matches!(method, CopyMethod::Mmap | CopyMethod::IoUring);
     let is_of_known_length = is_from_start || method == CopyMethod::Vmsplice;

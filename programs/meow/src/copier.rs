@@ -1,4 +1,4 @@
-//! Copies along a route: where one method is refused, the next one copies the rest.
+//! Copies along a route: if a method is refused, the next method copies the rest.
 
 use std::os::fd::BorrowedFd;
 
@@ -16,13 +16,13 @@ use crate::route::{BUFFER_BYTES, Method, Route};
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     pub method: Method,
-    /// What it moved; zero for a refused step, whose progress is unknown.
+    /// What the step moved; zero for a refused step, whose progress is unknown.
     pub moved: Moved,
-    /// Why it stopped, unless the source ended.
+    /// Why the step stopped, unless the source ended.
     pub refusal: Option<Errno>,
 }
 
-/// Copies to one sink, and keeps what every copy would otherwise set up anew.
+/// Copies several sources to one sink, and reuses the buffer and the pipe's size.
 pub struct Copier<'a> {
     buffer: ReadWrite,
     /// The sink's pipe size, restored after all operands are copied.
@@ -39,9 +39,9 @@ impl<'a> Copier<'a> {
 
     /// Copies from the source's current offset to its end, and returns each step.
     ///
-    /// If an in-kernel method fails with any error, the buffer continues from the same offset.
-    /// Either that works, or the `read` or `write` that fails shows which end is at fault. Other
-    /// calls cannot show that.
+    /// If an in-kernel method fails, the buffer continues from the same offset. It
+    /// either succeeds, or its failing `read` or `write` shows which end is at fault.
+    /// An in-kernel call cannot show that.
     pub fn copy(
         &mut self,
         source: &End<'_>,
@@ -108,13 +108,13 @@ fn job<'a>(source: &End<'a>, sink: &End<'a>, size_bytes: u64) -> Job<'a> {
     }
 }
 
-/// The size of an end that may be a pipe, restored on drop. Another process that shares
-/// the pipe may keep it for long, and the size of all pipes counts towards their user's
-/// limit (`pipe-user-pages-soft` in proc_sys_fs(5)).
+/// The size of a pipe, restored on drop. Another process that shares the pipe may keep
+/// it for long, and all pipes count towards their user's limit (`pipe-user-pages-soft`
+/// in proc_sys_fs(5)).
 struct PipeSize<'a> {
-    /// None if it is not a pipe.
+    /// The pipe; `None` if the end is not a pipe.
     pipe: Option<BorrowedFd<'a>>,
-    /// The size before it was enlarged; `None` if it was not.
+    /// The size before it was enlarged; `None` if it was not enlarged.
     bytes_before: Option<usize>,
 }
 
@@ -126,8 +126,8 @@ impl<'a> PipeSize<'a> {
         }
     }
 
-    /// Enlarges a pipe, so that one call moves more. If this is refused (EPERM: the
-    /// user's limit is reached), the pipe keeps its size.
+    /// Enlarges a pipe, so that one call moves more. The pipe keeps its size if this is
+    /// refused (EPERM: the user's limit is reached).
     fn enlarge(&mut self, bytes: usize) {
         let Some((pipe, bytes_now)) = self.pipe_and_size() else {
             return;
@@ -151,7 +151,7 @@ impl Drop for PipeSize<'_> {
         let Some((pipe, bytes_now)) = self.pipe_and_size() else {
             return;
         };
-        // EBUSY: the pipe still holds more than that.
+        // EBUSY means that the pipe holds more than the new size.
         while bytes < bytes_now && fcntl_setpipe_size(pipe, bytes) == Err(Errno::BUSY) {
             bytes *= 2;
         }

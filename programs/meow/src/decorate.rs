@@ -1,8 +1,8 @@
 //! The formatted output of `cat`: numbered lines, squeezed blank lines, marked
 //! line ends, tabs and nonprinting bytes.
 //!
-//! Architecture invariant: no I/O, so it cannot fail. The output does not depend on how
-//! the input is split into chunks or files.
+//! Architecture invariant: this module does no I/O, so it cannot fail. The output does
+//! not depend on how the input is split into chunks or files.
 
 mod decoration;
 mod line;
@@ -20,8 +20,8 @@ use notation::{Form, Notation};
 use sink::{Sink, StagingBuffer};
 use special::{BLOCK, CR, LF, Specials, special_mask};
 
-/// Most bytes between two calls of `make_room`: a block of newlines, the number of the
-/// first line, and what is written past a count.
+/// Most bytes that are written between two calls of `make_room`: a block of newlines,
+/// the number of the first line, and unused bytes after the last write.
 const MARGIN: usize = BLOCK * Lines::LONGEST + LineNumber::LONGEST + BLOCK;
 
 const _: () = assert!(MARGIN < size_of::<StagingBuffer>() / 2);
@@ -31,7 +31,7 @@ pub struct Decorator {
     is_plain: bool,
     notation: Notation,
     lines: Lines,
-    /// The last byte was a carriage return that has not been shown yet.
+    /// Whether the last byte was a carriage return that has not been shown yet.
     holds_carriage_return: bool,
     staged: Box<StagingBuffer>,
 }
@@ -48,8 +48,8 @@ impl Decorator {
         }
     }
 
-    /// Appends the decorated form of a chunk to `output`. It is up to 23 times as long as
-    /// the chunk, so the caller bounds it by the size of its chunks.
+    /// Appends the decorated form of a chunk to `output`. The result is up to 23 times
+    /// as long as the chunk, so the caller limits the size of chunks.
     pub fn decorate(&mut self, input: &[u8], output: &mut Vec<u8>) {
         let Some(&first) = input.first() else { return };
         if self.is_plain {
@@ -80,7 +80,7 @@ impl Decorator {
         }
     }
 
-    /// Appends what was held back; called at the end of all input.
+    /// Appends what was held back. The caller calls this at the end of all input.
     pub fn finish(&mut self, output: &mut Vec<u8>) {
         if std::mem::take(&mut self.holds_carriage_return) {
             output.push(CR);
@@ -122,12 +122,12 @@ impl Decorator {
     }
 }
 
-/// Most special bytes in a block for which the bytes between them are copied in one
-/// piece. With more, the table is faster.
+/// Most special bytes in a block whose other bytes are copied in runs. With more, the
+/// table is faster.
 const MOST_RUNS: u32 = 24;
 
-/// The state while one chunk is decorated. It is separate from the decorator so that it
-/// can stay in registers.
+/// The state while one chunk is decorated. It is separate from the decorator so that
+/// the compiler can keep it in registers.
 struct Pass<'a> {
     forms: &'a [Form; 256],
     lines: Lines,
@@ -137,9 +137,8 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// Decorates the first block of a window that has few special bytes. The bytes
-    /// between them are copied together with the bytes that follow, which are then
-    /// overwritten: a copy of fixed length has no branch that depends on the lengths of
-    /// lines.
+    /// between them are copied with a fixed length, and the surplus is overwritten
+    /// afterwards. So no branch depends on the lengths of lines.
     #[inline(always)]
     fn runs(&mut self, window: &[u8; 2 * BLOCK], mut mask: u64) {
         let mut done = 0;
@@ -153,8 +152,8 @@ impl Pass<'_> {
         self.sink.put_block(&window[done..], BLOCK - done);
     }
 
-    /// Decorates up to a block byte by byte; `next` is the byte after it if
-    /// the chunk has one.
+    /// Decorates up to a block byte by byte. `next` is the byte after the block, if the
+    /// chunk has one.
     #[inline(always)]
     fn bytewise(&mut self, bytes: &[u8], next: Option<u8>) {
         for (at, &byte) in bytes.iter().enumerate() {
@@ -162,7 +161,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Shows one byte; `next` is the byte after it if the chunk has one.
+    /// Decorates one byte. `next` is the byte after it, if the chunk has one.
     #[inline(always)]
     fn byte(&mut self, byte: u8, next: impl Fn() -> Option<u8>) {
         let form = self.forms[usize::from(byte)];

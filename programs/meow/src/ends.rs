@@ -1,4 +1,4 @@
-//! Classifies a file descriptor by how bytes enter or leave it.
+//! Classifies a file descriptor by the way in which bytes enter or leave it.
 
 use std::os::fd::BorrowedFd;
 
@@ -17,18 +17,18 @@ const NULL_DEVICE: (u32, u32) = (1, 3);
 pub enum Kind {
     /// A regular file or a block device that has bytes and a page cache.
     File,
-    /// A regular file to write to, on a file system that implements copy_file_range(2) by
-    /// copying 64 KiB at a time (fs/splice.c) and is faster with more.
+    /// A regular file to write to whose file system implements copy_file_range(2) by
+    /// copying 64 KiB at a time (fs/splice.c). Larger writes are faster there.
     CopiedFile,
-    /// A regular file that claims to be empty: it is, or the kernel generates its content
-    /// on read, as below /proc.
+    /// A regular file whose size is 0. It may be empty, or the kernel generates its
+    /// content on read, as below /proc.
     EmptyFile,
     /// A regular file opened for appending, which splice(2) and
     /// copy_file_range(2) refuse.
     AppendedFile,
     Pipe,
     Socket,
-    /// A socket to write to whose bytes go over a network protocol.
+    /// A socket to write to that sends its bytes over a network protocol.
     NetworkSocket,
     Null,
     /// A terminal or another character device.
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind in words, with an article.
+    /// Returns the kind in words, with an article.
     pub fn name(self) -> &'static str {
         match self {
             Self::File | Self::CopiedFile => "a file",
@@ -54,8 +54,8 @@ impl Kind {
 }
 
 impl From<Kind> for Sink {
-    /// Converts to the kinds that the probe's methods know; they only distinguish sockets
-    /// from the rest.
+    /// Converts to the kinds that the probe's methods know. Those only distinguish
+    /// sockets from everything else.
     fn from(kind: Kind) -> Self {
         match kind {
             Kind::Socket | Kind::NetworkSocket => Self::Socket,
@@ -93,7 +93,7 @@ impl<'a> End<'a> {
         Ok(Self { fd, kind, status })
     }
 
-    /// Size of a regular file in bytes; nothing else reports a size here.
+    /// Returns the size of a regular file in bytes; `None` for anything else.
     pub fn size_bytes(&self) -> Option<u64> {
         is_regular(&self.status).then(|| u64::try_from(self.status.st_size).unwrap_or(0))
     }
@@ -105,8 +105,8 @@ impl<'a> End<'a> {
         Some((position, size_bytes.saturating_sub(position)))
     }
 
-    /// Whether copying `source` to this sink would read its own output until the device
-    /// is full.
+    /// Returns whether copying `source` to this sink would read its own output, and so
+    /// go on until the device is full.
     pub fn would_read_its_own_output(&self, source: &End<'_>) -> bool {
         let is_same = (self.status.st_dev, self.status.st_ino)
             == (source.status.st_dev, source.status.st_ino);
@@ -117,8 +117,8 @@ impl<'a> End<'a> {
             return false;
         };
         if self.kind == Kind::AppendedFile {
-            // The source's size was read last: earlier operands may have made the file
-            // longer since the sink's was read.
+            // The source's size was read after the sink's. Earlier operands may have
+            // made the file longer in between.
             return Some(read_from) < source.size_bytes();
         }
         seek(self.fd, SeekFrom::Current(0)).is_ok_and(|write_to| read_from < write_to)
@@ -145,13 +145,15 @@ fn is_regular(status: &Stat) -> bool {
     FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
 }
 
-/// Whether the file system is ext2, ext3 or ext4, which share no blocks and allocate more
-/// at once the more they are given. Nothing is assumed about other file systems.
+/// Returns whether the file system is ext2, ext3 or ext4. These share no blocks, and
+/// allocate more at once if a write is larger. Nothing is assumed about other file
+/// systems.
 fn only_copies(fd: BorrowedFd<'_>) -> bool {
     fstatfs(fd).is_ok_and(|status| status.f_type == libc::EXT4_SUPER_MAGIC)
 }
 
-/// Whether both ends of a socket are on this machine, judged by its address family.
+/// Returns whether both ends of a socket are on this machine, judging by its address
+/// family.
 fn is_local(fd: BorrowedFd<'_>) -> bool {
     socket_domain(fd).is_ok_and(|family| family == AddressFamily::UNIX)
 }

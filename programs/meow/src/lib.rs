@@ -1,8 +1,8 @@
 //! `meow`: `cat` that picks the fastest correct method for its source and sink.
 //!
-//! Copying uses the probe's own methods, the ones that toll measures. This crate adds the
-//! rest of `cat` (options, several files, formatted output, messages and exit codes) and
-//! the choice of a method.
+//! Copying uses the methods of the probe, which toll measures. This crate adds the
+//! choice of a method and the rest of `cat`: options, several files, formatted output,
+//! messages and exit codes.
 
 mod by_method;
 mod copier;

@@ -1,8 +1,8 @@
 //! Entry point of the program `meow`.
 //!
-//! It leaves out Rust's own start-up (`no_main`), which makes eighteen system calls
-//! before and after a program's own code, more than a short copy needs in all. That
-//! start-up also ignores SIGPIPE, which must end a `cat`.
+//! The program leaves out Rust's own start-up (`no_main`). That start-up makes eighteen
+//! system calls before and after a program's own code, more than a short copy needs in
+//! all. It also ignores SIGPIPE, which must end a `cat`.
 #![no_main]
 
 #[unsafe(no_mangle)]

@@ -63,14 +63,14 @@ const LONG: &[(&str, Option<char>)] = &[
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// How lines are shown; the default is plain copying.
+    /// How lines are decorated; the default is plain copying.
     pub decoration: Decoration,
-    /// Whether a reader must never get pages that a file shares.
+    /// Whether the reader must never receive pages that it would share with a file.
     pub must_copy: bool,
     pub explains: bool,
-    /// The only method that is tried.
+    /// The only method to try; `None` for the usual choice.
     pub method: Option<CopyMethod>,
-    /// Operands in order; never empty.
+    /// The operands in order; never empty.
     pub files: Vec<OsString>,
 }
 
@@ -91,8 +91,8 @@ pub fn parse(
         let argument = match parser.next() {
             Ok(Some(argument)) => argument,
             Ok(None) => break,
-            // After a letter that takes no value, the next character is another letter of
-            // the bundle.
+            // After a letter that takes no value, the next character is another letter
+            // in the same argument.
             Err(lexopt::Error::UnexpectedValue { .. }) => return Err(invalid_letter('=')),
             Err(error) => return Err(error.to_string()),
         };
@@ -144,7 +144,8 @@ fn long_option(name: &str, value: Option<&OsStr>) -> Result<&'static str, String
     }
 }
 
-/// The methods by their names in experiments, except the one that is another program.
+/// Returns the methods by their names in experiments, except the method that is another
+/// program.
 fn methods() -> impl Iterator<Item = &'static str> {
     words::<CopyMethod>()
         .iter()
@@ -163,8 +164,8 @@ fn method(name: &OsStr) -> Result<CopyMethod, String> {
     })
 }
 
-/// Returns the method of a program that MeowLab names: `mycat1` to `mycat6` are the first
-/// six methods, in this order.
+/// Returns the method of a program that MeowLab names. `mycat1` to `mycat6` are the
+/// first six methods, in this order.
 fn method_of_program(program: &OsStr) -> Option<CopyMethod> {
     let name = Path::new(program).file_name()?.to_str()?;
     let number: usize = name.strip_prefix("mycat")?.parse().ok()?;
@@ -200,7 +201,7 @@ fn apply_short(options: &mut Options, letter: char) -> Result<(), String> {
             apply_short(options, 'v')?;
             apply_short(options, 'T')
         }
-        // Output is never held back, so there is nothing to turn off.
+        // Output is never held back, so this option changes nothing.
         'u' => Ok(()),
         _ => {
             let long = LONG.iter().find(|(_, short)| *short == Some(letter));

@@ -1,4 +1,4 @@
-//! `cat` as its users know it: operands in order, messages, exit codes.
+//! `cat` as its users know it: operands in order, messages and exit codes.
 
 use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -23,13 +23,14 @@ use crate::options::{self, Options};
 use crate::route::{self, BUFFER_BYTES, Method, Route};
 
 const SUCCESS: i32 = 0;
-/// The explanation if the bytes that go through the buffer first were all there were.
+/// Explanation for a source that ended while its first bytes went through the buffer.
 const LEAD_SUFFICED: &str = "too few bytes came for another method";
-/// The only other exit code of `cat`.
+/// Exit code of `cat` after an error. The only other one is 0.
 const FAILURE: i32 = 1;
 
 /// Returns the arguments of a C `main`. `std::env::args_os` has them only if the C
-/// library also passes them to the functions of .init_array: glibc does, musl does not.
+/// library also passes them to the functions of .init_array. glibc does that, musl does
+/// not.
 ///
 /// # Safety
 /// `words` points to `count` pointers to C strings, or to none if `count` is 0.
@@ -124,14 +125,15 @@ fn copy_all(options: &Options) -> i32 {
 struct Cat<'a> {
     options: &'a Options,
     copier: Copier<'a>,
-    /// `None` if the output equals the input.
+    /// The decorator; `None` if the output equals the input.
     decorator: Option<Decorator>,
     sink: End<'a>,
     status: i32,
 }
 
 impl Cat<'_> {
-    /// Copies one operand. Reports what is wrong with it, so that the next one follows.
+    /// Copies one operand. An error of the operand is reported, so that the next one
+    /// can follow.
     fn copy_operand(&mut self, name: &OsStr) -> Result<(), CallError> {
         if name == "-" {
             return self.copy_descriptor(name, stdin());
@@ -175,8 +177,8 @@ impl Cat<'_> {
         }
     }
 
-    /// Copies one operand by one method. Reports what goes wrong, so that the next one
-    /// follows.
+    /// Copies one operand by one method. An error is reported, so that the next operand
+    /// can follow.
     fn copy_by(&mut self, method: CopyMethod, name: &OsStr, source: &End<'_>) {
         let quoted = name.maybe_quote().to_string();
         match by_method::copy(method, &quoted, source, &self.sink) {
@@ -208,7 +210,7 @@ impl Cat<'_> {
         Ok(())
     }
 
-    /// Writes what was held back for the byte after it.
+    /// Writes what was held back until the next byte.
     fn finish(&mut self) -> Result<(), CallError> {
         let mut output = Vec::new();
         if let Some(decorator) = &mut self.decorator {
@@ -237,7 +239,7 @@ fn copy_decorated(
     source: &End<'_>,
     sink: &End<'_>,
 ) -> Result<(), CallError> {
-    // Page-aligned, as a file opened with O_DIRECT requires (open(2)).
+    // The buffer is page-aligned, as a file opened with O_DIRECT requires (open(2)).
     let mut input = Buffer::untouched(BUFFER_BYTES);
     let mut output = Vec::new();
     let mut calls = 0;
@@ -258,7 +260,8 @@ fn copy_decorated(
     }
 }
 
-/// Describes what was chosen and why, what each step moved, and what was refused.
+/// Describes the chosen route and its reason, what each step moved, and what was
+/// refused.
 fn explanation(route: &Route, steps: &[Step]) -> String {
     let is_lead_alone = route.lead_bytes > 0 && steps.len() == 1;
     let mut text = if is_lead_alone {
@@ -267,7 +270,7 @@ fn explanation(route: &Route, steps: &[Step]) -> String {
         format!("{}: {}", route.methods[0].name(), route.why)
     };
     for step in steps {
-        // A buffer that found nothing left has only seen the source's end.
+        // A buffer that moved nothing has only found the source's end.
         let is_check = step.method == Method::Buffer && step.moved.bytes == 0;
         if let Some(errno) = step.refusal {
             let reason = text_of(errno);
@@ -292,12 +295,12 @@ fn cannot_write(error: &CallError) -> i32 {
 }
 
 fn complain(message: &str) {
-    // In one call, so that lines of several programs are not mixed. A failure here has
-    // nowhere to be reported.
+    // The message is written in one call, so that lines of several programs are not
+    // mixed. A failure here cannot be reported anywhere.
     let _ = write_all(stderr(), format!("meow: {message}\n").as_bytes(), &mut 0);
 }
 
-/// The system's text for an error, without the number that Rust adds.
+/// Returns the system's text for an error, without the number that Rust adds.
 fn text_of(errno: Errno) -> String {
     text(&errno.into())
 }

@@ -1,15 +1,15 @@
 //! Chooses the methods that suit a source and a sink.
 //!
-//! Architecture invariant: no I/O. The choice depends on the arguments alone, and comes
-//! with its reason.
+//! Architecture invariant: this module does no I/O. The choice depends on the arguments
+//! alone, and its reason is returned with it.
 
 use crate::ends::Kind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Splice,
-    /// splice(2) into the program's own pipe and out of it. Neither end is locked between the two
-    /// calls, so the processes beyond them can continue.
+    /// splice(2) into the program's own pipe and out of it. Neither end is locked
+    /// between the two calls, so the processes at the ends can continue.
     SpliceTwice {
         chunk: usize,
     },
@@ -20,7 +20,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The name of the call, or of the calls that replace it.
+    /// Returns the name of the call, or of the calls that replace it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Splice | Self::SpliceTwice { .. } => "splice",
@@ -32,30 +32,30 @@ impl Method {
 }
 
 /// Size of the buffer in bytes. In a sweep of sizes, files and pipes gained nothing
-/// beyond 128 KiB. A connection over loopback gained another quarter at this size, and
+/// beyond 128 KiB. A connection over loopback gained another quarter at 256 KiB, and
 /// nothing beyond.
 pub const BUFFER_BYTES: usize = 256 << 10;
 
 /// Default size of a pipe in bytes (pipe(7)).
 const PIPE_BYTES_DEFAULT: u64 = 64 << 10;
 
-/// Bytes that go through the buffer before pipes are enlarged and spliced, if the source
-/// does not report its size: the size of a pipe, so that a short message costs only one
-/// read and one write.
+/// Bytes that go through the buffer before pipes are enlarged and spliced, if the
+/// source does not report its size. This is the size of a pipe, so that a short message
+/// costs one read and one write.
 const LEAD_BYTES_FROM_PIPE: u64 = PIPE_BYTES_DEFAULT;
 
-/// The same if the sink is a pipe: slightly more than it holds, so that a pipe that
-/// nobody reads takes no more memory.
+/// As `LEAD_BYTES_FROM_PIPE`, if the sink is a pipe. It is slightly more than a pipe
+/// holds, so that a pipe that nobody reads takes no more memory.
 const LEAD_BYTES_TO_PIPE: u64 = PIPE_BYTES_DEFAULT + (4 << 10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// Methods in the order in which they are tried; each continues where the previous
+    /// Methods in the order in which they are tried. Each continues where the previous
     /// one ended or was refused. The last is the buffer.
     pub methods: &'static [Method],
     /// Bytes that go through the buffer before the first method.
     pub lead_bytes: u64,
-    /// Size in bytes that pipes at the ends should have.
+    /// Size in bytes for pipes at the ends.
     pub pipe_bytes: usize,
     /// Why the first method was chosen.
     pub why: &'static str,
@@ -65,16 +65,16 @@ pub struct Route {
 /// (`pipe-max-size` in proc_sys_fs(5)).
 const PIPE_BYTES_MAX: usize = 1 << 20;
 
-/// Size of the pipes, in bytes, if both ends are pipes. What one process has just written
-/// should still be in a CPU's private cache when the next one reads it.
+/// Size of the pipes, in bytes, if both ends are pipes. It is small enough that data is
+/// still in a CPU's private cache when the next process reads it.
 const PIPE_BYTES_BETWEEN: usize = 128 << 10;
 
-/// Bytes passed to a socket at a time: the fastest of several sizes tried, though by
-/// little.
+/// Bytes that are passed to a socket at a time. Of several sizes tried, this one is
+/// slightly the fastest.
 const SOCKET_CHUNK_BYTES: usize = 128 << 10;
 
-/// Bytes of a source file's pages that are written to a file at a time: enough for a file
-/// system to allocate several pages together.
+/// Bytes that are written at a time from a source file's pages to a file. This is
+/// enough for a file system to allocate several pages together.
 const FILE_CHUNK_BYTES: usize = 256 << 10;
 
 const BY_SPLICE: &[Method] = &[
@@ -105,7 +105,7 @@ pub fn choose(source: Kind, sink: Kind, size_bytes: Option<u64>, must_copy: bool
         // A pipe and a socket keep references to pages until the reader takes
         // them; files and /dev/null are done with them when the call returns.
         (_, Kind::Pipe | Kind::Socket | Kind::NetworkSocket) if must_copy => {
-            through_buffer("--copy asks that the reader get what was read, not later changes")
+            through_buffer("with --copy, the reader gets what was read and no later changes")
         }
         (Kind::EmptyFile, _) => {
             through_buffer("a file that claims to be empty may be generated as it is read")
@@ -116,7 +116,7 @@ pub fn choose(source: Kind, sink: Kind, size_bytes: Option<u64>, must_copy: bool
         (_, Kind::AppendedFile) => through_buffer("the kernel's own methods refuse to append"),
         (Kind::File, _) => from_file(sink),
         (Kind::Pipe, _) => from_pipe(sink),
-        _ => through_buffer("it works between any two ends"),
+        _ => through_buffer("this method works between any two ends"),
     }
 }
 
@@ -136,8 +136,9 @@ fn from_file(sink: Kind) -> Route {
             "the socket takes the file's own pages, so the receiver makes the only copy",
         ),
         // TCP makes each page a fragment of a segment, and the receiver takes the
-        // fragments one by one. Bytes from a buffer make larger fragments. The buffer
-        // loses less where it is the slower of the two (bench/results/cat-tcp.md).
+        // fragments one by one. Bytes from a buffer make larger fragments. Where the
+        // buffer is slower, it loses less than splicing does elsewhere
+        // (bench/results/cat-tcp.md).
         Kind::NetworkSocket => {
             return through_buffer(
                 "TCP carries a buffer's bytes in larger pieces than a file's pages",
@@ -152,7 +153,7 @@ fn from_file(sink: Kind) -> Route {
             "the file system may share blocks of both files, or else the kernel copies only once",
         ),
         Kind::CopiedFile => (TO_FILE, "the kernel copies only once, from page to page"),
-        _ => return through_buffer("it works between any two ends"),
+        _ => return through_buffer("this method works between any two ends"),
     };
     Route {
         methods,
@@ -180,7 +181,7 @@ fn from_pipe(sink: Kind) -> Route {
             PIPE_BYTES_MAX,
             "the kernel forwards the content of the pipe without a copy to this program",
         ),
-        _ => return through_buffer("it works between any two ends"),
+        _ => return through_buffer("this method works between any two ends"),
     };
     Route {
         methods,

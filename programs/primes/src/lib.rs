@@ -20,7 +20,8 @@ use toll_wire::{
 use self::options::Options;
 pub use self::options::Program;
 
-/// Exit status if the kernel lacks the system call; `toll` uses it for any missing prerequisite.
+/// Exit status if the kernel lacks the system call. `toll` uses the same status for any
+/// missing prerequisite.
 const NO_SYSTEM_CALL: u8 = 5;
 
 pub fn run(program: Program) -> ExitCode {
@@ -67,8 +68,8 @@ fn line(n: &str, count: &str, duration_us: &str) -> String {
     format!("{n:>8} {count:>8} {duration_us:>9}\n")
 }
 
-/// Counts the primes among `n` numbers `options.runs` times. Returns the run of median duration;
-/// for an even number of runs, the shorter of the two in the middle.
+/// Counts the primes among `n` numbers `options.runs` times. Returns the run of median
+/// duration. For an even number of runs, that is the shorter of the two in the middle.
 fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure> {
     let counting = PrimesRequest {
         placement: program.placement(),
@@ -86,7 +87,8 @@ fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure
     Ok(samples.swap_remove((samples.len() - 1) / 2))
 }
 
-/// Returns what to do on a kernel without the call, with this program's path.
+/// Returns advice for a kernel without the system call, which contains this program's
+/// path.
 fn without_system_call() -> String {
     let name = Program::SystemCall.name();
     let path = std::env::current_exe().unwrap_or_else(|_| name.into());

@@ -14,20 +14,20 @@ const PUBLISHED_N: [u32; 8] = [10, 100, 500, 1_000, 5_000, 10_000, 50_000, 100_0
 const USER_HELP: &str = "\
 Usage: prime_user [OPTION]... [N]...
 Count the primes among N random numbers from 2 to N in user space, by trial
-division, and print for each N a line: N, the count, and the microseconds by
-gettimeofday. As in the report, each count has its own process, which reads the
-clock before it prints N and after it has printed the count.
+division. For each N, print a line: N, the count, and the time in microseconds.
+As in the report, each count has its own process, which reads the clock
+(gettimeofday) before it prints N and after it has printed the count.
 
-N is 2 to 16777216; without N, those of the report are used: 10, 100, 500, 1000,
+N is 2 to 16777216. Without N, the report's numbers are used: 10, 100, 500, 1000,
 5000, 10000, 50000 and 100000.
 
-      --random SOURCE  where numbers come from: each, a call of rand() for each;
-                       bulk, one getrandom() for all; or seeded, the generator
-                       that toll also has in the kernel [default: each]
-      --seed SEED      seed of each and seeded, 0 to 4294967295 [default: 1,
-                       with which rand() starts by itself]
-      --runs RUNS      count this often and print the run of median time, 1 to
-                       20000; the report took 11 [default: 1]
+      --random SOURCE  source of the numbers: each (a call of rand() for each),
+                       bulk (one getrandom() for all) or seeded (the generator
+                       that toll also has in the kernel) [default: each]
+      --seed SEED      seed of the sources each and seeded, 0 to 4294967295
+                       [default: 1, which is also the default of rand()]
+      --runs RUNS      count this many times, 1 to 20000, and print the run of
+                       median time; the report used 11 [default: 1]
       --help           display this help and exit
       --version        output version information and exit
 
@@ -38,19 +38,20 @@ Example:
 const SYSTEM_CALL_HELP: &str = "\
 Usage: prime_sys_test [OPTION]... [N]...
 Have the kernel count the primes among N random numbers from 2 to N, by system
-call 549, and print for each N a line: N, the count, and the microseconds that
-the call took by gettimeofday. The kernel prints N to its log, as in the report,
+call 549. For each N, print a line: N, the count, and the time of the call in
+microseconds, by gettimeofday. As in the report, the kernel prints N to its log,
 so the caller needs the right to fill that log (CAP_SYSLOG).
 
-N is 2 to 1048576; without N, those of the report are used: 10, 100, 500, 1000,
+N is 2 to 1048576. Without N, the report's numbers are used: 10, 100, 500, 1000,
 5000, 10000, 50000 and 100000.
 
-      --runs RUNS      count this often and print the run of median time, 1 to
-                       20000; the report took 11 [default: 1]
+      --runs RUNS      count this many times, 1 to 20000, and print the run of
+                       median time; the report used 11 [default: 1]
       --help           display this help and exit
       --version        output version information and exit
 
-The kernel toll has the call, in a guest (see toll kernel --help):
+The kernel named toll has the system call. Run it in a guest (see toll kernel
+--help):
   toll guest run --add \"$(command -v prime_sys_test)\" -- /host/prime_sys_test
 ";
 
@@ -75,7 +76,8 @@ impl Program {
         }
     }
 
-    /// Where the published clock is read: in the program, or around the call.
+    /// Returns where the published program reads its clock: in the program, or around
+    /// the call.
     pub fn clock(self) -> PrimesClock {
         match self {
             Self::User => PrimesClock::Inside,
@@ -100,7 +102,8 @@ impl Program {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// For each count, the number of random numbers to count among; never empty.
+    /// How many random numbers to count the primes among, one entry per result; never
+    /// empty.
     pub numbers: Vec<u32>,
     pub random: RandomSource,
     pub seed: u32,
@@ -118,7 +121,7 @@ pub fn parse(
         numbers: Vec::new(),
         random: match program {
             Program::User => RandomSource::Each,
-            // The kernel's own; the call supports no other source.
+            // The kernel's own numbers; the call supports no other source.
             Program::SystemCall => RandomSource::Bulk,
         },
         seed: 1,
@@ -170,7 +173,7 @@ fn number(name: &str, text: &OsString, least: u32, most: u32) -> Result<u32, Str
     number
         .filter(|number| (least..=most).contains(number))
         .ok_or_else(|| {
-            format!("cannot take {text:?} as {name}: it is a whole number from {least} to {most}")
+            format!("cannot take {text:?} as {name}: give a whole number from {least} to {most}")
         })
 }
 

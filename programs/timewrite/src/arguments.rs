@@ -1,4 +1,4 @@
-//! `timewrite [--] OUTFILE [sync] <INFILE`.
+//! Parses the command line `timewrite [--] OUTFILE [sync] <INFILE`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ Time writing a file, with buffers of 256, 512, ... 131072 bytes.
 
 All of standard input is read into memory. OUTFILE, which must be another file,
 is then created or truncated and opened once, with O_SYNC if `sync` is given.
-For each buffer size, everything is written to the start of OUTFILE, and a line
-is printed, with tabs in between:
+For each buffer size, all of it is written to the start of OUTFILE, and a line
+is printed with these columns, separated by tabs:
 
   buffer size in bytes
   user time in seconds
@@ -35,7 +35,7 @@ Examples:
 
 pub struct Target {
     pub path: PathBuf,
-    /// Whether it is opened with `O_SYNC`.
+    /// Whether the file is opened with `O_SYNC`.
     pub is_synchronous: bool,
 }
 

@@ -1,8 +1,8 @@
-//! `timewrite`: measures what a write costs with and without `O_SYNC`, by the size of the
-//! buffer.
+//! `timewrite`: measures the cost of a write with and without `O_SYNC`, for several
+//! sizes of the buffer.
 //!
-//! The name, the arguments and the columns are those of the timewrite report's program.
-//! The pass itself is that of the probe's `write` workload.
+//! The name, the arguments and the columns are those of the program in the timewrite
+//! report. The measurement itself is that of the probe's `write` workload.
 
 mod arguments;
 
@@ -22,7 +22,7 @@ use toll_probe::write::pass::write_pass;
 
 use self::arguments::Target;
 
-/// Buffer sizes of the report, in bytes: 256, doubled repeatedly.
+/// Buffer sizes of the report, in bytes. Each is twice the previous one.
 const BUFFER_BYTES: [usize; 10] = [
     256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072,
 ];
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 
 fn measure(target: &Target) -> Result<(), String> {
     let cannot_read = |error: io::Error| {
-        let advice = "redirect the file to be written with `<FILE`";
+        let advice = "redirect the input file with `<FILE`";
         failure::cannot("read standard input", &error, advice)
     };
     let input = open_input().map_err(cannot_read)?;
@@ -51,8 +51,8 @@ fn measure(target: &Target) -> Result<(), String> {
     toll_streams::close(file).map_err(|error| cannot("close", target, &error))
 }
 
-/// Writes the content to the file's start, `buffer_bytes` at a time. Returns the line to
-/// print.
+/// Writes the content to the start of the file, `buffer_bytes` at a time. Returns the
+/// line to print.
 fn measure_pass(file: &File, content: &[u8], buffer_bytes: usize) -> Result<String, CallError> {
     let usage_before = Usage::now(Scope::Process);
     let started_ns = now_ns();
@@ -69,7 +69,8 @@ fn measure_pass(file: &File, content: &[u8], buffer_bytes: usize) -> Result<Stri
     ))
 }
 
-/// Returns the bytes from `offset` to the end of its buffer, or of the content.
+/// Returns the part of the content from `offset` to the end of its buffer or of the
+/// content.
 fn piece(content: &[u8], buffer_bytes: usize, offset: u64) -> &[u8] {
     let start = offset as usize;
     let end = (start - start % buffer_bytes + buffer_bytes).min(content.len());
@@ -95,14 +96,15 @@ fn refuse_same_file(input: &File, target: &Target) -> Result<(), String> {
     ))
 }
 
-/// Returns what identifies a file or a disk. Other devices, such as terminals and
-/// /dev/null, may be input and output at once.
+/// Returns what identifies a file or a disk. `None` for other devices, such as
+/// terminals and /dev/null, which may be both input and output.
 fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     let kind = metadata.file_type();
     if kind.is_file() {
         Some((metadata.dev(), metadata.ino()))
     } else if kind.is_block_device() {
-        // Several device nodes may refer to one disk. No inode has the number 0.
+        // Several device nodes may refer to one disk. Inode number 0 is not used by any
+        // file.
         Some((metadata.rdev(), 0))
     } else {
         None
@@ -112,8 +114,8 @@ fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
 /// Reads the input to its end, whether it is a file of any size or a pipe.
 fn read_whole(mut input: File) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    // A file reports its size, a pipe does not. Growing by doubling would copy gigabytes
-    // and need twice the memory at the end.
+    // A file reports its size, a pipe does not. Doubling the buffer of a large file
+    // would copy gigabytes and need twice the memory.
     let size_bytes = input.metadata()?.len();
     let expected = usize::try_from(size_bytes).unwrap_or(usize::MAX);
     content
@@ -139,7 +141,7 @@ fn open(target: &Target) -> io::Result<File> {
 
 fn cannot(action: &str, target: &Target, error: &io::Error) -> String {
     let advice = match error.raw_os_error() {
-        Some(libc::ESPIPE) => "name a file that can be written from its start again",
+        Some(libc::ESPIPE) => "name a file that can be written several times from its start",
         _ => advice(error),
     };
     failure::cannot(

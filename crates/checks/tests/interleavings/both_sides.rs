@@ -1,6 +1,6 @@
-//! A cached copy and other writers at the source. Nothing that they wrote before an append
-//! here is lost, whatever opens and writes back at the same time. Data that an earlier
-//! mount has kept is dropped only when the device has it.
+//! Model of a cached copy with other writers at the source. Nothing that others wrote
+//! before an append here is lost, whatever else opens or writes back. Data that an
+//! earlier mount has kept is dropped only when the device has it.
 
 use loom::sync::{Arc, Mutex};
 use loom::thread::spawn;
@@ -36,8 +36,8 @@ impl File {
         }
     }
 
-    /// Fetches the file again if it changed at the source. An open does this, and so does
-    /// the first write to an unchanged copy.
+    /// Fetches the file again if it changed at the source. An open and the first write
+    /// to an unchanged copy do this.
     fn follow(&self) {
         if self.copy.lock().unwrap().state.is_changed() {
             return;
@@ -98,8 +98,8 @@ impl WriteBack for Attempt<'_> {
     }
 }
 
-/// Runs a model of a file that is open here and to which another writer has appended a byte
-/// at the source since then.
+/// Runs a model of a file that is open here. Since the open, another writer has
+/// appended a byte at the source.
 fn check_file(model: impl Fn(&Arc<File>) + Sync + Send + 'static) {
     check(move || {
         let file = Arc::new(File::new(0));

@@ -1,5 +1,5 @@
-//! Write-back: data that `fsync` acknowledged is on the device, no matter which thread
-//! wrote it, and no change is lost when a write-back or an `fsync` fails.
+//! Model of write-back. Data that `fsync` acknowledged is on the device, no matter
+//! which thread wrote it. No change is lost when a write-back or an `fsync` fails.
 
 use loom::sync::{Arc, Mutex};
 use loom::thread::{JoinHandle, spawn};
@@ -13,11 +13,12 @@ use crate::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackSta
 struct Source {
     content: u8,
     device: u8,
-    /// Cleared even if the page could not be written to the device.
+    /// Whether the page is dirty. Writing the page clears this, even if the device
+    /// refused it.
     is_page_dirty: bool,
     sends_to_fail: usize,
     syncs_to_fail: usize,
-    /// A send with sync makes a new file, which is on the device at once.
+    /// Whether a send with sync makes a new file, which is on the device at once.
     replaces: bool,
 }
 
@@ -95,8 +96,8 @@ impl WriteBack for Attempt<'_> {
     }
 }
 
-/// Runs a model of a file to which 1 was written, and whose source fails the given number
-/// of times.
+/// Runs a model of a file to which 1 was written. The source fails the given number of
+/// times.
 fn check_file(
     (sends_to_fail, syncs_to_fail): (usize, usize),
     model: impl Fn(Arc<File>) + Copy + Sync + Send + 'static,
@@ -167,7 +168,7 @@ fn a_kept_file_leaves_the_retry_queue_only_when_its_device_has_it() {
             }
         };
         let retry = beside(&file, move |file| keep_if_it_fails(file, true));
-        // A close: a file in the retry queue is synchronised, others need not be.
+        // On close, a file in the retry queue is synchronised; others need not be.
         keep_if_it_fails(&file, false);
         retry.join().unwrap();
         let was_kept = file.copy.lock().unwrap().1.is_kept();

@@ -1,6 +1,6 @@
-//! Model checking: every interleaving of a few threads that write back one file or lock
-//! paths. The modules are the library's own; `loom` replaces the system's locks and
-//! threads.
+//! Model checking of every interleaving of a few threads that write back one file or
+//! lock paths. The modules are those of the library; `loom` replaces the system's locks
+//! and threads.
 
 #![expect(dead_code, reason = "the models use only parts of each module")]
 
@@ -23,8 +23,8 @@ mod both_sides;
 mod durability;
 mod paths;
 
-/// Runs a model in every interleaving with at most two preemptions, which finds almost all
-/// faults in a fraction of the time.
+/// Runs a model in every interleaving with at most two preemptions. That finds almost
+/// all faults in a fraction of the time.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);

@@ -1,4 +1,4 @@
-//! Path locks: no deadlock, and no use of a path while its meaning changes.
+//! Model of path locks: no deadlock, and no use of a path while its meaning changes.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
 //! A command that continues in the background once it is ready, such as a mount.
 //!
-//! The command starts itself again instead of forking: the new process begins
-//! with one thread and no locks, whatever this one has. It reports that it is
-//! ready on a pipe in place of its standard output; until then its messages
-//! and questions reach the terminal.
+//! The command starts itself again instead of forking, because a new process begins
+//! with one thread and no locks. The standard output of the new process is a pipe, to
+//! which it writes [`READY`]. Until then, its messages and questions go to the
+//! terminal.
 #![expect(
     clippy::disallowed_methods,
     reason = "the environment is one of two places that start processes"
@@ -19,8 +19,8 @@ use std::process::{Command, ExitCode, Stdio};
 /// The line that the background process prints when it is ready.
 pub const READY: &str = "ready";
 
-/// Starts this program with the given arguments and waits until it is ready or
-/// has ended.
+/// Starts this program with the given arguments. Waits until the new process is ready
+/// or has ended.
 pub fn start(arguments: &[OsString]) -> io::Result<ExitCode> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
@@ -42,15 +42,15 @@ pub fn start(arguments: &[OsString]) -> io::Result<ExitCode> {
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// What a process needs to leave the terminal, opened while it can still
-/// report an error there.
+/// Files that a process needs to leave the terminal. They are opened early, while an
+/// error can still be reported on the terminal.
 pub struct Departure {
     log: File,
     nothing: File,
 }
 
 impl Departure {
-    /// Prepares to leave: messages will go to `log`.
+    /// Opens what [`leave`](Self::leave) needs; later messages go to the file `log`.
     pub fn prepare(log: &Path) -> io::Result<Self> {
         let mut options = File::options();
         options.create(true).append(true).mode(0o600);
@@ -59,8 +59,8 @@ impl Departure {
         Ok(Self { log, nothing })
     }
 
-    /// Leaves the terminal after [`READY`] was printed: the process gets its
-    /// own session and keeps no directory busy.
+    /// Leaves the terminal after [`READY`] was printed. The process gets its own
+    /// session, and its current directory becomes `/`.
     pub fn leave(self) -> io::Result<()> {
         // This fails for a process group leader, which already has what it needs.
         let _ = rustix::process::setsid();

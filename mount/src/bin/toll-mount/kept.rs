@@ -24,7 +24,7 @@ fn describe(copy: &KeptCopy) -> Vec<String> {
     let next = if copy.is_served {
         "a running mount is retrying"
     } else {
-        "the next mount of the source sends it"
+        "the next mount of the source will send the content"
     };
     vec![
         format!(

@@ -1,4 +1,5 @@
-//! `toll mount`: a directory, local or of another host, served by a program.
+//! The program `toll mount`, which serves a directory, local or of another host, as a
+//! file system.
 
 mod background;
 mod kept;
@@ -12,7 +13,7 @@ use anyhow::Context;
 use options::MountArguments;
 use toll_system::command_line;
 
-/// Starts this program anew in the background.
+/// Option with which this program starts itself again in the background.
 const IN_BACKGROUND: &str = "--in-background";
 
 fn main() -> ExitCode {
@@ -27,7 +28,7 @@ fn mount(arguments: &MountArguments) -> anyhow::Result<ExitCode> {
     if arguments.is_foreground() {
         return serve::serve(&settings, arguments.is_in_background());
     }
-    // First, since what follows `--` is no option.
+    // The option comes first, because arguments after `--` are not options.
     let typed = std::env::args_os().skip(1);
     let same: Vec<OsString> = [IN_BACKGROUND.into()].into_iter().chain(typed).collect();
     background::start(&same).context("cannot go to the background")

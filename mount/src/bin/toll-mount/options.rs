@@ -26,7 +26,7 @@ use toll_system::{Failure, paths};
     max_term_width = 100
 )]
 pub struct MountArguments {
-    /// A local directory, or HOST:DIR or USER@HOST:DIR over SSH
+    /// Local directory, or HOST:DIR or USER@HOST:DIR over SSH
     #[arg(value_name = "SOURCE", required_unless_present = "kept")]
     source: Option<String>,
     /// An existing directory outside SOURCE
@@ -39,7 +39,7 @@ pub struct MountArguments {
     /// How much of an open file the mount keeps locally
     #[arg(long, value_enum, value_name = "MODE", default_value = "whole")]
     cache: Mode,
-    /// How the kernel caches files [default: pages; with --cache none: direct]
+    /// What the kernel caches of files [default: pages; with --cache none: direct]
     #[arg(long, value_enum, value_name = "WHAT")]
     kernel_cache: Option<KernelCache>,
     /// Refuse all changes
@@ -48,19 +48,19 @@ pub struct MountArguments {
     /// Let other users use the mount, as far as permissions allow
     #[arg(long)]
     allow_other: bool,
-    /// Show no extended attributes; this saves the kernel from asking for one
-    /// before it first writes to a file
+    /// Hide extended attributes, so that the kernel need not ask for one before it
+    /// first writes to a file
     #[arg(long)]
     no_xattr: bool,
-    /// For another host: how to show the files of the user that the mount logs in as
+    /// For another host: how to show files of the user that the mount logs in as
     #[arg(long, value_enum, value_name = "WHO", default_value = "user")]
     idmap: IdMap,
     /// How to show symbolic links that lead out of the mount [default: contain; for
     /// a local source: raw]
     #[arg(long, value_enum, value_name = "HOW")]
     symlinks: Option<Symlinks>,
-    /// How long names and attributes may be used without asking the source again,
-    /// in seconds; opening a file always asks
+    /// Seconds for which names and attributes may be used without asking the source
+    /// again; opening a file always asks
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     attribute_seconds: f64,
     /// Directory for local copies, which can become as large as the open files
@@ -79,8 +79,7 @@ pub struct MountArguments {
     /// Configuration file for ssh
     #[arg(short = 'F', long, value_name = "FILE")]
     ssh_config: Option<PathBuf>,
-    /// Option for ssh, as in its configuration file; may be given several
-    /// times
+    /// Option for ssh, as in its configuration file; may be repeated
     #[arg(short = 'o', long = "ssh-option", value_name = "NAME=VALUE")]
     ssh_options: Vec<String>,
     #[arg(long, hide = true)]
@@ -89,28 +88,28 @@ pub struct MountArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Symlinks {
-    /// Refuse to read or follow them: a server cannot lead programs to files of
-    /// this machine
+    /// Refuse to read or follow links out of the mount, so that a server cannot lead
+    /// programs to files of this machine
     Contain,
-    /// Show them as the source has them
+    /// Show links as they are at the source
     Raw,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum IdMap {
-    /// Show that user's files as the files of the user who mounts
+    /// Show files of the login user as files of the user who mounts
     User,
-    /// Show all users by the numbers of the server
+    /// Show all users by their numbers at the server
     None,
 }
 
-/// Where the files are.
+/// A local directory, or a directory on another host.
 pub(super) enum Place {
     Local(PathBuf),
     Remote(Box<(Address, toll_mount::sftp::Options)>),
 }
 
-/// What to mount, where and how.
+/// What to mount, where to mount it, and how.
 pub(super) struct Settings {
     pub place: Place,
     pub mountpoint: PathBuf,
@@ -153,7 +152,7 @@ impl MountArguments {
             && mountpoint.starts_with(source)
             && mountpoint != *source
         {
-            // The mount would wait for itself.
+            // A mount inside its own source would wait for itself.
             bail!(Failure::Usage(format!(
                 "cannot mount {} on {}: the mount point is inside the source; choose one outside \
                  it",
@@ -204,8 +203,8 @@ impl MountArguments {
         let contradiction = match kernel {
             _ if mode == Mode::None => None,
             KernelCache::PassThrough => Some("let reads and writes pass through"),
-            // The promises of fsync are not proven for one write-back on top of
-            // another.
+            // Nothing proves the promises of fsync if both the kernel and the mount
+            // write back late.
             KernelCache::WriteBack => Some("have the kernel write back"),
             KernelCache::Pages | KernelCache::Direct => None,
         };
@@ -237,15 +236,15 @@ impl MountArguments {
     }
 }
 
-/// Makes a path absolute, so that it stays valid when the program has left its
+/// Makes a path absolute, so that it stays valid when the program changes its current
 /// directory.
 fn whole(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path)
         .map_err(|error| Failure::Usage(format!("cannot use {}: {error}", path.display())).into())
 }
 
-/// Returns whether a path leads into a directory, even through links. The end of
-/// the path may be missing.
+/// Returns whether a path leads into a directory, even through links. The last
+/// components of the path need not exist.
 fn is_below(path: &Path, directory: &Path) -> bool {
     let there = path.ancestors().find_map(|above| above.canonicalize().ok());
     there.is_some_and(|there| there.starts_with(directory))
@@ -258,7 +257,7 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     };
     let whole = path.canonicalize().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => cannot(&"it does not exist; create the directory first"),
-        // A mount whose program has died.
+        // The directory is the mount point of a mount whose program has died.
         io::ErrorKind::NotConnected => cannot(&format!(
             "the program that served it is gone; remove its mount with `fusermount3 -u {}`",
             path.display()

@@ -20,9 +20,9 @@ use toll_system::output;
 use super::options::{Place, Settings};
 use crate::background::{Departure, READY};
 
-/// What ends a mount.
+/// The event that ends a mount.
 enum End {
-    /// The kernel reports that it is unmounted.
+    /// The kernel reports that the mount point is unmounted.
     Unmounted(std::io::Result<usize>),
     Signal,
 }
@@ -36,7 +36,8 @@ fn runtime(what: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
 }
 
 pub(super) fn serve(settings: &Settings, is_in_background: bool) -> anyhow::Result<ExitCode> {
-    // Before there is anything to clean up, so that no signal comes too early.
+    // Signals are caught before there is anything to clean up, so that none comes too
+    // early.
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| runtime("wait for signals", &error))?;
     let source = open(&settings.place)?;
@@ -50,7 +51,8 @@ pub(super) fn serve(settings: &Settings, is_in_background: bool) -> anyhow::Resu
     let (mount, stopper) =
         begun.map_err(|error| runtime(&format!("mount {name} on {at}"), &explained(&error)))?;
     if is_in_background && let Err(failure) = leave(&settings.options.directory) {
-        // Without this, nobody would know of the mount after the failure.
+        // Without this stop, the mount would stay after the failure, and nobody would
+        // know of it.
         let _ = stopper.stop();
         return Err(failure);
     }
@@ -65,7 +67,7 @@ fn leave(directory: &Path) -> anyhow::Result<()> {
     departure.leave().map_err(cannot)
 }
 
-/// A local directory, or a connection to another host.
+/// Opens a local directory, or connects to another host.
 fn open(place: &Place) -> anyhow::Result<Arc<dyn Source>> {
     match place {
         Place::Local(path) => match Local::new(path) {
@@ -84,7 +86,7 @@ fn open(place: &Place) -> anyhow::Result<Arc<dyn Source>> {
     }
 }
 
-/// Adds the remedy to errors that have one.
+/// Returns an error's text, followed by the remedy if one is known.
 fn explained(error: &std::io::Error) -> String {
     let why = error.to_string();
     let why = why.trim_end();
@@ -115,7 +117,7 @@ fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> anyhow::Result<Exit
         thread::Builder::new().spawn(unmounted).map(drop)
     });
     if let Err(error) = begun {
-        // Otherwise nobody would end it.
+        // Nobody else would end the mount.
         let _ = stopper.stop();
         return Err(runtime("start a thread", &error));
     }

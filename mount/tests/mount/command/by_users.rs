@@ -1,4 +1,4 @@
-//! `toll mount` by somebody who is not root, through `fusermount3`.
+//! `toll mount` by a user other than root, through `fusermount3`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,11 +12,11 @@ use toll_testing::{copy_program, has_program, is_root, isolated, skip, wait_unti
 
 use super::MOUNT;
 
-/// Debian's `nobody`, who needs no entry among the users for this.
+/// Debian's `nobody`. The user database needs no entry for this number.
 const USER: u32 = 65534;
 
-/// Gives everybody the right to open `/dev/fuse`, as udev does, and takes what
-/// this system allows users beyond that, in a mount namespace of its own.
+/// Gives everybody the right to open `/dev/fuse`, as udev does. In a separate mount
+/// namespace, removes further rights that this system gives to users.
 const PREPARE: &str = "\
     set -e
     mknod fuse c 10 229
@@ -28,10 +28,11 @@ const PREPARE: &str = "\
     echo ready
     read -r end";
 
-/// A source and a mountpoint of an ordinary user's, and where they see them.
+/// A source and a mount point of an ordinary user, with the paths at which the user
+/// sees them.
 struct Place {
     directory: tempfile::TempDir,
-    /// Keeps the mount namespace as long as its input is open.
+    /// Keeps the mount namespace alive as long as its input is open.
     holder: Child,
 }
 
@@ -45,7 +46,7 @@ fn obstacle() -> Option<String> {
 }
 
 impl Place {
-    /// None where nobody else can mount.
+    /// `None` if users other than root cannot mount here.
     fn new(mode_of_device: &str) -> Option<Self> {
         if let Some(reason) = obstacle() {
             skip(&reason);
@@ -59,7 +60,7 @@ impl Place {
             chown(path(name), Some(USER), Some(USER)).unwrap();
         }
         fs::create_dir(path("not-theirs")).unwrap();
-        // Where it was built may be in a directory of root's.
+        // The directory in which the program was built may be accessible to root alone.
         copy_program(MOUNT.as_ref(), &path("toll-mount"));
         let mut holder = Command::new("unshare")
             .args(["--mount", "sh", "-c", PREPARE, "sh", mode_of_device])
@@ -83,7 +84,7 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    /// A program among the mounts of the user.
+    /// Returns a command that root runs in the user's mount namespace.
     fn by_root(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command
@@ -94,7 +95,7 @@ impl Place {
         command
     }
 
-    /// A program that the user starts.
+    /// Returns a command that the user runs.
     fn by_user(&self, program: &str, arguments: &[&str]) -> Command {
         let user = USER.to_string();
         let (uid, gid) = (format!("--reuid={user}"), format!("--regid={user}"));
@@ -113,16 +114,16 @@ impl Place {
         command.args(arguments).output().unwrap()
     }
 
-    /// What a shell of the user's says that must end well.
+    /// Returns the output of a shell command of the user, which must succeed.
     fn shell(&self, line: &str) -> String {
         let output = self.by_user("sh", &["-ec", line]).output().unwrap();
         assert!(output.status.success(), "{line}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Mounts `source` by a server.
+    /// Mounts `source` through a server.
     fn mount_remote(&self, server: &Sshd, options: &[&str]) {
-        // ssh takes no key that others may read, or that is somebody else's.
+        // ssh refuses a key that others may read, or that belongs to somebody else.
         let key = self.path("key");
         fs::copy(server.identity(), &key).unwrap();
         chown(&key, Some(USER), Some(USER)).unwrap();
@@ -239,8 +240,8 @@ fn a_signal_ends_a_mount_of_somebody_who_is_not_root_with_files_open() {
     });
 }
 
-/// The threads of a mount: the main one, two that wait for its end, the session's and
-/// those that wait for requests.
+/// Number of threads of a mount: the main one, two that wait for the end, the session's
+/// and those that wait for requests.
 const THREADS: usize = 12;
 
 #[test]
@@ -266,7 +267,8 @@ fn a_mount_of_somebody_who_may_start_no_further_thread_goes_on() {
                 assert!(limited.success(), "{limited}");
             };
             limit("1");
-            // Reading ahead, and more calls at once than threads wait for.
+            // This reads ahead, and makes more calls at once than there are waiting
+            // threads.
             let same = place.shell(
                 "cmp at/large source/large && echo same
              for number in $(seq 40); do
@@ -277,7 +279,7 @@ fn a_mount_of_somebody_who_may_start_no_further_thread_goes_on() {
              cat at/[1-9]* | wc -c; rm at/[1-9]*",
             );
             assert_eq!(same, "same\n61440000\n", "{cache}");
-            // Unmounting takes a program.
+            // Unmounting needs a new process.
             limit("1000");
             kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
             let status = server.wait().unwrap();
@@ -342,13 +344,13 @@ fn somebody_who_is_not_root_mounts_a_directory_of_another_host() {
     });
 }
 
-/// Debian's `daemon`: the same person has this number at the server.
+/// Debian's `daemon`, the number that the mounting user has at the server.
 const SERVER_USER: u32 = 1;
-/// Somebody else there, and a group that both are in.
+/// Number of another user at the server, and of a group that both users are in.
 const STRANGER: u32 = 64_001;
 const GROUP: u32 = 64_003;
 
-/// A server that works as [`SERVER_USER`].
+/// Returns the settings of a server that works as [`SERVER_USER`].
 fn server_of_another_number() -> Settings {
     Settings {
         subsystem: Subsystem::Command(format!(
@@ -359,8 +361,8 @@ fn server_of_another_number() -> Settings {
     }
 }
 
-/// Makes `source` a directory of a user's alone, with files of that user's and of a
-/// stranger's.
+/// Makes `source` a private directory of a user, with files of that user and of a
+/// stranger.
 fn fill_source(place: &Place, owner: u32) {
     for (name, uid, gid, mode) in [
         ("source", owner, owner, 0o700),
@@ -436,7 +438,7 @@ fn root_at_another_host_is_the_user_who_mounts() {
          chown 64001 d; chown $(id -u) strangers; stat -c %u new d strangers",
         );
         assert_eq!(said, "content\n65534\n64001\n65534\n");
-        // What is made or taken back is root's there.
+        // Files that are created or taken back belong to root at the source.
         let owners = ["new", "d", "strangers"].map(|name| owner(&place.path("source").join(name)));
         assert_eq!(owners, [0, STRANGER, 0]);
         place.unmount();

@@ -1,4 +1,4 @@
-//! `toll mount` as its users meet it: the built program, with mounts of its own.
+//! `toll mount` as its users see it: the built program, with its own mounts.
 
 mod by_users;
 mod mounts;

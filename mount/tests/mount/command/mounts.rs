@@ -1,4 +1,4 @@
-//! `toll mount` as its users meet it.
+//! `toll mount` as its users see it.
 
 use std::ffi::CString;
 use std::fs;
@@ -11,13 +11,13 @@ use toll_testing::{has, is_root, isolated, skip, wait_until};
 
 use super::MOUNT;
 
-/// A source, a mountpoint, and directories of the test's own.
+/// A source, a mount point, and other directories of one test.
 struct Place {
     directory: tempfile::TempDir,
 }
 
 impl Place {
-    /// None where nothing can be mounted.
+    /// `None` if nothing can be mounted here.
     fn new() -> Option<Self> {
         if !is_root() || fs::File::open("/dev/fuse").is_err() {
             skip("only root can mount here, and with /dev/fuse");
@@ -34,7 +34,7 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    /// `toll mount` with arguments.
+    /// Returns a `toll mount` command with these arguments.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(MOUNT);
         command.args(arguments);
@@ -57,8 +57,8 @@ impl Place {
         points.any(|point| point == at)
     }
 
-    /// Unmounts as users do. What a test has closed, another test's new process
-    /// has open until it executes its program, and the mount is busy so long.
+    /// Unmounts as users do. A new process of another test has copies of this test's
+    /// file descriptors until it executes its program, and the mount is busy as long.
     fn unmount(&self) {
         wait_until("it is unmounted", || {
             let unmounted = Command::new("umount").arg(self.path("at")).output();
@@ -72,7 +72,7 @@ impl Place {
         });
     }
 
-    /// What a mount has left of its own.
+    /// Returns the names of files that the mount has left.
     fn left(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path("state/toll/mount")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -97,7 +97,7 @@ fn a_mount_is_ready_in_the_background_refuses_another_and_ends_when_it_is_unmoun
     assert!(place.is_mounted());
     fs::write(place.path("at/f"), b"content").unwrap();
     assert_eq!(fs::read(place.path("source/f")).unwrap(), b"content");
-    // Copies and messages are nobody else's to read.
+    // Only the user may read copies and messages.
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let state = place.path("state/toll/mount");
     assert_eq!(mode(&state), 0o700);
@@ -182,7 +182,7 @@ fn copies_lie_in_a_private_directory_or_the_mount_is_refused() {
             has(&said, &[why, "or name another directory with --copies"]);
             assert!(!place.is_mounted());
         }
-        // Nor what is put in the place of something in it.
+        // A link in the place of one of the files is refused as well.
         symlink(place.path("open/elsewhere"), place.path("own/messages")).unwrap();
         assert!(!place.mount(&["--copies", "own"]).status.success());
         assert!(!place.is_mounted());
@@ -240,7 +240,7 @@ fn a_mount_changes_no_umask_and_lets_nothing_become_another_user() {
 #[test]
 fn an_error_in_the_background_is_told_in_the_foreground() {
     let Some(place) = Place::new() else { return };
-    // A file where the directory for copies should be.
+    // A file is where the directory for copies should be.
     fs::write(place.path("copies"), b"").unwrap();
     let output = place.mount(&["--copies", "copies"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -266,7 +266,7 @@ fn extended_attributes_are_shown_unless_they_are_not_wanted() {
         assert!(place.mount(&arguments).status.success());
         let found = rustix::fs::getxattr(place.path("at/f"), "user.kept", &mut [0; 16]);
         assert_eq!(found, expected, "{option:?}");
-        // A file that is replaced at the source keeps them all the same.
+        // A file that is replaced at the source keeps its attributes.
         fs::write(place.path("at/f"), b"another").unwrap();
         let kept = rustix::fs::getxattr(&behind, "user.kept", &mut [0; 16]);
         assert_eq!(kept, Ok(5), "{option:?}");
@@ -330,7 +330,7 @@ fn what_could_not_be_written_back_is_listed_and_sent_by_the_next_mount() {
     let place_of = |line: &str| line.trim_start().strip_prefix("where: ").map(PathBuf::from);
     let content = listed().lines().find_map(place_of).unwrap();
     assert_eq!(fs::read(content).unwrap(), vec![1; 3 << 20]);
-    // Its end cannot bring it there, and the next mount can.
+    // This mount cannot write the content back at its end, but the next mount can.
     place.unmount();
     wait_until("nobody has it", || listed().contains("the next mount"));
     let options = CString::new("size=10m").unwrap();
@@ -352,7 +352,8 @@ fn kept_copies_are_listed_however_many_they_are_and_whatever_their_records_say()
     let Some(place) = Place::new() else { return };
     let kept = place.path("state/toll/mount/kept");
     fs::create_dir_all(&kept).unwrap();
-    // More than a program may have open. The time of the first is in no calendar.
+    // There are more copies than a program may have open files. The time of the first
+    // is in no calendar.
     for number in 0..100 {
         let record = serde_json::json!({
             "source": "/source", "path": {"Unix": [102]}, "size_bytes": 3,

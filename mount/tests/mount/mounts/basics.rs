@@ -1,4 +1,4 @@
-//! What every program expects, in every cache setting.
+//! Behaviour that every program expects, in every cache setting.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -23,7 +23,7 @@ const OPERATIONS: u64 = 4_000;
 const FILES: usize = 3;
 const HELD_MAX: usize = 4;
 const LENGTH_MAX: usize = 200_000;
-/// Longer than the files that mode `blocks` replaces whatever has changed.
+/// Length above which mode `blocks` changes a file in place.
 const LONG: usize = 1_400_000;
 
 fn at_source<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> T {

@@ -130,7 +130,7 @@ fn an_open_sees_a_new_content_with_the_old_length_and_time() {
             let held = is_held.then(|| mounted.open("f"));
             settle();
             mounted.read("f");
-            // As `cp -p` and rsync do.
+            // `cp -p` and rsync restore timestamps in this way.
             behind.write_all_at(&[round; 10_000], 0).unwrap();
             behind.set_modified(mtime).unwrap();
             settle();
@@ -193,7 +193,8 @@ fn shared_settings() -> Vec<Setting> {
 
 #[test]
 fn an_append_comes_after_what_others_appended_while_the_file_was_open_here() {
-    // Also while the kernel takes the old length to be valid.
+    // The test also covers the time in which the kernel takes the old length to be
+    // valid.
     let slow = |setting: &Setting| Setting {
         lifetime_ms: 600_000,
         ..setting.clone()

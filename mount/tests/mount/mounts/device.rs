@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
-    /// Created with its file, whose `fsync` brings the name to the device, too.
+    /// The name was created with its file. An `fsync` of the file brings the name to
+    /// the device, too.
     Created,
     /// Only an `fsync` of the directory brings the name to the device.
     Moved,
@@ -19,8 +20,8 @@ pub struct Device {
     handles: HashMap<String, usize>,
     /// Files with changes that are not on the device.
     dirty: HashSet<usize>,
-    /// Files with a failed `fsync`: a second one does not write what had been written
-    /// before.
+    /// Files with a failed `fsync`. A second `fsync` does not write the data that the
+    /// first one tried to write.
     lost: HashSet<usize>,
     /// Names that are not on the device.
     pub named: HashMap<PathBuf, Named>,

@@ -1,5 +1,5 @@
-//! The last close wins, whatever has the name by then. It never succeeds with content that
-//! nobody finds.
+//! The last close wins, whatever file has the name by then. A close never succeeds if
+//! its content cannot be found afterwards.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,8 @@ use crate::mounts::common::{
     CACHED, Mounted, REMOTE_CACHED, assert_same, close, each, without_new_processes,
 };
 
-/// Opens a file with this content, writes to it, lets others do something, and closes it.
+/// Opens a file with this content, writes to it, lets others change something, and
+/// closes it.
 fn each_changed(
     content: &[u8],
     (written, at): (&[u8], u64),
@@ -83,8 +84,8 @@ fn a_part_that_is_closed_last_is_there_though_the_source_replaced_the_large_file
         (b"ten bytes!", 1 << 20),
         replace,
         |mounted| {
-            // In mode `whole` all content is this file's; in mode `blocks` what it has not
-            // written is the other's.
+            // In mode `whole`, all content is this file's. In mode `blocks`, the ranges
+            // that it has not written are the other file's.
             let rest = if mounted.setting.mode == "whole" {
                 1
             } else {

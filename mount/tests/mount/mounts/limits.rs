@@ -1,5 +1,5 @@
-//! File descriptors, threads and disk space that run out: one call fails, and everything
-//! else goes on.
+//! File descriptors, threads and disk space run out: one call fails, and everything
+//! else continues.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -97,13 +97,13 @@ fn programs_that_a_mount_starts_get_the_limit_that_it_was_started_with() {
     });
 }
 
-/// Prevents the serving process from creating threads, for good. Root is exempt from limits
-/// on processes, but not from one on address space.
+/// Prevents the serving process from creating threads, permanently. Root is exempt from
+/// limits on processes, but not from a limit on address space.
 fn allow_no_further_thread(mounted: &Mounted) {
     let pid = mounted.process_id();
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
-    // Leaves less room than the stack of a thread.
+    // This leaves less room than the stack of a thread.
     let bytes = pages * 4096 + (1 << 20);
     let pid = Pid::from_raw(i32::try_from(pid).unwrap());
     let limit = rustix::process::Rlimit {
@@ -118,7 +118,7 @@ fn where_no_thread_can_be_had_requests_are_answered_all_the_same() {
     each(CACHED, |mounted| {
         let large = content(3, 3 << 20);
         fs::write(mounted.behind("large"), &large).unwrap();
-        // So that all buffers exist already.
+        // This read makes sure that all buffers exist.
         mounted.assert_read("large", &large);
         fs::write(mounted.path("other"), &large[..100_000]).unwrap();
         allow_no_further_thread(mounted);
@@ -145,7 +145,8 @@ fn a_length_that_does_not_fit_is_refused_before_the_disk_of_copies_is_full() {
     }
 }
 
-/// In mode `whole` at open, before anything is fetched; in mode `blocks` at the read.
+/// In mode `whole`, lengths are refused at open, before anything is fetched; in mode
+/// `blocks`, at the read.
 fn refuse_lengths(setting: &Setting) {
     let is_whole = setting.mode == "whole";
     let mut mounted = Mounted::new(setting);

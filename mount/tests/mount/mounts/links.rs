@@ -15,7 +15,7 @@ fn with_links(mounted: &Mounted) {
         ("up", "../outside"),
         ("d/e/up", "../../../outside"),
         ("d/here", "."),
-        // Judged by its names alone, it stays inside.
+        // Judging by its names alone, this link stays inside.
         ("d/twisted", "here/here/../../../outside"),
         ("d/e/good", "../../f"),
         ("good", "./d/e/good"),

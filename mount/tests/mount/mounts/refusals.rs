@@ -67,7 +67,7 @@ fn a_file_of_somebody_else_that_the_group_may_write_gets_the_new_content() {
             file.sync_all().unwrap();
             assert_shared(mounted, name, &[0; 8]);
             drop(file);
-            // Holes and changes in the middle of the old content.
+            // The new content has holes, and changes in the middle of the old content.
             put_shared(&mounted.source, name, &content(3, 3_000_000));
             let file = mounted.open(name);
             let mut expected = content(3, 3_000_000);
@@ -132,7 +132,10 @@ fn a_write_in_place_that_is_refused_in_the_middle_says_so() {
         file.write_all_at(b"new", 0).unwrap();
         assert!(file.sync_all().is_err());
         await_that("the message", || {
-            mounted.said().join("\n").contains("may have part of it")
+            mounted
+                .said()
+                .join("\n")
+                .contains("may have only part of it")
         });
         mounted.control.succeed("set_handle");
         file.sync_all().unwrap();

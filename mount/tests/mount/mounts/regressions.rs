@@ -1,4 +1,4 @@
-//! Calls that overlap: each was once answered wrongly, or never.
+//! Overlapping calls, each of which once got a wrong answer, or none.
 
 use std::fs::{self, File, FileTimes};
 use std::io::Write;
@@ -129,8 +129,8 @@ fn a_file_that_is_replaced_by_rename_while_it_is_written_back_stays_replaced() {
     check_change_while_closing("f", replace, &[("f", Some(b"other"))]);
 }
 
-/// Returns an open file of which the source lacks only the times: they were set while the
-/// content was on the way.
+/// Returns an open file of which the source lacks only the times. They were set while
+/// the content was on its way.
 fn with_new_times(mounted: &Mounted) -> File {
     let file = changed(mounted, "f");
     let content = file.try_clone().unwrap();
@@ -156,12 +156,12 @@ fn times_alone_of_a_file_that_is_removed_fail_nothing_and_keep_no_copy() {
         let remove = || fs::remove_file(mounted.path("f")).unwrap();
         let alone = without_new_processes();
 
-        // Before the times are sent.
+        // The file is removed before the times are sent.
         let file = with_new_times(mounted);
         remove();
         assert_eq!(close(file), Ok(()), "{:?}", mounted.setting);
 
-        // While they are sent.
+        // The file is removed while the times are sent.
         let file = with_new_times(mounted);
         mounted.control.hold("set_handle", "");
         std::thread::scope(|scope| {
@@ -171,7 +171,7 @@ fn times_alone_of_a_file_that_is_removed_fail_nothing_and_keep_no_copy() {
             assert_eq!(closed.join().unwrap(), Ok(()), "{:?}", mounted.setting);
         });
 
-        // Before they are set.
+        // The file is removed before the times are set.
         let file = changed(mounted, "f");
         file.sync_all().unwrap();
         remove();
@@ -195,7 +195,7 @@ fn nothing_is_kept_of_a_file_that_is_removed_after_its_write_back_failed() {
         fs::remove_file(mounted.path("f")).unwrap();
         await_that("the end of the kept copy", || mounted.kept().is_empty());
         mounted.control.succeed("write");
-        // Longer than the pause before the next attempt.
+        // This is longer than the pause before the next attempt.
         std::thread::sleep(Duration::from_secs(3));
         let said = mounted.said();
         let is_told = said.iter().any(|line| line.contains("wrote back"));
@@ -255,7 +255,7 @@ fn a_reader_does_not_take_a_writers_way_to_a_file_that_loses_the_name_it_had() {
         let alone = without_new_processes();
         let appended = |path: PathBuf| File::options().append(true).open(path).unwrap();
         let mut file = appended(mounted.path("f"));
-        // A version that the mount does not know.
+        // The source's file now has a version that the mount does not know.
         appended(mounted.behind("f")).write_all(b", more").unwrap();
         mounted.assert_read("f", b"begin, more");
         fs::remove_file(mounted.path("f")).unwrap();
@@ -287,7 +287,8 @@ fn rmdir_and_a_rename_above_it_end_though_a_file_is_still_sent_to_there() {
         std::thread::spawn(move || sender.send(fs::remove_dir(doomed)));
         mounted.control.await_held("remove_directory");
         std::thread::spawn(move || ended.send(fs::rename(from, to)));
-        // Until the rename waits for the rmdir; if it comes later, the test covers less.
+        // Waits until the rename waits for the rmdir. If the rename comes later, the
+        // test covers less.
         std::thread::sleep(Duration::from_millis(500));
         mounted.control.let_go("remove_directory");
         let outcomes = [(); 2].map(|()| receiver.recv_timeout(LONG / 4));
@@ -306,7 +307,7 @@ fn rmdir_and_a_rename_above_it_end_though_a_file_is_still_sent_to_there() {
     });
 }
 
-/// More than all copies in memory may have together.
+/// More bytes than all copies in memory may have together.
 const LARGE_BYTES: u64 = 65 << 20;
 
 #[test]

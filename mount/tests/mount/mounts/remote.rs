@@ -147,7 +147,8 @@ fn a_full_disk_of_the_server_ruins_no_file() {
         let old = content(1, 1 << 20);
         fs::write(directory.join("f"), &old).unwrap();
         let alone = without_new_processes();
-        // Over the old content, without truncating it first.
+        // The content is written over the old content, without truncating the file
+        // first.
         let mut file = mounted.open("small/f");
         let written = file.write_all(&content(2, 8 << 20));
         let synced = written.and_then(|()| file.sync_all());

@@ -1,5 +1,5 @@
-//! Requests of a mount to its server: as few as possible, and in one round trip all that
-//! need not wait for each other.
+//! Requests of a mount to its server. There should be as few as possible, and those
+//! that need not wait for each other should share a round trip.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -113,7 +113,7 @@ fn a_tree_that_was_listed_is_opened_without_being_looked_up() {
                 assert_eq!(fs::read(entry.path()).unwrap().len(), 1);
             }
         });
-        // `lstat` of the directory, and with each open.
+        // There is an `lstat` of the directory, and one with each open.
         asked.remove("readdir");
         let counts = [
             ("close", 3),
@@ -167,7 +167,7 @@ fn a_page_at_a_random_place_brings_little_more_than_itself() {
         fs::write(recorded.mounted.behind("f"), vec![3; 8 << 20]).unwrap();
         let asked = recorded.by(1, |mounted| {
             let file = File::open(mounted.path("f")).unwrap();
-            // Each is far from the previous one.
+            // Each read is far from the previous one.
             for number in 1..16_u64 {
                 let mut page = [0; 4096];
                 let at = (number * 7 % 16) * (500 << 10);

@@ -1,5 +1,5 @@
-//! Random operations on files: the same for the same seed, so that a mount can be compared
-//! with a directory without one.
+//! Random operations on files. They are the same for the same seed, so that a mount can
+//! be compared with a directory without a mount.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Metadata};
@@ -20,7 +20,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const OPEN_MAX: usize = 6;
 /// Most files stay below this length.
 const LENGTH_MAX: usize = 300_000;
-/// Some files get longer than a copy may be in memory.
+/// Length of some files, which is more than a copy in memory may have.
 const LONG: usize = 1_400_000;
 
 /// A small random number generator (Steele, Lea, Flood, "Fast splittable pseudorandom
@@ -61,7 +61,7 @@ pub fn seed_of_now() -> u64 {
     since.as_nanos() as u64
 }
 
-/// An operation on a name, on two, or on an open file.
+/// An operation on a name, on two names, or on an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Open,
@@ -106,7 +106,7 @@ const WEIGHTS: [(Operation, usize); 16] = [
 pub struct Script {
     pub random: Random,
     pub directories: Vec<OwnedFd>,
-    /// Distinguishes its names from those of other scripts.
+    /// Distinguishes the names of this script from those of other scripts.
     number: u64,
     pub open: Vec<File>,
     /// Whether this file system, and the one that it is compared with, can allocate

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::mounts::common::{LONG, Mounted, SETTINGS, Setting};
 
-/// More than the threads that wait for requests.
+/// More calls than there are threads that wait for requests.
 const HANGING: usize = 24;
 
 /// Work that must not wait: on names, attributes and contents, also replaced ones.
@@ -39,7 +39,7 @@ fn what_hangs_below_one_directory_keeps_nothing_elsewhere_waiting() {
         }
         // Its mount point is the directory `at` in the other's source.
         let inner = Mounted::existing(&far, &source, &Setting::new("none", "direct"));
-        // So that no name has to be looked up while the source hangs.
+        // With this setting, no name has to be looked up while the source hangs.
         let setting = Setting {
             lifetime_ms: 1_000_000,
             ..setting.clone()
@@ -58,7 +58,7 @@ fn what_hangs_below_one_directory_keeps_nothing_elsewhere_waiting() {
                     sender.send(content.unwrap()).unwrap();
                 });
             }
-            // Lets the reads get there; if they do not, the test covers less.
+            // Lets the reads reach the source. If they do not, the test covers less.
             std::thread::sleep(Duration::from_millis(200));
             let (done, is_done) = channel();
             let worker = &mounted;

@@ -1,4 +1,4 @@
-//! Which texts are addresses of another host.
+//! Tests which texts are addresses of another host.
 
 use toll_mount::sftp::Address;
 

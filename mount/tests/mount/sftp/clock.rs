@@ -1,5 +1,5 @@
-//! Whether a file can change again without a later timestamp, by the server's clock, which
-//! may be years apart from this host's.
+//! Tests whether a file can change again without a later timestamp, by the server's
+//! clock, which may be years apart from this host's clock.
 
 use toll_mount::source::{Source, Timespec};
 

@@ -1,4 +1,4 @@
-//! A server, a directory that it serves, and a source for that.
+//! A server, a directory that it serves, and a source for that directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ pub fn tell(line: &str) {
     eprintln!("{line}");
 }
 
-/// Runs this program again.
+/// Runs this test program again.
 #[expect(clippy::disallowed_methods, reason = "a process of a test")]
 pub fn again(arguments: &[&str]) -> std::process::Output {
     let program = std::env::current_exe().unwrap();
@@ -117,7 +117,7 @@ pub fn internal(options: &[&str]) -> Settings {
     }
 }
 
-/// Both of OpenSSH's servers: the one in sshd, and the program.
+/// Returns both of OpenSSH's servers: the one inside sshd, and the separate program.
 pub fn both_servers() -> impl Iterator<Item = Bench> {
     let program = Settings {
         subsystem: Subsystem::Program(Vec::new()),
@@ -181,7 +181,7 @@ pub fn set(source: &dyn Source, path: &str, changes: SetAttributes) -> Result<()
     source.set_attributes(Path::new(path), None, &changes)
 }
 
-/// A change of the length alone, to 0.
+/// Returns a change of the length alone, to 0.
 pub fn cut() -> SetAttributes {
     SetAttributes {
         size_bytes: Some(0),
@@ -193,7 +193,7 @@ pub fn list(source: &dyn Source, path: &str) -> Result<Vec<Entry>> {
     Ok(source.list(Path::new(path), &[], usize::MAX)?.entries)
 }
 
-/// A time to set, in seconds since 1970.
+/// Returns a time to set, in seconds since 1970.
 pub fn at(seconds: i64) -> Option<SetTime> {
     Some(SetTime::At(Timespec {
         tv_sec: seconds,

@@ -68,7 +68,7 @@ fn a_server_that_never_greets_or_never_answers_is_given_up() {
     assert!(actual.contains("did not answer"), "{actual}");
 }
 
-/// Answers to an LSTAT that end the connection.
+/// Returns replies to an LSTAT that end the connection.
 fn wrong_answers(id: u32) -> Vec<(&'static str, Vec<u8>)> {
     let attrs = |id| packet(kind::ATTRS, id, &stat(FILE, 5));
     let with_length = |bytes: u32| [&bytes.to_be_bytes(), &attrs(id)[4..]].concat();
@@ -101,7 +101,7 @@ fn an_answer_that_breaks_the_protocol_ends_the_connection() {
             let wrong = || Answer::Bytes(wrong_answers(request.id)[number].1.clone());
             (request.kind == kind::LSTAT).then(wrong)
         });
-        // The first of two answers is right.
+        // The first of two replies is right.
         let first = look(&source);
         assert!(
             name == "two answers" || first == Err(Error::Lost),

@@ -181,16 +181,16 @@ fn a_file_that_is_removed_or_replaced_has_no_path_any_more() {
 #[test]
 fn a_file_that_may_be_another_one_stays_lost() {
     let change: [fn(&Sftp, &Shared); 3] = [
-        // Removed, and another one made under the name.
+        // The file is removed, and another one is created under its name.
         |source, world| {
             remove(source, "f").unwrap();
             world.lock().unwrap().add("/srv/f", 1);
         },
-        // Changed by somebody else.
+        // Somebody else changes the file.
         |_, world| {
             world.lock().unwrap().add("/srv/f", 2);
         },
-        // Renamed by a request that may or may not have been done.
+        // The file is renamed by a request that may or may not have been done.
         |source, world| {
             end_at(world, kind::RENAME);
             assert_eq!(rename_new(source, "f", "h"), Err(Error::Lost));

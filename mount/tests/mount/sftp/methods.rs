@@ -1,4 +1,4 @@
-//! Every method of a source, and what it does to the files on the server.
+//! Tests every method of a source, and its effect on the files at the server.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -52,7 +52,7 @@ fn parts_of_a_file_are_read_and_written_at_any_offset() {
 
 #[test]
 fn the_beginning_of_a_file_comes_with_its_opening() {
-    // OpenSSH hands out the handle first that was closed last.
+    // OpenSSH first assigns the handle that was closed last.
     for bench in both_servers() {
         let lengths = [1, 0, 40_000, 300, 32 << 10];
         for (number, length) in (0..).zip(lengths) {

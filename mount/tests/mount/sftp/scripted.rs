@@ -36,7 +36,7 @@ impl Request {
         Some(Answer::Bytes(status(self.id, code)))
     }
 
-    /// Returns the strings at the start of its fields: paths or handles.
+    /// Returns the strings at the start of the request's fields: paths or handles.
     pub fn strings<const N: usize>(&self) -> [Vec<u8>; N] {
         let mut rest = &self.fields[..];
         std::array::from_fn(|_| {

@@ -1,4 +1,4 @@
-//! `toll observe devices`
+//! The command `toll observe devices`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ Examples:
   toll observe devices ssh-keygen -lf key a command, from its start to its end
   toll observe devices -o held.json --json -- sh -c 'head -c 9 /dev/urandom | wc -c'
 
-A command has this terminal, its input and its output to itself; the report goes to standard
-error, or to a file with -o. The command runs under strace, which sees each device that it opens or
-maps. The report also has the devices that were open at its start, but not descriptors that it got
-from another process over a socket. Devices of a child process are listed with that process.
+A command uses the terminal, its input and its output as usual; the report goes to standard error,
+or to a file with -o. The command runs under strace, which sees each device that it opens or maps.
+The report also has devices that the command inherited, but no descriptors that it received over a
+socket. Devices of a child process are listed with that process.
 
 Exit status with a command: that of the command, 128 + n if signal n ended it, 126 if it
 cannot be executed, 127 if it does not exist; 5 if strace is missing or may not trace.";
@@ -34,12 +34,11 @@ cannot be executed, 127 if it does not exist; 5 if strace is missing or may not 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(super) struct DevicesArguments {
-    /// Numbers of processes, or a command to run, with its arguments [default: all
-    /// processes]
+    /// Process numbers, or a command to run with its arguments [default: all processes]
     #[arg(value_name = "PID|COMMAND", trailing_var_arg = true)]
     of: Vec<OsString>,
-    /// Write what was found to this file (`-`: standard output) [default: standard
-    /// output; with a command, standard error]
+    /// Write the report to this file (`-`: standard output) [default: standard output;
+    /// with a command, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write one JSON document
@@ -93,8 +92,8 @@ fn look(arguments: &DevicesArguments, pids: &[u32]) -> anyhow::Result<ExitCode> 
     }
     let mut notes = Vec::new();
     if devices::hides_processes() {
-        let note = "/proc hides the processes of other users here (hidepid), and their number; \
-                    root sees all";
+        let note = "/proc hides the processes of other users here (hidepid), so they are not \
+                    counted; run as root to see all";
         notes.push(note.into());
     }
     let missing =
@@ -167,7 +166,7 @@ fn ended(end: &TraceEnd) -> Ended {
 
 fn show(arguments: &DevicesArguments, report: &Report) -> anyhow::Result<()> {
     let to = arguments.output.as_deref();
-    // Behind what the command wrote last.
+    // The report comes after what the command wrote last.
     let (to, gap) = match to {
         None if report.command.is_none() => (Some(Path::new("-")), ""),
         None if !arguments.json => (None, "\n"),

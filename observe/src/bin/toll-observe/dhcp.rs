@@ -1,4 +1,4 @@
-//! `toll observe dhcp`
+//! The command `toll observe dhcp`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn listen(arguments: &DhcpArguments, name: &str) -> anyhow::Result<Report> {
     let mut report = observer.finish();
     if lost > 0 {
         let lost = toll_document::plural(usize::try_from(lost).unwrap_or(usize::MAX), "packet");
-        let note = format!("lost because packets came faster than they were read: {lost}");
+        let note = format!("{lost} lost, because packets came faster than they were read");
         report.notes.push(note);
     }
     Ok(report)

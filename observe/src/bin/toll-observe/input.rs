@@ -1,4 +1,4 @@
-//! Files that are read as a whole.
+//! Reads whole files.
 
 use std::path::Path;
 

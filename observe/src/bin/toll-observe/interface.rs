@@ -1,4 +1,4 @@
-//! `toll observe interface`
+//! The command `toll observe interface`.
 
 use std::process::ExitCode;
 
@@ -15,8 +15,8 @@ Examples:
   toll observe interface eth0 --json
 
 Gateways are those of the default routes. IPv4 routes are those of the main routing table; for a
-route over several gateways, the first one is shown. The kernel does not know what a DHCP server
-granted, or which server it was: `toll observe dhcp eth0` listens for that.";
+route over several gateways, the first one is shown. The kernel does not know which DHCP
+server granted an address, or for how long; `toll observe dhcp eth0` listens for that.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]

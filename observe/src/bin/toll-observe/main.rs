@@ -1,4 +1,5 @@
-//! `toll observe`: devices in use, terminal sessions, leases and network interfaces.
+//! The program `toll observe`: devices in use, terminal sessions, leases and network
+//! interfaces.
 
 mod devices;
 mod dhcp;
@@ -33,7 +34,7 @@ enum What {
     ///
     /// Counts descriptors, mapped files and controlling terminals on devices,
     /// wherever the device nodes are. Also counts everything else below /dev,
-    /// such as shared memory and directories. Runs a COMMAND under strace, and
+    /// such as shared memory and directories. A COMMAND is run under strace, which
     /// shows each device that it opened, even if only briefly.
     Devices(devices::DevicesArguments),
     /// Convert a terminal session that `script` recorded to plain text
@@ -47,11 +48,11 @@ enum What {
     Session(session::SessionArguments),
     /// Show address leases in a capture, or on a network interface
     ///
-    /// Each client's exchange with servers (DHCP and BOOTP over IPv4) is shown as a timeline. For
-    /// each message, it has the meaning, the source and destination, the options in words, and what
-    /// would have happened if the message had been lost. The leases follow, and how they ended, and
-    /// then answers to the questions that are usually asked about such a capture. Malformed packets
-    /// are listed by number, with the reason.
+    /// Shows each client's exchange with servers (DHCP and BOOTP over IPv4) as a timeline. Each
+    /// message has its meaning, source, destination and options in words, and what would have
+    /// happened if the message had been lost. Below are the leases and how they ended, and answers
+    /// to the questions that are usually asked about a capture. Malformed packets are listed by
+    /// number, with the reason.
     Dhcp(dhcp::DhcpArguments),
     /// Show addresses, netmasks and gateways of network interfaces
     ///

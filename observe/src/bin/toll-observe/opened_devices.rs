@@ -1,8 +1,7 @@
-//! Devices that a command opens, from the lines of strace.
+//! Finds the devices that a command opens, from the output of strace.
 //!
-//! `/proc` shows what is open at one moment, but most programs hold a device
-//! for less time than passes between two looks. Tracing sees each call that
-//! opens a device.
+//! `/proc` shows what is open at one moment, but most programs hold a device only
+//! briefly. Tracing shows each call that opens a device.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use toll_observe::devices::{
     Access, By, Class, Number, Process, Sighting, Sightings, Tables, Target, held, shown_path,
 };
 
-/// The calls that return a descriptor, map memory, or start a process.
+/// Calls to trace: those that return a descriptor, map memory, or start a process.
 pub(super) const TRACED_CALLS: &[&str] = &[
     "open",
     "openat",
@@ -40,7 +39,7 @@ pub(super) struct OpenedDevices {
 #[derive(Debug, Default)]
 struct Thread {
     name: String,
-    /// The thread that started it, if both belong to one process.
+    /// The thread that started this thread, if both belong to one process.
     creator: Option<u32>,
     sightings: Sightings,
 }
@@ -100,7 +99,8 @@ impl OpenedDevices {
     fn child(&mut self, parent: u32, child: u32, is_thread: bool) {
         let name = self.threads.entry(parent).or_default().name.clone();
         let thread = self.threads.entry(child).or_default();
-        // It may have run, and executed another program, before its parent continues.
+        // The thread may have run, and executed another program, before its parent
+        // continues.
         if thread.name.is_empty() {
             thread.name = name;
         }
@@ -109,7 +109,8 @@ impl OpenedDevices {
         }
     }
 
-    /// Returns the processes that held a device, and the number of all processes.
+    /// Returns the processes that held a device, and the number of all traced
+    /// processes.
     pub fn finish(mut self, inherited: Vec<Sighting>, tables: &Tables) -> (Vec<Process>, u64) {
         if let Some(first) = self.first {
             inherited.into_iter().for_each(|one| self.saw(first, one));
@@ -137,20 +138,20 @@ impl OpenedDevices {
 
     fn leader(&self, pid: u32) -> u32 {
         let creator = |pid: &u32| self.threads.get(pid)?.creator;
-        // Numbers may come again, so that a chain could be a circle.
+        // Process numbers may be reused, so the chain could be a circle.
         let chain = std::iter::successors(Some(pid), creator).take(self.threads.len() + 1);
         chain.last().unwrap_or(pid)
     }
 }
 
-/// What a call opened: `… = 3</dev/null<char 1:3>>`.
+/// Returns what a call opened, from a result such as `3</dev/null<char 1:3>>`.
 fn opened(call: &Call) -> Option<Sighting> {
     let (returned, is_deleted) = match call.returned.strip_suffix("(deleted)") {
         Some(returned) => (returned, true),
         None => (call.returned.as_str(), false),
     };
     let (descriptor, path, number) = device(returned)?;
-    // Flags stand behind the path, which may have such words in it, too.
+    // Flags come after the path, which may contain the same words.
     let is_path = |argument: &&String| argument.starts_with('"');
     let behind = call
         .arguments
@@ -177,8 +178,8 @@ fn opened(call: &Call) -> Option<Sighting> {
     })
 }
 
-/// What a call mapped: `mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3</dev/x<char
-/// 1:5>>, 0)`.
+/// Returns what a call mapped, from a call such as `mmap(NULL, 4096, PROT_READ,
+/// MAP_SHARED, 3</dev/x<char 1:5>>, 0)`.
 fn mapped(arguments: &[String]) -> Option<Sighting> {
     let [_, _, protection, flags, described, ..] = arguments else {
         return None;
@@ -201,7 +202,7 @@ fn mapped(arguments: &[String]) -> Option<Sighting> {
     })
 }
 
-/// A descriptor, its path and the device's number, from `3</dev/null<char 1:3>>`.
+/// Parses `3</dev/null<char 1:3>>`: a descriptor, its path and the device's number.
 /// strace writes `<` in a path as `\74`.
 fn device(text: &str) -> Option<(u32, String, Number)> {
     let (descriptor, rest) = text.strip_suffix(">>")?.split_once('<')?;

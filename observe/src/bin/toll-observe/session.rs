@@ -1,4 +1,4 @@
-//! `toll observe session`
+//! The command `toll observe session`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,8 +18,8 @@ Examples:
   toll observe session --timing times --json typescript
 
 The first line of a recording gives the size of the terminal. A timing file in the format of
-`script --logging-format advanced` also has changes of the size. Without either, the size is taken
-to be 80 columns and 24 lines.";
+`script --logging-format advanced` also has changes of the size. Without either, 80 columns
+and 24 lines are assumed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -27,24 +27,25 @@ pub(super) struct SessionArguments {
     /// The recording; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Timing of the recording: the file that `script --log-timing` wrote, in either format
+    /// Timing of the recording: the file that `script --log-timing` wrote, in either
+    /// format
     #[arg(long, value_name = "FILE")]
     timing: Option<PathBuf>,
-    /// Columns of the terminal [default: as the recording has it, else 80]
+    /// Columns of the terminal [default: those in the recording, or else 80]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=COLUMNS_MAX as u64))]
     columns: Option<usize>,
-    /// Lines of the terminal [default: as the recording has it, else 24]
+    /// Lines of the terminal [default: those in the recording, or else 24]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=LINES_MAX as u64))]
     lines: Option<usize>,
-    /// Show titles of the window, each as a line in brackets
+    /// Show titles of the window, each on a line in brackets
     #[arg(long)]
     titles: bool,
     /// Show the last content of each alternate screen (vi, less), between two
     /// lines in brackets
     #[arg(long)]
     alternate_screens: bool,
-    /// Print one JSON document: lines, with their times where there is a timing,
-    /// titles, alternate screens, and facts about the recording
+    /// Print one JSON document: lines (with times if there is a timing), titles,
+    /// alternate screens, and facts about the recording
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `toll observe devices` on processes of the tests' own, and beside lsof.
+//! Tests `toll observe devices` on processes of the tests, and compares it with lsof.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,12 +10,13 @@ use toll_testing::{Bench, Running, has, has_program, is_root, list, skip, wait_u
 
 use super::can_trace;
 
-/// What the tests were started with is none of the process's.
+/// Closes descriptors that the tests were started with, which the process should not
+/// have.
 const CLOSED: &str =
     "for fd in $(ls /proc/$$/fd); do [ $fd -gt 2 ] && eval \"exec $fd<&-\"; done 2>/dev/null";
 
-/// A process with its standard streams where the shell line puts them, once it
-/// sleeps.
+/// Starts a process whose standard streams are redirected by the shell line. Returns
+/// when the process sleeps.
 fn sleeper(bench: &Bench, line: &str) -> Running {
     let mut command = Command::new("bash");
     command
@@ -78,7 +79,7 @@ fn a_node_elsewhere_and_one_that_is_gone_are_devices() {
         return skip("making a device node needs root");
     }
     let bench = super::bench();
-    // Some containers forbid it.
+    // Some containers forbid this.
     let name = "zer\u{1b}[31mo";
     let ran = bench.shell(&format!("mknod $'{name}' c 1 5 && mknod gone c 1 3"));
     if ran.code != Some(0) {
@@ -184,7 +185,7 @@ fn mapped_devices_and_files_below_dev_are_told() {
     wait_until("it has mapped", || bench.path("mapped").exists());
     let report = bench.json(&["devices", "--json", &running.0.id().to_string()]);
     let process = &list(&report["processes"])[0];
-    // Python keeps a descriptor of what it maps.
+    // Python keeps a descriptor of a file that it maps.
     assert_eq!(
         list(&device(process, "/dev/zero")["holds"])
             .last()
@@ -197,8 +198,8 @@ fn mapped_devices_and_files_below_dev_are_told() {
     assert_eq!(directory["number"], Value::Null);
 }
 
-/// What lsof says a process holds of character and block devices: descriptor
-/// and number.
+/// Returns the character and block devices that a process holds according to lsof:
+/// descriptor and number.
 fn by_lsof(bench: &Bench, pid: &str) -> BTreeSet<(String, u64, u64)> {
     let out = bench
         .shell(&format!("lsof -w -n -P -p {pid} -F ftr"))
@@ -213,7 +214,7 @@ fn by_lsof(bench: &Bench, pid: &str) -> BTreeSet<(String, u64, u64)> {
             "r" if kind == "CHR" || kind == "BLK" => {
                 let digits = value.trim_start_matches("0x");
                 let number = u64::from_str_radix(digits, 16).expect("a device's number");
-                // As the kernel's new_encode_dev has it.
+                // The number is encoded as by the kernel's new_encode_dev.
                 let minor = (number & 0xff) | ((number >> 12) & 0xf_ff00);
                 found.insert((descriptor.clone(), (number >> 8) & 0xfff, minor));
             }
@@ -268,7 +269,7 @@ fn all_processes_are_looked_at_and_those_that_may_not_be_are_counted() {
         if !has_program("setpriv") {
             return skip("there is no setpriv");
         }
-        // Someone else may not look at what root runs.
+        // Another user may not inspect processes of root.
         let program = bench.path("toll");
         std::fs::copy(super::OBSERVE, &program).unwrap();
         let ran = bench.shell("chmod -R a+rX . && install -m 755 toll /tmp/toll-observe-test-$$ && \
@@ -331,7 +332,7 @@ fn a_command_is_seen_to_open_devices_however_shortly() {
         (&full["holds"][0]["count"], &full["holds"][0]["access"]),
         (&3.into(), &"write".into())
     );
-    // Its output is its own, and the report stands behind it.
+    // The command's output is unchanged, and the report follows it.
     let ran = bench.ok("devices echo words --json");
     assert_eq!(ran.stdout, "words --json\n");
     has(&ran.stderr, &["devices: echo words --json"]);

@@ -1,11 +1,11 @@
-//! `toll observe dhcp` on leases of real servers and clients, in network
-//! namespaces of the tests' own, beside tshark.
+//! Tests `toll observe dhcp` on leases of real servers and clients in separate network
+//! namespaces, and compares it with tshark.
 
 use serde_json::Value;
 use toll_testing::{Bench, Ran, has, has_program, is_root, list, skip, texts};
 
-/// A server on `srv` and clients on `cli`, a pair of interfaces whose ends are
-/// in two network namespaces; what passes `srv` goes to `lease.pcap`.
+/// A server on `srv` and clients on `cli`, which are two connected interfaces in two
+/// network namespaces. Packets that pass `srv` are written to `lease.pcap`.
 const LAB: &str = r#"
 set -eu
 ip link set lo up
@@ -41,9 +41,9 @@ until grep -q 'released state' udhcpc.log; do sleep 0.01; done
 kill $udhcpc
 "#;
 
-/// What comes behind the client's work: a datagram to nobody, which those who
-/// listen have behind all others. The end comes by SIGTERM, as a shell has its
-/// background ignore SIGINT.
+/// The end of a capture. After the client's work, a datagram to nobody is sent, which
+/// every capture has last. Captures are ended by SIGTERM, because a shell makes its
+/// background processes ignore SIGINT.
 const END: &str = r#"
 ip neigh add 10.9.0.99 lladdr 02:00:00:00:00:99 dev srv nud permanent
 echo over >/dev/udp/10.9.0.99/9
@@ -54,7 +54,7 @@ kill $capture $any $live
 wait $capture $any $live
 "#;
 
-/// Runs a lab; tells why it cannot.
+/// Runs a lab. Prints the reason if it cannot run here.
 fn lab(bench: &Bench, more: &str) -> bool {
     if !is_root() {
         skip("network namespaces need root");
@@ -81,7 +81,7 @@ fn lab(bench: &Bench, more: &str) -> bool {
     true
 }
 
-/// What the lab's programs said.
+/// Returns the messages of the lab's programs.
 fn logs(bench: &Bench) -> Vec<String> {
     let read = |name: &&str| std::fs::read_to_string(bench.path(name)).unwrap_or_default();
     [
@@ -108,7 +108,7 @@ fn kinds(report: &Value) -> Vec<&str> {
     events.filter_map(|event| event["kind"].as_str()).collect()
 }
 
-/// The value in words of an option of a message.
+/// Returns the value of a message's option in words.
 fn option(event: &Value, code: u64) -> &str {
     let options = list(&event["options"]);
     let found = options.iter().find(|option| option["code"] == code);
@@ -124,8 +124,8 @@ fn a_real_lease_is_followed_and_the_questions_are_answered() {
         return;
     }
     let report = bench.json("dhcp --json lease.pcap");
-    // Busybox's client may miss the answer to its renewal, which then goes to the
-    // socket that it has asked by, and asks again.
+    // Busybox's client may miss the reply to its renewal, which goes to the socket that
+    // sent the request. The client then asks again.
     let expected = kinds(&report);
     let renewals = expected.len().saturating_sub(5) / 2;
     assert!(renewals > 0, "{report:#}");
@@ -150,8 +150,8 @@ fn a_real_lease_is_followed_and_the_questions_are_answered() {
     );
     assert_eq!(option(events[3], 58), "1 min");
     assert_eq!(leases[0]["lease_s"], 120);
-    // Dnsmasq takes some seconds off the times of a renewal, at random, so that
-    // clients do not come together.
+    // Dnsmasq shortens the times of a renewal by some random seconds, so that clients
+    // do not renew together.
     let seconds = |name: &str| leases[0][name].as_u64().expect("a time");
     let less = 60 - seconds("t1_s");
     assert!(less < 8 && seconds("t2_s") == 105 - less, "{leases:#?}");
@@ -172,8 +172,8 @@ fn a_real_lease_is_followed_and_the_questions_are_answered() {
         assert!(text.contains(needle), "{needle}: {text}");
     }
     tshark_reads_the_same_fields(&bench, &report);
-    // What was heard live, what the other kind of capture has, and other forms
-    // of the file say the same.
+    // The live capture, the other capture format and other forms of the file have the
+    // same content.
     let live: Value = serde_json::from_str(&bench.read("live.json")).expect("one document");
     assert_eq!(kinds(&live), expected, "{live:#}");
     assert_eq!(live["leases"][0]["address"], address);
@@ -190,7 +190,7 @@ fn a_real_lease_is_followed_and_the_questions_are_answered() {
     }
 }
 
-/// What tshark reads of a message, and how this report has it.
+/// Fields that tshark reads from a message, with the same fields in this report.
 const FIELDS: &[(&str, &str)] = &[
     ("frame.number", "/packet"),
     ("eth.src", "/source_link"),
@@ -207,7 +207,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("dhcp.ip.relay", "/relay"),
 ];
 
-/// The same of options: the field, the code, and whether it counts seconds.
+/// Fields of options: tshark's field, the code, and whether the value is in seconds.
 const OPTION_FIELDS: &[(&str, u64, bool)] = &[
     ("dhcp.option.dhcp_server_id", 54, false),
     ("dhcp.option.requested_ip_address", 50, false),
@@ -221,7 +221,7 @@ const OPTION_FIELDS: &[(&str, u64, bool)] = &[
     ("dhcp.option.vendor_class_id", 60, false),
 ];
 
-/// Runs tshark for one line of fields each message.
+/// Runs tshark, which prints one line of fields for each message.
 fn tshark(bench: &Bench) -> Ran {
     let names: Vec<&str> = FIELDS
         .iter()

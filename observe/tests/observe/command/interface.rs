@@ -1,11 +1,12 @@
-//! `toll observe interface` on the loopback, and on interfaces with known
-//! settings in a network namespace of the tests' own.
+//! Tests `toll observe interface` on the loopback, and on interfaces with known
+//! settings in a separate network namespace.
 
 use serde_json::{Value, json};
 use toll_testing::{has_program, is_root, list, skip};
 
-/// A pair of interfaces. Near: two subnets, one of them under a label; a point-
-/// to-point link; gateways of each family and a route without. Far: switched off.
+/// A pair of interfaces. The near one has two subnets (one with a label), a
+/// point-to-point link, gateways of each family and a route without a gateway. The far
+/// one is switched off.
 const LAB: &str = r#"
 set -eu
 ip link add near address 02:00:00:00:00:01 mtu 1400 type veth peer name far

@@ -1,4 +1,4 @@
-//! `toll observe` as its users meet it: the built program in directories of its own.
+//! `toll observe` as its users see it: the built program, in separate directories.
 
 mod devices;
 mod dhcp;
@@ -14,7 +14,7 @@ fn bench() -> Bench {
     Bench::for_program(OBSERVE)
 }
 
-/// Whether strace may trace here; tells why not.
+/// Returns whether strace may trace here. Prints the reason if not.
 fn can_trace(bench: &Bench) -> bool {
     let ran = bench.run("devices true");
     if ran.code == Some(5) {

@@ -1,4 +1,4 @@
-//! `toll observe session` on what `script` records of real programs.
+//! Tests `toll observe session` on recordings of real programs by `script`.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use toll_testing::{Bench, PATIENCE, Running, has, has_program, list, skip};
 
-/// Whether sessions can be recorded here with these programs, too; tells why
-/// not.
+/// Returns whether sessions with these programs can be recorded here. Prints the reason
+/// if not.
 fn can_record(programs: &[&str]) -> bool {
     for program in ["script", "bash"].iter().chain(programs) {
         if !has_program(program) {
@@ -19,13 +19,13 @@ fn can_record(programs: &[&str]) -> bool {
     true
 }
 
-/// Stands between texts that are waited for in turn. Behind what a command says
-/// the prompt is waited for: what is typed before, the terminal shows where it
-/// stands, and the shell again when it begins to read.
+/// Separates texts to wait for, in order. After a command's output, the test waits for
+/// the prompt. Text that is typed earlier appears twice: when the terminal echoes it,
+/// and when the shell begins to read.
 const THEN: char = '…';
 
-/// Records a shell into `typescript`. Each step is what is waited for, after
-/// what was there at the step before, and what is typed then.
+/// Records a shell into `typescript`. Each step has a text to wait for, which must come
+/// after that of the previous step, and the text to type then.
 fn record(bench: &Bench, options: &[&str], steps: &[(&str, &str)]) {
     let shell = "stty rows 24 cols 80; exec env PS1='$ ' bash --norc --noprofile -i";
     let mut command = Command::new("script");
@@ -54,7 +54,7 @@ fn record(bench: &Bench, options: &[&str], steps: &[(&str, &str)]) {
     assert!(status.success(), "{status}");
 }
 
-/// Where the end of some text stands in the recording, behind a place.
+/// Returns where a text ends in the recording, searching from a position.
 #[track_caller]
 fn wait_for(bench: &Bench, text: &str, behind: usize) -> usize {
     let deadline = Instant::now() + PATIENCE;
@@ -287,7 +287,7 @@ fn what_a_recording_says_of_itself_is_told() {
 #[test]
 fn megabytes_of_hostile_bytes_come_to_an_end() {
     let bench = super::bench();
-    // The largest screen that there is.
+    // This is the largest possible screen.
     let header = b"Script started on X [TERM=\"xterm\" COLUMNS=\"1000\" LINES=\"500\"]\n";
     let pieces: [&[u8]; 10] = [
         b"\xff",

@@ -1,4 +1,4 @@
-//! `master FILE… METHOD`
+//! The program `master FILE… METHOD`.
 
 fn main() -> std::process::ExitCode {
     device::master()

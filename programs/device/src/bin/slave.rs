@@ -1,4 +1,4 @@
-//! `slave FILE… METHOD ADDRESS`
+//! The program `slave FILE… METHOD ADDRESS`.
 
 fn main() -> std::process::ExitCode {
     device::slave()

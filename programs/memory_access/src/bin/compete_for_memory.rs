@@ -1,4 +1,4 @@
-//! `compete_for_memory [SIZE]`
+//! The program `compete_for_memory [SIZE]`.
 
 fn main() -> std::process::ExitCode {
     memory_access::compete()

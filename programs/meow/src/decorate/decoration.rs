@@ -1,11 +1,11 @@
-//! What of the output is decorated.
+//! The parts of the output that are decorated.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbering {
     #[default]
     None,
     All,
-    /// Every output line that has a byte before its newline.
+    /// Number every output line that has a byte before its newline.
     NonBlank,
 }
 
@@ -14,8 +14,8 @@ pub struct Decoration {
     pub numbering: Numbering,
     /// Whether only the first of adjacent blank lines is shown.
     pub squeezes_blank: bool,
-    /// Whether a line ends in `$`, and a carriage return directly before that
-    /// end is shown as `^M`.
+    /// Whether lines end in `$`. A carriage return directly before the end is then
+    /// shown as `^M`.
     pub shows_ends: bool,
     pub shows_tabs: bool,
     /// Whether bytes that are neither printable ASCII, tab nor newline are
@@ -24,19 +24,19 @@ pub struct Decoration {
 }
 
 impl Decoration {
-    /// Whether the output equals the input.
+    /// Returns whether the output equals the input.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether what is shown at a newline depends on earlier lines.
+    /// Returns whether the decoration of a newline depends on earlier lines.
     pub fn has_line_state(&self) -> bool {
         self.numbering != Numbering::None || self.squeezes_blank
     }
 
-    /// Whether a carriage return must wait for the next byte. It need not if nonprinting bytes are
-    /// shown: it is then always `^M`.
+    /// Returns whether a carriage return must wait for the next byte. If nonprinting
+    /// bytes are shown, it need not, because it is always `^M`.
     pub fn holds_carriage_returns(&self) -> bool {
         self.shows_ends && !self.shows_nonprinting
     }

@@ -1,4 +1,4 @@
-//! What is shown at the start and at the end of a line.
+//! Decorates the start and the end of a line.
 
 use super::decoration::{Decoration, Numbering};
 use super::line_number::LineNumber;
@@ -10,15 +10,15 @@ use super::special::LF;
 pub struct Lines {
     decoration: Decoration,
     number: LineNumber,
-    /// No byte of the current line has been seen yet.
+    /// Whether no byte of the current line has been seen yet.
     is_at_start: bool,
-    /// The previous line was blank.
+    /// Whether the previous line was blank.
     is_after_blank: bool,
 }
 
 impl Lines {
-    /// Most bytes that one `end` puts: the number and the end of a blank line, and the
-    /// number of the next line.
+    /// Most bytes that one call of `end` writes: the number and the end of a blank
+    /// line, and the number of the next line.
     pub const LONGEST: usize = 2 * LineNumber::LONGEST + 2;
 
     pub fn new(decoration: &Decoration) -> Self {
@@ -31,7 +31,7 @@ impl Lines {
     }
 
     /// Starts a line that is not blank, if the next byte belongs to it. Without a next
-    /// byte, that is decided when more input arrives: no number follows the very last
+    /// byte, this waits for more input, because no number follows the very last
     /// newline.
     #[inline(always)]
     pub fn peek(&mut self, next: Option<u8>, sink: &mut Sink) {

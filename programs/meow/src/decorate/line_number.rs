@@ -2,17 +2,17 @@
 
 use super::sink::Sink;
 
-/// Columns that change from line to line; they share one word with the tab.
+/// Number of columns that change from line to line. They share one word with the tab.
 const COLUMNS: usize = 7;
 
-/// Minimum width of a number, padded with spaces on the left.
+/// Minimum width of a number, which is padded with spaces on the left.
 const WIDTH: usize = 6;
 
 /// Largest number of digits to the left of `COLUMNS`. A `u64` has at most 20 digits, and no input
 /// has more lines than that.
 const PREFIX: usize = 20 - COLUMNS;
 
-/// Bit offset of the last digit in the word, in which each digit takes eight bits.
+/// Bit offset of the last digit in the word. Each digit takes eight bits.
 const LAST: u32 = 8 * (COLUMNS as u32 - 1);
 
 /// A line number as text, right-aligned in six columns and followed by a tab. Counting in
@@ -20,15 +20,15 @@ const LAST: u32 = 8 * (COLUMNS as u32 - 1);
 /// accesses.
 #[derive(Clone, Copy)]
 pub struct LineNumber {
-    /// Spaces, the last digits and the tab; the lowest byte is the first.
+    /// Spaces, the last digits and the tab. The lowest byte is the first column.
     word: u64,
-    /// The digits before the word's.
+    /// The digits before those in `word`.
     prefix: [u8; PREFIX],
     digits: usize,
 }
 
 impl LineNumber {
-    /// Longest text of a number, in bytes.
+    /// Length of the longest number with its tab, in bytes.
     pub const LONGEST: usize = PREFIX + COLUMNS + 1;
 
     pub fn zero() -> Self {

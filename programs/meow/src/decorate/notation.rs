@@ -1,15 +1,15 @@
-//! How single bytes are shown.
+//! The shown forms of single bytes.
 
 use super::decoration::Decoration;
 use super::special::{CR, LF, Specials, TAB};
 
-/// The shown form of a byte: up to four bytes, the first of them lowest, and their number
-/// in the highest byte, so that one load fetches everything.
+/// The shown form of a byte, packed so that one load fetches it. The lowest bytes are
+/// up to four characters, the first one lowest, and the highest byte is their number.
 #[derive(Clone, Copy)]
 pub struct Form(u64);
 
 impl Form {
-    /// The form of a byte whose form depends on its neighbours.
+    /// Marks a byte whose form depends on its neighbours.
     const STRUCTURAL: Self = Self(0);
 
     fn new(shown: &[u8]) -> Self {
@@ -19,19 +19,19 @@ impl Form {
         Self(u64::from_le_bytes(bytes))
     }
 
-    /// Whether the neighbouring bytes decide what is shown.
+    /// Returns whether the form depends on neighbouring bytes.
     #[inline(always)]
     pub const fn is_structural(self) -> bool {
         self.0 == Self::STRUCTURAL.0
     }
 
-    /// The shown bytes, as the lowest of a word.
+    /// Returns the shown characters as the lowest bytes of a word.
     #[inline(always)]
     pub const fn word(self) -> u64 {
         self.0
     }
 
-    /// How many bytes of the word are shown.
+    /// Returns the number of shown characters.
     #[inline(always)]
     pub const fn length(self) -> usize {
         (self.0 >> 56) as usize
@@ -44,7 +44,7 @@ pub struct Notation {
 }
 
 impl Notation {
-    /// Builds the forms for a decoration that is not plain.
+    /// Builds the table of forms for a decoration that is not plain.
     pub fn new(decoration: &Decoration) -> Self {
         let specials = Specials {
             nonprinting: decoration.shows_nonprinting,

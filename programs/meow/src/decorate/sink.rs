@@ -8,7 +8,7 @@ const SIZE: usize = 16384;
 /// Output that is not yet in the caller's buffer.
 pub type StagingBuffer = [u8; SIZE];
 
-/// Puts output into a staging buffer with a few stores. A vector would compare its
+/// Puts output into a staging buffer with a few stores. A vector would check its
 /// capacity and call a copy function for every few bytes.
 pub struct Sink<'a> {
     staged: &'a mut StagingBuffer,
@@ -20,7 +20,8 @@ impl<'a> Sink<'a> {
         Self { staged, length: 0 }
     }
 
-    /// Makes room for at least `margin` bytes.
+    /// Makes room for at least `margin` bytes, by moving the staged output to `output`
+    /// if needed.
     #[inline(always)]
     pub fn make_room(&mut self, margin: usize, output: &mut Vec<u8>) {
         if self.length > SIZE - margin {
@@ -34,15 +35,15 @@ impl<'a> Sink<'a> {
         self.length = 0;
     }
 
-    /// Puts the lowest `count` bytes of a word; `count` is at most 8.
+    /// Writes the lowest `count` bytes of a word; `count` is at most 8.
     #[inline(always)]
     pub fn put_word(&mut self, word: u64, count: usize) {
         self.staged[self.length..self.length + 8].copy_from_slice(&word.to_le_bytes());
         self.length += count;
     }
 
-    /// Puts the first `count` bytes of a slice that has at least a block; `count` is at
-    /// most a block.
+    /// Writes the first `count` bytes of a slice. The slice must have at least a block,
+    /// and `count` is at most a block.
     #[inline(always)]
     pub fn put_block(&mut self, bytes: &[u8], count: usize) {
         self.staged[self.length..self.length + BLOCK].copy_from_slice(&bytes[..BLOCK]);

@@ -1,26 +1,27 @@
-//! Finds the bytes that are not shown unchanged, 64 at a time.
+//! Finds the bytes that may be shown changed, 64 at a time.
 
-/// The byte that ends a line.
+/// The line feed, which ends a line.
 pub const LF: u8 = b'\n';
-/// The byte that belongs to a line's end if a newline follows it.
+/// The carriage return, which belongs to a line's end if a newline follows it.
 pub const CR: u8 = b'\r';
-/// The byte that only `-T` changes.
+/// The tab, which only `-T` changes.
 pub const TAB: u8 = b'\t';
 
-/// How many bytes are examined together: one for each bit of a mask.
+/// Number of bytes that are examined together, one for each bit of a mask.
 pub const BLOCK: usize = 64;
 
 #[derive(Clone, Copy)]
 pub struct Specials {
-    /// All except printable ASCII, tab and newline.
+    /// All bytes except printable ASCII, tab and newline.
     pub nonprinting: bool,
     pub tab: bool,
     pub newline: bool,
     pub carriage_return: bool,
 }
 
-/// Returns a mask with a bit for each special byte, the lowest for the first: nonprinting
-/// bytes with `V`, tabs with `T`, newlines with `L`, carriage returns with `C`.
+/// Returns a mask with a bit for each special byte, the lowest bit for the first byte.
+/// The parameters choose the special bytes: nonprinting bytes (`V`), tabs (`T`),
+/// newlines (`L`), carriage returns (`C`).
 #[inline(always)]
 pub fn special_mask<const V: bool, const T: bool, const L: bool, const C: bool>(
     block: &[u8; BLOCK],
@@ -32,7 +33,7 @@ pub fn special_mask<const V: bool, const T: bool, const L: bool, const C: bool>(
     return bytewise_mask::<V, T, L, C>(block);
 }
 
-/// Uses the vector instructions that every x86-64 has.
+/// Computes the mask with vector instructions that every x86-64 has.
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{
@@ -72,7 +73,8 @@ mod sse2 {
         bytes: __m128i,
     ) -> __m128i {
         if V {
-            // As signed values, bytes from 128 on are negative, and so below the space.
+            // As signed values, bytes from 128 on are negative, and so they are below
+            // the space.
             let is_below_space = _mm_cmplt_epi8(bytes, _mm_set1_epi8(b' '.cast_signed()));
             let mut special = _mm_or_si128(is_below_space, equal(bytes, 0x7f));
             if !T {
@@ -93,7 +95,7 @@ mod sse2 {
     }
 }
 
-/// Works byte by byte, on any machine.
+/// Computes the mask byte by byte, on any machine.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn bytewise_mask<const V: bool, const T: bool, const L: bool, const C: bool>(
     block: &[u8; BLOCK],

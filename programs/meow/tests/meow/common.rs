@@ -37,8 +37,8 @@ pub fn meow() -> Command {
     neutral(Command::new(MEOW))
 }
 
-/// The program as a shell script starts it with `exec "$0" "$@"`, for what only a shell
-/// can set up without unsafe code.
+/// Returns the program as a shell script starts it with `exec "$0" "$@"`. Some settings
+/// need a shell, unless the test uses unsafe code.
 pub fn meow_under(script: &str) -> Command {
     let mut command = neutral(Command::new("sh"));
     command.args(["-c", script, MEOW]);

@@ -1,9 +1,9 @@
-//! An input that is also the output. It is an error only if every byte read would be
-//! written again ahead of what is still to be read.
+//! An input that is also the output. This is an error only if every byte read would be
+//! written again after the bytes that are still to be read.
 
 use crate::common::{Ended, Files, WAYS, assert_same, content, run};
 
-/// `x` and `y` in files of their own, and more copies of `x` to write to.
+/// Returns the files `x` and `y`, and more copies of `x` to write to.
 fn files() -> Files {
     let files = Files::new();
     for name in ["x", "x1", "x2"] {
@@ -36,7 +36,7 @@ fn an_output_that_would_feed_itself_is_refused_and_the_others_are_printed() {
         ("meow x x1 1<>x1", "x1", "x\n"),
         ("meow - x1 <x 1<>x1", "x1", "x\n"),
         ("meow y x1 >x1", "x1", "y\n"),
-        // An earlier operand has appended to it.
+        // An earlier operand has appended to the file.
         (": >x1; meow y x1 >>x1", "x1", "y\n"),
     ] {
         for way in WAYS {

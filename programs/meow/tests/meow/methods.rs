@@ -28,7 +28,7 @@ fn methods() -> impl Iterator<Item = &'static str> {
     words::<CopyMethod>().iter().copied().filter(is_tried)
 }
 
-/// Calls of one byte each take long.
+/// Returns a shorter length for methods that make a call for each byte.
 fn length_for(method: &str) -> usize {
     if method == "byte" { 10_000 } else { 3_000_001 }
 }

@@ -95,9 +95,9 @@ fn a_file_without_permission_is_told_and_the_others_are_printed() {
             std::fs::write(path.join(name), name).unwrap();
             set(&path.join(name), mode);
         }
-        // A process of its own copies the program to where anyone may start it. New
-        // processes of other tests briefly inherit every file that this process has open
-        // for writing, and such a file cannot be executed.
+        // A separate process copies the program to a place where anyone may start it.
+        // New processes of other tests briefly inherit every file that this process has
+        // open for writing, and such a file cannot be executed.
         let mut install = Command::new("install");
         install.args(["-m", "755", MEOW, "meow"]).current_dir(path);
         assert!(install.status().unwrap().success());

@@ -1,4 +1,4 @@
-//! How arguments are recognized as options, and as which ones.
+//! Tests which arguments are recognized as options, and which options they are.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! The sizes of pipes that are shared with others.
+//! The sizes of pipes that are shared with other processes.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use rustix::pipe::fcntl_getpipe_size;
 
 use crate::common::{Files, Running, content, meow, wait_until, wait_until_full};
 
-/// The size to which meow enlarges a pipe that is read.
+/// Size to which meow enlarges a pipe whose reader reads.
 const LARGE: usize = 1 << 20;
 const LONG: usize = 4 << 20;
 

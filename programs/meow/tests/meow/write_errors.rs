@@ -1,4 +1,4 @@
-//! Sinks that accept no more.
+//! Sinks that accept no more bytes.
 
 use std::io::{PipeWriter, Read};
 use std::os::fd::OwnedFd;
@@ -40,7 +40,7 @@ fn a_full_device_is_told_once_and_ends_the_run() {
         ] {
             files.shell(script, &[option]).failed(&[NO_SPACE]);
         }
-        // Writing nothing to it succeeds, as with any other device.
+        // Writing nothing to /dev/full succeeds, as with any other device.
         files
             .shell(FULL, &[option, "empty", "-", "empty"])
             .succeeded();

@@ -1,14 +1,14 @@
-//! Which processes hold which devices, as a list of processes.
+//! Shows which processes hold which devices.
 
 use toll_core::format;
 use toll_document::Style;
 use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
 
-/// Number of processes named among those that could not be inspected.
+/// Most processes that are named among those that could not be inspected.
 const UNSEEN_MAX: usize = 8;
 
-/// Which processes hold which devices.
+/// Returns the report for a terminal: which processes hold which devices.
 pub fn of_report(report: &Report, style: Style) -> Text {
     let mut text = Text::default();
     if let Some(command) = &report.command {
@@ -92,7 +92,7 @@ fn hold(hold: &Hold) -> String {
     how + access
 }
 
-/// `0-2, 255`
+/// Formats numbers in ascending order as ranges, such as `0-2, 255`.
 fn ranges(numbers: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -109,7 +109,7 @@ fn ranges(numbers: &[u32]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Each kind of device with how often it is held.
+/// Lists each kind of device with the number of times it is held.
 fn together(report: &Report, style: Style) -> Text {
     let mut totals: Vec<(&str, u64)> = totals(&report.processes).into_iter().collect();
     totals.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
@@ -120,8 +120,8 @@ fn together(report: &Report, style: Style) -> Text {
     table(&columns, &totals.iter().map(row).collect::<Vec<_>>(), style)
 }
 
-/// Says how many processes were inspected and how many could not be: without the latter, a reader
-/// would take it for none.
+/// Says how many processes were inspected and how many could not be. Otherwise a reader
+/// would assume that there were no others.
 fn counted(report: &Report, style: Style) -> Text {
     let holding = report.processes.len();
     let line = match report.processes_seen {

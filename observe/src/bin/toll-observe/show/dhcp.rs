@@ -1,4 +1,4 @@
-//! Leases of addresses as timelines.
+//! Shows address leases as timelines.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,11 @@ use toll_document::plural;
 use toll_document::text::{Paint, Text, heading, paragraph};
 use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 
-/// Options that the line of a message already contains.
+/// Codes of options whose content is already in the line of a message.
 const SAID: [u8; 2] = [53, 255];
 
-/// What a capture says about leases; `of` is the capture's name.
+/// Returns the report for a terminal on the leases in a capture. `of` is the capture's
+/// name.
 pub fn of_report(report: &Report, of: &str, style: Style) -> Text {
     let mut text = heading(&format!("dhcp: {of}"), style);
     let begin = report
@@ -101,7 +102,7 @@ fn message(event: &Event, is_new: bool, style: Style) -> Text {
         let why = if repeat.is_sent_again {
             "sent again: the same as packet"
         } else {
-            "doubled by the network or the capture: the same as packet"
+            "duplicated by the network or the capture: the same as packet"
         };
         let line = format!("{why} {}", repeat.packet);
         text += paragraph(&line, 4, Paint::Yellow, style);
@@ -127,7 +128,7 @@ fn message(event: &Event, is_new: bool, style: Style) -> Text {
     text
 }
 
-/// Source and destination of a message.
+/// Formats the source and destination of a message.
 fn way(event: &Event) -> String {
     let way = &event.datagram;
     let end = |address: &dyn std::fmt::Display, port: u16, link: &Option<String>| match link {
@@ -174,7 +175,7 @@ fn fields(message: &Message) -> Vec<String> {
         fields.push(format!("{} s after the client began", message.seconds));
     }
     if message.wants_broadcast {
-        fields.push("answers are wanted as broadcasts".into());
+        fields.push("the client asks for broadcast answers".into());
     }
     let texts = [
         ("server's name", &message.server_name),

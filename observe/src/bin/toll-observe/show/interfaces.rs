@@ -1,4 +1,4 @@
-//! Addresses, netmasks and gateways of network interfaces.
+//! Shows addresses, netmasks and gateways of network interfaces.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use toll_document::Style;
 use toll_document::text::{Paint, Text, paragraph};
 use toll_observe::interfaces::{Address, DefaultRoute, Interface, Report, State};
 
-/// Addresses, netmasks and gateways of network interfaces.
+/// Returns the report for a terminal: addresses, netmasks and gateways of interfaces.
 pub fn of_report(report: &Report, style: Style) -> Text {
     let mut parts: Vec<Text> = report
         .interfaces
@@ -63,7 +63,7 @@ fn address(address: &Address) -> String {
             line.push_str(&format!(", {name} {value}"));
         }
     };
-    // Nobody writes an IPv6 netmask out.
+    // An IPv6 netmask is never written out.
     let netmask = address.netmask.as_ref().filter(|_| is_v4);
     add("netmask", netmask.map(|mask| mask as &dyn Display));
     add("broadcast", address.broadcast.as_ref().map(|one| one as _));

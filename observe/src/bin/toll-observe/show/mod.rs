@@ -1,4 +1,4 @@
-//! Reports for a terminal.
+//! Formats reports for a terminal.
 
 mod devices;
 mod dhcp;

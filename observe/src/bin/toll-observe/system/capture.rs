@@ -10,17 +10,17 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use toll_observe::dhcp::Packet;
 
-/// Longest wait between two checks whether to stop.
+/// Longest wait between two checks whether to stop capturing.
 const NAP: Duration = Duration::from_millis(100);
-/// Longest time to read packets that were still queued at the end: a busy
-/// interface always has more.
+/// Longest time to read packets that were still queued at the end. A limit is needed
+/// because a busy interface always has more.
 const REST: Duration = Duration::from_secs(1);
-/// No packet on any interface is larger.
+/// Length of the largest packet on any interface.
 const PACKET_BYTES_MAX: usize = 1 << 18;
-/// Link types of packets with an Ethernet header, and without a link header.
+/// Link type of packets with an Ethernet header.
 const LINK_ETHERNET: u16 = 1;
 const LINK_RAW: u16 = 101;
-/// Both directions of every protocol (`ETH_P_ALL`), in network byte order.
+/// Every protocol (`ETH_P_ALL`) in both directions, in network byte order.
 const EVERY_PROTOCOL: u16 = (libc::ETH_P_ALL as u16).to_be();
 
 /// A socket that sees all packets of an interface (packet(7)).
@@ -30,27 +30,28 @@ pub struct Capture {
     link: u16,
 }
 
-/// When to stop.
+/// Limits at which a capture stops.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
     pub time: Option<Duration>,
     pub packets: Option<u64>,
 }
 
-/// Why capturing on an interface failed.
+/// The reason why capturing on an interface failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deaf {
     NotPermitted(String),
     Failed(String),
 }
 
-/// Whether this network namespace has an interface of this name.
+/// Returns whether this network namespace has an interface of this name.
 #[must_use]
 pub fn is_interface(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && index(name).is_ok()
 }
 
-/// Asks the kernel, since `/sys` may be that of another network namespace.
+/// Returns an interface's number. Asks the kernel, because `/sys` may be that of
+/// another network namespace.
 fn index(name: &str) -> io::Result<u32> {
     let asked = socket_with(
         AddressFamily::UNIX,
@@ -61,7 +62,7 @@ fn index(name: &str) -> io::Result<u32> {
     Ok(name_to_index(&asked, name)?)
 }
 
-/// The interface's link type (linux/if_arp.h).
+/// Returns the interface's link type (linux/if_arp.h).
 fn link_kind(name: &str) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/sys/class/net/{name}/type")).ok()?;
     text.trim().parse().ok()
@@ -105,8 +106,9 @@ impl Capture {
         })
     }
 
-    /// Passes packets to `on_packet` until a limit is reached or `is_over`, called ten times a
-    /// second, returns true; then also those that have arrived by then.
+    /// Passes packets to `on_packet` until a limit is reached or `is_over` returns
+    /// true. `is_over` is called ten times a second. Packets that have arrived by then
+    /// are passed as well.
     pub fn run(
         &mut self,
         limits: Limits,
@@ -153,7 +155,8 @@ impl Capture {
         }
     }
 
-    /// Number of packets lost because they arrived faster than they were read.
+    /// Returns the number of packets lost because they arrived faster than they were
+    /// read.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let mut statistics = libc::tpacket_stats {

@@ -1,4 +1,4 @@
-//! Devices that processes hold open, from `/proc`.
+//! Finds devices that processes hold open, from `/proc`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use toll_observe::devices::{
     shown_path,
 };
 
-/// Processes, as far as they could be inspected.
+/// The processes that were inspected, and those that could not be.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Number of processes that were inspected.
@@ -25,8 +25,8 @@ pub struct Seen {
     pub unseen: Vec<Unseen>,
 }
 
-/// Reads the kernel's lists of drivers and block devices. Leaves out what cannot be
-/// read; devices are then shown by their numbers.
+/// Reads the kernel's lists of drivers and block devices. A list that cannot be read is
+/// left out, and its devices are shown by their numbers.
 #[must_use]
 pub fn tables() -> Tables {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -79,8 +79,8 @@ fn block(directory: &Path, numbers: &str, mountinfo: &str, swaps: &str) -> Block
     }
 }
 
-/// Whether `/proc` hides the processes of other users (its option `hidepid`, proc(5)), so
-/// that they cannot even be counted.
+/// Returns whether `/proc` hides the processes of other users (its option `hidepid`,
+/// proc(5)), so that they cannot even be counted.
 #[must_use]
 pub fn hides_processes() -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -106,7 +106,7 @@ pub fn all(tables: &Tables) -> io::Result<Seen> {
     Ok(some(&pids, tables))
 }
 
-/// Inspects the given processes; skips those that have ended.
+/// Inspects the given processes, except those that have ended.
 #[must_use]
 pub fn some(pids: &[u32], tables: &Tables) -> Seen {
     let mut seen = Seen::default();
@@ -133,7 +133,8 @@ pub fn some(pids: &[u32], tables: &Tables) -> Seen {
                     seen.processes.push(process);
                 }
             }
-            // It ended, or is a zombie that its parent has not waited for yet.
+            // The process has ended, or is a zombie that its parent has not waited for
+            // yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound || is_gone(&error) => {}
             Err(error) => seen.unseen.push(Unseen {
                 pid: *pid,
@@ -148,8 +149,7 @@ pub fn some(pids: &[u32], tables: &Tables) -> Seen {
     seen
 }
 
-/// Returns the descriptors that a command started from here inherits: those that this
-/// program keeps open over `exec`.
+/// Returns the descriptors that a command inherits if this program starts it.
 #[must_use]
 pub fn inherited() -> Vec<Sighting> {
     let directory = Path::new("/proc/self");
@@ -178,10 +178,10 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 struct Looker {
-    /// The mount namespace of this program.
+    /// The mount namespace of this program, as its link in `/proc` shows it.
     mounts: Option<PathBuf>,
-    /// Mapped files that were inspected, by file system and inode: most
-    /// processes map the same libraries.
+    /// Mapped files that were inspected, by file system and inode. They are remembered
+    /// because most processes map the same libraries.
     mapped: HashMap<(String, u64), Option<Target>>,
 }
 
@@ -200,7 +200,7 @@ impl Looker {
             };
             match descriptor_of(directory, descriptor) {
                 Ok(sighting) => found.extend(sighting),
-                // It was closed meanwhile.
+                // The descriptor was closed meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -230,7 +230,7 @@ impl Looker {
             .collect())
     }
 
-    /// Parses a line such as `7f00-7f01 rw-s 00000000 00:05 6    /dev/zero`.
+    /// Parses a line of `maps`, such as `7f00-7f01 rw-s 00000000 00:05 6    /dev/zero`.
     fn mapping(&mut self, directory: &Path, line: &[u8]) -> Option<Sighting> {
         let at = line.iter().position(|byte| *byte == b'/')?;
         let (head, path) = line.split_at(at);
@@ -243,7 +243,8 @@ impl Looker {
         let deleted = path.strip_suffix(b" (deleted)");
         let path = deleted.unwrap_or(path);
         let target = *self.mapped.entry((device, inode)).or_insert_with(|| {
-            // The first path needs privileges that the second does not.
+            // The path in `map_files` needs privileges that the path in the line does
+            // not.
             let by_range = directory.join("map_files").join(range);
             let mut by_name = directory.join("root").into_os_string();
             by_name.push(OsStr::from_bytes(path));
@@ -271,7 +272,8 @@ impl Looker {
     }
 }
 
-/// Classifies what a path leads to, if that is a device or is below `/dev`.
+/// Classifies the file that a path leads to. `None` unless it is a device or below
+/// `/dev`.
 fn target(metadata: &fs::Metadata, path: &[u8]) -> Option<Target> {
     let kind = metadata.file_type();
     let rdev = metadata.rdev();
@@ -330,8 +332,8 @@ fn descriptor_of(directory: &Path, descriptor: u32) -> io::Result<Option<Sightin
     }))
 }
 
-/// Field 7 of `/proc/PID/stat` (proc(5)). The name in field 2 may contain blanks
-/// and parentheses.
+/// Returns the controlling terminal, which is field 7 of `/proc/PID/stat` (proc(5)).
+/// The name in field 2 may contain blanks and parentheses.
 fn controlling_terminal(directory: &Path) -> Option<Sighting> {
     let stat = fs::read(directory.join("stat")).ok()?;
     let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
@@ -341,7 +343,7 @@ fn controlling_terminal(directory: &Path) -> Option<Sighting> {
     if number == 0 {
         return None;
     }
-    // Encoded as by the kernel's new_encode_dev.
+    // The number is encoded as by the kernel's new_encode_dev.
     let (major, minor) = (
         (number >> 8) & 0xfff,
         (number & 0xff) | ((number >> 12) & 0xf_ff00),

@@ -1,5 +1,5 @@
-//! Addresses of this machine's network interfaces, from getifaddrs(3), and
-//! their gateways, from `/proc/net`.
+//! Reads addresses of this machine's network interfaces from getifaddrs(3), and their
+//! gateways from `/proc/net`.
 //!
 //! Both belong to this process's network namespace, whatever `/sys` shows.
 
@@ -16,7 +16,7 @@ use toll_observe::interfaces::{Address, Interface, Report, State, default_routes
 /// Lists all interfaces with their addresses and default routes.
 pub fn interfaces() -> io::Result<Report> {
     let mut interfaces: Vec<Interface> = Vec::new();
-    // Querying an index or an MTU takes a socket of any kind.
+    // Querying a number or an MTU takes a socket of any kind.
     let asked = socket_with(
         AddressFamily::UNIX,
         SocketType::DGRAM,
@@ -67,7 +67,8 @@ pub fn interfaces() -> io::Result<Report> {
     })
 }
 
-/// Reads a routing table. A kernel without the protocol has none, which is not an error.
+/// Reads a routing table. Without the protocol, the kernel has no table, which is not
+/// an error.
 fn table(path: &str, notes: &mut Vec<String>) -> String {
     match fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -92,8 +93,9 @@ fn address(entry: &Entry) -> Option<Address> {
     let address = ip(entry.address)?;
     let netmask = ip(entry.netmask);
     let prefix_length = netmask.and_then(prefix_length);
-    // getifaddrs(3) has one member for both. It holds the address itself if
-    // neither was set, and a peer on any link whose network has one host.
+    // getifaddrs(3) has one member for the broadcast address and the peer. The member
+    // holds the address itself if neither was set. If the network has one host, it holds
+    // a peer on any kind of link.
     let other = ip(entry.other).filter(|other| *other != address);
     let (broadcast, peer) = if entry.flags & libc::IFF_POINTOPOINT != 0 {
         (None, other)
@@ -120,8 +122,8 @@ fn ip(address: Option<EntryAddress>) -> Option<IpAddr> {
     }
 }
 
-/// The Ethernet address; tunnels store other data in its place, and the loopback
-/// zeros.
+/// Returns the Ethernet address. Tunnels store other data in its place, and the
+/// loopback zeros.
 fn link_address(entry: &Entry) -> Option<String> {
     let Some(EntryAddress::Link(bytes)) = entry.address else {
         return None;
@@ -130,13 +132,13 @@ fn link_address(entry: &Entry) -> Option<String> {
     (bytes != [0; 6]).then(|| digits.join(":"))
 }
 
-/// One address of an interface.
+/// An entry of the list: one address of an interface.
 struct Entry {
     name: String,
     flags: i32,
     address: Option<EntryAddress>,
     netmask: Option<EntryAddress>,
-    /// The broadcast address or the peer, depending on the flags.
+    /// The broadcast address or the peer's address, depending on the flags.
     other: Option<EntryAddress>,
 }
 
@@ -146,7 +148,7 @@ enum EntryAddress {
     Link([u8; 6]),
 }
 
-/// The list from getifaddrs(3), freed on drop.
+/// A list that getifaddrs(3) returned, freed on drop.
 struct Entries(*mut libc::ifaddrs);
 
 impl Entries {

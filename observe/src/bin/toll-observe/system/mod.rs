@@ -1,4 +1,4 @@
-//! What this machine says: its devices, its network and its interfaces.
+//! Queries this machine for devices, captured packets and network interfaces.
 
 pub mod capture;
 pub mod devices;
